@@ -1,6 +1,6 @@
-"""Plain values: numbers, text, lists, tuples and dicts as strict JSON holds them, and back with their types.
+"""Numbers, text, lists, tuples and dicts as strict JSON holds them, and back with their types.
 
-What JSON has no word for is an object with one key: ``{"float": "nan"}``, ``{"tuple": [...]}``,
+Values that JSON cannot express are objects with one key: ``{"float": "nan"}``, ``{"tuple": [...]}``,
 ``{"dict": [[key, value], ...]}``.
 """
 
@@ -16,9 +16,12 @@ _NOT_FINITE = ("nan", "inf", "-inf")
 
 
 def encode(value: Any) -> Any:
-    """A value in the types of JSON; numpy's numbers become Python's, arrays become lists.
+    """Return a value in the types of JSON; numpy's numbers become Python's, and arrays become lists.
 
-    Raises TypeError if the value, or one inside it, is of another kind.
+    Raises
+    ------
+    TypeError
+        If the value, or one inside it, has another type.
     """
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
@@ -36,7 +39,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(value: Any) -> Any:
-    """The value that `encode` was given; ValueError if it is none."""
+    """Return the value that `encode` was given; ValueError if `encode` never returns such a value."""
     if isinstance(value, list):
         return [decode(item) for item in value]
     if not isinstance(value, dict):

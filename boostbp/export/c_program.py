@@ -18,10 +18,10 @@ from boostbp.trees.tree import offsets
 from boostbp.versions import __version__
 
 NUMBERS_PER_LINE = 8
-_PLAIN = 1e6  # whole numbers below are shorter in decimals
+_PLAIN = 1e6  # smaller whole numbers are shorter in decimals
 _REALS = {"float32": "float", "float64": "double"}
-_NAMES = re.compile(r'"(?:[^"\\]|\\.)*"|\b(boostbp|BOOSTBP)(?=_)')  # texts match too, and are kept
-_LONGEST = 4095  # bytes of a text that every compiler takes (C99, 5.2.4.1)
+_NAMES = re.compile(r'"(?:[^"\\]|\\.)*"|\b(boostbp|BOOSTBP)(?=_)')  # strings match, too, so that they are kept
+_MAX_TEXT = 4095  # bytes of a string that every compiler takes (C99, 5.2.4.1)
 _KINDS = {name: f"boostbp_{name[:-1]}" for name in ("nodes", "trees", "layers", "sets")} | {"table": "boostbp_number"}
 _GUARDS = """\
 #if defined(__FAST_MATH__) || (defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0)
@@ -30,10 +30,10 @@ _GUARDS = """\
 
 
 def to_c(model: Any, *, prefix: str = "boostbp") -> str:
-    """Write a fitted estimator as a C file: C99, of the C library nothing but a few functions of ``math.h``.
+    """Write a fitted estimator as a C file: C99, with a few functions of the C library.
 
-    Its raw outputs have the same bits as those of `predict`, if the compiler does not merge products and sums:
-    ``gcc -O2 -ffp-contract=off -c model.c``, and the same flags of clang. Exponentials (of counts, amounts and
+    Its raw outputs have the same bits as those of `predict` if the compiler does not merge products and sums: use
+    ``gcc -O2 -ffp-contract=off -c model.c``, or clang with the same flags. Exponentials (of counts, amounts and
     probabilities) are those of the C library, whose last bit may differ from numpy's.
 
     Parameters
@@ -41,24 +41,25 @@ def to_c(model: Any, *, prefix: str = "boostbp") -> str:
     model : BoostBPRegressor, BoostBPClassifier or BoostBPAutoencoder
         Fitted.
     prefix : str
-        With which all names in the file begin, macros (in capitals) and types included: a prefix for each of several
-        models in one program.
+        All names in the file begin with it, including types and, in capitals, macros. Give each of several models in
+        one program a prefix of its own.
 
     Returns
     -------
     str
         The file. ``int boostbp_predict(const double *rows, size_t n, double *out)``, with the prefix in place of
         ``boostbp``, takes rows as `to_onnx` describes them: categories as themselves if they are numbers, otherwise as
-        codes; NaN is missing. A classifier has ``boostbp_predict_proba``, and its ``boostbp_predict`` writes numbers of
-        ``boostbp_labels`` to ``int *out``. They return 0; 1 if a cell is infinite, -1 without memory.
+        codes; NaN is missing. A classifier also has ``boostbp_predict_proba``, and its ``boostbp_predict`` writes
+        indices into ``boostbp_labels`` to ``int *out``. The functions return 0; 1 if a cell is infinite; -1 if memory
+        runs out.
 
     Raises
     ------
     ValueError
-        If the model has parts that are code of the user's own: functions as a basis, a loss with a link of its own;
-        labels that C does not hold; or more numbers than 32 bits count. If `prefix` is not a name in C.
+        If the model has parts that are code of the user's own: functions as a basis, or a loss with a link of its own;
+        if C does not hold its labels; if it has more numbers than 32 bits count; or if `prefix` is not a name in C.
     TypeError
-        If `model` is no estimator of this package, or one of a derived class.
+        If `model` is not an estimator of this package, or is of a derived class.
     sklearn.exceptions.NotFittedError
         If it is not fitted.
     """
@@ -67,7 +68,7 @@ def to_c(model: Any, *, prefix: str = "boostbp") -> str:
     described_model = described(model)
     program = "".join(f"{part}\n" for part in _parts(described_model))
     names = {"boostbp": prefix, "BOOSTBP": prefix.upper()}
-    named = _NAMES.sub(lambda found: names[found[1]] if found[1] else found[0], program)
+    named = _NAMES.sub(lambda match: names[match[1]] if match[1] else match[0], program)
     return f"{_head(described_model, prefix)}\n{named}"
 
 
@@ -141,7 +142,7 @@ def _link(model: Description) -> str:
 
 
 def _categories(model: Description) -> Iterator[str]:
-    """Yield what stands in the columns of categories, ascending in each column, and the codes of these values."""
+    """Yield the numbers that stand for categories, ascending in each column, and their codes."""
     values = [model.categories[column] for column in model.categories]
     order = [np.argsort(part) for part in values]
     start = offsets([len(part) for part in values])
@@ -162,16 +163,16 @@ def _whole(value: int) -> str:
 
 
 def _text(value: str) -> str:
-    """Return a literal of the bytes of a text in UTF-8."""
-    if "\0" in value or len(value.encode()) > _LONGEST:
-        what = f"{value!r}, whose NUL ends a text in C" if "\0" in value else f"a text of over {_LONGEST} bytes"
-        raise ValueError(f"classes_ holds {what}: fit the model to other labels.")
+    """Return a string literal of the bytes of a text in UTF-8."""
+    if "\0" in value or len(value.encode()) > _MAX_TEXT:
+        fault = f"{value!r}, whose NUL ends a text in C" if "\0" in value else f"a text of over {_MAX_TEXT} bytes"
+        raise ValueError(f"classes_ holds {fault}: fit the model to other labels.")
     plain = {*map(ord, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _-+.,:;/()<>=")}
     return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in value.encode()) + '"'
 
 
 def _real(value: float) -> str:
-    """Return a short literal of the same number."""
+    """Return a short literal of a number, exact to the bit."""
     if np.isnan(value):
         return "NAN"
     if np.isinf(value):
@@ -182,14 +183,14 @@ def _real(value: float) -> str:
     return f"{mantissa.rstrip('0')}p{int(exponent)}"
 
 
-# The type of labels in C and what writes one, by the kind of their dtype.
+# Type of labels in C and function that writes one, by the kind of their dtype.
 _LABELS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "O": ("char *const", _text), "i": ("int64_t", _whole), "b": ("int64_t", _whole), "f": ("double", _real),
 }  # fmt: skip
 
 
 def _array(name: str, values: NDArray[Any]) -> str:
-    """Return the definition of an array, of records if it has two axes; of an empty one with a 0, as C wants."""
+    """Return the definition of an array, of records if it has two axes; an empty one gets a 0, because C wants one."""
     if values.dtype.names:
         literals = [_node(*node) for node in values.tolist()]
     elif values.ndim > 1:

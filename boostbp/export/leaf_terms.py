@@ -1,17 +1,19 @@
 """Terms of leaf regressions in units of the columns.
 
-A leaf's value is ``constant + sum_j v_j (slope_j + v_j square_j)`` of its path columns, with
-``v = min(max((x - center) factor, lower), upper)`` and 0 for a missing value. The kernels compute it in units of
+A leaf's value is ``constant + sum_j v_j (slope_j + v_j square_j)`` over its path columns, with
+``v = min(max((x - center) factor, lower), upper)``, and 0 for a missing value. The kernels compute it in units of
 ``u = (x - center) inverse``. Where the scale is an ordinary power of two, as in rounded layers, the product is saved:
-the factor is 1, and slopes are per unit of the column, with the same bits. Other columns keep the kernels' units
-(``factor = inverse``): other scales round otherwise, and slopes per unit of very large or small columns are beyond
-float64. So do all columns without clipping: the square of a large cell is beyond float64 where that of ``u`` is not,
-as in a column that a leaf leaves out, whose ``inverse`` is 0.
+the factor is 1, and slopes are per unit of the column, with the same bits.
+
+Other columns keep the units of the kernels (``factor = inverse``): other scales round otherwise, and slopes per unit of
+very large or small columns are beyond float64. So do all columns without clipping: the square of a large cell is beyond
+float64 where that of ``u`` is not, for example in a column that a leaf leaves out, whose ``inverse`` is 0.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,25 +21,23 @@ from numpy.typing import NDArray
 from boostbp.floats import Floats
 from boostbp.trees.forest import Forest
 
-ORDINARY = 2.0**40  # scale up to which, or its inverse, slopes and squares per unit of a column fit float32
+ORDINARY = 2.0**40  # largest scale, or inverse of one, with which slopes and squares per unit of a column fit float32
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Terms, each of a leaf and one of its columns.
+    """Terms: each belongs to a leaf and one of its columns.
 
     Attributes
     ----------
     column : (terms,) int64
-        Of the layer's input.
+        Column of the layer's input.
     center, lower, upper : (terms,) float64
     slope : (terms, outputs) float64
     square : (terms, outputs) float64 or None
         None: all are 0.
-    scale : (terms,) float64
-        The unit of the kernels, in units of ``v``.
     factor : (terms,) float64
-        What centered cells are multiplied by.
+        Centered cells are multiplied by it.
     """
 
     column: NDArray[np.int64]
@@ -46,33 +46,34 @@ class Terms:
     upper: Floats
     slope: Floats
     square: Floats | None
-    scale: Floats
     factor: Floats
 
+    def bounds(self, dtype: np.dtype[np.floating]) -> tuple[Floats, Floats]:
+        """Return the lower and the upper bounds, finite in a type: infinity times 0 would be NaN."""
+        ends = np.finfo(dtype)
+        return np.clip(self.lower, ends.min, ends.max), np.clip(self.upper, ends.min, ends.max)
 
-@dataclass(frozen=True, slots=True)
-class Linear:
-    """The trees of one leaf, such as ridge bases and constants, as functions of standardised columns.
+    def padded(self, count: NDArray[np.int64], n_read: NDArray[np.int64], *, clip: bool) -> Terms:
+        """Return the terms of leaves that have `count` with `n_read` for each leaf; those added are 0.
 
-    Attributes
-    ----------
-    terms : Terms
-        Its "outputs" are the functions: one for each output of each tree.
-    constant : (functions,) float64
-    held : (terms, functions) bool
-        Whether a function has the term; the weights of others are 0.
-    output, tree : (functions,) int64
-        Which output each is a part of, and which tree it is of.
-    several : bool
-        Whether a tree serves several outputs: the kernels then add slopes and squares to the output one by one.
-    """
+        Without clipping, their factor is 0, too: 0 times the square of a large cell, which is infinite, is NaN.
+        """
+        number = np.arange(n_read.sum()) - np.repeat(np.cumsum(n_read) - n_read, n_read)
+        held = number < np.repeat(count, n_read)
+        source = np.where(held, np.repeat(np.cumsum(count) - count, n_read) + number, 0)
 
-    terms: Terms
-    constant: Floats
-    held: NDArray[np.bool_]
-    output: NDArray[np.int64]
-    tree: NDArray[np.int64]
-    several: bool
+        def taken(values: NDArray[Any], other: float = 0) -> NDArray[Any]:
+            return np.where(held.reshape(-1, *[1] * (values.ndim - 1)), values[source], other)
+
+        return Terms(
+            taken(self.column),
+            taken(self.center),
+            taken(self.lower),
+            taken(self.upper),
+            taken(self.slope),
+            None if self.square is None else taken(self.square),
+            taken(self.factor, float(clip)),
+        )
 
 
 def constants_of(forest: Forest, leaf: NDArray[np.int64], m: int) -> Floats:
@@ -103,34 +104,4 @@ def terms_of(forest: Forest, leaf: NDArray[np.int64], m: int) -> Terms:
     if curved.any():
         w = np.where(curved[:, None], w + m * np.repeat(count, count)[:, None], 0)
         square = np.where((curved & ~flat)[:, None], leaves.weight[w], 0.0) * np.square(inverse)[:, None]
-    return Terms(column, np.where(flat, 0.0, center), lower, upper, slope, square, 1.0 / inverse, factor)
-
-
-def linear_of(forest: Forest) -> Linear:
-    """Return all trees of one leaf; standardised columns that they share stand there once."""
-    leaves = forest.leaves
-    trees = np.flatnonzero(np.diff(leaves.tree_leaf) == 1)
-    first, m = leaves.tree_output[trees].T
-    output = np.concatenate([np.empty(0, np.int64), *map(np.arange, first, first + m)])
-    parts = [terms_of(forest, leaves.tree_leaf[[tree]], n) for tree, n in zip(trees.tolist(), m.tolist(), strict=True)]
-    keys = [
-        np.stack([terms.column, terms.center, terms.lower, terms.upper, terms.scale, terms.factor], axis=1)
-        for terms in parts
-    ]
-    distinct, place = np.unique(np.concatenate([np.empty((0, 6)), *keys]), axis=0, return_inverse=True)
-    slope, square = np.zeros((2, len(distinct), len(output)))
-    held = np.zeros(slope.shape, bool)
-    term = function = 0
-    for terms in parts:
-        at = place.ravel()[term : term + len(terms.column)]
-        functions = slice(function, function + terms.slope.shape[1])
-        term, function = term + len(at), functions.stop
-        slope[at, functions], held[at, functions] = terms.slope, True
-        if terms.square is not None:
-            square[at, functions] = terms.square
-    column, center, lower, upper, scale, factor = distinct.T
-    square_or_none = square if square.any() else None
-    terms = Terms(column.astype(np.int64), center, lower, upper, slope, square_or_none, scale, factor)
-    constants = [constants_of(forest, leaves.tree_leaf[[tree]], int(n))[0] for tree, n in zip(trees, m, strict=True)]
-    constant, several = np.concatenate([np.empty(0), *constants]), bool((m > 1).any())
-    return Linear(terms, constant, held, output, np.repeat(trees, m), several)
+    return Terms(column, np.where(flat, 0.0, center), lower, upper, slope, square, factor)

@@ -1,6 +1,6 @@
-"""LightGBM's boosters, also those with ``linear_tree``, as ONNX models.
+"""LightGBM's boosters, with or without ``linear_tree``, as ONNX models.
 
-Other converters leave the linear terms of the leaves out, without a word.
+Other converters leave out the linear terms of the leaves without a warning.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ def lightgbm_linear_to_onnx(booster: Any, *, dtype: Literal["float64", "float32"
     Parameters
     ----------
     booster : lightgbm.Booster
-        Trained or loaded; of an estimator its ``booster_``. Trees up to the best iteration are taken, as by its
+        Trained or loaded; for an estimator, its ``booster_``. Trees up to the best iteration are used, as by its
         `predict`.
     dtype : {"float64", "float32"}
-        Of the input and of all numbers; see `to_onnx`.
+        Type of the input and of all numbers; see `to_onnx`.
 
     Returns
     -------
     onnx.ModelProto
-        Input ``X``, (rows, features): NaN where missing, codes of categories as in LightGBM. Output ``prediction``:
-        what ``booster.predict(X)`` gives, (rows,) or (rows, classes). A row with a missing value in a leaf's linear
-        terms gets the leaf's constant, as there. Infinite cells are read as missing.
+        Its input ``X``, (rows, features), has NaN where a value is missing, and codes of categories as in LightGBM. Its
+        output ``prediction`` is that of ``booster.predict(X)``, (rows,) or (rows, classes): a row with a missing value
+        in a leaf's linear terms gets the leaf's constant. Infinite cells are read as missing.
 
     Raises
     ------
     ValueError
-        If the booster's objective, or a parameter that changes its predictions, is not supported; it is named.
+        If the booster's objective, or a parameter that changes its predictions, is not supported; the error names it.
     TypeError
-        If it is no booster.
+        If it is not a booster.
     ImportError
         If onnx is not installed.
     """
@@ -77,8 +77,6 @@ def lightgbm_linear_to_onnx(booster: Any, *, dtype: Literal["float64", "float32"
         skip=False,
         baseline=np.zeros(n_outputs),
         link=Link(link),
-        scale=np.ones(n_outputs),
-        shift=np.zeros(n_outputs),
         one_dimensional=n_outputs == 1,
         categories={feature: np.arange(float(count)) for feature, count in sets.items()},
         truncated=True,
@@ -88,7 +86,7 @@ def lightgbm_linear_to_onnx(booster: Any, *, dtype: Literal["float64", "float32"
 
 
 def _link_of(objective: str) -> tuple[str, float]:
-    """Return the name of a link, and what raw outputs are multiplied by before it."""
+    """Return the name of an objective's link, and the factor of raw outputs before it."""
     name, *words = objective.split(" ")
     options = {word.partition(":")[0]: word.partition(":")[2] for word in words}
     if name not in _LINKS or "sqrt" in options:

@@ -1,6 +1,6 @@
 """Categorical splits in a graph: each becomes a column that is 0 where it sends a row left, and 1 elsewhere.
 
-The columns of a row stand in a table by its category, packed as bits: those of all splits of a feature are read at
+A table holds the columns by the category of a row, packed as bits; the columns of all splits of a feature are read at
 once.
 """
 
@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.export.onnx_graph import Graph, int64, library
-from boostbp.export.onnx_numbers import BITS
 from boostbp.floats import Floats
 from boostbp.trees.forest import Forest
+
+BITS = np.uint8(1) << np.arange(8, dtype=np.uint8)
 
 
 class SplitColumns:
@@ -23,9 +24,9 @@ class SplitColumns:
     Attributes
     ----------
     column : (splits,) int64
-        Of each of the forest's splits: its column among those that `add` adds; -1 for numeric ones.
+        Column of each of the forest's splits among those that `add` adds; -1 for numeric splits.
     count : int
-        How many columns there are.
+        Number of columns.
     """
 
     def __init__(self, forest: Forest, values: Mapping[int, Floats]) -> None:
@@ -34,11 +35,11 @@ class SplitColumns:
         Parameters
         ----------
         values : dict of int to (categories,) float64
-            What stands in a column of the layer's input for each category.
+            Numbers that stand for the categories in a column of the layer's input.
         """
         nodes = forest.nodes
         split = np.unique(nodes.feature[nodes.cat_start >= 0]).tolist()
-        # codes first, which are read together
+        # codes come first, because they are read together
         self.values = {feature: values[feature] for feature in sorted(split, key=lambda j: not _is_codes(values[j]))}
         self.column = np.full(len(nodes.feature), -1)
         words = [
@@ -56,14 +57,14 @@ class SplitColumns:
             self.tables.append(np.packbits(wide, axis=1, bitorder="little"))
 
     def add(self, graph: Graph, features: str, n_units: int) -> str:
-        """Add the columns of some rows; returns the name of (columns, rows).
+        """Add the columns; returns their name, (columns, rows).
 
         Parameters
         ----------
         features : str
-            (features, rows).
+            Name of the features, (features, rows).
         n_units : int
-            Columns of the layer's input that stand before the features.
+            Number of columns before the features in the layer's input.
         """
         begin = np.cumsum([0, *(len(table) for table in self.tables)])[:-1]
         n_codes = sum(map(_is_codes, self.values.values()))
@@ -76,27 +77,24 @@ class SplitColumns:
         ]
         code = codes[0] if len(codes) == 1 else graph.op("Concat", *codes, axis=0)
         packed = graph.op("Gather", np.concatenate(self.tables), code, axis=0)  # (features, rows, bytes)
-        bits = graph.op("BitwiseAnd", graph.op("Unsqueeze", packed, int64(3)), np.uint8(1) << BITS)
+        bits = graph.op("BitwiseAnd", graph.op("Unsqueeze", packed, int64(3)), BITS)
         real = graph.op("Cast", graph.op("Cast", bits, to=library().TensorProto.BOOL), to=graph.real)
         across = graph.op("Transpose", real, perm=[0, 2, 3, 1])
         return graph.op("Reshape", across, int64(self.count, -1))
 
     def _code(self, graph: Graph, x: str, column: NDArray[np.int64], begin: NDArray[np.int64]) -> str:
-        """Add the row of the table for each cell: that of its category, behind them those of unseen and missing ones.
+        """Add the row of the table for each cell; returns their name, (features, rows).
+
+        Behind the rows of a feature's categories come the row of unseen categories and that of missing values.
 
         Parameters
         ----------
         x : str
-            The cells, (features, rows).
+            Name of the cells, (features, rows).
         column : (features,) int64
-            Several if all hold codes.
+            Columns of the layer's input; more than one only if all hold codes.
         begin : (features,) int64
-            First row of each in the table.
-
-        Returns
-        -------
-        str
-            Name of (features, rows).
+            First row of each feature in the table.
         """
         TP = library().TensorProto
         values = self.values[int(column[0])]
@@ -119,7 +117,7 @@ def _is_codes(values: Floats) -> bool:
 
 
 def _left(forest: Forest, feature: int, values: Floats) -> NDArray[np.uint8]:
-    """Return 1 where a split of a feature sends left, (categories, and unseen, and missing; splits)."""
+    """Return 1 where a split of a feature sends a row left, (categories + 2, splits): unseen and missing come last."""
     nodes = forest.nodes
     splits = np.flatnonzero((nodes.cat_start >= 0) & (nodes.feature == feature))
     left = np.zeros((len(values) + 2, len(splits)), np.uint8)

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.extras import require
+from boostbp.floats import Floats
 
 OPSET = 18
-_NEUTRAL = {"Add": 0.0, "Sub": 0.0, "Mul": 1.0, "Div": 1.0}  # the second number of each that changes nothing
+_NEUTRAL = {"Add": 0.0, "Sub": 0.0, "Mul": 1.0, "Div": 1.0}  # second number of each operation that changes nothing
+_NARROW = {True: ("float16", "float32"), False: ("uint8", "int8", "uint16", "int16")}  # of real and whole numbers
 IR_VERSION = 8  # that of opset 18
 
 
@@ -34,15 +36,15 @@ class Graph:
     Attributes
     ----------
     dtype : dtype
-        Of all real numbers, float64 or float32.
+        Type of all real numbers, float64 or float32.
     nodes : list of NodeProto
     constants : dict of key to TensorProto
     names : list of one int
-        How many names were given.
+        Number of names so far.
     outer : Graph or None
-        What this one stands in.
+        The graph that contains this one.
     known : dict of key to str
-        The first output of each operation of the outermost graph.
+        First output of each operation of the outermost graph.
     single : dict of str to array
         Constants that are one real number, of any shape.
     """
@@ -84,17 +86,23 @@ class Graph:
             If a number is too large for the type, or so small that digits of it would be lost.
         """
         array = np.ascontiguousarray(values).reshape(np.shape(values))  # a scalar stays one
-        if array.dtype.kind == "f" and rounded:
-            with np.errstate(over="ignore", under="ignore"):
-                held = array.astype(self.dtype)
-            small = (np.abs(held) < np.finfo(self.dtype).tiny) & (held != array)  # fewer digits, or 0
-            lost = (np.isfinite(array) & ~np.isfinite(held)) | small
-            if lost.any():
-                raise ValueError(
-                    f"dtype={np.dtype(self.dtype).name!r} cannot hold {array[lost].flat[0]:.3g}, a number in this "
-                    "model: use dtype='float64', or multiply features and targets by constants before the fit."
-                )
-            array = held
+        return self._stored(self._held(array) if array.dtype.kind == "f" and rounded else array)
+
+    def _held(self, values: Floats) -> NDArray[np.floating]:
+        """Return real numbers in the type of the graph; ValueError if it cannot hold them."""
+        with np.errstate(over="ignore", under="ignore"):
+            held = values.astype(self.dtype)
+        small = (np.abs(held) < np.finfo(self.dtype).tiny) & (held != values)  # fewer digits, or 0
+        lost = (np.isfinite(values) & ~np.isfinite(held)) | small
+        if lost.any():
+            raise ValueError(
+                f"dtype={np.dtype(self.dtype).name!r} cannot hold {values[lost].flat[0]:.3g}, a number in this "
+                "model: use dtype='float64', or multiply features and targets by constants before the fit."
+            )
+        return held
+
+    def _stored(self, array: NDArray[Any]) -> str:
+        """Return the name of a constant, which is stored once."""
         key = (array.dtype.str, array.shape, array.tobytes() if array.dtype != object else tuple(array.tolist()))
         if key not in self.constants:
             self.constants[key] = library().numpy_helper.from_array(array, self.name())
@@ -102,10 +110,32 @@ class Graph:
                 self.single[self.constants[key].name] = array
         return str(self.constants[key].name)
 
-    def op(self, kind: str, *inputs: Any, outputs: Sequence[str] = (), domain: str = "", **attributes: Any) -> str:
-        """Add an operation; inputs that are no names are constants. Returns the name of the first output.
+    def table(self, values: NDArray[Any]) -> str:
+        """Return the name of an array of real or whole numbers as the type of the graph, or int32.
 
-        What runs once is added once.
+        The file holds them in the narrowest type with the same numbers, such as float32 for rounded weights and uint8
+        for columns, or as the different numbers and the place of each among these, if that takes less room. A runtime
+        widens them once, when it loads the graph. This makes the files of default models a third as large.
+        """
+        is_real = values.dtype.kind == "f"
+        wide = self._held(values) if is_real else values.astype(np.int32)
+        with np.errstate(over="ignore", under="ignore"):
+            types = [np.dtype(name) for name in _NARROW[is_real] if np.array_equal(wide.astype(name), wide)]
+        stored = wide.astype(min([*types, wide.dtype], key=lambda dtype: dtype.itemsize))
+        if is_real:
+            bits, place = np.unique(wide.view(f"i{wide.dtype.itemsize}"), return_inverse=True)  # 0.0 is not -0.0
+            if stored.itemsize * bits.size + np.min_scalar_type(len(bits)).itemsize * place.size < stored.nbytes:
+                distinct, place = self.table(bits.view(wide.dtype)), place.reshape(values.shape)
+                return self.outermost.op("Gather", distinct, self.table(place))
+        if stored.dtype == wide.dtype or wide.size == 1:  # `op` looks at constants of one number
+            return self._stored(wide)
+        kind = int(library().helper.np_dtype_to_tensor_dtype(wide.dtype))
+        return self.outermost.op("Cast", self._stored(stored), to=kind)
+
+    def op(self, kind: str, *inputs: Any, outputs: Sequence[str] = (), **attributes: Any) -> str:
+        """Add an operation; returns the name of its first output.
+
+        Inputs that are not names become constants. An operation of the outermost graph is added once.
         """
         names = [part if isinstance(part, str) else self.constant(part) for part in inputs]
         if kind in _NEUTRAL and (kept := self._kept(kind, *names)):
@@ -116,14 +146,14 @@ class Graph:
         made = list(outputs) or [self.name()]
         if key:
             self.known[key] = made[0]
-        self.nodes.append(library().helper.make_node(kind, names, made, domain=domain, **attributes))
+        self.nodes.append(library().helper.make_node(kind, names, made, **attributes))
         return made[0]
 
     def _kept(self, kind: str, x: str, y: str) -> str:
-        """Add an operation that onnxruntime would drop though it changes numbers; "" if there is no such danger.
+        """Add an operation that onnxruntime would drop although it changes numbers; "" if there is no such danger.
 
         Its optimizer (`NoopElimination`) compares single constants with 0 or 1 in float32: it drops the addition of
-        1e-46, and the product with 1 + 1e-9. It knows no `Sum`, and neither of two factors is 1.
+        1e-46, and the product with 1 + 1e-9. It leaves `Sum` alone, and so two factors that are not 1.
         """
         if x in self.single and kind in ("Add", "Mul"):
             x, y = y, x
@@ -139,26 +169,27 @@ class Graph:
         """Return an empty graph that sees what this one has computed."""
         return Graph(self.dtype, [], self.constants, self.names, self, single=self.single)
 
-    def proto(self, inputs: Sequence[Any], outputs: Sequence[Any], *, constants: bool = False) -> Any:
-        """Return the GraphProto of what was added."""
-        held = list(self.constants.values()) if constants else []
+    def proto(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+        """Return the GraphProto of all that was added; the outermost graph holds the constants."""
+        held = list(self.constants.values()) if self.outer is None else []
         return library().helper.make_graph(self.nodes, "boostbp", list(inputs), list(outputs), held)
 
     def typed(self, name: str, dtype: Any = None, shape: Sequence[Any] | None = None) -> Any:
-        """Return the declaration of a value; real numbers, of no said shape, if nothing is said."""
+        """Return the declaration of a value: by default of real numbers, without a shape."""
         helper = library().helper
         kind = self.real if dtype is None else dtype
         return helper.make_tensor_value_info(name, kind, shape)
 
     def either(self, condition: str, then: Callable[[Graph], str], otherwise: Callable[[Graph], str]) -> str:
-        """Add a branch: what one or the other of two functions adds, by a condition that is met at run time."""
+        """Add a branch: a condition decides at run time which of two functions' operations run."""
         protos = []
         for branch in (then, otherwise):
             inner = self.inner()
             protos.append(inner.proto([], [inner.typed(branch(inner))]))
-        return self.op("If", condition, then_branch=protos[0], else_branch=protos[1])
+        # a name of its own: `op` takes operations with the same inputs for the same, and does not see into branches
+        return self.op("If", condition, outputs=[self.name()], then_branch=protos[0], else_branch=protos[1])
 
 
 def int64(*values: int) -> NDArray[np.int64]:
-    """Return whole numbers as ONNX takes shapes and axes."""
+    """Return whole numbers in the type that ONNX wants for shapes and axes."""
     return np.array(values, np.int64)

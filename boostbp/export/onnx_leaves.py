@@ -1,9 +1,8 @@
-"""Leaves that rows have reached, as nodes of a graph: what they predict, as parts of a layer's outputs.
+"""Leaves that rows have reached, as nodes of a graph: their predictions, as parts of a layer's outputs.
 
-Numbers of one output are looked up one by one, .7 ns each, for all rows of a block. A leaf of an output layer that
-serves several outputs has many: its weights are read as they lie, side by side, and multiplied by cells and their
-squares in one product of matrices for each row. What a walk leads to is anywhere in the tables, so those of a leaf
-lie together.
+Numbers of one output are looked up one by one, 0.7 ns each, for all rows of a block. A leaf that serves several outputs
+of the last layer has many weights: they are read side by side, and one product of matrices for each row multiplies them
+by cells and squares of cells (2.4 times faster on ten classes than one by one).
 """
 
 from __future__ import annotations
@@ -16,276 +15,211 @@ from numpy.typing import NDArray
 
 from boostbp.export.onnx_graph import Graph, int64, library
 from boostbp.export.onnx_inputs import Input
-from boostbp.export.onnx_numbers import multiples
-from boostbp.export.onnx_rows import Rows, joined, looked_up
-from boostbp.export.onnx_sums import Sums
-from boostbp.export.onnx_tables import LeafTerms, side_by_side, units_of_leaves
+from boostbp.export.onnx_rows import OutputSums, Rows, concatenated, looked_up
 from boostbp.export.tree_tables import TreeTables
-
-TERMS = 1000  # that are read together where their order does not matter, so that numbers of them stay in the cache
+from boostbp.floats import Floats
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
-    """Names of what terms of leaves read, (terms read * rows,).
+class LeafPart:
+    """Constants, slopes or squares of leaves that serve several outputs.
 
     Attributes
     ----------
-    term : str
-        Place of each term in the tables.
-    x, v : str
-        The cell, and what stands for it in the regression.
+    weight : (numbers, outputs) float64
+    place : str
+        Name of the numbers that are read, (places * rows,).
+    factor : str
+        Name of what they are multiplied by; "" for constants.
+    tree, number : (places,) int64
+        Tree of each place, and its number among the parts of the tree.
     """
 
-    term: str
-    x: str
-    v: str
+    weight: Floats
+    place: str
+    factor: str
+    tree: NDArray[np.int64]
+    number: NDArray[np.int64]
 
-    def factor(self, graph: Graph, terms: LeafTerms) -> str:
-        """Add what `v` is multiplied by."""
-        slope = looked_up(graph, terms.slope, self.term)
-        if not terms.square:
-            return slope
-        return graph.op("Add", slope, graph.op("Mul", self.v, looked_up(graph, terms.square, self.term)))
+    def products(self, graph: Graph) -> str:
+        """Add the numbers times their factors, (places * outputs, rows)."""
+        product = graph.op("Gather", graph.table(self.weight), self.place, axis=0)
+        if self.factor:
+            product = graph.op("Mul", product, graph.op("Unsqueeze", self.factor, int64(1)))
+        n_places, n_outputs = len(self.tree), self.weight.shape[1]
+        product = graph.op("Reshape", product, int64(n_places, -1, n_outputs))
+        return graph.op("Reshape", graph.op("Transpose", product, perm=[0, 2, 1]), int64(n_places * n_outputs, -1))
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class ReachedLeaves:
     """Leaves of all trees that a walk has led rows to.
 
     Attributes
     ----------
     tables : TreeTables
     leaf : str
-        Numbers of leaves by their nodes.
+        Name of the leaves' numbers by their nodes.
     node : str
-        (trees * rows,)
-    columns : str
-        Cells, flat.
+        Name of the nodes reached, (trees * rows,).
+    cells : str
+        Name of the layer's input, flat.
     inputs : Input
     rows : Rows
+    clip : bool
+        Whether cells are clipped to the range of the leaf's training rows.
     """
 
     tables: TreeTables
     leaf: str
     node: str
-    columns: str
+    cells: str
     inputs: Input
     rows: Rows
+    clip: bool
 
-    def add(self, graph: Graph, output: NDArray[np.int64], sums: Sums, *, clip: bool) -> None:
-        """Add what they predict, as parts of sums.
+    def add(self, graph: Graph, output: NDArray[np.int64], sums: OutputSums) -> None:
+        """Add the predictions of the leaves, as parts of sums.
 
         Parameters
         ----------
         output : (trees,) int64
-            The first of those that a tree serves.
-        clip : bool
-            Whether cells are clipped to the range of the leaf's rows.
+            The first output that each tree serves.
         """
-        tables, units = self.tables, units_of_leaves(graph, self.tables)
-        constant, order = multiples(graph, tables.constant, units), tables.tree << 32
-        terms = LeafTerms.of(graph, tables, units, clip=clip) if tables.n_terms.any() else None
+        tables, order = self.tables, self.tables.tree << 32
+        has_terms = bool(tables.n_terms.any())
         if tables.n_outputs > 1:
-            self._add_several(graph, constant, terms, output, sums)
+            self._add_several_outputs(graph, output, sums, has_terms=has_terms)
             return
-        constant = graph.outermost.op("Gather", graph.outermost.op("Reshape", constant, int64(-1)), self.leaf)
+        constant = graph.outermost.op("Gather", graph.table(tables.constant.ravel()), self.leaf)
         constant = looked_up(graph, constant, self.node)
-        if terms is None:
+        if not has_terms:
             sums.add(graph.op("Reshape", constant, int64(len(output), -1)), output, order)
-        elif sums.in_order or sums.n_outputs > 1 or tables.if_missing is not None:
-            sums.add(self._in_order(graph, constant, terms), output, order)
+        elif sums.in_order or sums.n_outputs > 1:
+            sums.add(self._tree_by_tree(graph, constant), output, order)
         else:
-            totals = [self.rows.total(graph, len(output), constant), *self._totals(graph, terms)]
-            sums.add(joined(graph, totals), output[:1].repeat(len(totals)), order[:1].repeat(len(totals)))
+            terms = self.rows.total(graph, sum(n * k for n, k in tables.groups), self._products(graph))
+            both = concatenated(graph, [self.rows.total(graph, len(output), constant), terms])
+            sums.add(both, output[:1].repeat(2), order[:1].repeat(2))
 
-    def _totals(self, graph: Graph, terms: LeafTerms) -> Iterator[str]:
-        """Add the sums of terms, each (1, rows): of all of one row, of many rows of few terms at a time."""
-        single = self.rows.single
-        parts = self._groups(graph, self.tables.groups if single else _pieces(self.tables.groups))
-        for together in [parts] if single else [[part] for part in parts]:
-            cells = self._cells(graph, terms, together, by_tree=not single)
-            products = graph.op("Mul", cells.v, cells.factor(graph, terms))
-            yield self.rows.total(graph, sum(part.n * part.k for part in together), products)
+    def _cells(self, graph: Graph) -> tuple[str, str]:
+        """Add the places of the terms that are read in the table of terms, and their standardised cells.
 
-    def _groups(self, graph: Graph, groups: Sequence[tuple[int, int]]) -> list[Group]:
-        """Add the nodes of groups of trees that have terms."""
-        nodes = self._split(graph, self.node, groups)
-        return [Group(n, k, node) for (n, k), node in zip(groups, nodes, strict=True) if k]
-
-    def _split(self, graph: Graph, flat: str, groups: Sequence[tuple[int, int]]) -> list[str]:
-        """Add parts of a flat array of trees, those of groups."""
-        return self.rows.split(graph, flat, [n for n, _ in groups])
-
-    def _cells(self, graph: Graph, terms: LeafTerms, groups: Sequence[Group], *, by_tree: bool = False) -> Cells:
-        """Add what the terms of groups read: the first ones of all trees of a group come first, or all of a tree."""
-        begin, places = graph.outermost.op("Gather", terms.begin, self.leaf), []
-        for group in groups:
-            shape = int64(group.n, 1, -1) if by_tree else int64(1, -1)
-            first = graph.op("Reshape", looked_up(graph, begin, group.node), shape)
-            place = graph.op("Add", first, np.arange(group.k, dtype=np.int32)[:, None])
-            places.append(graph.op("Reshape", place, int64(-1)))
-        term = joined(graph, places)
-        column = looked_up(graph, self.rows.begins(graph, terms.column), term)
-        count = sum(group.n * group.k for group in groups)
-        x = looked_up(graph, self.columns, self.rows.places(graph, column, count))
-        bounds = tuple(looked_up(graph, bound, term) for bound in terms.bounds)
-        center, factor = (name and looked_up(graph, name, term) for name in (terms.center, terms.factor))
-        return Cells(term, x, self.inputs.clipped(graph, x, center, factor, bounds, many=True))
-
-    def _in_order(self, graph: Graph, constant: str, terms: LeafTerms) -> str:
-        """Add what each tree predicts, constants and terms in this order: (trees, rows)."""
-        tables, groups, totals = self.tables, self.tables.groups, []
-        cells = self._cells(graph, terms, self._groups(graph, groups))
-        products = graph.op("Mul", cells.v, cells.factor(graph, terms))
-        of_groups = iter(self.rows.split(graph, products, [n * k for n, k in groups if k]))
-        for total, (_, k) in zip(self._split(graph, constant, groups), groups, strict=True):
+        Both are (terms read * rows,): in each group of trees the first terms of all trees, then the second ones.
+        """
+        once = graph.outermost
+        first_term = once.op("CumSum", graph.table(self.tables.n_read), np.int64(0), exclusive=1)
+        begin, places, groups = once.op("Gather", first_term, self.leaf), [], self.tables.groups
+        for (_, k), node in zip(groups, self.rows.split(graph, self.node, [n for n, _ in groups]), strict=True):
             if k:
-                both = graph.op("Unsqueeze", total, int64(0)), graph.op("Reshape", next(of_groups), int64(k, -1))
+                first = graph.op("Reshape", looked_up(graph, begin, node), int64(1, -1))
+                place = graph.op("Add", first, np.arange(k, dtype=np.int32)[:, None])
+                places.append(graph.op("Reshape", place, int64(-1)))
+        term, terms = concatenated(graph, places), self.tables.terms
+        column = looked_up(graph, self.rows.begins(graph, graph.table(terms.column)), term)
+        x = looked_up(graph, self.cells, self.rows.places(graph, column, sum(n * k for n, k in groups)))
+
+        def of_term(values: Floats) -> str:
+            return looked_up(graph, graph.table(values), term)
+
+        center, factor = of_term(terms.center), "" if (terms.factor == 1.0).all() else of_term(terms.factor)
+        bounds = tuple(map(of_term, terms.bounds(graph.dtype))) if self.clip else ()
+        return term, self.inputs.clipped(graph, x, center, factor, bounds)
+
+    def _products(self, graph: Graph) -> str:
+        """Add the terms of leaves of one output, (terms read * rows,): cells times slopes, and their squares."""
+        term, v = self._cells(graph)
+        slope, square = self.tables.terms.slope, self.tables.terms.square
+        factor = looked_up(graph, graph.table(slope.ravel()), term)
+        if square is not None:
+            curvature = looked_up(graph, graph.table(square.ravel()), term)
+            factor = graph.op("Add", factor, graph.op("Mul", v, curvature))
+        return graph.op("Mul", v, factor)
+
+    def _tree_by_tree(self, graph: Graph, constant: str) -> str:
+        """Add the prediction of each tree, its constant and then its terms, (trees, rows)."""
+        groups, totals = self.tables.groups, []
+        products = iter(self.rows.split(graph, self._products(graph), [n * k for n, k in groups if k]))
+        constants = self.rows.split(graph, constant, [n for n, _ in groups])
+        for total, (_, k) in zip(constants, groups, strict=True):
+            if k:
+                both = graph.op("Unsqueeze", total, int64(0)), graph.op("Reshape", next(products), int64(k, -1))
                 total = graph.op("ReduceSum", graph.op("Concat", *both, axis=0), int64(0), keepdims=0)
             totals.append(total)
-        total = joined(graph, totals)
-        if tables.if_missing is not None and self.inputs.any_missing:
-            total = self._or_instead(graph, terms, cells, total)
-        return graph.op("Reshape", total, int64(len(tables.tree), -1))
+        return graph.op("Reshape", concatenated(graph, totals), int64(len(self.tables.tree), -1))
 
-    def _or_instead(self, graph: Graph, terms: LeafTerms, cells: Cells, total: str) -> str:
-        """Add that leaves predict something else for rows that miss a column of their terms, (trees * rows,)."""
-        of_node, groups = graph.outermost.op("Gather", self.tables.if_missing, self.leaf), self.tables.groups
-
-        def of_missing(inner: Graph) -> str:
-            TP = library().TensorProto
-            gone = inner.op("And", inner.op("IsInf", cells.x), looked_up(inner, terms.there, cells.term))
-            gone = inner.op("Cast", gone, to=TP.INT32)
-            parts = iter(self.rows.split(inner, gone, [n * k for n, k in groups if k]))
-            some = [
-                inner.op("ReduceMax", inner.op("Reshape", next(parts), int64(k, -1)), int64(0), keepdims=0)
-                if k
-                else inner.op("Sub", of_group, of_group)
-                for of_group, (_, k) in zip(self._split(inner, self.node, groups), groups, strict=True)
-            ]
-            instead = looked_up(inner, of_node, self.node)
-            applies = inner.op("Cast", joined(inner, some), to=TP.BOOL)
-            applies = inner.op("And", applies, inner.op("Not", inner.op("IsNaN", instead)))
-            return inner.op("Where", applies, instead, total)
-
-        return graph.either(self.inputs.any_missing, of_missing, lambda inner: inner.op("Identity", total))
-
-    def _add_several(
-        self, graph: Graph, constant: str, terms: LeafTerms | None, output: NDArray[np.int64], sums: Sums
+    def _add_several_outputs(
+        self, graph: Graph, output: NDArray[np.int64], sums: OutputSums, *, has_terms: bool
     ) -> None:
-        """Add what leaves of several outputs predict, as parts of sums."""
-        tables, m, order = self.tables, self.tables.n_outputs, self.tables.tree << 32
-        leaf, outputs, trees = looked_up(graph, self.leaf, self.node), np.arange(m), np.arange(len(output))
-        parts = [Part(constant, leaf, "", trees, np.zeros_like(trees))]
-        if terms is not None:
-            cells = self._cells(graph, terms, self._groups(graph, tables.groups))
-            tree, number = _entries(tables.groups)
-            parts.append(Part(terms.slope, cells.term, cells.v, tree, 2 * number + 1))
-            if terms.square:
-                square = graph.op("Mul", cells.v, cells.v)
-                parts.append(Part(terms.square, cells.term, square, tree, 2 * number + 2))
+        """Add the predictions of leaves that serve several outputs, as parts of sums."""
+        tables, order = self.tables, self.tables.tree << 32
+        leaf, trees = looked_up(graph, self.leaf, self.node), np.arange(len(output))
+        outputs = np.arange(tables.n_outputs)
+        parts = [LeafPart(tables.constant, leaf, "", trees, np.zeros_like(trees))]
+        if has_terms:
+            term, v = self._cells(graph)
+            tree, number = _terms_in_order(tables.groups)
+            parts.append(LeafPart(tables.terms.slope, term, v, tree, 2 * number + 1))
+            if tables.terms.square is not None:
+                parts.append(LeafPart(tables.terms.square, term, graph.op("Mul", v, v), tree, 2 * number + 2))
         if not sums.in_order and (output == output[0]).all():
-            weights = side_by_side(graph, tables, [part.weight for part in parts])
-            sums.add(
-                self._by_row(graph, weights, [leaf, *(part.factor for part in parts[1:])]),
-                output[0] + outputs,
-                order[:1].repeat(m),
-            )
+            total = self._row_by_row(graph, [leaf, *(part.factor for part in parts[1:])])
+            sums.add(total, output[0] + outputs, order[:1].repeat(len(outputs)))
             return
         for part in parts:
-            sums.add(
-                part.products(graph, m),
-                (output[part.tree, None] + outputs).ravel(),
-                (order[part.tree] + part.number).repeat(m),
-            )
+            key = (order[part.tree] + part.number).repeat(len(outputs))
+            sums.add(part.products(graph), (output[part.tree, None] + outputs).ravel(), key)
 
-    def _by_row(self, graph: Graph, weights: Sequence[str], flat: Sequence[str]) -> str:
-        """Add the sums of trees that serve the same outputs, (outputs, rows): those of one row after the other.
+    def _row_by_row(self, graph: Graph, flat: Sequence[str]) -> str:
+        """Add the sums of trees that serve the same outputs, (outputs, rows), one row after the other.
 
         Parameters
         ----------
-        weights : list of str
-            Of the leaves of a group, (leaves, weights).
         flat : list of str
-            Leaves, (trees * rows,), and what their slopes and squares are multiplied by, (terms read * rows,).
+            Names of the leaves, (trees * rows,), and of the factors of slopes and squares, (terms read * rows,).
         """
-        tables, m, rows = self.tables, self.tables.n_outputs, self.rows
+        groups, n_outputs = self.tables.groups, self.tables.n_outputs
+        weights = [graph.table(weight) for weight in _weights_of_leaves(self.tables)]
 
         def of_row(inner: Graph, leaf: str, *factors: str) -> str:
             totals = []
-            numbers = Rows().split(inner, leaf, [n for n, _ in tables.groups])
-            cells = [iter(Rows().split(inner, name, [n * k for n, k in tables.groups if k])) for name in factors]
-            for (n, k), (begin, _), table, number in zip(tables.groups, tables.leaves, weights, numbers, strict=True):
-                weight = inner.op("Gather", table, inner.op("Sub", number, np.int32(begin)), axis=0)
+            leaves = Rows().split(inner, leaf, [n for n, _ in groups])
+            cells = [iter(Rows().split(inner, name, [n * k for n, k in groups if k])) for name in factors]
+            for (n, k), of_group, table, number in zip(groups, self.tables.leaves, weights, leaves, strict=True):
+                weight = inner.op("Gather", table, inner.op("Sub", number, np.int32(of_group.start)), axis=0)
                 if not k:
                     totals.append(inner.op("ReduceSum", weight, int64(0)))
                     continue
                 ones = inner.outermost.op("Expand", np.ones((1, 1)), int64(1, n))
-                of_leaf = inner.op(
-                    "Concat", ones, *(inner.op("Reshape", next(part), int64(k, n)) for part in cells), axis=0
-                )
-                of_tree = inner.op("Reshape", inner.op("Transpose", of_leaf, perm=[1, 0]), int64(1, -1))
-                totals.append(inner.op("MatMul", of_tree, inner.op("Reshape", weight, int64(-1, m))))
+                by_term = [ones, *(inner.op("Reshape", next(part), int64(k, n)) for part in cells)]
+                by_tree = inner.op("Transpose", inner.op("Concat", *by_term, axis=0), perm=[1, 0])
+                weight = inner.op("Reshape", weight, int64(-1, n_outputs))
+                totals.append(inner.op("MatMul", inner.op("Reshape", by_tree, int64(1, -1)), weight))
             return inner.op("Sum", *totals)
 
-        if rows.single:
+        if self.rows.single:
             return graph.op("Transpose", of_row(graph, *flat), perm=[1, 0])
         TP, body = library().TensorProto, graph.inner()
         values = [body.typed(body.name(), body.real if number else TP.INT32, [None]) for number in range(len(flat))]
         proto = body.proto(values, [body.typed(of_row(body, *(value.name for value in values)))])
-        across = [rows.across(graph, name) for name in flat]
-        totals = graph.op("Scan", *across, body=proto, num_scan_inputs=len(across))  # (rows, 1, outputs)
+        by_row = [self.rows.transposed(graph, name) for name in flat]
+        totals = graph.op("Scan", *by_row, body=proto, num_scan_inputs=len(by_row))  # (rows, 1, outputs)
         return graph.op("Transpose", graph.op("Squeeze", totals, int64(1)), perm=[1, 0])
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Trees whose leaves have as many terms: how many, of how many terms, and the nodes reached, (trees * rows,)."""
-
-    n: int
-    k: int
-    node: str
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What leaves of several outputs predict: constants, slopes or squares.
-
-    Attributes
-    ----------
-    weight : str
-        (numbers, outputs)
-    place : str
-        Those that are read, (places * rows,).
-    factor : str
-        What they are multiplied by; "" of constants.
-    tree, number : (places,) int64
-        Tree of each place, and its number among the parts of the tree.
-    """
-
-    weight: str
-    place: str
-    factor: str
-    tree: NDArray[np.int64]
-    number: NDArray[np.int64]
-
-    def products(self, graph: Graph, m: int) -> str:
-        """Add them times their factors, (places * outputs, rows)."""
-        made, count = graph.op("Gather", self.weight, self.place, axis=0), len(self.tree)
-        if self.factor:
-            made = graph.op("Mul", made, graph.op("Unsqueeze", self.factor, int64(1)))
-        across = graph.op("Transpose", graph.op("Reshape", made, int64(count, -1, m)), perm=[0, 2, 1])
-        return graph.op("Reshape", across, int64(count * m, -1))
+def _weights_of_leaves(tables: TreeTables) -> Iterator[Floats]:
+    """Yield all weights of each leaf side by side, (leaves, weights), for each group of trees."""
+    terms, place = tables.terms, 0
+    for (_, k), leaves in zip(tables.groups, tables.leaves, strict=True):
+        n_leaves = leaves.stop - leaves.start
+        of_group = slice(place, place + n_leaves * k)
+        of_terms = [weight[of_group] for weight in (terms.slope, terms.square) if k and weight is not None]
+        yield np.concatenate([tables.constant[leaves], *(part.reshape(n_leaves, -1) for part in of_terms)], axis=1)
+        place = of_group.stop
 
 
-def _pieces(groups: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return groups in pieces of some `TERMS` terms."""
-    return [(len(part), k) for n, k in groups for part in np.array_split(np.arange(n), min(n, n * k // TERMS + 1))]
-
-
-def _entries(groups: Sequence[tuple[int, int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the tree of each of the terms that are read, and its number in the leaf."""
+def _terms_in_order(groups: Sequence[tuple[int, int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the tree of each term that is read, and its number in the leaf, (terms,) each."""
     begin, trees, numbers = 0, [], []
     for n, k in groups:
         trees.append(np.tile(np.arange(begin, begin + n), k))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +14,7 @@ from boostbp import cautions, checks
 from boostbp.export.description import Description, described
 from boostbp.export.onnx_graph import IR_VERSION, OPSET, Graph, int64, library
 from boostbp.export.onnx_layers import in_blocks, raw_output
+from boostbp.trees.forest import Forest
 from boostbp.trees.rounding import LEAST_CENTER_BITS
 from boostbp.versions import __version__
 
@@ -19,8 +22,8 @@ from boostbp.versions import __version__
 def to_onnx(model: Any, *, dtype: Literal["float64", "float32"] = "float64", offset: bool = False) -> Any:
     """Write a fitted estimator as an ONNX model, which any ONNX runtime serves without Python and this package.
 
-    Everything that `predict` does with an array is in the graph: all layers, clipping, missing values and categories,
-    the link and the units of the target.
+    The graph does all that `predict` does with an array: all layers, clipping, missing values and categories, the link
+    and the units of the target.
 
     Parameters
     ----------
@@ -30,24 +33,24 @@ def to_onnx(model: Any, *, dtype: Literal["float64", "float32"] = "float64", off
         Of the input and of all numbers. ``"float32"`` loses digits: predictions are off by some 1e-6 of the target's
         standard deviation, and a hidden unit that is rounded across a threshold sends its row elsewhere.
     offset : bool
-        Whether the graph has a second input, ``offset``, (rows, outputs), that is added to raw outputs, as `predict`
-        of a regressor or classifier has; of several quantiles (rows, 1). Without it, the offset is 0.
+        Whether the graph has a second input, ``offset``, (rows, outputs), that is added to raw outputs as by `predict`
+        of a regressor or classifier; for several quantiles it is (rows, 1). Without it, the offset is 0.
 
     Returns
     -------
     onnx.ModelProto
-        Input ``X``, (rows, features): the columns of `fit`, NaN where missing. A column of categories holds these
-        themselves if they are numbers, and otherwise their codes, their places in ``model.schema_.categories[column]``,
-        which is in the model's metadata, too. Any other number is a category that was not there at fit.
-        Infinite cells, which `predict` refuses, are read as missing.
-        Outputs: ``prediction``, as `predict` gives it; of a classifier ``label``, (rows,), and ``probabilities``,
+        Its input ``X``, (rows, features), has the columns of `fit`; NaN is missing. A column of categories holds the
+        categories themselves if they are numbers, and otherwise their codes: their places in
+        ``model.schema_.categories[column]``, which is also in the metadata of the ONNX model. Any other number is a
+        category that was not there at fit. Infinite cells, which `predict` refuses, are read as missing.
+        Its output is ``prediction``, as `predict` gives it; for a classifier ``label``, (rows,), and ``probabilities``,
         (rows, classes).
 
     Raises
     ------
     ValueError
-        If the model has parts that are code of the user's own: functions as a basis, a loss with a link of its own; if
-        an auto-encoder, which has no offset, is to have one.
+        If the model has parts that are code of the user's own: functions as a basis, or a loss with a link of its own;
+        or if `offset` is True for an auto-encoder, which has none.
     TypeError
         If `model` is no estimator of this package, or one of a derived class.
     ImportError
@@ -74,7 +77,8 @@ def to_onnx(model: Any, *, dtype: Literal["float64", "float32"] = "float64", off
 def model_of(model: Description, *, dtype: str, offset: bool = False) -> Any:
     """Write a described model as an ONNX model; see `to_onnx`."""
     checks.one_of("dtype", dtype, ("float64", "float32"))
-    _check_numbers(model, dtype)
+    if dtype == "float32":
+        _check_float32(model)
     onnx = library()
     graph = Graph(np.dtype(dtype))
 
@@ -96,7 +100,7 @@ def model_of(model: Description, *, dtype: str, offset: bool = False) -> Any:
         n_targets = 1 if model.link.name == "sorted" else model.n_outputs
         inputs.append(graph.typed("offset", shape=["rows", n_targets]))
         raw = graph.op("Add", raw, graph.op("Div", "offset", model.scale))
-    proto = graph.proto(inputs, _outputs(graph, model, raw), constants=True)
+    proto = graph.proto(inputs, _outputs(graph, model, raw))
     made = onnx.helper.make_model(
         proto,
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
@@ -108,56 +112,63 @@ def model_of(model: Description, *, dtype: str, offset: bool = False) -> Any:
     return made
 
 
-def _check_numbers(model: Description, dtype: str) -> None:
-    """Refuse what the type of the graph does not hold."""
-    if dtype == "float32":
-        for column, values in model.categories.items():
-            with np.errstate(over="ignore", under="ignore"):
-                held = values.astype(np.float32)
-            if len(np.unique(held)) < len(values) or not np.isfinite(held).all():
-                raise ValueError(
-                    f"dtype='float32' does not tell all categories of column {column} apart: use dtype='float64'."
-                )
-        if merged := _merged_columns(model):
+def _check_float32(model: Description) -> None:
+    """Refuse a model whose categories or columns float32 merges, and warn of its rounding."""
+    for column, values in model.categories.items():
+        with np.errstate(over="ignore", under="ignore"):
+            held = values.astype(np.float32)
+        if len(np.unique(held)) < len(values) or not np.isfinite(held).all():
             raise ValueError(
-                f"dtype='float32' merges numbers of the columns {merged} that the model distinguishes: use "
-                "dtype='float64', or subtract a constant from these columns, or change their unit, before the fit."
+                f"dtype='float32' does not tell all categories of column {column} apart: use dtype='float64'."
             )
-        cautions.warn(
-            "dtype='float32': predictions differ from those of predict by some 1e-6 of the target's standard "
-            "deviation, and by more where a hidden unit is rounded across a threshold."
+    if merged := _merged_columns(model):
+        raise ValueError(
+            f"dtype='float32' merges numbers of the columns {merged} that the model distinguishes: use "
+            "dtype='float64', or subtract a constant from these columns, or change their unit, before the fit."
         )
+    cautions.warn(
+        "dtype='float32': predictions differ from those of predict by some 1e-6 of the target's standard "
+        "deviation, and by more where a hidden unit is rounded across a threshold."
+    )
 
 
 def _merged_columns(model: Description) -> list[int]:
-    """Return the columns, such as large ids, whose numbers float32 merges for more than a quarter of what reads them.
+    """Return the columns of the features, such as large ids, whose numbers float32 merges in a layer that reads them.
 
-    Merged are thresholds that become one number, and numbers around the center of a leaf regression that are more than
-    1/16 of its scale apart.
+    Columns count if this concerns more than a quarter of a layer's thresholds or leaf regressions in them: thresholds
+    that become one number, and centers whose neighbours in float32 are more than 1/16 of the regression's scale away.
     """
-    nodes, leaves, ends = model.forests[0].nodes, model.forests[0].leaves, np.finfo(np.float32)
-    numeric, (center, inverse, *_) = nodes.cat_start < 0, leaves.scaling.T
-    held = (np.abs(center) >= ends.tiny) & (np.abs(center) <= ends.max)  # others are refused as numbers
-    apart = np.spacing(np.where(held, np.abs(center), 0.0).astype(np.float32)).astype(np.float64)
-    with np.errstate(divide="ignore", over="ignore"):
-        coarse = held & (apart > 2.0**-LEAST_CENTER_BITS / inverse)
-    feature = leaves.column // max(model.forests[0].basis.columns_per_feature, 1)
-    merged = set(np.flatnonzero(np.bincount(feature, coarse) > np.bincount(feature) / 4).tolist())
-    for column in np.unique(nodes.feature[numeric]):
-        thresholds = np.unique(nodes.threshold[numeric & (nodes.feature == column)])
-        with np.errstate(over="ignore"):
-            lost = len(thresholds) - len(np.unique(thresholds.astype(np.float32)))
-        if lost > max(2, len(thresholds) / 4):
-            merged.add(int(column))
+    merged = set(_merged_inputs(model.forests[0]))
+    for below, forest in pairwise(model.forests if model.skip else ()):
+        merged |= {column - below.n_outputs for column in _merged_inputs(forest) if column >= below.n_outputs}
     return sorted(merged)
 
 
+def _merged_inputs(forest: Forest) -> Iterator[int]:
+    """Yield the columns of a layer's input whose numbers float32 merges."""
+    nodes, leaves, ends = forest.nodes, forest.leaves, np.finfo(np.float32)
+    numeric, (center, inverse, *_) = nodes.cat_start < 0, leaves.scaling.T
+    held = (np.abs(center) >= ends.tiny) & (np.abs(center) <= ends.max)  # others are refused as numbers
+    spacing = np.spacing(np.where(held, np.abs(center), 0.0).astype(np.float32)).astype(np.float64)
+    with np.errstate(divide="ignore", over="ignore"):
+        coarse = held & (spacing > 2.0**-LEAST_CENTER_BITS / inverse)
+    feature = leaves.column // max(forest.basis.columns_per_feature, 1)
+    yield from np.flatnonzero(np.bincount(feature, coarse) > np.bincount(feature) / 4).tolist()
+    for column in np.unique(nodes.feature[numeric]).tolist():
+        thresholds = np.unique(nodes.threshold[numeric & (nodes.feature == column)])
+        with np.errstate(over="ignore"):
+            n_lost = len(thresholds) - len(np.unique(thresholds.astype(np.float32)))
+        if n_lost > max(2, len(thresholds) / 4):
+            yield column
+
+
 def _outputs(graph: Graph, model: Description, raw: str) -> list[Any]:
-    """Add what is made of raw outputs; returns the declarations of the outputs."""
+    """Add the outputs that are made of raw outputs; returns their declarations."""
     if model.labels is not None:
-        return _of_classes(graph, model, raw)
+        return _outputs_of_classes(graph, model, raw)
     if model.link.name == "log":
-        raw = graph.op("Exp", _within(graph, model, raw))
+        bounds = (np.array(bound) if np.isfinite(bound) else "" for bound in (model.link.lowest, model.link.highest))
+        raw = graph.op("Exp", graph.op("Clip", raw, *bounds))
     elif model.link.name == "sorted":
         raw = graph.op("TopK", raw, int64(model.n_outputs), axis=1, largest=0, outputs=[graph.name(), graph.name()])
     elif model.link.name != "identity":
@@ -169,13 +180,8 @@ def _outputs(graph: Graph, model: Description, raw: str) -> list[Any]:
     return [graph.typed("prediction", shape=["rows"] if model.one_dimensional else ["rows", model.n_outputs])]
 
 
-def _within(graph: Graph, model: Description, raw: str) -> str:
-    lowest, highest = model.link.lowest, model.link.highest
-    bounds = [np.array(bound) if np.isfinite(bound) else "" for bound in (lowest, highest)]
-    return graph.op("Clip", raw, *bounds)
-
-
-def _of_classes(graph: Graph, model: Description, raw: str) -> list[Any]:
+def _outputs_of_classes(graph: Graph, model: Description, raw: str) -> list[Any]:
+    """Add labels and probabilities; returns their declarations."""
     TP = library().TensorProto
     labels, rows = np.asarray(model.labels), "rows"
     if model.n_outputs > 1:

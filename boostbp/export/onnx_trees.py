@@ -1,54 +1,65 @@
-"""Trees as nodes of a graph: a walk down all of them in step, to the leaves.
+"""Trees as nodes of a graph: a walk down all trees in step, to the leaves.
 
-The file has of a tree which of its nodes are splits, by what each splits, and the numbers of its leaves. A runtime
-makes of these, once, the tables in which a node leads to its children, and a leaf to its terms. Of a block, first all
-different splits are asked, a few thousand of which trees have each many times; then rows walk. All is flat, of things
-times rows, and is read from tables of one axis.
+Trees ask many of the same questions: each different one (is this column above this threshold?) is answered once for all
+rows of a block, and the walk looks up the answers. Arrays are flat, (things * rows,), and tables have one axis.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from boostbp.export.onnx_graph import Graph, int64, library
 from boostbp.export.onnx_inputs import Input, InputColumns
-from boostbp.export.onnx_leaves import Reached
-from boostbp.export.onnx_rows import Rows, joined, looked_up
-from boostbp.export.onnx_sums import Sums
-from boostbp.export.onnx_tables import TOGETHER, Nodes, not_above
+from boostbp.export.onnx_leaves import ReachedLeaves
+from boostbp.export.onnx_rows import OutputSums, Rows, concatenated, looked_up
 from boostbp.export.tree_tables import TreeTables
+from boostbp.floats import Floats
 from boostbp.trees.forest import Forest
 
-PADDING = 0.2  # of the trees may have ended before a step that all take
+PADDING = 0.2  # share of trees that may already be at their leaves before they are left out of the next steps
 
 
 def add_trees(
-    graph: Graph, forest: Forest, tables: TreeTables, columns: InputColumns, inputs: Input, sums: Sums
+    graph: Graph, forest: Forest, tables: TreeTables, columns: InputColumns, inputs: Input, sums: OutputSums
 ) -> None:
-    """Add a walk down some trees, and note what it finds as parts of the outputs."""
-    rows = Rows() if inputs.single else Rows.of(graph, columns.name)
-    nodes = Nodes.of(graph, tables, columns.number, not_above(graph, forest))
-    node = _walk(graph, tables, nodes, columns.name, rows)
-    reached = Reached(tables, nodes.leaf, node, graph.op("Reshape", columns.name, int64(-1)), inputs, rows)
-    reached.add(graph, forest.leaves.tree_output[tables.tree, 0], sums, clip=forest.clip)
+    """Add a walk down some trees, and note the predictions of the leaves as parts of the outputs."""
+    rows, once = Rows() if inputs.single else Rows.of(graph, columns.name), graph.outermost
+    n_nodes = len(tables.child)
+    to_child = graph.table(tables.child - np.arange(n_nodes))
+    child = once.op("Add", to_child, once.op("Range", np.int32(0), np.int32(n_nodes), np.int32(1)))
+    is_leaf = once.op("Cast", once.op("Equal", to_child, np.int32(0)), to=library().TensorProto.INT32)
+    leaf = once.op("CumSum", is_leaf, np.int64(0), exclusive=1)
+    node = _walk(graph, tables, child, columns, _thresholds(graph, forest), rows)
+    cells = graph.op("Reshape", columns.name, int64(-1))
+    leaves = ReachedLeaves(tables, leaf, node, cells, inputs, rows, clip=forest.clip)
+    leaves.add(graph, forest.leaves.tree_output[tables.tree, 0], sums)
 
 
-def _walk(graph: Graph, tables: TreeTables, nodes: Nodes, columns: str, rows: Rows) -> str:
-    """Add the way down; returns the name of the leaves' nodes, (trees * rows,)."""
+def _walk(graph: Graph, tables: TreeTables, child: str, columns: InputColumns, threshold: Floats, rows: Rows) -> str:
+    """Add the walk; returns the name of the nodes of the leaves, (trees * rows,)."""
     once, TP, active = graph.outermost, library().TensorProto, len(tables.tree)
-    root_number, root_child = (once.op("Gather", table, nodes.root) for table in (nodes.number, nodes.child))
-    if not rows.single:
-        x = graph.op("Unsqueeze", graph.op("Gather", columns, nodes.column, axis=0), int64(1))
-        answer = graph.op("Cast", graph.op("Greater", x, nodes.limit), to=TP.INT32)
-        across = graph.op("Reshape", answer, graph.op("Concat", int64(-1), rows.count, axis=0))
-        right, root_child = graph.op("Gather", across, root_number, axis=0), once.op("Unsqueeze", root_child, int64(1))
-        node = graph.op("Reshape", graph.op("Add", right, root_child), int64(-1))
-        answer = graph.op("Reshape", answer, int64(-1))
+    is_split = tables.split >= 0
+    split = tables.split[is_split]
+    questions, number = np.unique(np.stack([columns.number[split], threshold[split]]), axis=1, return_inverse=True)
+    # behind all others, the question of leaves, whose answer is no for every row
+    column = graph.table(np.append(questions[0], 0).astype(np.int64))
+    limit = graph.table(np.append(questions[1], np.inf))
+    number_of_node = np.full(len(is_split), questions.shape[1])
+    number_of_node[is_split] = number.ravel()
+    question = graph.table(number_of_node)
+    root_question, root_child = (once.op("Gather", table, tables.root) for table in (question, child))
+    if rows.single:
+        x = looked_up(graph, graph.op("Reshape", columns.name, int64(-1)), column)
+        answer = graph.op("Cast", graph.op("Greater", x, limit), to=TP.INT32)
+        node = graph.op("Add", looked_up(graph, answer, root_question), root_child)
     else:
-        column = once.op("Expand", once.op("Unsqueeze", nodes.column, int64(1)), int64(1, TOGETHER))
-        x = looked_up(graph, graph.op("Reshape", columns, int64(-1)), once.op("Reshape", column, int64(-1)))
-        answer = graph.op("Greater", x, once.op("Reshape", nodes.limit, int64(-1)))
-        answer = graph.op("Cast", answer, to=TP.INT32)
-        node = graph.op("Add", looked_up(graph, answer, root_number), root_child)
-    number = rows.begins(graph, nodes.number)
+        x = graph.op("Gather", columns.name, column, axis=0)
+        above = graph.op("Greater", x, once.op("Unsqueeze", limit, int64(1)))
+        answer = graph.op("Cast", above, to=TP.INT32)
+        right = graph.op("Gather", answer, root_question, axis=0)
+        node = graph.op("Reshape", graph.op("Add", right, once.op("Unsqueeze", root_child, int64(1))), int64(-1))
+        answer = graph.op("Reshape", answer, int64(-1))
+    first_answer = rows.begins(graph, question)
     ended: list[str] = []
     for step in range(1, int(tables.n_steps.max())):
         going_on = int((tables.n_steps > step).sum())
@@ -56,6 +67,19 @@ def _walk(graph: Graph, tables: TreeTables, nodes: Nodes, columns: str, rows: Ro
             node, end = rows.split(graph, node, [going_on, active - going_on])
             active = going_on
             ended.insert(0, end)
-        right = looked_up(graph, answer, rows.places(graph, looked_up(graph, number, node), active))
-        node = graph.op("Add", looked_up(graph, nodes.child, node), right)
-    return joined(graph, [node, *ended])
+        right = looked_up(graph, answer, rows.places(graph, looked_up(graph, first_answer, node), active))
+        node = graph.op("Add", looked_up(graph, child, node), right)
+    return concatenated(graph, [node, *ended])
+
+
+def _thresholds(graph: Graph, forest: Forest) -> Floats:
+    """Return thresholds in the type of the graph, all below infinity; 0.5 for categorical splits.
+
+    In float32, the largest number that is not above the threshold: rows in float32 then go where the same numbers in
+    float64 would. Infinity, which stands for missing values, is above all thresholds.
+    """
+    threshold = np.where(forest.nodes.cat_start >= 0, 0.5, forest.nodes.threshold)
+    with np.errstate(over="ignore"):
+        nearest = threshold.astype(graph.dtype)
+        below = np.where(nearest > threshold, np.nextafter(nearest, np.array(-np.inf, graph.dtype)), nearest)
+    return np.minimum(below, np.finfo(graph.dtype).max).astype(np.float64)

@@ -1,8 +1,7 @@
-"""Tree tables: trees as flat tables, for a walk that takes the same steps in every row, and what it finds in leaves.
+"""Tables of trees for a walk that takes the same steps in every row.
 
-The nodes of a tree stand breadth first, so that the two children of a split stand side by side, and which they are
-follows from which nodes are splits. A leaf leads to itself, so a step is ``node = child[node] + (x > threshold)`` with
-``x`` of the node's column.
+The nodes of a tree stand breadth first, so the two children of a split are neighbours. A leaf is its own child. A step
+is therefore ``node = child[node] + (x > threshold)``, where ``x`` is the cell that the node compares.
 """
 
 from __future__ import annotations
@@ -18,180 +17,138 @@ from boostbp.floats import Floats
 from boostbp.trees.forest import Forest
 
 NONE = -1
-PADDING = 0.15  # of the terms that are read may be none: trees with fewer terms are then read with others
+PADDING = 0.15  # largest share of zero terms that are read so that trees with fewer terms can be read with others
 
 
 @dataclass(frozen=True, slots=True)
 class TreeTables:
-    """Trees of one number of outputs, which walk together; leaves in the order of their nodes.
+    """Trees that walk together; each serves the same number of outputs.
 
     Attributes
     ----------
     n_outputs : int
-        That each tree serves.
+        Outputs that each tree serves.
     tree : (trees,) int64
-        The forest's numbers.
+        Numbers of the trees in the forest.
     n_steps : (trees,) int64
-        Splits on the longest path of a tree or of one behind it.
+        Splits on the longest path of a tree, or of a later tree if that has a longer one.
     n_terms : (trees,) int64
-        How many terms are read of a tree's leaves, at least as many as any has; trees of one number stand together.
-    size : (trees,) int64
-        Nodes of each.
-    is_split : (nodes,) bool
-        Of all nodes of a tree, then of those of the next one.
-    split : (splits,) int64
-        The forest's number of each split.
+        How many terms are read of each leaf of a tree. Trees with the same number are neighbours.
+    root : (trees,) int64
+        Node of each root.
+    split : (nodes,) int64
+        Number of each split in the forest, -1 for leaves.
+    child : (nodes,) int64
+        First child of each split; a leaf is its own.
     constant : (leaves, outputs) float64
-    count : (leaves,) int64
-        How many terms each has.
+        Leaves are numbered in the order of their nodes.
+    n_read : (leaves,) int64
+        How many terms are read of each leaf.
     terms : Terms
-        One leaf after the other.
-    if_missing : (leaves,) float64 or None
-        What a leaf predicts for a row that misses a column of its terms; NaN of leaves that go on without these terms.
-        None: all go on.
+        Those that are read, one leaf after the other; terms that a leaf does not have are 0.
     """
 
     n_outputs: int
     tree: NDArray[np.int64]
     n_steps: NDArray[np.int64]
     n_terms: NDArray[np.int64]
-    size: NDArray[np.int64]
-    is_split: NDArray[np.bool_]
+    root: NDArray[np.int64]
     split: NDArray[np.int64]
+    child: NDArray[np.int64]
     constant: Floats
-    count: NDArray[np.int64]
+    n_read: NDArray[np.int64]
     terms: Terms
-    if_missing: Floats | None = None
 
     @property
     def groups(self) -> list[tuple[int, int]]:
-        """Return how many trees stand together, and how many terms of each are read."""
+        """Return the number of trees and the terms of a leaf, for each group of trees with as many terms."""
         begin = np.flatnonzero(np.diff(self.n_terms, prepend=NONE))
         return list(zip(np.diff([*begin, len(self.tree)]).tolist(), self.n_terms[begin].tolist(), strict=True))
 
     @property
-    def leaves(self) -> list[tuple[int, int]]:
-        """Return where the leaves of each group of trees begin and end."""
-        ends = np.cumsum(self.size + 1)[np.cumsum([n for n, _ in self.groups]) - 1] // 2
-        return list(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True))
-
-
-@dataclass(frozen=True, slots=True)
-class _Guards:
-    """Splits that ask for missing values on the way to a leaf, as `boostbp.trees.leaves` writes them.
-
-    Attributes
-    ----------
-    leaf : (splits,) int64
-        The leaf that a row without missing values gets to from a guard; -1 of other splits.
-    constant : (leaves,) float64
-        What a guarded leaf predicts for other rows; NaN of other leaves.
-    """
-
-    leaf: NDArray[np.int64]
-    constant: Floats
-
-    @classmethod
-    def of(cls, forest: Forest) -> _Guards:
-        nodes, leaves = forest.nodes, forest.leaves
-        tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_split))
-        first_split, first_leaf = forest.tree_split[tree], leaves.tree_leaf[tree]
-        left, right = nodes.left.astype(np.int64), nodes.right.astype(np.int64)
-        n_terms = np.diff(leaves.start)
-        other, under = np.where(right < 0, first_leaf + ~right, 0), np.where(left >= 0, first_split + left, 0)
-        asks = np.isposinf(nodes.threshold) & ~nodes.missing_left & (right < 0) & (n_terms[other] == 0)
-        asks &= leaves.tree_output[tree, 1] == 1
-        leaf = np.where(asks & (left < 0), first_leaf + ~left, NONE)
-        instead = leaves.weight[leaves.weight_start[other]]
-        leaf = np.where(_reads(forest, leaf, nodes.feature), leaf, NONE)
-        alike = asks & (left >= 0) & (instead == instead[under])
-        while (more := alike & (leaf < 0) & (leaf[under] >= 0) & _reads(forest, leaf[under], nodes.feature)).any():
-            leaf = np.where(more, leaf[under], leaf)
-        leaf[forest.tree_split[:-1][np.diff(forest.tree_split) > 0]] = NONE  # a tree has a split
-        constant = np.full(len(n_terms), np.nan)
-        constant[leaf[leaf >= 0]] = instead[leaf >= 0]
-        return cls(leaf, constant)
-
-
-def _reads(forest: Forest, leaf: NDArray[np.int64], column: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Return whether each leaf has a term of a column; False where there is no leaf."""
-    leaves = forest.leaves
-    owner = np.repeat(np.arange(len(leaves.start) - 1), np.diff(leaves.start))
-    pairs = owner * np.int64(forest.n_features) + leaves.column
-    return np.isin(leaf * np.int64(forest.n_features) + column, pairs) & (leaf >= 0)
+    def leaves(self) -> list[slice]:
+        """Return the leaves of each group of trees."""
+        ends = np.append(self.root, len(self.child))[np.cumsum([0, *(n for n, _ in self.groups)])]
+        n_leaves = (ends + np.cumsum([0, *(n for n, _ in self.groups)])) // 2  # a tree has one leaf more than splits
+        return [slice(begin, end) for begin, end in zip(n_leaves[:-1].tolist(), n_leaves[1:].tolist(), strict=True)]
 
 
 def tables_of(forest: Forest) -> Iterator[TreeTables]:
-    """Yield tables of the trees with splits: of each number of outputs; of several, linear and curved ones apart."""
-    grown = np.flatnonzero(np.diff(forest.tree_split) > 0)
-    if not len(grown):
-        return
-    guards = _Guards.of(forest)
-    n_outputs = forest.leaves.tree_output[grown, 1]
-    kinds = np.stack([n_outputs, np.where(n_outputs > 1, forest.leaves.tree_degree[grown], 0)], axis=1)
+    """Yield tables of the trees, one for each number of outputs that a tree serves.
+
+    Trees that serve several outputs have separate tables for linear and for quadratic leaves.
+    """
+    n_outputs = forest.leaves.tree_output[:, 1]
+    kinds = np.stack([n_outputs, np.where(n_outputs > 1, forest.leaves.tree_degree, 0)], axis=1)
     for kind in np.unique(kinds, axis=0):
-        yield _tables(forest, grown[(kinds == kind).all(axis=1)], guards, int(kind[0]))
+        yield _tables(forest, np.flatnonzero((kinds == kind).all(axis=1)), int(kind[0]))
 
 
-def _tables(forest: Forest, trees: NDArray[np.int64], guards: _Guards, m: int) -> TreeTables:
-    tree, step, split, leaf = _nodes(forest, trees, guards)
-    depth, most = np.zeros((2, len(trees)), np.int64)
-    np.maximum.at(depth, tree, step)
+def _tables(forest: Forest, trees: NDArray[np.int64], n_outputs: int) -> TreeTables:
+    tree, step, split, leaf = _nodes(forest, trees)
     count = np.diff(forest.leaves.start).astype(np.int64)
-    np.maximum.at(most, tree, np.where(leaf >= 0, count[leaf], 0))
-    n_terms = _read_together(most)
+    depth, most_terms = np.zeros((2, len(trees)), np.int64)
+    np.maximum.at(depth, tree, step)
+    np.maximum.at(most_terms, tree, np.where(leaf >= 0, count[leaf], 0))
+    n_terms = _terms_read(most_terms)
     deepest = np.zeros(n_terms.max() + 1, np.int64)
     np.maximum.at(deepest, n_terms, depth)
-    standing = np.lexsort([-depth, n_terms, -deepest[n_terms]])
-    order = np.lexsort([step, np.argsort(standing)[tree]])  # nodes of a step keep their order
-    split, leaf = split[order], leaf[order]
-    is_split = split >= 0
-    split, leaf = split[is_split], leaf[~is_split]
-    constant = guards.constant[leaf]
+    # groups by their deepest tree, so that trees whose rows have all reached a leaf are the last ones
+    order = np.lexsort([-depth, n_terms, -deepest[n_terms]])
+    place = np.argsort(order)[tree]
+    of_node = np.lexsort([step, place])  # stable: nodes of a step keep their order
+    place, split, leaf = place[of_node], split[of_node], leaf[of_node]
+    is_split, node = split >= 0, np.arange(len(split))
+    n_splits = np.cumsum(is_split)
+    leaf, n_read = leaf[~is_split], n_terms[order][place[~is_split]]
     return TreeTables(
-        m,
-        trees[standing],
-        np.maximum.accumulate(depth[standing][::-1])[::-1],
-        n_terms[standing],
-        np.bincount(tree)[standing],
-        is_split,
+        n_outputs,
+        trees[order],
+        np.maximum.accumulate(depth[order][::-1])[::-1],
+        n_terms[order],
+        np.flatnonzero(np.diff(place, prepend=NONE)),
         split,
-        constants_of(forest, leaf, m),
-        count[leaf],
-        terms_of(forest, leaf, m),
-        None if np.isnan(constant).all() else constant,
+        # all nodes but the roots are children: those of the s-th split of all, in tree t, are 2 s + t + 1 and the next
+        np.where(is_split, 2 * n_splits - 1 + place, node),
+        constants_of(forest, leaf, n_outputs),
+        n_read,
+        terms_of(forest, leaf, n_outputs).padded(count[leaf], n_read, clip=forest.clip),
     )
 
 
-def _read_together(most: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how many terms are read of each tree: few different numbers, none smaller than `most`."""
-    n_terms = most.copy()
-    left = most > 0
+def _terms_read(most_terms: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many terms are read of each tree's leaves: few different numbers, none smaller than `most_terms`."""
+    n_terms = most_terms.copy()
+    left = most_terms > 0
     while left.any():
-        highest = most[left].max()
+        highest = most_terms[left].max()
         for lowest in range(1, highest + 1):
-            together = left & (most >= lowest)
-            if (highest - most[together]).sum() <= PADDING * most[together].sum():
+            together = left & (most_terms >= lowest)
+            if (highest - most_terms[together]).sum() <= PADDING * most_terms[together].sum():
                 break
         n_terms[together] = highest
         left &= ~together
     return n_terms
 
 
-def _nodes(forest: Forest, trees: NDArray[np.int64], guards: _Guards) -> tuple[NDArray[np.int64], ...]:
-    """Return the nodes of trees breadth first: their trees, steps from the root, and splits and leaves of the forest.
+def _nodes(forest: Forest, trees: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+    """Return the nodes of some trees breadth first.
 
-    -1 where a node is no split, or no leaf.
+    Returns
+    -------
+    tree, step, split, leaf : (nodes,) int64
+        Place of the node's tree in `trees`, steps from the root, and the forest's number of the split and of the leaf,
+        -1 where the node is the other.
     """
     nodes, first_leaf = forest.nodes, forest.leaves.tree_leaf
-    tree, split = np.arange(len(trees)), forest.tree_split[trees]
-    levels = [(tree, np.zeros_like(tree), split, np.full_like(split, NONE))]
+    tree, is_grown = np.arange(len(trees)), np.diff(forest.tree_split)[trees] > 0
+    split = np.where(is_grown, forest.tree_split[trees], NONE)
+    levels = [(tree, np.zeros_like(tree), split, np.where(is_grown, NONE, first_leaf[trees]))]
     while len(tree := tree[split >= 0]):
-        at = split[split >= 0]
-        below = np.stack([nodes.left[at], nodes.right[at]], axis=1).ravel().astype(np.int64)
+        parent = split[split >= 0]
+        child = np.stack([nodes.left[parent], nodes.right[parent]], axis=1).ravel().astype(np.int64)
         tree = np.repeat(tree, 2)
-        under = np.where(below >= 0, forest.tree_split[trees[tree]] + below, NONE)
-        leaf = np.where(below >= 0, guards.leaf[under], first_leaf[trees[tree]] + ~below)
-        split = np.where(leaf >= 0, NONE, under)
+        split = np.where(child >= 0, forest.tree_split[trees[tree]] + child, NONE)
+        leaf = np.where(child >= 0, NONE, first_leaf[trees[tree]] + ~child)
         levels.append((tree, np.full_like(tree, len(levels)), split, leaf))
     return tuple(map(np.concatenate, zip(*levels, strict=True)))

@@ -1,13 +1,13 @@
-"""Checkpoints: the state of a training in a file, without pickle; of several workers, with the rows of each beside it.
+"""Checkpoints: the state of a training in a file, without pickle.
 
-The file is an `boostbp.archive`, kind "checkpoint", version 3. Its arrays are ``h{i}``, ``g{i}`` and ``m{i}``
-for i = 1 .. L, and those of the network as it stands, ``now.NAME``, of the best epoch,
-``best.NAME``, and of that with the least training loss, ``lowest_loss.NAME``, each if it is another one than those
-before (see `boostbp.network.stored`).
+The file is a `boostbp.archive`, kind "checkpoint", version `VERSION`. Its arrays are ``h{i}``, ``g{i}`` and ``m{i}``
+for i = 1 .. L, and those of up to three networks (see `boostbp.network.stored`): ``now.NAME`` of the present one,
+``best.NAME`` of the best epoch, and ``lowest_loss.NAME`` of the epoch with the lowest training loss. A network that is
+also one of those before it is not written again.
 
-Several workers write one such file without h, g and m, which says how many rows each of them has, and before it a file
-of these arrays each, kind "rows of a checkpoint", beside it: ``NAME.EPOCH-RANK``. They go when the next state is there.
-So it is whole at any time, and any number of workers can go on from it.
+Several workers write one such file without h, g and m, which states how many rows each of them has. Before it each
+writes a file of these arrays beside it, ``NAME.EPOCH-RANK`` of kind "rows of a checkpoint"; the files are removed when
+the next state is there. A checkpoint is therefore whole at any time, and any number of workers can continue from it.
 """
 
 from __future__ import annotations
@@ -34,42 +34,34 @@ from boostbp.network.network import Network
 from boostbp.network.stored import history_from, history_of, network_from, network_of
 from boostbp.trees import interrupts
 
-KIND, VERSION = "checkpoint", 4
-ROWS, ROWS_VERSION = "rows of a checkpoint", 1
-OLDEST = 4  # earlier versions had other arrays of trees
+KIND, ROWS_KIND = "checkpoint", "rows of a checkpoint"
+VERSION = 5  # of both kinds; earlier versions were other archives
 
 
 def write(path: str | os.PathLike[str], state: State) -> None:
     """Write a state atomically.
 
-    Raises ValueError if the basis has functions of the user's own, and OSError if the file cannot be written.
+    Raises
+    ------
+    ValueError
+        If the basis has functions of the user's own.
+    OSError
+        If the file cannot be written.
     """
     arrays: Arrays = {}
     for i, (h, g, m) in enumerate(zip(state.h, state.g, state.m, strict=True), start=1):
         arrays |= {f"h{i}": h, f"g{i}": g, f"m{i}": m}
     group = workers()
     if not group.alone:
-        beside = _beside(path, state.epoch, group.rank)
-        archive.write(beside, kind=ROWS, version=ROWS_VERSION, content={"epoch": state.epoch}, arrays=arrays)
+        name, content_of_rows = _file_of_rows(path, state.epoch, group.rank), {"epoch": state.epoch}
+        archive.write(name, kind=ROWS_KIND, version=VERSION, content=content_of_rows, arrays=arrays)
         arrays, state = {}, replace(state, rows=tuple(group.gather(len(state.h[0]))))  # all have written theirs
         if group.rank:
             return
-    networks: dict[str, Any] = {}
-    loss, lowest_loss, quiet_epoch = state.lowest_loss
-    written: dict[str, Network] = {}
-    for role, network in {"now": state.network, "best": state.best, "lowest_loss": lowest_loss}.items():
-        same = (
-            None
-            if network is None
-            else next((name for name, earlier in written.items() if _same(earlier, network)), None)
-        )
-        networks[role] = same
-        if network is not None and same is None:
-            networks[role], parts = network_of(network)
-            arrays |= {f"{role}.{name}": part for name, part in parts.items()}
-            written[role] = network
+    networks, of_networks = _facts_of_networks(state)
+    loss, _, quiet_epoch = state.lowest_loss
     numbers = [state.drift, state.r2, state.best_score, state.elapsed, state.since, loss, quiet_epoch]
-    content = {
+    content: dict[str, Any] = {
         "epoch": state.epoch,
         **networks,
         "numbers": plain.encode(numbers),
@@ -79,7 +71,7 @@ def write(path: str | os.PathLike[str], state: State) -> None:
     }
     if state.rows:
         content["rows"] = list(state.rows)
-    archive.write(path, kind=KIND, version=VERSION, content=content, arrays=arrays)
+    archive.write(path, kind=KIND, version=VERSION, content=content, arrays=arrays | of_networks)
     if state.rows:
         for other in Path(path).parent.glob(f"{glob.escape(Path(path).name)}.*-*"):
             epoch, _, rank = other.name.rpartition(".")[2].partition("-")
@@ -87,8 +79,23 @@ def write(path: str | os.PathLike[str], state: State) -> None:
                 other.unlink(missing_ok=True)
 
 
-def _beside(path: str | os.PathLike[str], epoch: int, rank: int) -> Path:
-    """Where a worker keeps its rows."""
+def _facts_of_networks(state: State) -> tuple[dict[str, Any], Arrays]:
+    """Return what JSON holds of each network, or the role under which it was written before, and their arrays."""
+    facts: dict[str, Any] = {}
+    arrays: Arrays = {}
+    written: dict[str, Network] = {}
+    for role, network in {"now": state.network, "best": state.best, "lowest_loss": state.lowest_loss[1]}.items():
+        facts[role] = None
+        if network is not None:
+            facts[role] = next((name for name, earlier in written.items() if _same(earlier, network)), None)
+        if network is not None and facts[role] is None:
+            facts[role], parts = network_of(network)
+            arrays |= {f"{role}.{name}": part for name, part in parts.items()}
+            written[role] = network
+    return facts, arrays
+
+
+def _file_of_rows(path: str | os.PathLike[str], epoch: int, rank: int) -> Path:
     return Path(f"{os.fspath(path)}.{epoch}-{rank}")
 
 
@@ -96,36 +103,40 @@ def _beside(path: str | os.PathLike[str], epoch: int, rank: int) -> Path:
 def read(path: str | os.PathLike[str]) -> State:
     """Read a state that `write` wrote.
 
-    Raises ValueError if the file is foreign, truncated, corrupted, inconsistent, or of a later version, and OSError if
-    it cannot be read.
+    Raises
+    ------
+    ValueError
+        If the file is foreign, truncated, corrupted, inconsistent, or of another version.
+    OSError
+        If it cannot be read.
     """
-    state = archive.load(path, _state, kind=KIND, version=VERSION, oldest=OLDEST)
+    state = archive.load(path, _state, kind=KIND, version=VERSION, oldest=VERSION)
     return replace(state, origin=f"checkpoint={str(path)!r}")
 
 
 def find(path: Path | None, n_rows: int) -> State | None:
-    """The state in a file, if there is one; what a killed process left beside it goes.
+    """Return the state in a file, if there is one, and remove what a killed process left beside it.
 
-    A worker with `n_rows` rows reads those that several others wrote as far as they are its own. Raises ValueError as
-    `read` does, and if not all workers see the file.
+    If several workers wrote it, a worker with `n_rows` rows reads those that are now its own. Raises what `read`
+    raises, and ValueError if not all workers see the file.
     """
     if path is None:
         return None
     remove_partial(path)
-    there = workers().gather(path.exists())
-    if not any(there):
+    exists = workers().gather(path.exists())
+    if not any(exists):
         return None
-    if not all(there):
+    if not all(exists):
         raise ValueError(
-            f"checkpoint={str(path)!r} is not seen by worker {there.index(False)}, but by worker {there.index(True)}: "
-            "give a path in a folder that all workers share."
+            f"checkpoint={str(path)!r} is not seen by worker {exists.index(False)}, but by worker "
+            f"{exists.index(True)}: give a path in a folder that all workers share."
         )
     state = read(path)
     return _with_rows(state, path, n_rows) if state.rows else state
 
 
 def _with_rows(state: State, path: Path, n_rows: int) -> State:
-    """The state with the rows of this worker, from the files of those that wrote them."""
+    """Return the state with the rows of this worker, from the files of the workers that wrote them."""
     [(first, _)], total = workers().runs(n_rows)
     if total != sum(state.rows):
         raise ValueError(
@@ -138,11 +149,11 @@ def _with_rows(state: State, path: Path, n_rows: int) -> State:
         rows = slice(max(first - start, 0), max(min(first + n_rows - start, count), 0))
         start += count
         if rows.start < rows.stop or not (parts or start < total):  # of none, the last: all are of one shape
-            name = _beside(path, state.epoch, rank)
+            name = _file_of_rows(path, state.epoch, rank)
             if not name.exists():
                 raise ValueError(f"{state.origin} is not whole: {str(name)!r} is missing. Start anew without it.")
             read_rows = partial(_rows_of, epoch=state.epoch, count=count, sizes=sizes)
-            found = archive.load(name, read_rows, kind=ROWS, version=ROWS_VERSION, oldest=ROWS_VERSION)
+            found = archive.load(name, read_rows, kind=ROWS_KIND, version=VERSION, oldest=VERSION)
             parts.append([[array[rows] for array in of_letter] for of_letter in found])
     h, g, m = (tuple(map(np.concatenate, zip(*(part[k] for part in parts), strict=True))) for k in range(3))
     return replace(state, h=h, g=g, m=m, rows=())
@@ -196,7 +207,7 @@ def _state(content: Any, arrays: Arrays) -> State:
 
 
 def _networks(content: Mapping[str, Any], arrays: Arrays) -> dict[str, Network]:
-    """The networks by their roles, of one shape: the present one, the best, and perhaps that of the least loss."""
+    """Return the networks by their roles, the last one if there is one; all must have the same shape."""
     networks: dict[str, Network] = {}
     for role in ("now", "best", "lowest_loss"):
         fact = content[role]
@@ -223,7 +234,7 @@ def _finite(arrays: Arrays, name: str, rows: int, size: int) -> Any:
 
 
 def _numbers(numbers: Any, history: History) -> tuple[Any, ...]:
-    """What stands beside the networks, as `write` orders it: movements, refits, scores, seconds and epochs."""
+    """Return the checked numbers of a state in the order of `write`."""
     if not isinstance(numbers, list) or len(numbers) != 7:
         raise ValueError(f"its numbers are {numbers!r:.999}")
     drift, r2, best_score, elapsed, since, loss, quiet_epoch = numbers
@@ -237,5 +248,5 @@ def _numbers(numbers: Any, history: History) -> tuple[Any, ...]:
 
 
 def _same(first: Network, second: Network) -> bool:
-    """Whether two networks are made of the same objects."""
+    """Return whether two networks are made of the same objects."""
     return len(first.layers) == len(second.layers) and all(map(operator.is_, first.layers, second.layers))

@@ -1,4 +1,4 @@
-"""Stored: networks, histories, losses and step rules as plain values and arrays, and back, checked."""
+"""Networks, histories, losses and step rules as plain values and arrays, and back, checked."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ from boostbp.trees import packed
 
 
 def network_of(network: Network) -> tuple[Any, Arrays]:
-    """What JSON holds of a network, and its arrays: ``baseline`` and, of layer i, ``layer{i}.NAME``.
+    """Return what JSON holds of a network, and its arrays: ``baseline``, and ``layer{i}.NAME`` for layer i.
 
-    Raises ValueError if a basis has functions of the user's own.
+    Raises
+    ------
+    ValueError
+        If a basis has functions of the user's own.
     """
     facts: list[Any] = []
     arrays: Arrays = {"baseline": network.baseline}
@@ -33,9 +36,17 @@ def network_of(network: Network) -> tuple[Any, Arrays]:
 
 
 def network_from(facts: Any, arrays: Arrays, prefix: str = "") -> Network:
-    """The network that `network_of` described; ValueError if it does not fit together.
+    """Return the network that `network_of` described.
 
-    Its arrays, whose names begin with `prefix`, are taken out of `arrays`.
+    Parameters
+    ----------
+    arrays : dict
+        The arrays of the network, whose names begin with `prefix`, are taken out of it.
+
+    Raises
+    ------
+    ValueError
+        If parts of the network do not fit together.
     """
     _require_keys(facts, {"layers", "skip"}, "a network")
     if type(facts["skip"]) is not bool or not isinstance(facts["layers"], list) or not facts["layers"]:
@@ -49,61 +60,46 @@ def network_from(facts: Any, arrays: Arrays, prefix: str = "") -> Network:
 
 
 def history_of(history: History) -> Any:
-    """What JSON holds of a history: all of it."""
+    """Return what JSON holds of a history: all of it."""
     return {
-        "epochs": [
-            {field.name: plain.encode(getattr(epoch, field.name)) for field in fields(epoch)}
-            for epoch in history.epochs
-        ],
+        "epochs": [_values_of(epoch) for epoch in history.epochs],
         "best_epoch": history.best_epoch,
         "stop": history.stop.name,
         "metric": history.metric,
-        "choice": None if history.choice is None else _choice_of(history.choice),
+        "choice": None if history.choice is None else _values_of(history.choice),
         "refitted": history.refitted,
-        "looks": [{"rounds": look.rounds, "metrics": plain.encode(look.metrics)} for look in history.looks],
+        "looks": [_values_of(look) for look in history.looks],
     }
 
 
-def _choice_of(choice: Choice) -> Any:
-    results = choice.candidates
-    candidates = [
-        [result.name, plain.encode(result.loss), plain.encode(result.weight), result.network, result.directions]
-        for result in results
-    ]
-    encoded = {name: plain.encode(getattr(choice, name)) for name in ("gain", "error", "metrics", "seconds", "failed")}
-    return {"candidates": candidates, **encoded, "cut_by_time": choice.cut_by_time, "members": choice.members}
+def _values_of(record: Epoch | Look | Choice) -> dict[str, Any]:
+    return {name: plain.encode(value) for name, value in asdict(record).items()}
 
 
-def _choice_from(fact: Any, names: Sequence[str]) -> Choice:
-    """The choice that `_choice_of` described, of a history that scores evaluation sets of these names."""
-    values = _fields_of(fact, Choice, "a choice")
-    results, metrics = values.pop("candidates"), values["metrics"]
-    if not all(map(_is_candidate, results)):
+def _choice_from(facts: Any, names: Sequence[str]) -> Choice:
+    """Return the choice of a history that scores evaluation sets with these names."""
+    values = _fields_of(facts, Choice, "a choice")
+    results = [_checked(result, CandidateResult, "a candidate") for result in values.pop("candidates")]
+    if not all(0.0 <= result["weight"] <= 1.0 + 1e-9 for result in results):  # rounding may lift a sum of weights
         raise ValueError(f"This is not a choice: it has the candidates {results!r:.999}.")
-    if values["members"] < 1 or (metrics and list(metrics) != list(names)):
+    if values["members"] < 1 or (values["metrics"] and list(values["metrics"]) != list(names)):
         raise ValueError(f"This is not a choice: it holds {values!r:.999}.")
-    candidates = (
-        CandidateResult(name, float(loss), float(weight), network, directions)
-        for name, loss, weight, network, directions in results
-    )
-    return Choice(tuple(candidates), **values)
-
-
-def _is_candidate(fact: Any) -> bool:
-    if not isinstance(fact, list) or len(fact) != 5:
-        return False
-    name, loss, weight, network, directions = fact
-    named = isinstance(name, str) and isinstance(network, str | None) and type(directions) is bool
-    return named and _numbers(loss, weight) and 0.0 <= weight <= 1.0 + 1e-9
+    return Choice(tuple(CandidateResult(**result) for result in results), **values)
 
 
 def history_from(facts: Any, *, hidden: int | None = None) -> History:
-    """The history that `history_of` described, of so many hidden layers if `hidden` is given.
+    """Return the history that `history_of` described.
 
-    Raises ValueError if an epoch lacks a field, holds one of another type, or tells of other layers or evaluation sets.
+    Parameters
+    ----------
+    hidden : int, optional
+        Number of hidden layers that each epoch must describe; by default that of the first epoch.
+
+    Raises
+    ------
+    ValueError
+        If a field is missing or has another type, or if epochs describe other layers or evaluation sets.
     """
-    if isinstance(facts, dict):
-        facts = {"looks": [], **facts}  # earlier versions had none
     _require_keys(facts, {"epochs", "best_epoch", "stop", "metric", "choice", "refitted", "looks"}, "a history")
     epochs = [Epoch(**_fields_of(fact, Epoch, "an epoch")) for fact in facts["epochs"]]
     best = facts["best_epoch"]
@@ -115,8 +111,8 @@ def history_from(facts: Any, *, hidden: int | None = None) -> History:
     for epoch in epochs:
         if not _fits_layers(epoch, n_hidden) or list(epoch.metrics) != names:
             raise ValueError(f"This is not a history of {n_hidden} hidden layers scored on {names}: it holds {epoch}.")
-    words = isinstance(facts["stop"], str) and facts["stop"] in Stop.__members__ and isinstance(facts["metric"], str)
-    if not words or type(facts["refitted"]) is not bool or (names and not facts["metric"]):
+    known = isinstance(facts["stop"], str) and facts["stop"] in Stop.__members__ and isinstance(facts["metric"], str)
+    if not known or type(facts["refitted"]) is not bool or (names and not facts["metric"]):
         raise ValueError(f"This is not a history: stop={facts['stop']!r:.99}, metric={facts['metric']!r:.99}.")
     choice = None if facts["choice"] is None else _choice_from(facts["choice"], names)
     looks = [Look(**_fields_of(fact, Look, "a look")) for fact in facts["looks"]]
@@ -127,39 +123,48 @@ def history_from(facts: Any, *, hidden: int | None = None) -> History:
 
 
 def _fits_layers(epoch: Epoch, hidden: int) -> bool:
-    """Whether an epoch has a number for each hidden layer; the start of a training moves and refits nothing."""
+    """Return whether an epoch has a number for each hidden layer; epoch 0 moves and refits nothing."""
     per_layer = (epoch.gradient_norms, epoch.dead, epoch.drift, epoch.stds, epoch.explained, epoch.explained_held)
     refits = len(epoch.r2) == (0 if epoch.epoch == 0 else hidden + 1)
     return refits and all(len(numbers) == hidden for numbers in per_layer)
 
 
-def _fields_of(fact: Any, kind: type[Epoch | Look | Choice], what: str) -> dict[str, Any]:
-    """Return the fields of an epoch, a look or a choice; ValueError if one is missing or of another type."""
-    _require_keys(fact, {field.name for field in fields(kind)}, what)
-    values = {name: plain.decode(value) for name, value in fact.items()}
+def _fields_of(facts: Any, kind: type[Epoch | Look | Choice], what: str) -> dict[str, Any]:
+    """Return the fields that `_values_of` encoded."""
+    decoded = {name: plain.decode(value) for name, value in facts.items()} if isinstance(facts, dict) else facts
+    return _checked(decoded, kind, what)
+
+
+def _checked(values: Any, kind: type[Epoch | Look | Choice | CandidateResult], what: str) -> dict[str, Any]:
+    """Return the fields of a record; ValueError if one is missing or has another type than its annotation."""
+    _require_keys(values, {field.name for field in fields(kind)}, what)
     for field in fields(kind):
         if not _fits(values[field.name], str(field.type)):
             raise ValueError(f"This is not {what}: {field.name}={values[field.name]!r:.99}.")
-    return values
+    return dict(values)
 
 
 def _fits(value: Any, annotation: str) -> bool:
-    """Whether a value has the type of a field: a number, a truth value, numbers, texts, scores, or candidates."""
-    if annotation in ("int", "bool"):
-        return type(value).__name__ == annotation
-    if annotation == "float":
-        return _numbers(value)
-    if annotation.startswith("dict"):
-        return isinstance(value, dict) and all(isinstance(name, str) for name in value) and _numbers(*value.values())
-    if "Candidate" in annotation:
-        return isinstance(value, list)
-    if not isinstance(value, tuple):
-        return False
-    return all(isinstance(text, str) for text in value) if "str" in annotation else _numbers(*value)
+    match annotation:
+        case "int" | "bool" | "str":
+            return type(value).__name__ == annotation
+        case "str | None":
+            return value is None or isinstance(value, str)
+        case "float":
+            return _numbers(value)
+        case "dict[str, float]":
+            return (
+                isinstance(value, dict) and all(isinstance(name, str) for name in value) and _numbers(*value.values())
+            )
+        case "tuple[str, ...]":
+            return isinstance(value, tuple) and all(isinstance(text, str) for text in value)
+        case "tuple[float, ...]":
+            return isinstance(value, tuple) and _numbers(*value)
+    return isinstance(value, tuple)  # candidates, which are checked one by one
 
 
 def _numbers(*values: Any) -> bool:
-    """Whether all are numbers that a float can be: infinite ones and NaN are some."""
+    """Return whether all are numbers that a float holds, including NaN and infinity."""
     return all(type(value) is float or (type(value) is int and math.isfinite(float(value))) for value in values)
 
 
@@ -170,23 +175,23 @@ def _require_keys(facts: Any, keys: set[str], what: str) -> None:
 
 
 def loss_of(loss: Loss) -> Any:
-    """Name and parameters of a loss that is known by name; TypeError of any other."""
+    """Return the name and parameters of a loss that is known by name; TypeError for any other."""
     return _known(loss, LOSSES, "loss")
 
 
 def loss_from(facts: Any) -> Loss:
-    """The loss that `loss_of` described; ValueError if there is none with such a name and parameters."""
+    """Return the loss that `loss_of` described; ValueError if none has this name and these parameters."""
     loss: Loss = _made(facts, LOSSES, "loss")
     return loss
 
 
 def step_of(step: Step) -> Any:
-    """Name and parameters of a step rule that is known by name; TypeError of any other."""
+    """Return the name and parameters of a step rule that is known by name; TypeError for any other."""
     return _known(step, STEPS, "step")
 
 
 def step_from(facts: Any) -> Step:
-    """The step rule that `step_of` described; ValueError if there is none with such a name and parameters."""
+    """Return the step rule that `step_of` described; ValueError if none has this name and these parameters."""
     step: Step = _made(facts, STEPS, "step")
     return step
 
@@ -198,7 +203,7 @@ def _known(value: Any, known: Mapping[str, type[Any]], what: str) -> Any:
             f"{value!r} is a {what} of your own: its functions are code, which a file of data does not hold"
         )
     if not is_dataclass(value) or isinstance(value, type):
-        raise TypeError(f"{value!r} is no dataclass, whose fields would be its parameters")
+        raise TypeError(f"{value!r} is not a dataclass, whose fields would be its parameters")
     return {"name": name, "parameters": plain.encode(asdict(value))}
 
 

@@ -7,6 +7,7 @@ threads, which happens once on a machine or in a process and is no part of a fit
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import pickle
 import statistics
@@ -22,7 +23,6 @@ from sklearn.metrics import accuracy_score, log_loss, r2_score, root_mean_square
 
 from boostbp.report.contenders import Contender, Fitted, Split, train
 from boostbp.report.result import Evidence, curve_of
-from boostbp.storage.models import give_back
 
 _STATUS = Path("/proc/self/status")
 _REHEARSAL_ROWS = 400
@@ -46,7 +46,7 @@ class Peak:
 
     def __init__(self) -> None:
         gc.collect()
-        give_back()  # or the next allocations would fill it unseen
+        _free_unused_memory()  # or the next allocations would fill it unseen
         self._linux = _reset()
         self._start = _status("VmRSS") if self._linux else _maxrss()
 
@@ -54,6 +54,13 @@ class Peak:
         """Peak so far in bytes; None where it cannot be known."""
         now = _status("VmHWM") if self._linux else _maxrss()
         return None if now is None or self._start is None else max(0, now - self._start)
+
+
+def _free_unused_memory() -> None:
+    """Let glibc return freed memory to the system."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
 
 
 def _reset() -> bool:

@@ -1,18 +1,18 @@
-"""Storage: a fitted estimator in one file of data, without pickle.
+"""A fitted estimator in one file of data, without pickle.
 
-The file is an `boostbp.archive`, kind "model", version 7. Its content is
+The file is a `boostbp.archive`, kind "model", version 8. Its content is
 
 - ``estimator``: "BoostBPRegressor", "BoostBPClassifier" or "BoostBPAutoencoder";
 - ``parameters``: those of the constructor (see `boostbp.plain`; ``{"loss": ...}``, ``{"step": ...}`` and
   ``{"basis": ...}`` for objects that are known by name, ``{"spec": {...}}`` and ``{"dict": {...}}`` for specs by their
-  fields), but for rows or a splitter as `validation`, which belong to a run;
+  fields). Rows or a splitter in `validation` belong to a training and are left out;
 - ``network``: for each layer ``n_features``, ``n_outputs``, ``basis`` and ``clip``; its arrays are
   ``layer{i}.NAME`` (see `boostbp.trees.packed`), and ``baseline``;
 - ``schema`` (`Schema.to_dict`), ``history``, ``with_offset``, and ``set_output`` of the estimator;
 - ``loss``, ``classes``, ``one_dimensional`` and ``is_input``, and the arrays ``shift`` and ``scale`` where targets are
   numbers (`boostbp.model.Targets`);
-- the arrays ``summary.NAME`` of the training rows, with the names in `Summary`;
-- of a model that was calibrated, the arrays ``calibration.scores`` and ``calibration.weight``.
+- the arrays ``summary.NAME`` with the names in `Summary`, which describe the training rows;
+- for a calibrated model, the arrays ``calibration.scores`` and ``calibration.weight``.
 
 Reading executes nothing from the file, needs no boosting library, and checks all sizes and indices before
 compiled code sees them.
@@ -20,9 +20,7 @@ compiled code sees them.
 
 from __future__ import annotations
 
-import ctypes
 import os
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import partial
@@ -42,21 +40,20 @@ from boostbp.model import Model
 from boostbp.network.stored import loss_from, loss_of, step_from, step_of
 from boostbp.storage.fitted import facts_of, model_from
 from boostbp.trees import interrupts
-from boostbp.trees.basis import BASES
+from boostbp.trees.basis import BASES, Basis
 
-KIND, VERSION = "model", 7
-# 1, 2 and 4 had other arrays of trees, 3 another parameter; 5 replaced cells of the input; 6 named other facts
-OLDEST = 7
-_CLASSES: dict[str, Any] = {
+KIND, VERSION = "model", 8
+OLDEST = 8  # earlier versions were other archives
+_ESTIMATORS: dict[str, type[BaseBoostBP]] = {
     estimator.__name__: estimator for estimator in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor)
 }
 Path = str | os.PathLike[str]
-Fitted = BoostBPRegressor | BoostBPClassifier | BoostBPAutoencoder
+FittedEstimator = BoostBPRegressor | BoostBPClassifier | BoostBPAutoencoder
 _OUTPUT_CONFIG = "_sklearn_output_config"  # where scikit-learn keeps what set_output set
 _OUTPUTS = [{"transform": container} for container in ("default", "pandas", "polars")]
-_KIND = "state"
+_STATE_KIND = "state"
 _STATE = "_fitted_state"
-_OF_A_RUN = "validation"  # belongs to the process that trained, not to the model, unless it is a word or a number
+_VALIDATION = "validation"  # rows or a splitter belong to the process that trained, a word or a number to the model
 
 
 @usual_floats()
@@ -97,25 +94,30 @@ def save(estimator: BaseBoostBP, path: Path | BinaryIO) -> None:
     name = type(estimator).__name__
     if hasattr(estimator, "to_local"):
         raise TypeError(f"{name} cannot be stored: store the local estimator, save(model.to_local(), ...).")
-    if type(estimator) is not _CLASSES.get(name):
-        known = ", ".join(sorted(_CLASSES))
+    if type(estimator) is not _ESTIMATORS.get(name):
+        known = ", ".join(sorted(_ESTIMATORS))
         raise TypeError(
             f"{name} cannot be stored: give a fitted {known}, nothing derived, or keep it by pickle or joblib."
         )
     check_is_fitted(estimator)
     check_parameters(estimator)  # as `load` does, which would refuse a value that was set after the fit
     facts, arrays = facts_of(estimator.model_)
-    content = {"estimator": name, "parameters": parameters_of(estimator), "set_output": _output_of(estimator), **facts}
-    told: dict[str, Any] = {"kind": KIND, "version": VERSION, "content": content, "arrays": arrays, "compress": True}
+    content = {
+        "estimator": name,
+        "parameters": parameters_of(estimator),
+        "set_output": getattr(estimator, _OUTPUT_CONFIG, None),
+        **facts,
+    }
     if hasattr(path, "write"):
-        path.write(archive.to_bytes(**told))
+        path.write(archive.to_bytes(kind=KIND, version=VERSION, content=content, arrays=arrays, compress=True))
     else:
-        archive.write(_checked(path), **told)
+        checked = _checked_path(path)
+        archive.write(checked, kind=KIND, version=VERSION, content=content, arrays=arrays, compress=True)
 
 
 @usual_floats()
 @interrupts.deferred()  # what a handler raises is no fault of the file
-def load(path: Path | BinaryIO) -> Fitted:
+def load(path: Path | BinaryIO) -> FittedEstimator:
     """Load an estimator that `save` saved; its predictions are the same to the bit.
 
     Nothing in the file is executed, and neither lightgbm nor xgboost is needed.
@@ -138,32 +140,28 @@ def load(path: Path | BinaryIO) -> Fitted:
     TypeError
         If `path` is something else, such as bytes: give ``io.BytesIO(data)``.
     """
-    kind: dict[str, Any] = {"kind": KIND, "version": VERSION, "oldest": OLDEST}
-    try:
-        if not hasattr(path, "read"):
-            loaded: Fitted = archive.load(_checked(path), _rebuilt, **kind)
-            return loaded
-        data = path.read()
-        if not isinstance(data, bytes):
-            raise TypeError(f"path.read() gives a {type(data).__name__}, not bytes: open the file by open(name, 'rb').")
-        return archive.from_bytes(data, str(getattr(path, "name", type(path).__name__)), _rebuilt, **kind)
-    finally:
-        give_back()
+    if not hasattr(path, "read"):
+        return archive.load(_checked_path(path), _rebuilt, kind=KIND, version=VERSION, oldest=OLDEST)
+    data = path.read()
+    if not isinstance(data, bytes):
+        raise TypeError(f"path.read() gives a {type(data).__name__}, not bytes: open the file by open(name, 'rb').")
+    name = str(getattr(path, "name", type(path).__name__))
+    return archive.from_bytes(data, name, _rebuilt, kind=KIND, version=VERSION, oldest=OLDEST)
 
 
-def _checked(path: Any) -> Path:
-    """Return a path; numbers and bytes, which `open` accepts too, are refused."""
+def _checked_path(path: Any) -> Path:
+    """Return a path, or refuse numbers and bytes, which `open` accepts too."""
     if not isinstance(path, str | os.PathLike):
         cure = "io.BytesIO(data) for the bytes of a file" if isinstance(path, bytes | bytearray) else "an open file"
         raise TypeError(f"path is a {type(path).__name__}: give the name of a file, or {cure}.")
     return path
 
 
-def _rebuilt(content: Any, arrays: Arrays) -> BaseBoostBP:
-    kind = _CLASSES[content["estimator"]]
+def _rebuilt(content: Any, arrays: Arrays) -> Any:
+    """Return the estimator that a file describes."""
+    kind = _ESTIMATORS[content["estimator"]]
     facts = {name: value for name, value in content.items() if name not in ("parameters", "estimator", "set_output")}
-    parameters = {name: _decoded(name, value) for name, value in content["parameters"].items()}
-    estimator: BaseBoostBP = kind(**parameters)
+    estimator = kind(**{name: _decoded(name, value) for name, value in content["parameters"].items()})
     for name, value in _attributes_of(model_from(kind, facts, arrays)).items():
         setattr(estimator, name, value)
     if content["set_output"] is not None:
@@ -172,10 +170,6 @@ def _rebuilt(content: Any, arrays: Arrays) -> BaseBoostBP:
         setattr(estimator, _OUTPUT_CONFIG, content["set_output"])
     check_parameters(estimator)
     return estimator
-
-
-def _output_of(estimator: BaseBoostBP) -> Any:
-    return getattr(estimator, _OUTPUT_CONFIG, None)
 
 
 def _attributes_of(model: Model) -> dict[str, Any]:
@@ -187,29 +181,30 @@ def _attributes_of(model: Model) -> dict[str, Any]:
     return attributes
 
 
-def pack(estimator: Any, attributes: dict[str, Any]) -> dict[str, Any]:
-    """Attributes with bytes in the place of those that a fit made.
+def pack(estimator: BaseBoostBP, attributes: dict[str, Any]) -> dict[str, Any]:
+    """Return the attributes of an estimator for pickle, with the bytes of an archive in place of those that a fit made.
 
-    An estimator that is not fitted, derived, or holds code of the user's own has them as they are.
+    An estimator that is not fitted, is derived, or holds code of the user's own keeps its attributes.
     """
-    if type(estimator) not in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor) or "model_" not in attributes:
+    if type(estimator) not in _ESTIMATORS.values() or "model_" not in attributes:
         return attributes
+    model = attributes["model_"]
     try:
-        content, arrays = facts_of(attributes["model_"])
+        content, arrays = facts_of(model)
     except ValueError:
         return attributes
-    data = archive.to_bytes(kind=_KIND, version=VERSION, content=content, arrays=arrays)
-    held = _attributes_of(attributes["model_"])
-    return {name: value for name, value in attributes.items() if name not in held} | {_STATE: data}
+    data = archive.to_bytes(kind=_STATE_KIND, version=VERSION, content=content, arrays=arrays)
+    packed = _attributes_of(model)
+    return {name: value for name, value in attributes.items() if name not in packed} | {_STATE: data}
 
 
 def unpack(kind: type[BaseBoostBP], state: dict[str, Any]) -> dict[str, Any]:
-    """The attributes that `pack` took.
+    """Return the attributes that `pack` was given.
 
     Raises
     ------
     ValueError
-        If the bytes are corrupted, inconsistent, or of a later version, or a parameter is not there.
+        If the bytes are corrupted, inconsistent, or of another version, or a parameter is missing.
     """
     attributes = dict(state)
     if _STATE not in attributes:
@@ -220,28 +215,16 @@ def unpack(kind: type[BaseBoostBP], state: dict[str, Any]) -> dict[str, Any]:
             f"The stored {kind.__name__} has no {', '.join(absent)}: it is damaged, or of another version. Get a new "
             "copy, or fit and store it anew."
         )
-    return attributes | _read(kind, attributes.pop(_STATE))
-
-
-def _read(kind: type, data: bytes) -> dict[str, Any]:
-    model: Model = archive.from_bytes(
-        data, _STATE, partial(model_from, kind), kind=_KIND, version=VERSION, oldest=OLDEST
-    )
-    return _attributes_of(model)
+    data, build = attributes.pop(_STATE), partial(model_from, kind)
+    model = archive.from_bytes(data, _STATE, build, kind=_STATE_KIND, version=VERSION, oldest=OLDEST)
+    return attributes | _attributes_of(model)
 
 
 BaseBoostBP._packing = (pack, unpack)
 
 
-def give_back() -> None:
-    """Let the C library return what was freed: glibc keeps, of what reading a model took, half as much as it holds."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
-    if trim is not None:
-        trim(0)
-
-
-def parameters_of(estimator: Any) -> dict[str, Any]:
-    """Parameters as plain values; rows or splitters in `validation` are left out, specs are told by their fields.
+def parameters_of(estimator: BaseBoostBP) -> dict[str, Any]:
+    """Return the parameters as plain values, specs by their fields; rows or splitters in `validation` are left out.
 
     Raises
     ------
@@ -250,7 +233,7 @@ def parameters_of(estimator: Any) -> dict[str, Any]:
     """
     params = {}
     for name, value in estimator.get_params(deep=False).items():
-        if name == _OF_A_RUN and not isinstance(value, str | float):
+        if name == _VALIDATION and not isinstance(value, str | float):
             continue
         try:
             params[name] = _encoded(name, value)
@@ -262,7 +245,7 @@ def parameters_of(estimator: Any) -> dict[str, Any]:
     return params
 
 
-def check_parameters(estimator: Any) -> None:
+def check_parameters(estimator: BaseBoostBP) -> None:
     """Check the parameters of a fitted estimator as `fit` would.
 
     Raises
@@ -280,13 +263,13 @@ def _basis_of(basis: Any) -> str:
     return name
 
 
-def _basis_from(name: Any) -> Any:
+def _basis_from(name: Any) -> Basis:
     if not isinstance(name, str) or name not in BASES:
         raise ValueError(f"This is not a basis: {name!r:.99}.")
     return BASES[name]
 
 
-# Parameters that may be objects, how these are told in plain values, and made from them.
+# Parameters that may be objects: how they become plain values, and how these become objects.
 _OBJECTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "basis": (_basis_of, _basis_from),
     "loss": (loss_of, loss_from),
@@ -295,34 +278,36 @@ _OBJECTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 
 
 def _encoded(name: str, value: Any) -> Any:
+    """Return a parameter, or a field of a spec, as a plain value."""
     if name in SPECS and isinstance(value, list | tuple):
         return [_encoded(name, spec) for spec in value]
     if name in SPECS and value is not None:
-        values = dict(value) if isinstance(value, Mapping) else _fields_of(value)
-        encoded = {field: _encoded(field, content) for field, content in values.items()}
-        return {"dict" if isinstance(value, Mapping) else "spec": encoded}
+        is_dict = isinstance(value, Mapping)
+        changed = dict(value) if is_dict else _changed_fields(value)
+        return {"dict" if is_dict else "spec": {field: _encoded(field, content) for field, content in changed.items()}}
     if name in _OBJECTS and not isinstance(value, str):
-        told, _ = _OBJECTS[name]
-        return {name: told(value)}
+        to_plain, _ = _OBJECTS[name]
+        return {name: to_plain(value)}
     return plain.encode(value)
 
 
-def _fields_of(spec: Any) -> dict[str, Any]:
-    """Fields of a spec that are not at their defaults."""
-    changed = {field.name: getattr(spec, field.name) for field in fields(spec)}
-    return {name: value for name, value in changed.items() if value != getattr(type(spec)(), name)}
+def _changed_fields(spec: Any) -> dict[str, Any]:
+    """Return the fields of a spec that are not at their defaults."""
+    values = {field.name: getattr(spec, field.name) for field in fields(spec)}
+    return {name: value for name, value in values.items() if value != getattr(type(spec)(), name)}
 
 
 def _decoded(name: str, value: Any) -> Any:
+    """Return the parameter or field that `_encoded` was given."""
     if name in SPECS and isinstance(value, list):
         return [_decoded(name, spec) for spec in value]
     if name in SPECS and value is not None:
         form = next(iter(value)) if isinstance(value, dict) and len(value) == 1 else ""
         if form not in ("dict", "spec") or not isinstance(value[form], dict):
             raise ValueError(f"This is not a spec: {name}={value!r:.99}.")
-        decoded = {field: _decoded(field, held) for field, held in value[form].items()}
+        decoded = {field: _decoded(field, content) for field, content in value[form].items()}
         return decoded if form == "dict" else SPECS[name].of(decoded, name)
     if name in _OBJECTS and isinstance(value, dict) and set(value) == {name}:
-        _, made = _OBJECTS[name]
-        return made(value[name])
+        _, from_plain = _OBJECTS[name]
+        return from_plain(value[name])
     return plain.decode(value)

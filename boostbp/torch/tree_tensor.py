@@ -20,8 +20,8 @@ from boostbp.trees.forest import Forest
 
 torch: Any = require("torch", extra="torch", what="boostbp.torch")
 
-KIND, VERSION = "tree layer", 4
-OLDEST = 4  # earlier versions had other arrays of trees
+KIND, VERSION = "tree layer", 5
+OLDEST = 5  # earlier versions were other archives
 _NAME = "the state of a GBDTModule"
 _KEYS = {"in_features", "out_features", "categorical", "n_rows", "above", "facts"}
 _MOST = 1 << 31

@@ -13,7 +13,6 @@ from boostbp.trees import kernels
 from boostbp.trees.forest import Forest
 from boostbp.trees.kernels.few_rows import LANES, NODE, OF_COLUMN, TOGETHER
 from boostbp.trees.kernels.records import INV_SCALE, LOWER, UPPER
-from boostbp.trees.numbered_values import Thresholds
 from boostbp.trees.tree import offsets
 
 Table = NDArray[np.float32] | Floats
@@ -153,7 +152,7 @@ class _Part(NamedTuple):
             of_leaf[(~child + leaves.tree_leaf[tree])[~is_split]] = (left + side)[~is_split]
         first, n_columns, table = _records(leaves, clip=forest.clip)
         has_set = nodes.cat_start >= 0
-        number, bounds, first_bound = Thresholds.of(nodes.feature, nodes.threshold, forest.n_features)
+        number, bounds, first_bound = _numbered_thresholds(nodes, forest.n_features)
         bound, step, column = np.zeros((3, n_nodes + 1), np.int64)
         bound[-1] = MOST  # of the leaf where no tree is
         bound[of_split], bound[of_leaf] = np.where(has_set, 0, number), MOST - first
@@ -171,6 +170,29 @@ class _Part(NamedTuple):
             bound, step, column, trees, depth.reshape(-1, LANES).max(axis=1), bounds, first_bound, table,
             sets.astype(np.int64), nodes.categories,
         )  # fmt: skip
+
+
+def _numbered_thresholds(nodes: kernels.Nodes, n_features: int) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64]]:
+    """Return the number of each split's threshold among the different ones of its feature.
+
+    Returns
+    -------
+    number : (splits,) int64
+        -1 for a split by a set of categories, whose threshold is NaN.
+    bounds : (different thresholds,) float64
+        Those of a feature side by side, ascending.
+    first_bound : (features + 1,) int64
+        Where those of each feature begin.
+    """
+    number = np.full(len(nodes.feature), -1)
+    numeric = np.flatnonzero(~np.isnan(nodes.threshold))
+    order = numeric[np.lexsort((nodes.threshold[numeric], nodes.feature[numeric]))]
+    feature, threshold = nodes.feature[order], nodes.threshold[order]
+    is_new = np.ones(len(order), bool)
+    is_new[1:] = (feature[1:] != feature[:-1]) | (threshold[1:] != threshold[:-1])
+    first_bound = offsets(np.bincount(feature[is_new], minlength=n_features))
+    number[order] = np.cumsum(is_new) - 1 - first_bound[feature]
+    return number, threshold[is_new], first_bound
 
 
 def _records(leaves: kernels.Leaves, *, clip: bool) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:

@@ -1,4 +1,4 @@
-"""Packed: a forest as named arrays, and back, checked so that no kernel can leave its arrays."""
+"""Forests as named arrays, and back, checked so that no kernel can read outside its arrays."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from boostbp.trees import kernels
 from boostbp.trees.basis import BASES, Basis
 from boostbp.trees.forest import Forest, TreeBatch
 from boostbp.trees.leaves import LeafModel
-from boostbp.trees.numbered_values import Thresholds, ranges_of, scaling_from
 from boostbp.trees.tree import Trees, offsets
 
 _OWN = "own functions"
-_MOST = 1 << 31  # sizes stay far from the end of int64, and of int32 where splits hold features
+_MAX_SIZE = 1 << 31  # sizes stay far from the end of int64, and of int32 where splits hold features
 _NODES = {
     "feature": "i4",
+    "threshold": "f8",
     "left": "i4",
     "right": "i4",
     "missing_left": "?",
@@ -28,22 +28,17 @@ _NODES = {
     "cat_words": "i4",
     "categories": "u4",
 }
-_THRESHOLDS = {"threshold_number": "i4", "thresholds": "f8", "first_threshold": "i8"}
-_LEAVES = {"tree_output": "i8", "tree_degree": "i8", "leaf_columns": "i4", "column": "i4", "weight": "f8"}
-_RANGES = {"center": "f8", "ends": "f8", "first_end": "i8", "end": "i4", "short": "i4", "odd": "f8"}
-_DTYPES = {"tree_split": "i8", "gain": "f8", **_NODES, **_THRESHOLDS, **_LEAVES, **_RANGES}
-_WIDE = {"tree_output": 2, "end": 2, "short": 4, "odd": 4}  # columns of those that have any
+_LEAVES = {"tree_output": "i8", "tree_degree": "i8", "start": "i8", "column": "i4", "scaling": "f8", "weight": "f8"}
+_DTYPES = {"tree_split": "i8", "gain": "f8", **_NODES, **_LEAVES}
+_WIDTH = {"tree_output": 2, "scaling": 4}  # columns of arrays with two axes
 _FACTS = {"n_features", "n_outputs", "basis", "functions", "clip", "n_base"}
 
 
 def pack(forest: Forest, *, functions: bool = False) -> tuple[dict[str, Any], Arrays]:
-    """What JSON holds of a forest, and its arrays by their names in `Forest`, `Nodes` and `Leaves`.
+    """Return what JSON holds of a forest, and its arrays by their names in `Forest`, `Nodes` and `Leaves`.
 
-    What follows from other arrays is left out: ``tree_leaf`` and ``weight_start``. In place of ``start`` there is
-    ``leaf_columns``, (leaves,), in place of ``threshold`` the arrays of `Thresholds`, and in place of ``scaling`` what
-    `ranges_of` says.
-    An output that no tree serves gets a tree of one leaf, 0, so that a reader can tell from the arrays how many
-    outputs there are.
+    ``tree_leaf`` and ``weight_start`` are left out, because they follow from the others. An output that no tree serves
+    gets a tree of one leaf, 0, so that a reader can tell from the arrays how many outputs there are.
 
     Parameters
     ----------
@@ -60,7 +55,7 @@ def pack(forest: Forest, *, functions: bool = False) -> tuple[dict[str, Any], Ar
             f"basis={forest.basis!r} cannot be stored: its functions are code, which a file of data does not hold. "
             "Use basis='linear' or 'quadratic', name it in boostbp.trees.basis.BASES, or keep the model by pickle."
         )
-    forest = _serving_all(forest)
+    forest = _serving_all_outputs(forest)
     facts = {
         "n_features": forest.n_features,
         "n_outputs": forest.n_outputs,
@@ -69,19 +64,16 @@ def pack(forest: Forest, *, functions: bool = False) -> tuple[dict[str, Any], Ar
         "n_base": forest.n_base,
     }
     parts = {"tree_split": forest.tree_split, "gain": forest.gain, **forest.nodes._asdict(), **forest.leaves._asdict()}
-    parts["leaf_columns"] = np.diff(forest.leaves.start).astype(np.int32)
-    parts |= Thresholds.of(forest.nodes.feature, forest.nodes.threshold)._asdict()
-    parts |= ranges_of(forest.leaves.column, forest.leaves.scaling)
     return facts, {name: parts[name] for name in _DTYPES}
 
 
 def facts_of(basis: Basis) -> dict[str, Any]:
-    """What `pack` says of a basis: its name, if it is known by one, and how many functions of a feature it has."""
+    """Return what `pack` says of a basis: its name, if it has one, and how many functions of a feature it has."""
     name = next((name for name, known in BASES.items() if known == basis), _OWN)
     return {"basis": name, "functions": basis.columns_per_feature if basis.has_functions else 0}
 
 
-def _serving_all(forest: Forest) -> Forest:
+def _serving_all_outputs(forest: Forest) -> Forest:
     first, served = forest.leaves.tree_output.T
     idle = np.ones(forest.n_outputs, bool)
     for begin, count in zip(first.tolist(), served.tolist(), strict=True):
@@ -95,14 +87,14 @@ def _serving_all(forest: Forest) -> Forest:
 
 
 def unpack(facts: Mapping[str, Any], arrays: Arrays, prefix: str = "", *, functions: Basis | None = None) -> Forest:
-    """The forest that `pack` described.
+    """Return the forest that `pack` described.
 
     Parameters
     ----------
     arrays : dict
-        Those of the forest are taken out of it.
+        The arrays of the forest are taken out of it.
     prefix : str
-        What stands before their names.
+        Stands before their names.
     functions : Basis, optional
         The basis of a forest on functions of the user's own, which no file holds.
 
@@ -113,38 +105,39 @@ def unpack(facts: Mapping[str, Any], arrays: Arrays, prefix: str = "", *, functi
     """
     basis = _basis(facts, functions)
     parts = {
-        name: take(arrays, prefix + name, dtype, (None, _WIDE[name]) if name in _WIDE else (None,))
+        name: take(arrays, prefix + name, dtype, (None, _WIDTH[name]) if name in _WIDTH else (None,))
         for name, dtype in _DTYPES.items()
     }
-    thresholds = Thresholds(*(parts.pop(name) for name in _THRESHOLDS))
-    nodes = kernels.Nodes(threshold=thresholds.of_splits(parts["feature"]), **{name: parts[name] for name in _NODES})
-    tree_split = parts["tree_split"]
+    nodes = kernels.Nodes(**{name: parts[name] for name in _NODES})
+    tree_split, n_splits = parts["tree_split"], len(nodes.feature)
     n_features, n_outputs, n_base = facts["n_features"], facts["n_outputs"], facts["n_base"]
-    count, end = len(parts["tree_degree"]), len(nodes.feature)
-    good = len(tree_split) == count + 1 and tree_split[0] == 0 and tree_split[-1] == end
-    _require(
-        good and (tree_split[1:] >= tree_split[:-1]).all(), f"tree_split does not cut {end} entries into {count} parts"
-    )
+    _check_offsets("tree_split", tree_split, len(parts["tree_degree"]), n_splits)
     check_nodes(nodes, tree_split, n_features)
-    _require(len(parts["gain"]) == len(nodes.feature), "gain has another length than the splits")
+    _require(len(parts["gain"]) == n_splits, "gain has another length than the splits")
     leaves = _leaves(parts, tree_split, n_features * basis.columns_per_feature, n_outputs)
     _require(n_base < len(tree_split), f"n_base is {n_base}")
     return Forest(n_features, n_outputs, basis, facts["clip"], tree_split, nodes, leaves, parts["gain"], n_base)
 
 
+def _check_offsets(name: str, values: NDArray[np.int64], count: int, end: int) -> None:
+    good = len(values) == count + 1 and values[0] == 0 and values[-1] == end and (values[1:] >= values[:-1]).all()
+    _require(good, f"{name} does not cut {end} entries into {count} parts")
+
+
 def _basis(facts: Mapping[str, Any], functions: Basis | None) -> Basis:
-    """The basis of a forest whose other facts are of the right kind."""
+    """Return the basis of a forest, and check the other facts."""
     _require(isinstance(facts, dict) and set(facts) == _FACTS, f"it states {facts!r:.200}")
     _require(type(facts["clip"]) is bool, f"clip is {facts['clip']!r:.200}")
     _require(isinstance(facts["basis"], str), f"basis is {facts['basis']!r:.200}")
     for name in ("n_features", "n_outputs", "functions", "n_base"):
-        _require(type(facts[name]) is int and 0 <= facts[name] < _MOST, f"{name} is {facts[name]!r:.200}")
+        _require(type(facts[name]) is int and 0 <= facts[name] < _MAX_SIZE, f"{name} is {facts[name]!r:.200}")
     n_functions = facts["functions"]
     basis = BASES.get(facts["basis"]) if functions is None else functions
     if basis is None or facts_of(basis) != {name: facts[name] for name in ("basis", "functions")}:
         raise ValueError(f"This is not a forest: basis {facts['basis']!r:.200}.")
     _require(
-        facts["n_features"] * max(1, n_functions) < _MOST, f"{n_functions} functions of {facts['n_features']} features"
+        facts["n_features"] * max(1, n_functions) < _MAX_SIZE,
+        f"{n_functions} functions of {facts['n_features']} features",
     )
     return basis
 
@@ -172,7 +165,7 @@ def check_nodes(nodes: kernels.Nodes, tree_split: NDArray[Any], n_features: int)
 
 
 def _check_children(children: NDArray[np.int64], tree_split: NDArray[Any]) -> None:
-    """Every split but a root, and every leaf, has one parent, and all are reached from the root of their tree."""
+    """Refuse trees in which a split or leaf has no parent or two, or is not reached from the root."""
     size = np.diff(tree_split)
     n_splits, tree = int(tree_split[-1]), np.repeat(np.arange(len(size)), size)
     _require(((children < size[tree]) & (~children <= size[tree])).all(), "a split has a child that is not there")
@@ -183,29 +176,25 @@ def _check_children(children: NDArray[np.int64], tree_split: NDArray[Any]) -> No
     below, roots = children + tree_split[tree], tree_split[:-1][size > 0]
     parents = np.bincount(np.concatenate([below[~is_leaf], roots]), minlength=n_splits)
     _require((parents == 1).all(), "a split has no parent, or two")
-    # Each split has one parent, so one that is not below its root is in a circle, and has no root however far it goes.
+    # Each split has one parent, so one that is not below its root is in a circle, and climbing never reaches a root.
     above = np.arange(n_splits)
     above[below[~is_leaf]] = np.broadcast_to(np.arange(n_splits), children.shape)[~is_leaf]
-    for _ in range(int(size.max(initial=0)).bit_length()):  # each time twice as far
+    for _ in range(int(size.max(initial=0)).bit_length()):  # each step goes twice as far up
         above = above[above]
     _require(np.array_equal(above, tree_split[tree]), "a split is not below the root of its tree")
 
 
 def _leaves(parts: Arrays, tree_split: NDArray[Any], n_columns: int, n_outputs: int) -> kernels.Leaves:
-    """The leaves of checked trees, checked, with what follows from what the file has of them."""
+    """Return the leaves of checked trees, checked, with the arrays that follow from those of the file."""
     size = np.diff(tree_split)
     tree_leaf = offsets(size + 1)  # a tree has one leaf more than splits
-    output, degree, leaf_columns, column, weight = (parts[name] for name in _LEAVES)
-    n_trees, n_leaves = len(size), int(tree_leaf[-1])
-    _require(len(output) == n_trees, f"tree_output has the length {len(output)}")
+    output, degree, start, column, scaling, weight = (parts[name] for name in _LEAVES)
+    _require(len(output) == len(size), f"tree_output has the length {len(output)}")
     _check_outputs(output, n_outputs, len(weight))
     _require(np.isin(degree, (1, 2)).all(), "a tree has another degree than 1 and 2")
-    start = offsets(leaf_columns)
-    good = len(leaf_columns) == n_leaves and (leaf_columns >= 0).all() and start[-1] == len(column)
-    _require(good, f"leaf_columns does not cut {len(column)} columns into {n_leaves} parts")
-    good = (column >= 0) & (column < n_columns)
-    _require(good.all(), "a leaf reads a column that is not there")
-    scaling = scaling_from(column, *(parts.pop(name) for name in _RANGES))
+    _check_offsets("start", start, int(tree_leaf[-1]), len(column))
+    _require(((column >= 0) & (column < n_columns)).all(), "a leaf reads a column that is not there")
+    _require(len(scaling) == len(column), f"scaling has the length {len(scaling)}, and column {len(column)}")
     terms = 1 + np.repeat(degree, size + 1) * np.diff(start)
     weight_start = offsets(terms * np.repeat(output[:, 1], size + 1))
     _require(len(weight) == weight_start[-1], f"weight has the length {len(weight)}, and leaves {weight_start[-1]}")
@@ -213,7 +202,10 @@ def _leaves(parts: Arrays, tree_split: NDArray[Any], n_columns: int, n_outputs: 
 
 
 def _check_outputs(tree_output: NDArray[Any], n_outputs: int, n_weights: int) -> None:
-    """Each tree serves outputs that are there, each output is served: there are no more than the file has weights."""
+    """Refuse trees that serve outputs that are not there, and outputs that no tree serves.
+
+    The number of outputs is then at most that of the weights in the file.
+    """
     first, served = tree_output.T
     good = (first >= 0) & (first < n_outputs) & (served >= 1) & (served <= np.minimum(n_outputs - first, n_weights))
     _require(good.all(), "a tree serves an output that is not there")

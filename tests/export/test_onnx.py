@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 
@@ -12,7 +13,10 @@ from sklearn.exceptions import NotFittedError
 
 import boostbp
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
+from boostbp.export.description import described
+from boostbp.export.onnx_models import model_of
 from boostbp.losses import Huber
+from boostbp.trees.forest import Forest
 from tests.export.rows import as_exported, hard_rows, measures, table
 from tests.helpers import BACKENDS, BASES, WITH_CATEGORIES
 from tests.storage.test_storage import FLOWERS, MODELS, X, Y, regressor
@@ -160,11 +164,6 @@ def test_any_number_of_rows(rows):
     assert_same(model, X[:rows])
 
 
-def test_terms_of_many_trees_in_pieces(monkeypatch):
-    monkeypatch.setattr("boostbp.export.onnx_leaves.TERMS", 7)
-    assert_same(regressor(), X)
-
-
 def test_outputs_of_rows_do_not_depend_on_other_rows():
     A, y = table(300)
     graph = boostbp.to_onnx(BoostBPRegressor(categorical_features=[1, 4], **SMALL).fit(A, y))
@@ -308,3 +307,15 @@ def test_columns_whose_differences_float32_does_not_hold_are_refused_without_spl
     with pytest.warns(UserWarning, match="float32"):
         graph = boostbp.to_onnx(model, dtype="float32")
     np.testing.assert_allclose(served(graph, A)[0], model.predict(A), rtol=0, atol=1e-3 * t.std())
+
+
+def test_columns_that_only_a_later_layer_reads_are_looked_at():
+    rng = np.random.default_rng(0)
+    t = rng.integers(0, 800, 500).astype(float)
+    A = np.column_stack([rng.normal(size=500), 1e15 + t])
+    how = SMALL | {"backprop": {"skip": True}, "n_estimators": 20}
+    model = described(BoostBPRegressor(**how).fit(A, np.sin(t / 60)))
+    first, last = model.forests
+    nothing = Forest.pack([], n_features=2, n_outputs=first.n_outputs, basis=first.basis)
+    with pytest.raises(ValueError, match=r"merges numbers of the columns \[1\] that the model"):
+        model_of(dataclasses.replace(model, forests=(nothing, last)), dtype="float32")

@@ -10,6 +10,9 @@ import pytest
 import boostbp
 from boostbp import BoostBPRegressor
 from boostbp.export.description import Description
+from boostbp.export.onnx_graph import IR_VERSION, OPSET, Graph
+from boostbp.export.onnx_inputs import Input
+from boostbp.export.onnx_layers import layer_outputs
 from boostbp.export.onnx_models import model_of
 from boostbp.trees.merging import PlacedForest, merged
 from tests.export.rows import hard_rows, table
@@ -18,7 +21,7 @@ from tests.export.test_c import assert_same as assert_same_in_c
 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
-from tests.export.test_onnx import ALL_LEVELS, SMALL, X, assert_same, regressor, served, session_of
+from tests.export.test_onnx import ALL_LEVELS, SMALL, X, assert_same, onnx, regressor, served, session_of
 
 every_level = pytest.mark.parametrize("level", ALL_LEVELS, ids=lambda level: level.name)
 
@@ -166,19 +169,34 @@ def test_no_rows(level):
         assert [output.shape for output in outputs] == ([(0,), (0, 2)] if hasattr(model, "classes_") else [(0,)])
 
 
-def test_hidden_units_have_the_bits_of_ours_where_scales_are_no_powers_of_two():
+def hidden_layer(forest, *, single):
+    """A graph of a layer whose outputs are hidden units, for blocks of rows or a single row."""
+    graph = Graph(np.dtype(np.float64))
+    units = layer_outputs(graph, forest, Input.of(graph, "X", single=single), {}, last=False)
+    graph.op("Transpose", units, perm=[1, 0], outputs=["units"])
+    proto = graph.proto([graph.typed("X", shape=["rows", forest.n_features])], [graph.typed("units")])
+    return onnx.helper.make_model(proto, opset_imports=[onnx.helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
+
+
+@pytest.mark.parametrize("shape", ["a tree for each output", "a tree for all outputs"])
+@every_level
+def test_hidden_units_have_the_bits_of_ours_where_scales_are_no_powers_of_two(level, shape):
     """A unit whose last bit is another one may be on the other side of a threshold above."""
-    A, y = table(60)
+    A, y = table(300 if "all" in shape else 60)
     hidden = {"basis": "quadratic", "min_samples_leaf": 2}
-    model = BoostBPRegressor(hidden=hidden, **SMALL | {"epochs": 1}).fit(A, y)
+    backend = "xgboost" if "all" in shape else "lightgbm"
+    hidden |= {"multi_strategy": "multi_output_tree"} if "all" in shape else {}
+    model = BoostBPRegressor(hidden=hidden, backend=backend, **SMALL | {"epochs": 1}).fit(A, y)
     layer = model.network_.layers[0]
-    forest, m = layer.forest, layer.forest.n_outputs
+    forest = layer.forest
     assert (np.frexp(forest.leaves.scaling[:, 1])[0] != 0.5).any()
-    alone = Description(A.shape[1], (forest,), False, np.zeros(m), scale=np.ones(m), shift=np.zeros(m))
     rows = hard_rows(model, A, 100)
-    for level in ALL_LEVELS:
-        output = session_of(model_of(alone, dtype="float64"), level).run(None, {"X": rows})[0]
-        np.testing.assert_array_equal(output, layer.predict(rows))
+    expected = layer.predict(rows)
+    for single in (False, True):
+        session = session_of(hidden_layer(forest, single=single), level)
+        parts = rows[:40, None] if single else [rows]
+        units = np.concatenate([session.run(None, {"X": part})[0] for part in parts])
+        np.testing.assert_array_equal(units, expected[: len(units)])
 
 
 @pytest.mark.filterwarnings("ignore::boostbp.inspection.health.HealthWarning")

@@ -10,7 +10,6 @@ import json
 import random
 import struct
 import zipfile
-import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -28,39 +27,32 @@ ODD = (
 
 
 class Parts:
-    """A file as its header and the bytes of its arrays."""
+    """A file as its header and the bytes of its arrays, each a file of numpy."""
 
     def __init__(self, data: bytes) -> None:
         with zipfile.ZipFile(io.BytesIO(data)) as file:
             members = [(one.filename, file.read(one)) for one in file.infolist()]
         self.header = json.loads(members[0][1].decode("utf-8", "surrogatepass"))
-        self.arrays = {name.removesuffix(".z"): data for name, data in members[1:]}
-        self.facts = dict(self.header["arrays"])
+        self.arrays = {name.removesuffix(".npy"): data for name, data in members[1:]}
         self.extra: list[tuple[str, bytes]] = []
-        self.lists_names = True
 
     def array(self, name: str) -> np.ndarray:
         """An array as the format describes it."""
         try:
-            dtype, shape, planes = self.facts[name]
-            data = np.frombuffer(zlib.decompress(self.arrays[name]), np.uint8)
-            data = data.reshape(-1, shape[0]).T if planes and data.size else data
-            return np.array(data, order="C").view(dtype).reshape(shape)
+            return np.load(io.BytesIO(self.arrays[name]), allow_pickle=False)
         except Exception as error:  # an earlier damage
             raise ValueError(f"{name} is no array any more") from error
 
     def put(self, name: str, array: np.ndarray) -> None:
         """Write an array in the format's way."""
-        array = np.ascontiguousarray(array).reshape(np.shape(array))
-        self.facts[name] = [array.dtype.str, list(array.shape), False]
-        self.arrays[name] = zlib.compress(array.tobytes())
+        stream = io.BytesIO()
+        np.save(stream, np.asarray(array, order="C"))
+        self.arrays[name] = stream.getvalue()
 
     def members(self) -> list[tuple[str, bytes]]:
         """Names and bytes, the header first."""
-        if self.lists_names and isinstance(self.header, dict):
-            self.header["arrays"] = {name: self.facts.get(name, ["<f8", [1], False]) for name in self.arrays}
         text = json.dumps(self.header).encode("utf-8", "surrogatepass")
-        return [("boostbp.json", text), *((f"{name}.z", data) for name, data in self.arrays.items()), *self.extra]
+        return [("boostbp.json", text), *((f"{name}.npy", data) for name, data in self.arrays.items()), *self.extra]
 
 
 def sealed(data: bytes) -> bytes:
@@ -69,13 +61,13 @@ def sealed(data: bytes) -> bytes:
     return body + hashlib.sha256(body).hexdigest().encode()
 
 
-def zipped(members: list[tuple[str, bytes]], compression: int = zipfile.ZIP_STORED) -> bytes:
-    """Members in a zip, sealed."""
+def zipped(members: list[tuple[str, bytes]], compression: int = zipfile.ZIP_DEFLATED, first: int = 0) -> bytes:
+    """Members in a zip, sealed; the first one is compressed by a method of its own."""
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", compression) as file:
-        for name, data in members:
+    with zipfile.ZipFile(stream, "w") as file:
+        for number, (name, data) in enumerate(members):
             info = zipfile.ZipInfo(name)
-            info.compress_type = compression
+            info.compress_type = compression if number else first
             file.writestr(info, data)
         file.comment = b"boostbp sha256:" + b"0" * 64
     return sealed(stream.getvalue())
@@ -138,26 +130,25 @@ def _shape(parts: Parts, rng: random.Random) -> bool:
 
 
 def _stream(parts: Parts, rng: random.Random) -> bool:
-    """What the header says of an array, or its compressed bytes."""
+    """What an array states of itself, or its bytes."""
     name = rng.choice(list(parts.arrays))
-    dtype, shape, planes = parts.facts[name]
     data = parts.arrays[name]
     way = rng.randrange(4)
     if way == 0:
         lies = [
-            ["<f8", [2**60], False], ["<f8", [-1], False], ["<f8", [0, 10**20], False], ["<f8", [10**400], False],
-            ["|O", [3], False], ["<U999999", [], False], ["<f8", [1] * 100, False], ["<f8", 3, False],
-            ["<f8", [2.0], 0], [dtype, [2, *shape], planes], [dtype, shape[::-1], planes],
-            [dtype, shape, not planes], [dtype, shape], [dtype.replace("<", ">"), shape, planes], [[], {}, None],
-            "<f8", None, 7,
+            ("'<f8'", "(1152921504606846976,)"), ("'<f8'", "(-1,)"), ("'<f8'", f"(0, {10**20})"),
+            ("'<f8'", f"({10**400},)"), ("'|O'", "(3,)"), ("'<U999999'", "()"), ("'<f8'", str((1,) * 100)),
+            ("'<f8'", "3"), ("'<f8'", "(2.0,)"), ("'>f8'", "(2,)"), ("[('a', '<f8')]", "(2,)"), ("{}", "[]"),
+            ("print()", "()"), ("'<f8'", "(-2, -1)"), ("'<f8'", "(" * 9000),
         ]  # fmt: skip
-        parts.facts[name] = rng.choice(lies)
+        descr, shape = rng.choice(lies)
+        fortran = rng.choice(("False", "False", "True", "7"))
+        text = f"{{'descr': {descr}, 'fortran_order': {fortran}, 'shape': {shape}}}".encode()
+        parts.arrays[name] = data[: rng.choice((6, 8, 8))] + len(text).to_bytes(2, "little") + text + data[128:]
     elif way == 1:  # a bomb
-        size = rng.choice((1 << 16, 1 << 26))
-        parts.facts[name] = rng.choice(([dtype, shape, planes], ["|u1", [size], False], ["|u1", [10 * size], False]))
-        parts.arrays[name] = zlib.compress(bytes(size), 9)
+        parts.put(name, np.zeros(rng.choice((1 << 16, 1 << 26)), np.uint8))
     elif way == 2:
-        parts.arrays[name] = rng.choice((b"", data[:-1], data + b"0", data + data, zlib.compress(data), data[2:-4]))
+        parts.arrays[name] = rng.choice((b"", data[:-1], data + b"0", data + data, data[2:-4], data[:100]))
     else:
         at = rng.randrange(len(data))
         parts.arrays[name] = data[:at] + bytes([rng.randrange(256)]) + data[at + 1 :]
@@ -173,25 +164,22 @@ def _names(parts: Parts, rng: random.Random) -> bool:
         del parts.arrays[one]
     elif way == 1:
         new = rng.choice(("x", "layer9.left", "now.baseline", "../up", "", "h7"))
-        parts.arrays[new], parts.facts[new] = parts.arrays.pop(one), parts.facts[one]
+        parts.arrays[new] = parts.arrays.pop(one)
     elif way == 2:
         parts.arrays[one], parts.arrays[other] = parts.arrays[other], parts.arrays[one]
-        parts.facts[one], parts.facts[other] = parts.facts[other], parts.facts[one]
     elif way == 3:
         parts.put(rng.choice(("x", "layer9.left", "zeros")), np.zeros(rng.choice((0, 3, 100_000))))
     else:
-        parts.lists_names = False
-        parts.extra.append((f"{one}.z", parts.arrays[one]))
+        parts.extra.append((f"{one}.npy", parts.arrays[one]))
     return True
 
 
 def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Where values stand in the header, but for the long lists of an archive's names."""
+    """Where values stand in the header."""
     found = [path] if path else []
     children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, child in children:
-        if (*path, key) != ("arrays",):
-            found += _places(child, (*path, key))
+        found += _places(child, (*path, key))
     return found
 
 
@@ -256,13 +244,7 @@ CHANGES = (_entry, _entry, _entry, _shape, _stream, _names, _header, _header, _h
 def _overlapping(parts: Parts, rng: random.Random) -> bytes:
     """Two entries of the directory that state the same bytes."""
     data = bytearray(zipped(parts.members()))
-    end = len(data) - 101
-    count, _, begin = struct.unpack_from("<HII", data, end + 10)
-    places, at = [], begin
-    for _ in range(count):
-        name, extra, comment = struct.unpack_from("<HHH", data, at + 28)
-        places.append(at)
-        at += 46 + name + extra + comment
+    places = _directory(data)
     one, other = rng.choice(places), rng.choice(places)
     for offset in (16, 20, 24, 42) if rng.random() < 0.7 else (42,):
         data[one + offset : one + offset + 4] = data[other + offset : other + offset + 4]
@@ -270,7 +252,27 @@ def _overlapping(parts: Parts, rng: random.Random) -> bytes:
 
 
 def _compressed(parts: Parts, rng: random.Random) -> bytes:
-    return zipped(parts.members(), rng.choice((zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)))
+    methods = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
+    return zipped(parts.members(), rng.choice(methods), rng.choice(methods))
+
+
+def _sizes_stated(parts: Parts, rng: random.Random) -> bytes:
+    """Another size of a member in the directory, before or after it is compressed."""
+    data = bytearray(zipped(parts.members()))
+    at = rng.choice(_directory(data)) + rng.choice((20, 24))
+    data[at : at + 4] = rng.choice((0, 1, 200, 1 << 16, 1 << 26, (1 << 32) - 1)).to_bytes(4, "little")
+    return sealed(bytes(data))
+
+
+def _directory(data: bytearray) -> list[int]:
+    """Where the entries of the directory begin."""
+    count, _, at = struct.unpack_from("<HII", data, len(data) - 101 + 10)
+    places = []
+    for _ in range(count):
+        name, extra, comment = struct.unpack_from("<HHH", data, at + 28)
+        places.append(at)
+        at += 46 + name + extra + comment
+    return places
 
 
 def _bytes(parts: Parts, rng: random.Random) -> bytes:
@@ -301,4 +303,15 @@ def _twice(parts: Parts, rng: random.Random) -> bytes:
     return zipped([*members, rng.choice(members)])
 
 
-CONTAINERS = (_overlapping, _overlapping, _compressed, _bytes, _bytes, _bytes, _stretched, _twice)
+CONTAINERS = (
+    _overlapping,
+    _overlapping,
+    _compressed,
+    _sizes_stated,
+    _sizes_stated,
+    _bytes,
+    _bytes,
+    _bytes,
+    _stretched,
+    _twice,
+)

@@ -74,8 +74,8 @@ def test_copies_go_on_as_the_original(how):
 
 def changed(state, **content):
     """The state with other facts."""
-    held = archive.from_bytes(state.numpy().tobytes(), "a state", archive.Archive, kind="tree layer", version=4)
-    kind, version = content.pop("kind", "tree layer"), content.pop("version", 4)
+    held = archive.from_bytes(state.numpy().tobytes(), "a state", archive.Archive, kind="tree layer", version=5)
+    kind, version = content.pop("kind", "tree layer"), content.pop("version", 5)
     arrays = held.arrays | content.pop("arrays", {})
     data = archive.to_bytes(kind=kind, version=version, content=held.content | content, arrays=arrays)
     return torch.frombuffer(bytearray(data), dtype=torch.uint8)
@@ -105,7 +105,7 @@ def test_own_functions_of_other_features_are_refused(n_features):
     made, x = make(), rows()
     made(x[:, :3])
     state = made.get_extra_state()
-    facts = archive.from_bytes(state.numpy().tobytes(), "", archive.Archive, kind="tree layer", version=4).content[
+    facts = archive.from_bytes(state.numpy().tobytes(), "", archive.Archive, kind="tree layer", version=5).content[
         "facts"
     ]
     with pytest.raises(ValueError, match="is not consistent"):

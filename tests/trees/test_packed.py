@@ -13,7 +13,6 @@ from boostbp.trees import packed
 from boostbp.trees.basis import Elementwise, Polynomial
 from boostbp.trees.forest import Forest, TreeWithLeaves
 from boostbp.trees.leaves import LeafColumns, LeafModel
-from boostbp.trees.rounding import rounded
 from boostbp.trees.tree import Tree
 from tests.helpers import MATRIX, Case, fit_case, of_any_library, training_rows
 
@@ -51,18 +50,6 @@ def test_forest_comes_back_to_the_bit(case):
     for part, other in zip((*again.leaves, *again.nodes), (*forest.leaves, *forest.nodes), strict=True):
         assert part.dtype == other.dtype
         assert part.tobytes() == other.tobytes()
-
-
-def test_rounded_forest_comes_back_to_the_bit_and_has_as_many_scalings_as_columns():
-    forest = rounded(fit_case(RICH).layer.forest, 11)
-    facts, arrays = packed.pack(forest)
-    again = unpack(facts, arrays)
-    assert again.leaves.scaling.tobytes() == forest.leaves.scaling.tobytes()
-    short = arrays["short"]
-    assert len(short) > len(arrays["odd"])
-    for other in (short[:-1], np.concatenate([short, short[-1:]])):
-        with pytest.raises(ValueError, match="the ends of path columns do not fit"):
-            unpack(facts, arrays | {"short": other})
 
 
 def test_number_of_trees_of_the_base_comes_back(rich):
@@ -169,12 +156,8 @@ CHANGES = {
         a["cat_words"].__setitem__(0, 0),
     ),
     "numeric with words": lambda a: a["cat_words"].__setitem__(np.flatnonzero(a["cat_start"] < 0)[0], 1),
-    "threshold and set": lambda a: a["threshold_number"].__setitem__(np.flatnonzero(a["cat_words"])[0], 0),
-    "threshold of another feature": lambda a: a["threshold_number"].__setitem__(0, len(a["thresholds"])),
-    "threshold below": lambda a: a["threshold_number"].__setitem__(0, -2),
-    "no threshold": lambda a: a["threshold_number"].__setitem__(np.flatnonzero(a["cat_start"] < 0)[0], -1),
-    "threshold is missing": lambda a: a["thresholds"].__setitem__(0, np.nan),
-    "first_threshold": lambda a: a["first_threshold"].__setitem__(1, len(a["thresholds"]) + 1),
+    "threshold and set": lambda a: a["threshold"].__setitem__(np.flatnonzero(a["cat_words"])[0], 0.5),
+    "threshold is missing": lambda a: a["threshold"].__setitem__(np.flatnonzero(a["cat_start"] < 0)[0], np.nan),
     "negative words": lambda a: a["cat_words"].__setitem__(0, -1),
     "tree_split": lambda a: a["tree_split"].__setitem__(1, -1),
     "tree_split falls": lambda a: a["tree_split"].__setitem__(2, a["tree_split"][-1] + 1),
@@ -182,13 +165,9 @@ CHANGES = {
     "outputs": lambda a: a["tree_output"].__setitem__((1, 1), 2**62),
     "no output": lambda a: a["tree_output"].__setitem__((1, 1), 0),
     "degree": lambda a: a["tree_degree"].__setitem__(1, 3),
-    "columns of a leaf": lambda a: a["leaf_columns"].__setitem__(-1, 10_000),
-    "fewer than no columns": lambda a: a["leaf_columns"].__setitem__(slice(2), [-1, a["leaf_columns"][:2].sum() + 1]),
-    "end": lambda a: a["end"].__setitem__((-1, 1), len(a["ends"])),
-    "one end": lambda a: a["end"].__setitem__((np.flatnonzero(a["end"][:, 0] >= 0)[0], 0), -1),
-    "no ends": lambda a: a["end"].__setitem__(np.flatnonzero(a["end"][:, 0] >= 0)[0], -1),
-    "no numbers": lambda a: a["end"].__setitem__(np.flatnonzero(a["end"][:, 0] >= 0)[0], -2),
-    "first_end": lambda a: a["first_end"].__setitem__(1, len(a["ends"]) + 1),
+    "start": lambda a: a["start"].__setitem__(-1, a["start"][-1] + 1),
+    "start falls": lambda a: a["start"].__setitem__(1, a["start"][-1]),
+    "start below": lambda a: a["start"].__setitem__(0, -1),
     "column": lambda a: a["column"].__setitem__(0, 5),
 }
 
