@@ -50,13 +50,13 @@ def test_same_seed_gives_same_scores(monkeypatch):
 
 
 def split(X, y, task):
-    (data,) = splits(X, y, task, test_size=0.25, valid_size=0.2, folds=None, seed=0)
+    (data,) = splits(X, y, task, test_size=0.25, folds=None, seed=0)
     return data
 
 
 def test_rehearsal_learns_nothing_and_ends_soon():
     data = split(*load_iris(return_X_y=True), "classification")
-    fitted = rehearse(Job(deep("lightgbm", {**QUICK, "deep": "auto"}), "classification", 1, 0), data)
+    fitted = rehearse(Job(deep("lightgbm", {**QUICK, "deep": "auto"}), 1, 0), data)
     np.testing.assert_array_equal(fitted.model.classes_, [0, 1, 2])
     assert 0 < trees_of(fitted.model) < 1000  # thousands if boosting went on to its end
 
@@ -78,7 +78,7 @@ def test_split_keeps_test_rows_apart(task):
 def test_each_row_is_a_test_row_in_one_fold(task):
     X = np.arange(100.0)[:, None]
     y = np.repeat([0, 1], [75, 25])
-    folds = list(splits(X, y, task, test_size=0.25, valid_size=0.2, folds=4, seed=0))
+    folds = list(splits(X, y, task, test_size=0.25, folds=4, seed=0))
     np.testing.assert_array_equal(np.sort(np.concatenate([data.X_test[:, 0] for data in folds])), X[:, 0])
     for data in folds:
         parts = [data.split.X[:, 0], data.split.X_valid[:, 0], data.X_test[:, 0]]
@@ -106,24 +106,24 @@ def trained_by_hand(data, **params):
 def test_scores_of_a_classifier_match_the_library_used_by_hand():
     X, y = load_iris(return_X_y=True)
     data = split(X, y, "classification")
-    outcome = measure(Job(SINGLE_LAYER[0], "classification", 1, 0), data)
+    outcome = measure(Job(SINGLE_LAYER[0], 1, 0), data)
     booster = trained_by_hand(data, objective="multiclass", num_class=3)
     predicted = booster.predict(data.X_test)
     log_loss = -np.mean(np.log(predicted[np.arange(len(predicted)), data.y_test]))
-    assert outcome["scores"]["log_loss"] == pytest.approx(log_loss, rel=1e-12)
-    assert outcome["scores"]["accuracy"] == np.mean(predicted.argmax(axis=1) == data.y_test)
-    assert outcome["length"] == booster.best_iteration
+    assert outcome.scores["log_loss"] == pytest.approx(log_loss, rel=1e-12)
+    assert outcome.scores["accuracy"] == np.mean(predicted.argmax(axis=1) == data.y_test)
+    assert outcome.length == booster.best_iteration
 
 
 def test_scores_of_a_regressor_match_the_library_used_by_hand():
     X, y = load_diabetes(return_X_y=True)
     data = split(X, y, "regression")
-    outcome = measure(Job(SINGLE_LAYER[1], "regression", 1, 0), data)
+    outcome = measure(Job(SINGLE_LAYER[1], 1, 0), data)
     booster = trained_by_hand(data, objective="regression", linear_tree=True)
     residual = data.y_test - booster.predict(data.X_test)
-    assert outcome["scores"]["rmse"] == pytest.approx(np.sqrt(np.mean(residual**2)), rel=1e-12)
+    assert outcome.scores["rmse"] == pytest.approx(np.sqrt(np.mean(residual**2)), rel=1e-12)
     r2 = 1.0 - np.mean(residual**2) / np.var(data.y_test)
-    assert outcome["scores"]["r2"] == pytest.approx(r2, rel=1e-12)
+    assert outcome.scores["r2"] == pytest.approx(r2, rel=1e-12)
 
 
 @pytest.mark.slow
@@ -214,9 +214,9 @@ def test_length_of_a_deep_model_is_that_of_its_leading_piece(params):
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(200, 3))
     data = split(X, np.sin(6 * X[:, 0]) + X[:, 1], "regression")
-    outcome = measure(Job(deep("lightgbm", params), "regression", 1, 0, evidence=True), data)
-    assert outcome["length"] == outcome["evidence"].history.best_iteration
-    assert outcome["length"] > 0 or not outcome["evidence"].history.by_rounds
+    outcome = measure(Job(deep("lightgbm", params), 1, 0, evidence=True), data)
+    assert outcome.length == outcome.evidence.history.best_iteration
+    assert outcome.length > 0 or not outcome.evidence.history.by_rounds
 
 
 @pytest.mark.parametrize("params", [{}, {"deep": True, "backprop": {"output_target": "moved"}}])
@@ -229,8 +229,8 @@ def test_hidden_representations_are_of_the_network_that_is_compared(params, monk
         monkeypatch.setattr(constants, name, value)
     for room in (average, race):
         monkeypatch.setattr(room, "stacked_weights", lambda raws, problem: np.full(len(raws), 1.0 / len(raws)))
-    job = Job(deep("lightgbm", {"epochs": 2, "hidden_layer_sizes": (2,), **params}), "regression", 1, 0, evidence=True)
-    evidence = measure(job, data)["evidence"]
+    job = Job(deep("lightgbm", {"epochs": 2, "hidden_layer_sizes": (2,), **params}), 1, 0, evidence=True)
+    evidence = measure(job, data).evidence
     best = evidence.history.best_epoch
     assert evidence.history.weight() > 0.0
     assert set(evidence.hidden) == ({0, best} if params else {best})
