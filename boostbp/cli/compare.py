@@ -77,6 +77,7 @@ def compare(
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
     from boostbp.files.tables import ColumnRoles
     from boostbp.report import comparison, page
+    from boostbp.report.contenders import SINGLE_LAYER, deep
     from boostbp.report.datasets import NAMES, load
     from boostbp.versions import versions
 
@@ -101,15 +102,16 @@ def compare(
         jobs.append((source, dataset, params, split))
 
     studies = []
+    backends = dict.fromkeys(backend or ("lightgbm", "xgboost"))
     for source, dataset, params, split in jobs:
+        contenders = [*(deep(name, params) for name in backends), *SINGLE_LAYER]
         with console().status("") as status:
             _show_progress(status, source, "splitting")
             results = comparison.compare(
                 dataset.X,
                 dataset.y,
+                contenders,
                 **split,
-                backends=backend or ("lightgbm", "xgboost"),
-                params=params,
                 n_jobs=n_jobs,
                 evidence=html_out is not None,
                 watch=partial(_show_progress, status, source),

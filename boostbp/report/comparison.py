@@ -1,4 +1,4 @@
-"""The same task over backends and single-layer models: score, time and memory."""
+"""Several models on the same task: score, time and memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
 from boostbp.losses.base import Task
-from boostbp.report.contenders import SINGLE_LAYER, Split, deep
+from boostbp.report.contenders import Contender, Split
 from boostbp.report.result import Result, over_folds
 from boostbp.report.trial import Data, Job, take
 from boostbp.trees.threads import count
@@ -28,10 +28,9 @@ _REFUSED_CHARACTERS = frozenset(',:[]{}"<')  # in names of columns, by LightGBM 
 def compare(
     X: Any,
     y: NDArray[Any],
+    contenders: Sequence[Contender],
     *,
     task: Task,
-    backends: Sequence[str] = ("lightgbm", "xgboost"),
-    params: Mapping[str, Any] | None = None,
     test_size: float = 0.25,
     folds: int | None = None,
     n_jobs: int = 1,
@@ -39,20 +38,17 @@ def compare(
     evidence: bool = False,
     watch: Callable[[str], None] | None = None,
 ) -> list[Result]:
-    """Train the deep model and single-layer models on the same split, each in its own process.
+    """Train models on the same split, each in its own process, and return their results.
 
-    Return the results of the deep models, then of the single-layer models. A model that fails does not stop the others.
-    Raises ValueError if the rows cannot be split.
+    A model that fails does not stop the others. Raises ValueError if the rows cannot be split.
 
     Parameters
     ----------
     X : (rows, features) array or pandas.DataFrame
     y : (rows,) array
         Labels or numbers.
-    backends : sequence of str
-        Libraries that grow the trees of the deep model.
-    params : mapping, optional
-        Parameters of the deep model that replace its defaults.
+    contenders : sequence of Contender
+        The models.
     test_size : float
         Share of the rows that are kept for the scores and used for nothing else.
     folds : int, optional
@@ -62,7 +58,6 @@ def compare(
     watch : callable, optional
         Called with the label of each model before its training.
     """
-    contenders = [*(deep(backend, params or {}) for backend in dict.fromkeys(backends)), *SINGLE_LAYER]
     parts = splits(X, np.asarray(y), task, test_size=test_size, folds=folds, seed=seed)
     runs: dict[str, list[Result]] = {contender.label: [] for contender in contenders}
     with TemporaryDirectory(prefix="boostbp-") as name:

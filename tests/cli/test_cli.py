@@ -19,7 +19,7 @@ from boostbp.cli.assignments import settings
 from boostbp.cli.predict import write_tables
 from boostbp.files.reading import read_table
 from boostbp.network.trainer import Trainer
-from boostbp.report import comparison
+from boostbp.report import comparison, contenders
 from boostbp.report.result import Result
 
 QUICK = ["-s", "epochs=1", "-s", "hidden_layer_sizes=3", "-s", "n_estimators=4", "-s", "min_samples_leaf=5"]
@@ -317,7 +317,7 @@ def test_compare_prints_and_writes_the_same_scores(tmp_path):
 
 @pytest.mark.slow
 def test_compare_takes_a_file_with_categories(folder, monkeypatch):
-    monkeypatch.setattr(comparison, "SINGLE_LAYER", comparison.SINGLE_LAYER[::2])
+    monkeypatch.setattr(contenders, "SINGLE_LAYER", contenders.SINGLE_LAYER[::2])
     arguments = ["-t", "species", "--drop", "key", "-b", "lightgbm", "-s", "early_stopping=false", *QUICK]
     result = run("compare", folder / "iris.csv", *arguments)
     assert result.exit_code == 0, result.output

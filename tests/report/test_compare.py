@@ -15,13 +15,14 @@ from sklearn.datasets import load_diabetes, load_iris
 from benchmarks.rivals.contenders import trees_of
 from boostbp.ensemble import average, constants, race
 from boostbp.ensemble.quality_levels import LEVELS, Effort
-from boostbp.report import comparison
-from boostbp.report.comparison import Result, compare, splits
+from boostbp.report.comparison import compare, splits
 from boostbp.report.contenders import SINGLE_LAYER, deep
+from boostbp.report.result import Result
 from boostbp.report.table import columns, table, tables
 from boostbp.report.trial import Job, Peak, measure, rehearse
 
 QUICK = {"epochs": 1, "hidden_layer_sizes": (2,), "n_estimators": 3, "deep": True}
+DEEP = [deep(backend, QUICK) for backend in ("lightgbm", "xgboost")]
 SINGLE = ["LightGBM", "LightGBM linear_tree", "XGBoost"]
 
 
@@ -30,7 +31,7 @@ def test_every_model_runs_on_classification():
     X, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])
     seen = []
-    results = compare(X, names[y], task="classification", params=QUICK, watch=seen.append)
+    results = compare(X, names[y], [*DEEP, *SINGLE_LAYER], task="classification", watch=seen.append)
     assert [result.model for result in results] == ["boostbp (lightgbm)", "boostbp (xgboost)", *SINGLE] == seen
     for result in results:
         assert (result.state, result.reason) == ("ran", "")
@@ -41,10 +42,9 @@ def test_every_model_runs_on_classification():
 
 
 @pytest.mark.slow
-def test_same_seed_gives_same_scores(monkeypatch):
-    monkeypatch.setattr(comparison, "SINGLE_LAYER", SINGLE_LAYER[:1])
+def test_same_seed_gives_same_scores():
     X, y = load_diabetes(return_X_y=True)
-    once, again = (compare(X, y, task="regression", backends=["lightgbm"], params=QUICK, seed=3) for _ in range(2))
+    once, again = (compare(X, y, [DEEP[0], SINGLE_LAYER[0]], task="regression", seed=3) for _ in range(2))
     assert [result.scores for result in once] == [result.scores for result in again]
     assert all(set(result.scores) == {"r2", "rmse"} for result in once)
 
@@ -92,7 +92,7 @@ def test_each_row_is_a_test_row_in_one_fold(task):
 @pytest.mark.parametrize(("folds", "rows"), [(1, 40), (41, 40)])
 def test_folds_that_do_not_split_are_refused(folds, rows):
     with pytest.raises(ValueError, match=f"folds={folds} does not split {rows} rows"):
-        compare(np.zeros((rows, 2)), np.arange(rows), task="regression", folds=folds)
+        compare(np.zeros((rows, 2)), np.arange(rows), DEEP, task="regression", folds=folds)
 
 
 def trained_by_hand(data, **params):
@@ -130,9 +130,8 @@ def test_scores_of_a_regressor_match_the_library_used_by_hand():
 def test_missing_library_is_skipped_with_the_cure(tmp_path, monkeypatch):
     (tmp_path / "xgboost.py").write_text("raise ModuleNotFoundError('No module', name='xgboost')")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    monkeypatch.setattr(comparison, "SINGLE_LAYER", SINGLE_LAYER[::2])
     X, y = load_iris(return_X_y=True)
-    results = compare(X, y, task="classification", backends=["xgboost"], params=QUICK)
+    results = compare(X, y, [DEEP[1], *SINGLE_LAYER[::2]], task="classification")
     assert [result.state for result in results] == ["skipped", "ran", "skipped"]
     assert "pip install 'boostbp[xgboost]'" in results[0].reason
     assert "XGBoost needs the xgboost package" in results[-1].reason
@@ -141,25 +140,23 @@ def test_missing_library_is_skipped_with_the_cure(tmp_path, monkeypatch):
 def test_library_that_kills_its_process_leaves_the_others_alone(tmp_path, monkeypatch):
     (tmp_path / "xgboost.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    monkeypatch.setattr(comparison, "SINGLE_LAYER", SINGLE_LAYER[::2])
     X, y = load_iris(return_X_y=True)
-    results = compare(X, y, task="classification", backends=[])
+    results = compare(X, y, SINGLE_LAYER[::2], task="classification")
     assert [result.state for result in results] == ["ran", "failed"]
     assert "code -9" in results[-1].reason
 
 
 @pytest.mark.slow
-def test_model_that_raises_is_reported_with_its_reason(monkeypatch):
-    monkeypatch.setattr(comparison, "SINGLE_LAYER", ())
+def test_model_that_raises_is_reported_with_its_reason():
     X, y = load_iris(return_X_y=True)
-    result = compare(X, y, task="classification", backends=["catboost"])[0]
+    [result] = compare(X, y, [deep("catboost", {})], task="classification")
     assert (result.state, result.scores) == ("failed", {})
     assert "catboost" in result.reason
 
 
 def test_class_too_small_to_split_is_refused():
     with pytest.raises(ValueError, match=r"smallest with 3 rows.*merge small classes"):
-        compare(np.zeros((40, 2)), np.repeat([0, 1], [37, 3]), task="classification")
+        compare(np.zeros((40, 2)), np.repeat([0, 1], [37, 3]), DEEP, task="classification")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can reset its high-water mark")
