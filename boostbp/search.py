@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -26,6 +26,9 @@ from boostbp.estimators import BoostBPRegressor
 from boostbp.estimators.nested_parameters import FIELD_PLACES, SPECS
 from boostbp.layers.layer_spec import HIDDEN, OUTPUT
 from boostbp.network.settings import BackpropSpec
+
+if TYPE_CHECKING:
+    from optuna import Trial
 
 __all__ = ["SPACES", "Choice", "Integer", "Number", "Shape", "nested", "parameters", "sample", "start", "suggest"]
 
@@ -54,7 +57,7 @@ class Choice(Sampled):
         """Draw a value."""
         return self.options[rng.integers(len(self.options))]
 
-    def suggest(self, trial: Any, name: str) -> Any:
+    def suggest(self, trial: Trial, name: str) -> Any:
         """Let a trial of Optuna choose a value."""
         return trial.suggest_categorical(name, self.options)
 
@@ -73,7 +76,7 @@ class Number(Sampled):
             return float(np.exp(rng.uniform(np.log(self.low), np.log(self.high))))
         return float(rng.uniform(self.low, self.high))
 
-    def suggest(self, trial: Any, name: str) -> float:
+    def suggest(self, trial: Trial, name: str) -> float:
         """Let a trial of Optuna choose a value."""
         return float(trial.suggest_float(name, self.low, self.high, log=self.log))
 
@@ -91,7 +94,7 @@ class Integer(Sampled):
         drawn = Number(self.low - 0.5, self.high + 0.5, self.log).sample(rng)
         return int(np.clip(np.rint(drawn), self.low, self.high))
 
-    def suggest(self, trial: Any, name: str) -> int:
+    def suggest(self, trial: Trial, name: str) -> int:
         """Let a trial of Optuna choose a value."""
         return int(trial.suggest_int(name, self.low, self.high, log=self.log))
 
@@ -147,7 +150,7 @@ SPACES: Mapping[str, Space] = {
 }
 
 
-def suggest(trial: Any, space: Space, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def suggest(trial: Trial, space: Space, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Let a trial of Optuna choose the parameters of a model.
 
     Each trial chooses all of them, as samplers that model parameters jointly (CMA-ES, multivariate TPE, Gaussian
@@ -257,7 +260,7 @@ def _defaults(name: str) -> tuple[Any, ...]:
     return (defaults[name],) if defaults.get(name) is not None else (getattr(OUTPUT, name, None), None)
 
 
-def _holds(dimension: Dimension, value: Any) -> bool:
+def _holds(dimension: Dimension, value: object) -> bool:
     """Return whether a dimension contains a value."""
     if isinstance(dimension, Choice):
         return value in dimension.options

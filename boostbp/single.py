@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from boostbp import backends, checks, layers
-from boostbp.backends.base import Table
+from boostbp.backends.base import Backend, Table
 from boostbp.floats import Floats, usual_floats
 from boostbp.inputs.targets import drop_zero_weight, read_weight, refuse_extreme, refuse_text
 from boostbp.layers import BoundInput, Layer, LayerSpec, SquaredObjective
@@ -23,12 +24,12 @@ MAX_CODES = 1 << 24  # XGBoost holds codes in float32, which is exact up to here
 @interrupts.deferred()
 @threads.single_threaded_blas()
 def fit_layer(
-    H: Any,
-    targets: Any,
+    H: ArrayLike,
+    targets: ArrayLike,
     layer: LayerSpec | Mapping[str, Any] | None = None,
     *,
-    backend: Any = "lightgbm",
-    sample_weight: Any = None,
+    backend: str | Backend = "lightgbm",
+    sample_weight: ArrayLike | None = None,
     categorical: tuple[int, ...] = (),
     n_jobs: int | None = None,
     random_state: int = 0,

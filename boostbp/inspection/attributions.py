@@ -107,6 +107,7 @@ def attribute(
     baseline = np.ascontiguousarray(np.broadcast_to(baseline, X.shape))
     switching = np.isnan(X) != np.isnan(baseline)
     switching[:, list(categorical)] = True
+    # The largest array of a row: changes of a layer's outputs by its own columns, or by features.
     widest = max(layer.forest.n_outputs * max(layer.forest.n_features, X.shape[1]) for layer in network.layers)
     size = max(1, ROOM // widest)
     values = []
@@ -114,6 +115,7 @@ def attribute(
         rows = slice(first, first + size)
         if method == "gradient_x_input":
             move = np.where(switching[rows] | np.isnan(X[rows]), 0.0, X[rows] - baseline[rows])
+            # Slopes per `unit`: those per 1 may overflow for features with tiny values.
             unit = np.abs(move).max(axis=0)
             unit = np.where(unit > 0.0, unit, 1.0)
             values.append(network.jacobian(X[rows], unit=unit, n_jobs=n_threads) * (move / unit)[:, None])
@@ -133,10 +135,12 @@ def _along(
     for step in range(1, steps + 1):
         t = step / steps
         still = switching | (baseline == X)  # a feature that does not move must not move by rounding either
-        point = np.where(still, X if t > 0.5 else baseline, (1.0 - t) * baseline + t * X)
+        point = np.where(still, X if t > 0.5 else baseline, (1.0 - t) * baseline + t * X)  # `still` switches halfway
         _, traces = network.forward(point, n_jobs=n_threads)
         shares: Floats | None = None
         for a, b in zip(before, traces, strict=True):
+            # The layer's change from a to b by its own columns, (rows, outputs, columns): along leaf regressions, and
+            # by changes of leaf.
             smooth, jump = b.forest.changes(a.X, b.X, a.leaf, b.leaf, n_threads)
             shares = smooth + jump if shares is None else _through(a.X, b.X, smooth, jump, shares)
         assert shares is not None
@@ -163,7 +167,9 @@ def _through(A: Floats, B: Floats, smooth: Floats, jump: Floats, shares: Floats)
     units = shares.shape[1]
     move = B[:, :units] - A[:, :units]
     moving = np.abs(move) > MIN_MOVE * np.maximum(np.abs(A[:, :units]), np.abs(B[:, :units]))
+    # Chain rule for units that move: change of the output per change of the unit, times the unit's change by features.
     slope = np.where(moving[:, None], smooth[..., :units], 0.0) / np.where(moving, move, 1.0)[:, None]
+    # Jumps, and changes through units that hardly moved, have no slope: they follow the pushes on the unit.
     rest = jump[..., :units] + np.where(moving[:, None], 0.0, smooth[..., :units])
     direct = (smooth + jump)[..., units:] if A.shape[1] > units else 0.0
     return slope @ shares + rest @ _pushes(shares, move) + direct

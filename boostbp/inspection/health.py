@@ -182,7 +182,7 @@ def health_of(history: History) -> Health:
 
 def warn_if_ill(history: History) -> None:
     """Warn of layers that cannot have been trained: no gradient in any epoch, or next to no variance."""
-    if len(history) == 1:
+    if len(history) <= 1:
         return
     health = health_of(history)
     words = weight_in_words(health.weight)

@@ -177,8 +177,8 @@ class _TreeReader:
 
     def path(self, leaf: int) -> list[str]:
         """Return the conditions on the path to a leaf, one for each feature, in the order of first splits."""
-        steps: list[tuple[int, bool]] = []
-        child = ~leaf
+        steps: list[tuple[int, bool]] = []  # splits from the leaf up, and whether the path goes left there
+        child = ~leaf  # children are splits by their index, or leaves as ~leaf
         while (split := self.parents.get(child, -1)) >= 0:
             steps.append((split, bool(self.tree.left[split] == child)))
             child = split
@@ -193,6 +193,7 @@ class _TreeReader:
     def ranges(self, leaf: int) -> Record:
         """Return the range that each input of a leaf's regression is clipped to, and its mean."""
         names, scaling = self._inputs_of(leaf)
+        # The regression reads u = (z - center) / scale, clipped to [lower, upper].
         center, inverse = scaling[:, CENTER], scaling[:, INV_SCALE]
         scale = np.divide(1.0, inverse, out=np.zeros_like(inverse), where=inverse > 0.0)  # 0: a constant in the leaf
         clipped = center[:, None] + scaling[:, [LOWER, UPPER]] * scale[:, None]
@@ -232,6 +233,7 @@ class _TreeReader:
 def _condition(tree: Tree, steps: Sequence[tuple[int, bool]], name: str, categories: tuple[Any, ...] | None) -> str:
     """Return in words the values of a feature that pass its splits."""
     missing = " or missing" if all(tree.missing_left[split] == is_left for split, is_left in steps) else ""
+    # A set of codes on a feature without names: a file may hold one. Name the codes by their numbers.
     if categories is None and any(tree.cat_start[split] >= 0 for split, _ in steps):
         categories = tuple(range(32 * max(int(tree.cat_words[split]) for split, _ in steps)))
     if categories is not None:
@@ -240,6 +242,7 @@ def _condition(tree: Tree, steps: Sequence[tuple[int, bool]], name: str, categor
         for split, is_left in steps:
             passing &= _sent_left(tree, split, codes) == is_left
         return f"{name} in {{{', '.join(str(categories[code]) for code in np.flatnonzero(passing))}}}{missing}"
+    # Going left is x <= threshold, so the bounds of a path are an interval.
     upper = min((tree.threshold[split] for split, is_left in steps if is_left), default=np.inf)
     lower = max((tree.threshold[split] for split, is_left in steps if not is_left), default=-np.inf)
     if lower == np.inf:  # a leaf for missing values, in an additive base or in leaves of the library
@@ -255,6 +258,7 @@ def _sent_left(tree: Tree, split: int, codes: Floats) -> NDArray[np.bool_]:
     """Return whether a split sends codes left."""
     if tree.cat_start[split] < 0:
         return codes <= tree.threshold[split]
+    # Code c is bit c % 32 of word c // 32; codes beyond the words go right.
     words = tree.categories[tree.cat_start[split] :][: tree.cat_words[split]]
     bits = np.unpackbits(words.astype("<u4").view(np.uint8), bitorder="little").astype(bool)
     sent = np.zeros(len(codes), bool)

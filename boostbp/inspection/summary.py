@@ -30,12 +30,13 @@ def importances(network: Network, kind: str, layer: int | None = None) -> Floats
     """
     if layer is not None:
         return shares_of(_totals(network.layers[layer].forest, kind).sum(axis=0))
+    # From the output layer down: the share of a unit is divided among the columns that its own trees read.
     share = shares_of(_totals(network.layers[-1].forest, kind).sum(axis=0))
     direct = np.zeros(network.layers[0].forest.n_features)
     for below in reversed(network.layers[:-1]):
         totals = _totals(below.forest, kind)
         units = len(totals)
-        if network.skip:
+        if network.skip:  # columns behind the units are features
             direct += share[units:]
         share = share[:units] @ np.apply_along_axis(shares_of, 1, totals)
     return shares_of(share + direct)
@@ -58,6 +59,7 @@ def importances_over(
             part = dense(X[first : first + size])
             if kind == "jacobian":
                 values = network.jacobian(part, unit=unit, n_jobs=n_threads)
+                # Moments about the baseline, near the mean: about 0 their difference would cancel.
                 from_center = (part - np.nan_to_num(baseline)) / unit
                 moments += [
                     (~np.isnan(part)).sum(axis=0), np.nansum(from_center, axis=0), np.nansum(from_center**2, axis=0)
@@ -67,7 +69,7 @@ def importances_over(
                     network, part, baseline, categorical=table.categorical, steps=steps, n_threads=n_threads
                 ).values
             total += np.abs(values).sum(axis=(0, 1))
-        if kind == "jacobian":
+        if kind == "jacobian":  # variance: E[d^2] - E[d]^2
             total *= np.sqrt(np.maximum(moments[2] / moments[0] - np.square(moments[1] / moments[0]), 0.0))
         return shares_of(np.nan_to_num(total, posinf=0.0))
 
@@ -87,6 +89,7 @@ def _totals(forest: Forest, kind: str) -> Floats:
     totals = np.zeros((forest.n_outputs, forest.n_features))
     for tree, (first, served) in enumerate(forest.leaves.tree_output):
         splits = slice(forest.tree_split[tree], forest.tree_split[tree + 1])
+        # A tree that serves several outputs counts for each in equal parts.
         of_tree = np.bincount(forest.nodes.feature[splits], value[splits], minlength=forest.n_features)
         totals[first : first + served] += of_tree / served
     return totals
@@ -131,6 +134,7 @@ def summary_of(network: Network, table: Table, weight: Floats, *, n_threads: int
     """Return the summary of the training rows; importances come from at most 256 of them, evenly spaced."""
     X = table.X
     sizes = [layer.forest.n_outputs for layer in network.layers]
+    # Multiplications of a row: each step propagates the changes by all features through all layers.
     per_row = STEPS * X.shape[1] * (sizes[0] + sum(a * b for a, b in pairwise(sizes)))
     group = workers()
     rows = group.spaced(len(X), min(MAX_ROWS, max(1, MAX_WORK // per_row)))
@@ -146,6 +150,7 @@ def summary_of(network: Network, table: Table, weight: Floats, *, n_threads: int
 def _center(table: Table, weight: Floats) -> Floats:
     X = table.X
     if isinstance(X, Sparse):
+        # One product gives all means; columns with missing values (not finite) and categories are corrected below.
         center: Floats = (weight / weight.sum()) @ X.entries
         for j in {*np.flatnonzero(~np.isfinite(center)), *table.categorical}:
             x = column_of(X, j)

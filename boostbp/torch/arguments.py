@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from boostbp import backends, layers
-from boostbp.backends.base import Table
+from boostbp.backends.base import Backend, Table
 from boostbp.extras import require
 from boostbp.floats import Floats
 from boostbp.inputs.targets import drop_zero_weight, read_weight, weights_in_rows
@@ -22,6 +22,7 @@ from boostbp.trees import interrupts, threads
 
 if TYPE_CHECKING:
     import torch
+    from torch import Tensor
 else:
     torch = require("torch", extra="torch", what="boostbp.torch")
 
@@ -29,7 +30,7 @@ _jit: Any = torch.jit  # whose functions are not exported by type
 _MIN_ROWS = 20  # fewer rows do not tell a column without missing values from one with many; arbitrary
 
 
-def category_columns(categorical: Any, in_features: int | None) -> tuple[int, ...]:
+def category_columns(categorical: Sequence[int], in_features: int | None) -> tuple[int, ...]:
     """Return the columns that hold category codes, checked."""
     columns = tuple(categorical) if isinstance(categorical, Iterable) else (None,)
     if not all(isinstance(j, int | np.integer) and not isinstance(j, bool) for j in columns):
@@ -41,14 +42,14 @@ def category_columns(categorical: Any, in_features: int | None) -> tuple[int, ..
     return tuple(map(int, columns))
 
 
-def weights(sample_weight: Any, n_rows: int) -> Floats:
+def weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats:
     """Return the weights of rows, (rows,), checked; ones for None."""
     if isinstance(sample_weight, torch.Tensor):
         sample_weight = as_floats(sample_weight)
     return weights_in_rows(read_weight(sample_weight, n_rows))
 
 
-def as_input(x: Any, in_features: int | None) -> Floats:
+def as_input(x: ArrayLike, in_features: int | None) -> Floats:
     """Return the input of a module as float64 in memory of its own, (rows, features), checked."""
     if isinstance(x, torch.Tensor) and not x.is_floating_point():
         raise ValueError(f"x has dtype {x.dtype}: a tree layer takes floating types. Use x.float().")
@@ -72,7 +73,7 @@ def as_input(x: Any, in_features: int | None) -> Floats:
     return X
 
 
-def as_targets(y: Any, n_outputs: int, n_rows: int) -> Floats:
+def as_targets(y: ArrayLike, n_outputs: int, n_rows: int) -> Floats:
     """Return targets as (rows, outputs); class numbers, (rows,), become one-hot rows."""
     target = as_floats(y)
     rows = len(target) if target.ndim else 0
@@ -96,7 +97,7 @@ def complete_columns(X: Floats) -> NDArray[np.bool_] | None:
     return np.logical_not(np.isnan(X).any(axis=0)) if len(X) >= _MIN_ROWS else None
 
 
-def refuse_learnt_nan(x: Any, X: Floats) -> None:
+def refuse_learnt_nan(x: Tensor, X: Floats) -> None:
     """Refuse NaN from modules that learn: trees would hide it, and its gradients would make their weights NaN.
 
     Missing cells of data may stand in one tensor beside the output of such modules: they have no gradient to anything
@@ -105,6 +106,7 @@ def refuse_learnt_nan(x: Any, X: Floats) -> None:
     missing = np.isnan(X)
     if not missing.any() or not learns_from(x, missing):
         return
+    # Name a column with a finite gradient to weights if there is one: a NaN gradient may come from another column.
     [columns] = np.nonzero(missing.any(axis=0))
     learnt = [j for j in columns if learns_from(x, missing & (np.arange(X.shape[1]) == j), nan=False)]
     column = learnt[0] if learnt else columns[0]
@@ -145,7 +147,7 @@ def start_target(start: str, table: Table, weight: Floats, n_outputs: int, rando
 class Refits:
     """Fits of trees by a backend; the bound input of the last fit is kept for the next one."""
 
-    def __init__(self, backend: Any) -> None:
+    def __init__(self, backend: str | Backend) -> None:
         self.backend = backend
         self.bound: BoundInput | None = None
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from boostbp import checks
 from boostbp.extras import require
@@ -67,7 +67,7 @@ class GBDTStep:
         for layer in self.layers:
             layer.zero_grad()
 
-    def rows(self, numbers: Any) -> None:
+    def rows(self, numbers: ArrayLike | None) -> None:
         """Announce the numbers of the training rows of the next forward calls, (rows,); None: the order of the calls.
 
         Announced mini-batches may be shuffled and leave out a few rows, and each row keeps its momentum. A step, its
@@ -85,7 +85,13 @@ class GBDTStep:
         for layer in self.layers:
             layer._announced = announced
 
-    def step(self, forward: Callable[[], object] | None = None, *, sample_weight: Any = None, loss: Any = None) -> None:
+    def step(
+        self,
+        forward: Callable[[], object] | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        loss: float | Tensor | None = None,
+    ) -> None:
         """Move the outputs of every tree layer that got a gradient, and fit its trees again.
 
         Parameters
@@ -214,7 +220,7 @@ def _all_or_none(layers: list[GBDTModule]) -> Iterator[None]:
         raise
 
 
-def _number(loss: Any) -> float:
+def _number(loss: float | Tensor) -> float:
     value = float(loss.detach() if isinstance(loss, torch.Tensor) else loss)
     if not np.isfinite(value):
         raise ValueError(

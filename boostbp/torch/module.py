@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from boostbp import checks, losses
-from boostbp.backends.base import Table
+from boostbp.backends.base import Backend, Table
 from boostbp.extras import require
 from boostbp.floats import Floats, usual_in_methods
 from boostbp.layers import Layer, LayerSpec
@@ -95,7 +96,7 @@ class GBDTModule(nn.Module):
         out_features: int,
         layer: LayerSpec | Mapping[str, Any] | None = None,
         *,
-        backend: Any = "lightgbm",
+        backend: str | Backend = "lightgbm",
         categorical: Sequence[int] = (),
         start: str = "projection",
         step: Literal["normalised", "plain"] | Step = "normalised",
@@ -166,7 +167,7 @@ class GBDTModule(nn.Module):
         call = ForwardCall(next(call_numbers), gathered.fit, X, h.copy(), rows, not x.requires_grad)
         return differentiable(x, h, trace, lambda G: gathered.add(call, G * len(G) if is_mean else G))
 
-    def begin(self, x: Any, *, sample_weight: Any = None) -> Self:
+    def begin(self, x: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the first trees to the start of their outputs: the first forward call, with weights.
 
         Parameters
@@ -176,7 +177,7 @@ class GBDTModule(nn.Module):
         """
         return self._first_trees(self._input(x), sample_weight)
 
-    def step(self, *, sample_weight: Any = None) -> Self:
+    def step(self, *, sample_weight: ArrayLike | None = None) -> Self:
         """Move the outputs of the gathered rows along their gradients, and fit the trees to them again.
 
         Parameters
@@ -195,13 +196,13 @@ class GBDTModule(nn.Module):
         check_known(self.expected_rows, self._gathered)
         return self.fit_moved(self.move(sample_weight=sample_weight))
 
-    def move(self, *, sample_weight: Any = None, pace: float = 1.0) -> StepTarget:
+    def move(self, *, sample_weight: ArrayLike | None = None, pace: float = 1.0) -> StepTarget:
         """Return the target of a step, the outputs after `pace` times a step; the trees stay as they are."""
         rows = self._rows()
         weight = arguments.weights(sample_weight, len(rows.X))
         m = np.zeros_like(rows.h) if self._momentum is None else self._momentum.of(rows)
         target, m = moved(self.rule, rows.h, m, rows.g, weight)
-        if pace != 1.0:
+        if pace != 1.0:  # h + (target - h) would round
             target = rows.h + pace * (target - rows.h)
         stuck = (rows.g.any(axis=0) | (self._last.n_rows == 0)) & is_constant(rows.h) & is_constant(target)
         if stuck.any():  # the first trees had a few rows, and their outputs have no standard deviation to move in
@@ -217,7 +218,9 @@ class GBDTModule(nn.Module):
         self._momentum = moved.momentum or self._momentum
         return self
 
-    def boost(self, loss: str | Loss, y: Any, *, x: Any = None, sample_weight: Any = None) -> Self:
+    def boost(
+        self, loss: str | Loss, y: ArrayLike, *, x: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the trees by boosting on a loss itself, in place of `step`, for the last layer of a model.
 
         Parameters
@@ -295,14 +298,14 @@ class GBDTModule(nn.Module):
         }
         return {**self.__dict__, **fresh}
 
-    def _input(self, x: Any) -> Floats:
+    def _input(self, x: ArrayLike) -> Floats:
         X = arguments.as_input(x, self.in_features)
         arguments.category_columns(self.categorical, X.shape[1])
         if isinstance(x, torch.Tensor) and x.grad_fn is not None:
             arguments.refuse_learnt_nan(x, X)
         return X
 
-    def _first_trees(self, X: Floats, sample_weight: Any = None) -> Self:
+    def _first_trees(self, X: Floats, sample_weight: ArrayLike | None = None) -> Self:
         if not self.training:
             raise RuntimeError(
                 "this GBDTModule has no trees yet: call it in train mode, boost it, or load a state_dict."

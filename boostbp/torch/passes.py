@@ -8,7 +8,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from boostbp.extras import require
 from boostbp.floats import Floats
@@ -57,6 +57,7 @@ def differentiable(x: Tensor, h: Floats, trace: Trace, keep_gradient: Callable[[
         anchor = torch.empty(h.shape, dtype=torch.float64, device="cpu", requires_grad=True)
 
         def hand_over(anchor: Tensor) -> None:
+            assert anchor.grad is not None  # autograd has just accumulated it
             G, anchor.grad = as_floats(anchor.grad), None
             keep_gradient(G)
 
@@ -108,7 +109,7 @@ def _slope(grad: Tensor, trace: Trace) -> Tensor:
     return as_tensor(trace.vjp(as_floats(grad)), grad)
 
 
-def as_floats(values: Any) -> Floats:
+def as_floats(values: ArrayLike) -> Floats:
     """Return a tensor or array as float64 on the CPU, in memory of its own: tensors may be changed in place."""
     if isinstance(values, torch.Tensor):
         values = _on_cpu(values).numpy()
