@@ -116,19 +116,19 @@ class GBDTStep:
             As `GBDTModule.step`; if `forward` brings other rows, or the loss is not finite. After any failure all
             layers are as they were before the step.
         """
-        taking = [layer for layer in self.layers if layer._gathered]
-        if not taking:
+        active = [layer for layer in self.layers if layer._gathered]
+        if not active:
             raise RuntimeError(
                 "no gradient reached a tree layer: in train mode call the model and loss.backward() first."
             )
-        expected = next((layer.expected_rows for layer in taking if layer.expected_rows is not None), None)
-        check_known(expected, *(layer._gathered for layer in taking))
+        expected = next((layer.expected_rows for layer in active if layer.expected_rows is not None), None)
+        check_known(expected, *(layer._gathered for layer in active))
         losses = self.losses if loss is None else [*self.losses, _number(loss)]
-        with _all_or_none(taking):
-            paces = [pace_after(losses, getattr(layer.rule, "decay", 1.0)) for layer in taking]
+        with _all_or_none(active):
+            paces = [pace_after(losses, getattr(layer.rule, "decay", 1.0)) for layer in active]
             moved = [
                 (layer, layer.move(sample_weight=sample_weight, pace=pace))
-                for layer, pace in zip(taking, paces, strict=True)
+                for layer, pace in zip(active, paces, strict=True)
             ]
             moved.sort(key=lambda pair: pair[1].first)
             for place, (layer, target) in enumerate(moved):
@@ -142,7 +142,7 @@ class GBDTStep:
 
         Save it beside the states of the model and of the optimizer.
         """
-        records = [_record(layer) for layer in self.layers]
+        records = [_progress_record(layer) for layer in self.layers]
         return {"format": FORMAT, "version": VERSION, "losses": list(self.losses), "layers": records}
 
     @interrupts.deferred()  # an exception of a signal handler is no fault of the state
@@ -167,12 +167,12 @@ class GBDTStep:
             records = list(state["layers"])
             if len(records) != len(self.layers):
                 raise ValueError(f"the state is of {len(records)} tree layers, and the model has {len(self.layers)}.")
-            read = [_read(layer, record) for layer, record in zip(self.layers, records, strict=True)]
+            progress = [_read_progress(layer, record) for layer, record in zip(self.layers, records, strict=True)]
         except Exception as error:  # a state from elsewhere may raise anything in its reader
             raise ValueError(f"the state is damaged, or not of this model: {error or type(error).__name__}") from error
-        for layer, progress in zip(self.layers, read, strict=True):
+        for layer, of_layer in zip(self.layers, progress, strict=True):
             layer._gathered.start_anew()
-            layer._last, layer._momentum, layer._random, layer.expected_rows = progress
+            layer._last, layer._momentum, layer._random, layer.expected_rows = of_layer
         self.losses = losses
 
     def _inputs(self, forward: Callable[[], object], moved: list[tuple[GBDTModule, StepTarget]], place: int) -> Floats:
@@ -238,7 +238,8 @@ def _input_of(calls: list[tuple[Floats, Numbers]]) -> Floats:
     return inputs
 
 
-def _record(layer: GBDTModule) -> dict[str, Any]:
+def _progress_record(layer: GBDTModule) -> dict[str, Any]:
+    """Return the progress of a layer as plain values and tensors."""
     last, momentum = layer._last, layer._momentum
     return {
         "n_rows": last.n_rows,
@@ -251,7 +252,7 @@ def _record(layer: GBDTModule) -> dict[str, Any]:
     }
 
 
-def _read(layer: GBDTModule, record: Mapping[str, Any]) -> Progress:
+def _read_progress(layer: GBDTModule, record: Mapping[str, Any]) -> Progress:
     """Return the progress of a layer from its record, checked."""
     hashes, rows, m_rows = (_array(record[name], np.int64) for name in ("row_hashes", "rows", "momentum_rows"))
     m, n_rows, expected = _array(record["momentum"], np.float64), record["n_rows"], record["expected_rows"]
