@@ -95,7 +95,9 @@ def fit(
     known_task = task.choice or implied_task(config=config, assigned=assigned)
     offsets = offset or []
     verbatim = offsets if groups is None else [groups, *offsets]
-    columns = ColumnRoles(None, categorical or (), numeric or (), verbatim, drop or (), missing or ())
+    columns = ColumnRoles(
+        categorical=categorical or (), numeric=numeric or (), verbatim=verbatim, drop=drop or (), missing=missing or ()
+    )
     initial = None if init_model is None else storage.load(init_model)
     if initial is not None:
         known_task = _task_of(initial, task)
