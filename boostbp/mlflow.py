@@ -2,7 +2,7 @@
 
 >>> import boostbp.mlflow
 >>> boostbp.mlflow.autolog()  # doctest: +SKIP
->>> BoostBPRegressor().fit(X, y)  # in the active run, or one of its own  # doctest: +SKIP
+>>> BoostBPRegressor().fit(X, y)  # in the active run, or in a new one  # doctest: +SKIP
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,27 +28,26 @@ from boostbp.versions import __version__
 
 __all__ = ["autolog", "log_fit", "log_model"]
 
-_NAME = "boostbp"  # of the integration
+_INTEGRATION = "boostbp"
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_\-. :/]")
-_SIGNED_ROWS = 100  # that tell the types of a signature
-_LOGGED_AS_ONE: list[object] = []  # the pipeline or search whose fit is running, which is logged as a whole
+_SIGNATURE_ROWS = 100  # that the types of a signature are inferred from; arbitrary
 
 
 def log_model(model: Any, name: str = "model", *, X: Any = None, **options: Any) -> Any:
-    """Log a fitted estimator as `mlflow.sklearn.log_model` does, with what that asks for.
+    """Log a fitted estimator by `mlflow.sklearn.log_model`, with the arguments that it needs.
 
-    It is written by skops, whose types are named as trusted, and asks for this version of boostbp.
+    The model is written by skops, with its types as trusted ones, and requires this version of boostbp.
 
     Parameters
     ----------
     model : BoostBPRegressor, BoostBPClassifier, BoostBPAutoencoder, or a Pipeline or search of scikit-learn with one
-        Of a search the best estimator.
+        A search logs its best estimator.
     name : str
     X : array-like, (rows, features), or path, optional
-        Rows that tell the signature. Columns of categories are those of their values in it: MLflow takes text and whole
-        numbers there, and no categories by dtype.
+        Rows from which the signature is inferred. A column of categories has the type of its values in it, text or
+        whole numbers: MLflow knows no categories by dtype.
     **options
-        Further arguments of `mlflow.sklearn.log_model`; they win.
+        Further arguments of `mlflow.sklearn.log_model`; they replace those of this function.
 
     Returns
     -------
@@ -63,35 +63,38 @@ def log_model(model: Any, name: str = "model", *, X: Any = None, **options: Any)
     check_is_fitted(model)
     flavor, models, skops = (_required(module) for module in ("mlflow.sklearn", "mlflow.models", "skops.io"))
     if X is not None and "signature" not in options:
-        rows = _rows_like(X, _estimator_in(model)) if is_blocks(X) else X[:_SIGNED_ROWS]
+        rows = _row_like(X, _estimator_in(model)) if is_blocks(X) else X[:_SIGNATURE_ROWS]
         rows = rows.to_pandas() if hasattr(rows, "to_pandas") else rows  # frames that MLflow does not know
         with warnings.catch_warnings():  # such as that of a missing offset
             warnings.simplefilter("ignore")
             options["signature"] = models.infer_signature(rows, model.predict(rows))
-    wanted = {
+    defaults = {
         "skops_trusted_types": skops.get_untrusted_types(data=skops.dumps(model)),
         "pip_requirements": [f"boostbp=={__version__}", f"skops=={_required('skops').__version__}"],
     }
-    return flavor.log_model(model, name=name, **(wanted | options))
+    return flavor.log_model(model, name=name, **(defaults | options))
 
 
 def log_fit(model: Any, X: Any = None, *, log_models: bool = True) -> None:
-    """Log what a fit was told and what it did: in the active run, or in a new one that stays active.
+    """Log the parameters and the results of a fit: in the active run, or in a new one that stays active.
 
-    Parameters, as ``get_params(deep=False)`` gives them; of each epoch, as steps, ``loss``, the metric of each
-    evaluation set as ``valid_0_rmse``, ``seconds`` and what `Epoch` has of hidden layers; where networks were weighed
-    against single layers, ``candidates/NAME/loss`` and ``candidates/NAME/weight``; the scores of the model as
-    ``model/valid_0_rmse``. Characters that MLflow has not in names, such as commas, are left out.
+    - The parameters are those of ``get_params(deep=False)``.
+    - Each epoch is a step, with ``loss``, the metric of each evaluation set as ``valid_0_rmse``, ``seconds``, and the
+      numbers of `Epoch` on hidden layers.
+    - Where networks were weighed against single layers: ``candidates/NAME/loss`` and ``candidates/NAME/weight``.
+    - The scores of the model: ``model/valid_0_rmse``.
 
-    A run holds one fit: if the active one has one, a further fit is logged in a child run of it.
+    Names are logged without the characters that MLflow does not allow, such as commas. A run holds one fit: if the
+    active run has one, a further fit is logged in a child run of it.
 
     Parameters
     ----------
     model : BoostBPRegressor, BoostBPClassifier, BoostBPAutoencoder, or a Pipeline or search of scikit-learn with one
-        Fitted. Of a search that is the fit of the best estimator, ``best_NAME`` for each parameter that was searched,
-        ``best_cv_score``, and a child run for each candidate, with its parameters and ``mean_test_score`` and its like.
+        Fitted. A search logs the fit of its best estimator, ``best_NAME`` for each parameter that was searched,
+        ``best_cv_score``, and a child run for each candidate, with its parameters and scores such as
+        ``mean_test_score``.
     X : array-like, (rows, features), or path, optional
-        Rows that tell the signature of the model.
+        Rows from which the signature of the model is inferred.
     log_models : bool
         Whether the model itself is logged, by `log_model`.
 
@@ -137,7 +140,7 @@ def _log(model: Any, X: Any, log_models: bool) -> None:
 
 
 def _log_search(mlflow: Any, run: str, search: BaseSearchCV) -> None:
-    """Log what was found in the run of a search, and each candidate in a child run."""
+    """Log the best parameters in the run of a search, and each candidate in a child run."""
     results, tags = search.cv_results_, _tags(_estimator_in(search))
     with _client() as client:
         client.set_tags(run, tags)
@@ -154,22 +157,22 @@ def _log_search(mlflow: Any, run: str, search: BaseSearchCV) -> None:
 
 
 def autolog(*, log_models: bool = True, disable: bool = False, silent: bool = False) -> None:
-    """Let each fit be logged, as `log_fit` does: in the active run, or in one of its own.
+    """Log each fit from now on, as `log_fit` does: in the active run, or in a new one that ends with the fit.
 
-    A pipeline, or a search of scikit-learn, with one of our estimators is logged as a whole, in one run, unless
-    ``mlflow.sklearn.autolog()`` is on, which does that.
+    A pipeline, or a search of scikit-learn, with an estimator of boostbp is logged as a whole, in one run. With
+    ``mlflow.sklearn.autolog()`` on, MLflow does that itself.
 
-    What goes wrong with the logging is a warning, as in all of MLflow's; the fit goes on. The model does not depend on
-    it.
+    An error of the logging becomes a warning, as in all of MLflow's integrations, and the fit continues. The model does
+    not depend on the logging.
 
     Parameters
     ----------
     log_models : bool
         Whether models are logged, too.
     disable : bool
-        Let fits be logged no more.
+        Stop logging fits.
     silent : bool
-        Leave out MLflow's warnings and messages.
+        Suppress MLflow's warnings and messages.
 
     Raises
     ------
@@ -178,28 +181,33 @@ def autolog(*, log_models: bool = True, disable: bool = False, silent: bool = Fa
     """
     utils = _required("mlflow.utils.autologging_utils")
 
+    running: list[object] = []  # the fits that are logged as a whole, in any thread: fits inside them are not
+
     def fit(original: Any, self: Any, *args: Any, **options: Any) -> Any:
-        if _LOGGED_AS_ONE or _estimator_in(self) is None:
+        if running or _estimator_in(self) is None:
             return original(self, *args, **options)
-        if isinstance(self, Pipeline | BaseSearchCV) and not utils.autologging_is_disabled("sklearn"):
-            with _logged_as_one(self):
-                return original(self, *args, **options)
+        is_logged_by_mlflow = isinstance(self, Pipeline | BaseSearchCV) and not utils.autologging_is_disabled("sklearn")
         mlflow = _required("mlflow")
-        with mlflow.start_run() if mlflow.active_run() is None else _run_of_one_fit(mlflow):
-            with _logged_as_one(self):
+        run = mlflow.start_run if mlflow.active_run() is None else partial(_run_of_one_fit, mlflow)
+        with nullcontext() if is_logged_by_mlflow else run():
+            running.append(self)
+            try:
                 fitted = original(self, *args, **options)
-            _log(self, args[0] if args else options["X"], log_models)
+            finally:
+                running.remove(self)
+            if not is_logged_by_mlflow:
+                _log(self, args[0] if args else options["X"], log_models)
         return fitted
 
     def switched(*, disable: bool = False, silent: bool = False) -> None:
         for kind in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, Pipeline, BaseSearchCV):
-            utils.safe_patch(_NAME, kind, "fit", fit)
+            utils.safe_patch(_INTEGRATION, kind, "fit", fit)
 
-    utils.autologging_integration(_NAME)(switched)(disable=disable, silent=silent)
+    utils.autologging_integration(_INTEGRATION)(switched)(disable=disable, silent=silent)
 
 
 def _estimator_in(model: Any) -> Any:
-    """Return our estimator at the end of a pipeline, or in a search (its best one if fitted); None if there is none."""
+    """Return the estimator of boostbp at the end of a pipeline, or in a search (the best one if fitted), or None."""
     if isinstance(model, Pipeline):
         return _estimator_in(model.steps[-1][1])
     if isinstance(model, BaseSearchCV):
@@ -208,18 +216,8 @@ def _estimator_in(model: Any) -> Any:
 
 
 @contextmanager
-def _logged_as_one(model: Any) -> Iterator[None]:
-    """Log one fit for all the fits within it, in any thread."""
-    _LOGGED_AS_ONE.append(model)
-    try:
-        yield
-    finally:
-        _LOGGED_AS_ONE.remove(model)
-
-
-@contextmanager
 def _run_of_one_fit(mlflow: Any) -> Iterator[None]:
-    """The active run, or a child of it if it holds a fit."""
+    """Enter a child of the active run if that holds a fit already."""
     active = mlflow.active_run().info.run_id
     if "boostbp_version" not in mlflow.get_run(active).data.tags:
         yield
@@ -233,12 +231,12 @@ def _tags(estimator: Any) -> dict[str, str]:
 
 
 def _client() -> Any:
-    """Return a function that logs in batches of the size that a server accepts."""
+    """Return a client that logs in batches of the size that a server accepts."""
     return _required("mlflow.utils.autologging_utils.client").MlflowAutologgingQueueingClient()
 
 
-def _rows_like(X: Any, model: BaseBoostBP) -> Any:
-    """Return a row as files or blocks have it: the columns that the model reads, integers where the file has them."""
+def _row_like(X: Any, model: BaseBoostBP) -> Any:
+    """Return a row of the columns that the model reads in files or blocks, with integers where the file has them."""
     schema = model.schema_
     cells = [schema.categories.get(number, (0.0,))[0] for number in range(schema.n_features)]
     if schema.names is None:
@@ -251,9 +249,9 @@ def _rows_like(X: Any, model: BaseBoostBP) -> Any:
 
 
 def _defined(metrics: dict[str, float]) -> dict[str, float]:
-    """Those that are numbers, by names that MLflow takes, without commas and the like.
+    """Return the metrics that are not NaN, without the characters that MLflow does not allow in names.
 
-    NaN stands for what there is none of, such as the fit of a layer that is boosted.
+    NaN means that there is no such number, such as the fit of a layer that is boosted.
     """
     return {_NOT_IN_NAMES.sub("", name): value for name, value in metrics.items() if value == value}
 

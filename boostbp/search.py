@@ -1,8 +1,8 @@
-"""Search spaces of deep models and of single layers of ours, for Optuna, scikit-learn and random search.
+"""Search spaces of deep models and of single layers, for Optuna, scikit-learn and random search.
 
-A space names dimensions. Names are parameters of the model, as its ``set_params`` takes them (``hidden__max_depth``).
-The shape is searched by number, as a `Shape`: ``layers`` hidden layers of ``units`` units each. What a search draws is
-handed out as parameters of the model. ``RandomizedSearchCV(model, SPACES["deep"])`` takes a space as it is.
+A space maps names to dimensions. Names are parameters of the model, as in its ``set_params`` (``hidden__max_depth``).
+The sizes of hidden layers are searched as a `Shape`: ``layers`` hidden layers of ``units`` units each. Each draw is a
+dict of parameters of the model. ``RandomizedSearchCV(model, SPACES["deep"])`` takes a space as it is.
 
 A search of Optuna begins with the default values if ``study.enqueue_trial(start(space))`` is called first.
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -27,84 +27,87 @@ from boostbp.estimators.nested_parameters import FIELD_PLACES, SPECS
 from boostbp.layers.layer_spec import HIDDEN, OUTPUT
 from boostbp.network.settings import BackpropSpec
 
+if TYPE_CHECKING:
+    from optuna import Trial
+
 __all__ = ["SPACES", "Choice", "Integer", "Number", "Shape", "nested", "parameters", "sample", "start", "suggest"]
 
 
-class Drawn:
-    """What can be drawn at random."""
+class Sampled:
+    """A value that can be drawn at random."""
 
     __slots__ = ()
 
     def sample(self, rng: np.random.Generator) -> Any:
-        """Draw one."""
+        """Draw a value."""
         raise NotImplementedError
 
     def rvs(self, random_state: int | np.random.RandomState | None = None) -> Any:
-        """Draw one, as the searches of scikit-learn ask for it."""
+        """Draw a value for a search of scikit-learn."""
         return self.sample(np.random.default_rng(check_random_state(random_state).randint(2**31 - 1)))
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Drawn):
+class Choice(Sampled):
     """One of some values, each a number, a string, a bool or None."""
 
     options: tuple[Any, ...]
 
     def sample(self, rng: np.random.Generator) -> Any:
-        """Draw one."""
+        """Draw a value."""
         return self.options[rng.integers(len(self.options))]
 
-    def suggest(self, trial: Any, name: str) -> Any:
-        """Let a trial of Optuna choose one."""
+    def suggest(self, trial: Trial, name: str) -> Any:
+        """Let a trial of Optuna choose a value."""
         return trial.suggest_categorical(name, self.options)
 
 
 @dataclass(frozen=True, slots=True)
-class Number(Drawn):
-    """A number between two bounds; evenly drawn, or evenly in its logarithm."""
+class Number(Sampled):
+    """A number between two bounds, uniform itself or in its logarithm."""
 
     low: float
     high: float
     log: bool = False
 
     def sample(self, rng: np.random.Generator) -> float:
-        """Draw one."""
+        """Draw a value."""
         if self.log:
             return float(np.exp(rng.uniform(np.log(self.low), np.log(self.high))))
         return float(rng.uniform(self.low, self.high))
 
-    def suggest(self, trial: Any, name: str) -> float:
-        """Let a trial of Optuna choose one."""
+    def suggest(self, trial: Trial, name: str) -> float:
+        """Let a trial of Optuna choose a value."""
         return float(trial.suggest_float(name, self.low, self.high, log=self.log))
 
 
 @dataclass(frozen=True, slots=True)
-class Integer(Drawn):
-    """A whole number between two bounds, which belong to it."""
+class Integer(Sampled):
+    """A whole number from one bound to the other, both included."""
 
     low: int
     high: int
     log: bool = False
 
     def sample(self, rng: np.random.Generator) -> int:
-        """Draw one."""
+        """Draw a value."""
         drawn = Number(self.low - 0.5, self.high + 0.5, self.log).sample(rng)
         return int(np.clip(np.rint(drawn), self.low, self.high))
 
-    def suggest(self, trial: Any, name: str) -> int:
-        """Let a trial of Optuna choose one."""
+    def suggest(self, trial: Trial, name: str) -> int:
+        """Let a trial of Optuna choose a value."""
         return int(trial.suggest_int(name, self.low, self.high, log=self.log))
 
 
 @dataclass(frozen=True, slots=True)
-class Shape(Drawn):
+class Shape(Sampled):
     """The dimension ``hidden_layer_sizes``: two, ``layers`` and ``units``, for Optuna."""
 
     layers: Integer
     units: Choice
 
     def sample(self, rng: np.random.Generator) -> tuple[int, ...]:
-        """Draw one."""
+        """Draw a value."""
         return (self.units.sample(rng),) * self.layers.sample(rng)
 
 
@@ -147,7 +150,7 @@ SPACES: Mapping[str, Space] = {
 }
 
 
-def suggest(trial: Any, space: Space, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def suggest(trial: Trial, space: Space, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Let a trial of Optuna choose the parameters of a model.
 
     Each trial chooses all of them, as samplers that model parameters jointly (CMA-ES, multivariate TPE, Gaussian
@@ -159,7 +162,7 @@ def suggest(trial: Any, space: Space, given: Mapping[str, Any] | None = None) ->
     space : mapping of str to Choice, Integer, Number or Shape
         One of `SPACES`, or your own.
     given : mapping, optional
-        Parameters, by the names of a space, that are not searched.
+        Parameters that are not searched, by the names of a space.
     """
     given = given or {}
     drawn = {name: dimension.suggest(trial, name) for name, dimension in _open(space, given).items()}
@@ -169,8 +172,7 @@ def suggest(trial: Any, space: Space, given: Mapping[str, Any] | None = None) ->
 def start(space: Space, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the default values of the parameters of a space, for ``study.enqueue_trial``.
 
-    Networks are those of the default model; first layers take values that are given in place of their own. Optuna
-    draws the dimensions that are left out: those whose default lies outside.
+    A dimension whose default lies outside of it is left out, and Optuna draws it.
 
     Parameters
     ----------
@@ -182,27 +184,27 @@ def start(space: Space, given: Mapping[str, Any] | None = None) -> dict[str, Any
     >>> start({"hidden_layer_sizes": Shape(Integer(1, 2), Choice((8, 16))), "hidden__max_depth": Integer(1, 5)})
     {'layers': 1, 'units': 16, 'hidden__max_depth': 3}
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, dimension in _open(space, given or {}).items():
-        held = [value for value in _defaults(name) if _holds(dimension, value)]
-        found |= {name: held[0]} if held else {}
-    return found
+        inside = [value for value in _defaults(name) if _holds(dimension, value)]
+        values |= {name: inside[0]} if inside else {}
+    return values
 
 
 def sample(rng: np.random.Generator, space: Space, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Draw the parameters of a model at random, beside those that are given."""
+    """Draw the parameters of a model at random, except those that are given."""
     given = given or {}
     return nested({**{name: dimension.sample(rng) for name, dimension in _open(space, given).items()}, **given})
 
 
 def nested(drawn: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a model from what was drawn by the names of a space.
+    """Return the parameters of a model from values by the names of a space.
 
     Parameters
     ----------
     drawn : mapping
-        ``layers`` (1 if left out) and ``units`` become ``hidden_layer_sizes``; ``hidden__NAME`` and its like become
-        dicts, beside what is there of these. All else stays.
+        ``layers`` (1 if left out) and ``units`` become ``hidden_layer_sizes``. ``hidden__NAME``, ``output__NAME`` and
+        ``backprop__NAME`` join the dicts ``hidden``, ``output`` and ``backprop``. Other values stay.
     """
     params: dict[str, Any] = {}
     for name, value in sorted(drawn.items()):  # a spec comes before its fields
@@ -216,22 +218,22 @@ def nested(drawn: Mapping[str, Any]) -> dict[str, Any]:
     return dict(sorted(params.items()))
 
 
-def _with(spec: Any, fields: Mapping[str, Any], *, but_held: bool = False) -> Any:
-    """Return a spec in a dict, None, or a list of these, with more fields; those it has stay, or give way."""
+def _with(spec: Any, fields: Mapping[str, Any], *, replaces: bool = True) -> Any:
+    """Return a spec (a dict, None, or a list of these) with more fields, which replace present ones or give way."""
     if isinstance(spec, list):
-        return [_with(layer, fields, but_held=but_held) for layer in spec]
+        return [_with(layer, fields, replaces=replaces) for layer in spec]
     present = spec or {}
-    return {**fields, **present} if but_held else {**present, **fields}
+    return {**present, **fields} if replaces else {**fields, **present}
 
 
 def parameters(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a model from names that stand side by side, as in a table or on a command line.
+    """Return the parameters of a model from flat names, as in a table or on a command line.
 
     Parameters
     ----------
     flat : mapping
-        Names as `nested` takes them, and fields of specs that no parameter is called by: one of `LayerSpec` is for
-        every layer, one of `BackpropSpec` is ``backprop``'s.
+        Names as in `nested`, and bare names of fields of specs, unless a parameter has that name: a field of
+        `LayerSpec` is for every layer, a field of `BackpropSpec` belongs to ``backprop``.
 
     Examples
     --------
@@ -242,12 +244,12 @@ def parameters(flat: Mapping[str, Any]) -> dict[str, Any]:
     for spec in SPECS:
         fields = {name: value for name, value in flat.items() if spec in FIELD_PLACES.get(name, ())}
         if fields:
-            params[spec] = _with(params.get(spec), fields, but_held=True)
+            params[spec] = _with(params.get(spec), fields, replaces=False)
     return nested(params)
 
 
 def _defaults(name: str) -> tuple[Any, ...]:
-    """Return the values that stand for the default of a dimension: its number, and None if it may be left unset."""
+    """Return the values that stand for the default of a dimension: its number, and None if it may be unset."""
     defaults = {name: parameter.default for name, parameter in signature(BoostBPRegressor).parameters.items()}
     if name in ("layers", "units"):
         return (len(defaults[_SIZES]) if name == "layers" else defaults[_SIZES][0],)
@@ -258,15 +260,15 @@ def _defaults(name: str) -> tuple[Any, ...]:
     return (defaults[name],) if defaults.get(name) is not None else (getattr(OUTPUT, name, None), None)
 
 
-def _holds(dimension: Dimension, value: Any) -> bool:
-    """Whether a dimension has a value."""
+def _holds(dimension: Dimension, value: object) -> bool:
+    """Return whether a dimension contains a value."""
     if isinstance(dimension, Choice):
         return value in dimension.options
     return isinstance(value, int | float) and dimension.low <= value <= dimension.high
 
 
 def _open(space: Space, given: Iterable[str]) -> dict[str, Dimension]:
-    """The dimensions that are left to be searched; a shape is two."""
+    """Return the dimensions that are not given; a shape is two."""
     flat: dict[str, Dimension] = {}
     for name, dimension in space.items():
         if isinstance(dimension, Shape):

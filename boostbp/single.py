@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from boostbp import backends, checks, layers
-from boostbp.backends.base import Table
+from boostbp.backends.base import Backend, Table
 from boostbp.floats import Floats, usual_floats
 from boostbp.inputs.targets import drop_zero_weight, read_weight, refuse_extreme, refuse_text
 from boostbp.layers import BoundInput, Layer, LayerSpec, SquaredObjective
@@ -16,19 +17,19 @@ from boostbp.layers.constraints import signs_of
 from boostbp.layers.layer_spec import OUTPUT, settings_of
 from boostbp.trees import interrupts, threads
 
-CODES = 1 << 24  # float32, in which XGBoost holds codes, counts so far
+MAX_CODES = 1 << 24  # XGBoost holds codes in float32, which is exact up to here
 
 
 @usual_floats()
 @interrupts.deferred()
 @threads.single_threaded_blas()
 def fit_layer(
-    H: Any,
-    targets: Any,
+    H: ArrayLike,
+    targets: ArrayLike,
     layer: LayerSpec | Mapping[str, Any] | None = None,
     *,
-    backend: Any = "lightgbm",
-    sample_weight: Any = None,
+    backend: str | Backend = "lightgbm",
+    sample_weight: ArrayLike | None = None,
     categorical: tuple[int, ...] = (),
     n_jobs: int | None = None,
     random_state: int = 0,
@@ -41,9 +42,9 @@ def fit_layer(
         Input. NaN is missing.
     targets : (rows,) or (rows, outputs) array-like of float
     layer : LayerSpec, dict or None
-        How it is fitted, by the fields of `LayerSpec`; its defaults are those of an output layer.
+        Settings of the layer, by the fields of `LayerSpec`; the defaults are those of an output layer.
     backend : {"lightgbm", "xgboost", "sklearn"} or Backend
-        Who grows the trees.
+        Library that grows the trees.
     sample_weight : (rows,) array-like, optional
     categorical : tuple of int
         Columns of `H` that hold category codes 0, 1, 2, ..., or NaN.
@@ -97,14 +98,14 @@ def fit_layer(
 
 
 def check_codes(X: Floats, categorical: tuple[int, ...]) -> None:
-    """Refuse codes that libraries would read as another category, or die of."""
+    """Refuse codes that libraries would read as another category, or that would crash them."""
     for j in categorical:
         if not 0 <= j < X.shape[1]:
             raise ValueError(f"categorical={categorical!r}: H has the columns 0 to {X.shape[1] - 1}.")
         codes = X[~np.isnan(X[:, j]), j]
-        wrong = codes[(codes != np.floor(codes)) | (codes < 0) | (codes >= CODES)]
+        wrong = codes[(codes != np.floor(codes)) | (codes < 0) | (codes >= MAX_CODES)]
         if len(wrong):
             raise ValueError(
                 f"categorical={categorical!r}: column {j} of H holds {wrong[0]:g}. Number its categories 0, 1, 2, ..., "
-                f"below {CODES}."
+                f"below {MAX_CODES}."
             )

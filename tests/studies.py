@@ -9,7 +9,7 @@ import numpy as np
 from boostbp.network.choice import NETWORK, CandidateResult, Choice
 from boostbp.network.history import Epoch, History, Stop
 from boostbp.report.page import Study
-from boostbp.report.result import Curve, Evidence, Result, joined
+from boostbp.report.result import Curve, Evidence, Result, over_folds
 
 MODELS = ["boostbp (lightgbm)", "LightGBM", "XGBoost"]
 RNG = np.random.default_rng(0)
@@ -69,6 +69,6 @@ def study(task="classification", folds=3):
             )
             for fold in range(folds)
         ]
-        results.append(joined(runs))
+        results.append(over_folds(runs))
     results.append(Result("GBDT-NN", "skipped", "needs the torch package", {}))
     return Study("people & <income>.csv", f"{task}, 200 rows, 3 features, {folds} folds", results)

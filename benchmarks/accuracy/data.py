@@ -23,8 +23,9 @@ from sklearn.model_selection import (
 )
 
 from benchmarks.accuracy import synthetic, unseen
+from boostbp.losses.base import Task
 from boostbp.report.contenders import Split
-from boostbp.report.datasets import Task, load
+from boostbp.report.datasets import load
 
 __all__ = ["SETS", "Fold", "Table", "cut", "train_rows"]
 

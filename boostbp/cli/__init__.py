@@ -1,6 +1,6 @@
 """The command line: boostbp fit, predict, transform, inspect, plot, export, compare, warm-up.
 
-One file per command; what a command needs is imported when it runs, so that `--help` answers at once.
+One file per command, which imports what it needs when it runs, so that `--help` answers at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from boostbp.cli.predict import predict, transform
 __all__ = ["app", "main"]
 
 
-@one_line_errors
 def warm_up(quiet: Quiet = False) -> None:
     """Compile all that fits and predictions use, so that no later call waits for it."""
     from boostbp.trees.warmup import warmup
@@ -38,23 +37,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for command in (fit, predict, transform, inspect, plot, export, compare, warm_up):
-    app.command()(command)
+    app.command()(one_line_errors(command))
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
         from boostbp.versions import __version__
 
         typer.echo(f"boostbp {__version__}")
         raise typer.Exit
 
 
+_Version = typer.Option("--version", help="Print the version and leave.", callback=_print_version, is_eager=True)
+
+
 @app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version and leave.", callback=_print_version, is_eager=True)
-    ] = False,
-) -> None:
+def _options(version: Annotated[bool, _Version] = False) -> None:
     pass
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.status import Status
@@ -22,29 +22,30 @@ from boostbp.cli.console import (
     Seed,
     Set,
     Task,
-    check_written,
+    TaskOption,
+    UsageError,
+    check_output,
     console,
     fail,
-    one_line_errors,
     output,
     say,
 )
 
 if TYPE_CHECKING:
-    from boostbp.report.page import Study
     from boostbp.report.result import Result
 
-_SHIPPED = ["breast_cancer", "digits", "diabetes"]
+_DEFAULT_DATA = ["breast_cancer", "digits", "diabetes"]
 
 
-@one_line_errors
 def compare(
     data: Annotated[
         list[str] | None,
-        typer.Argument(help=f"Data sets: names, openml:NAME, .csv or .parquet files. Default: {' '.join(_SHIPPED)}."),
+        typer.Argument(
+            help=f"Data sets: names, openml:NAME, .csv or .parquet files. Default: {' '.join(_DEFAULT_DATA)}."
+        ),
     ] = None,
     target: Annotated[str | None, typer.Option("--target", "-t", help="Column to predict, for a file.")] = None,
-    task: Annotated[Task, typer.Option(help="auto: by the target.")] = Task.auto,
+    task: TaskOption = Task.auto,
     backend: Annotated[
         list[str] | None,
         typer.Option("--backend", "-b", help="Library under deep models. Repeatable. Default: lightgbm and xgboost."),
@@ -52,7 +53,7 @@ def compare(
     assigned: Set = None,
     test_size: Annotated[float, typer.Option(help="Share of the rows kept for the scores.")] = 0.25,
     folds: Annotated[
-        int | None, typer.Option(min=2, help="Cross-validate: so many folds in the place of one split.")
+        int | None, typer.Option(min=2, help="Cross-validate with this number of folds instead of one split.")
     ] = None,
     categorical: Categorical = None,
     numeric: Numeric = None,
@@ -60,85 +61,80 @@ def compare(
     missing: Missing = None,
     seed: Seed = 0,
     n_jobs: Jobs = 1,
-    json_out: Annotated[Path | None, typer.Option("--json", help="Write the results here, too.")] = None,
+    json_out: Annotated[Path | None, typer.Option("--json", help="Write the results to this file, too.")] = None,
     html_out: Annotated[
-        Path | None, typer.Option("--html", help="Write a report with pictures here: one file, without network.")
+        Path | None,
+        typer.Option("--html", help="Write a report with pictures to this one file, which needs no network."),
     ] = None,
 ) -> None:
     """Train deep and single-layer models on the same split, and print score, seconds and memory.
 
     Every model trains on the same rows in a process of its own and chooses its length on the same
-    validation rows. The test rows serve the table alone. Times come after a rehearsal on few rows,
-    so that compiling is not counted.
+    validation rows. The test rows are used for the table only. A rehearsal on few rows comes before
+    the clock starts, so that compiling is not counted.
     """
-    from boostbp.cli.assignments import settings, task_told
+    from boostbp.cli.assignments import implied_task, settings
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
     from boostbp.files.tables import ColumnRoles
     from boostbp.report import comparison, page
+    from boostbp.report.contenders import SINGLE_LAYER, deep
     from boostbp.report.datasets import NAMES, load
     from boostbp.versions import versions
 
     if not 0.0 < test_size < 1.0:
-        raise fail(f"--test-size {test_size} is not between 0 and 1.", 2)
-    read = [("DATA", Path(source)) for source in data or () if source not in NAMES]
+        raise UsageError(f"--test-size {test_size} is not between 0 and 1.")
+    inputs = [("DATA", Path(source)) for source in data or () if source not in NAMES]
     if json_out is not None:
-        check_written("--json", json_out, *read)
+        check_output("--json", json_out, *inputs)
     if html_out is not None:
-        check_written("--html", html_out, *read, ("--json", json_out))
+        check_output("--html", html_out, *inputs, ("--json", json_out))
         page.check(html_out)
     columns = ColumnRoles(categorical=categorical or (), numeric=numeric or (), drop=drop or (), missing=missing or ())
-    outcomes: dict[str, list[Result]] = {}
-    studies: list[Study] = []
-    datasets = {}
-    by_params = task_told(assigned=assigned or ())
-    for source in data or _SHIPPED:  # what cannot be compared is refused before hours of training
-        wanted = task.given or (None if source in NAMES else by_params)
-        dataset = load(source, target=target, task=wanted, columns=columns)
+    implied = implied_task(assigned=assigned)
+    jobs = []
+    for source in dict.fromkeys(data or _DEFAULT_DATA):  # refuse what cannot be compared before hours of training
+        file_task = None if source in NAMES else implied
+        dataset = load(source, target=target, task=task.choice or file_task, columns=columns)
         estimator = BoostBPClassifier if dataset.task == "classification" else BoostBPRegressor
-        try:
-            params = settings(estimator, assigned=assigned or ())
-        except ValueError as error:
-            raise fail(str(error), 2) from error
-        comparison.check(dataset.X, dataset.y, task=dataset.task, test_size=test_size, folds=folds, seed=seed)
-        datasets[source] = dataset, params
-    for source, (dataset, params) in datasets.items():
-        with console().status(_doing(source, "splitting")) as status:
-            outcomes[source] = comparison.compare(
+        params = settings(estimator, assigned=assigned)
+        split: dict[str, Any] = {"task": dataset.task, "test_size": test_size, "folds": folds, "seed": seed}
+        comparison.check(dataset.X, dataset.y, **split)
+        jobs.append((source, dataset, params, split))
+
+    studies = []
+    backends = dict.fromkeys(backend or ("lightgbm", "xgboost"))
+    for source, dataset, params, split in jobs:
+        contenders = [*(deep(name, params) for name in backends), *SINGLE_LAYER]
+        with console().status("") as status:
+            _show_progress(status, source, "splitting")
+            results = comparison.compare(
                 dataset.X,
                 dataset.y,
-                task=dataset.task,
-                backends=backend or ("lightgbm", "xgboost"),
-                params=params,
-                test_size=test_size,
-                folds=folds,
+                contenders,
+                **split,
                 n_jobs=n_jobs,
-                seed=seed,
                 evidence=html_out is not None,
-                watch=_watch(status, source),
+                watch=partial(_show_progress, status, source),
             )
         rows, features = dataset.X.shape
-        how = "one split" if folds is None else f"{folds} folds"
-        facts = f"{dataset.task}, {rows} rows, {features} features, {how}"
-        _show(outcomes[source], f"{dataset.name}: {facts}")
-        studies.append(page.Study(dataset.name, facts, outcomes[source]))
+        splitting = "one split" if folds is None else f"{folds} folds"
+        facts = f"{dataset.task}, {rows} rows, {features} features, {splitting}"
+        _show(results, f"{dataset.name}: {facts}")
+        studies.append((source, page.Study(dataset.name, facts, results)))
     if json_out is not None:
-        listed = {source: [result.facts() for result in results] for source, results in outcomes.items()}
+        listed = {source: [result.facts() for result in study.results] for source, study in studies}
         with atomic_write(json_out) as part:
             part.write_text(json.dumps({"machine": versions(), "results": listed}, indent=2), encoding="utf-8")
     if html_out is not None:
-        told = {"seed": seed, "threads": n_jobs, "folds": folds or "none", "test share": test_size, **params}
-        page.write(html_out, studies, {name: str(value) for name, value in told.items()})
-    failed = [f"{r.model} on {source}" for source, results in outcomes.items() for r in results if r.state == "failed"]
+        shown = {"seed": seed, "threads": n_jobs, "folds": folds or "none", "test share": test_size, **params}
+        page.write(html_out, [study for _, study in studies], {name: str(value) for name, value in shown.items()})
+    failed = [f"{r.model} on {source}" for source, study in studies for r in study.results if r.state == "failed"]
     if failed:
         raise fail(f"failed: {', '.join(failed)}.")
 
 
-def _watch(status: Status, source: str) -> Callable[[str], None]:
-    return lambda model: status.update(_doing(source, model))
-
-
-def _doing(source: str, what: str) -> Text:
-    return Text(printable(f"{source}: {what}"))  # a status would read markup in a string
+def _show_progress(status: Status, source: str, stage: str) -> None:
+    status.update(Text(printable(f"{source}: {stage}")))  # a status would read markup in a string
 
 
 def _show(results: list[Result], title: str) -> None:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from boostbp.cli.console import (
     INTERRUPTED,
-    Backend,
     Categorical,
-    Config,
     Drop,
     Jobs,
     Missing,
@@ -24,17 +22,19 @@ from boostbp.cli.console import (
     Seed,
     Set,
     Task,
-    check_written,
-    fail,
-    one_line_errors,
+    TaskOption,
+    UsageError,
+    check_output,
     say,
 )
 
-LARGE = 1 << 30  # bytes of numbers from which on a file is read block by block
-TOLD_BY = 200_000  # rows that tell what the target is, where not all are in memory
+if TYPE_CHECKING:
+    from boostbp.estimators.base import BaseBoostBP
+
+LARGE = 1 << 30  # read files with more bytes of numbers than this block by block: 1 GiB, arbitrary
+TARGET_ROWS = 200_000  # rows of such a file that the task is inferred from; arbitrary
 
 
-@one_line_errors
 def fit(
     data: Annotated[
         Path,
@@ -45,12 +45,14 @@ def fit(
     ],
     target: Annotated[str, typer.Option("--target", "-t", help="Column to predict.")],
     model: Model,
-    task: Annotated[Task, typer.Option(help="auto: by the target.")] = Task.auto,
-    backend: Backend = None,
+    task: TaskOption = Task.auto,
+    backend: Annotated[str | None, typer.Option("--backend", "-b", help="Library that grows the trees.")] = None,
     assigned: Set = None,
-    config: Config = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", exists=True, dir_okay=False, help="TOML file of parameters.")
+    ] = None,
     valid: Annotated[
-        Path | None, typer.Option(help="File to choose the best epoch by; by default a part of DATA is held out.")
+        Path | None, typer.Option(help="File that chooses the best epoch; by default a part of DATA is held out.")
     ] = None,
     categorical: Categorical = None,
     numeric: Numeric = None,
@@ -62,10 +64,7 @@ def fit(
     offset: Offset = None,
     init_model: Annotated[
         Path | None,
-        typer.Option(
-            "--init-model",
-            help="File of a model that training goes on from, on these rows. It reads the columns as that model does.",
-        ),
+        typer.Option(help="File of a model that training continues on these rows. It decides how columns are read."),
     ] = None,
     missing: Missing = None,
     seed: Seed = 0,
@@ -80,73 +79,68 @@ def fit(
 
     Ctrl-C saves the best state so far; the exit code is 130.
     """
-    import numpy as np
-
     from boostbp import storage
-    from boostbp.cli.assignments import settings, task_told
+    from boostbp.cli.assignments import implied_task, settings
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
     from boostbp.files.reading import columns_like, first_rows, numbers_of, read_table, size_in_float64
     from boostbp.files.tables import ColumnRoles, open_table
     from boostbp.report.datasets import task_of
 
-    files = ("DATA", data), ("--valid", valid), ("--config", config), ("--init-model", init_model)
-    check_written("--model", model, *files)
+    inputs = ("DATA", data), ("--valid", valid), ("--config", config), ("--init-model", init_model)
+    check_output("--model", model, *inputs)
     if groups is not None and valid is not None:
-        raise fail("--groups is of rows held out of DATA, and --valid is held out already: leave one of them out.", 2)
-    columns = ColumnRoles(
-        categorical=categorical or (),
-        numeric=numeric or (),
-        verbatim=[*([] if groups is None else [groups]), *(offset or ())],
-        drop=drop or (),
-        missing=missing or (),
-    )
-    try:
-        told = task.given or task_told(config=config, assigned=assigned or ())
-    except ValueError as error:
-        raise fail(str(error), 2) from error
+        raise UsageError("--groups holds rows of DATA out, and --valid gives rows held out already: leave one out.")
     if init_model is not None and (categorical or numeric):
-        raise fail("--categorical and --numeric say how columns are read, as --init-model does: leave them out.", 2)
-    earlier = None if init_model is None else storage.load(init_model)
-    if earlier is not None:
-        known = earlier.schema_.roles()
-        columns = columns._replace(features=known.features, categorical=known.categorical, numeric=known.numeric)
+        raise UsageError("--categorical and --numeric say how columns are read, as --init-model does: leave them out.")
+    known_task = task.choice or implied_task(config=config, assigned=assigned)
+    offsets = offset or []
+    verbatim = offsets if groups is None else [groups, *offsets]
+    columns = ColumnRoles(
+        categorical=categorical or (), numeric=numeric or (), verbatim=verbatim, drop=drop or (), missing=missing or ()
+    )
+    initial = None if init_model is None else storage.load(init_model)
+    if initial is not None:
+        known_task = _task_of(initial, task)
+        schema = initial.schema_.roles()
+        columns = columns._replace(features=schema.features, categorical=schema.categorical, numeric=schema.numeric)
+
+    rows: dict[str, Any]  # the arguments of `fit`
     by_blocks = data.is_dir() or size_in_float64(data) > LARGE
-    rows: dict[str, Any] = {"init_model": earlier}
     if by_blocks:
         table = open_table(data, columns).resolve(beside=[target])
-        X, y = first_rows(table, target, TOLD_BY)
-        rows |= {"X": table, "y": target, "groups": groups, "offset": offset}
+        X, y = first_rows(table, target, TARGET_ROWS)
+        rows = {"X": table, "y": target, "groups": groups, "offset": offset}
     else:
-        text = None if earlier is None else np.asarray(getattr(earlier, "classes_", 0)).dtype.kind == "U"
+        text = None if initial is None else hasattr(initial, "classes_") and initial.classes_.dtype.kind == "U"
         X, y, beside = read_table(data, target, columns, text=text)
-        of_groups = None if groups is None else beside[groups].to_pylist()
-        rows |= {"X": X, "y": y, "groups": of_groups, "offset": numbers_of(beside, offset or (), data.name)}
-    kind: str = task_of(y, told, n_offsets=len(offset or ())) if earlier is None else _task_of(earlier, task)
-    estimator_type = BoostBPClassifier if kind == "classification" else BoostBPRegressor
-    try:
-        params = settings(estimator_type, config=config, assigned=assigned or (), backend=backend)
-    except ValueError as error:
-        raise fail(str(error), 2) from error
+        rows = {"X": X, "y": y, "offset": numbers_of(beside, offsets, data.name)}
+        rows["groups"] = None if groups is None else beside[groups].to_pylist()
+    learnt_task = task_of(y, known_task, n_offsets=len(offsets))
+    estimator_type = BoostBPClassifier if learnt_task == "classification" else BoostBPRegressor
+    params = settings(estimator_type, config=config, assigned=assigned, backend=backend)
     estimator = estimator_type(**{"random_state": seed, "n_jobs": n_jobs, **params})
     if valid is not None:
-        # typed as the training file: few rows of text may look like numbers
-        as_trained = columns_like(X, missing or ())._replace(verbatim=offset or ())
-        *pair, beside = read_table(valid, target, as_trained, text=y.dtype.kind == "U")
-        rows |= {"eval_set": [tuple(pair)], "eval_offset": numbers_of(beside, offset or (), valid.name)}
+        # read as the types of the training file: few rows of text may look like numbers
+        typed = columns_like(X, missing or ())._replace(verbatim=offsets)
+        X_valid, y_valid, beside = read_table(valid, target, typed, text=y.dtype.kind == "U")
+        rows |= {"eval_set": [(X_valid, y_valid)], "eval_offset": numbers_of(beside, offsets, valid.name)}
     if not quiet:
         count = "read block by block" if by_blocks else f"{len(y)} rows"
-        say(f"{data.name}: {count}, {X.shape[1]} features, {kind} of {target!r}")
-    interrupted, begun = False, time.perf_counter()
-    shows = estimator.verbose == 0 and not quiet and (sys.stderr.isatty() if progress is None else progress)
+        say(f"{data.name}: {count}, {X.shape[1]} features, {learnt_task} of {target!r}")
+
+    has_bar = estimator.verbose == 0 and not quiet and (sys.stderr.isatty() if progress is None else progress)
+    if has_bar:
+        estimator.set_params(verbose=1)
+    start, interrupted = time.perf_counter(), False
     try:
-        estimator.set_params(verbose=1 if shows else estimator.verbose).fit(**rows)
+        estimator.fit(init_model=initial, **rows)
     except KeyboardInterrupt:
         if not hasattr(estimator, "network_"):  # nothing to save yet
             raise
         interrupted = True
-    seconds = time.perf_counter() - begun
-    if shows:
-        estimator.set_params(verbose=0)  # a matter of this command, not of the model
+    seconds = time.perf_counter() - start
+    if has_bar:
+        estimator.set_params(verbose=0)  # the bar belongs to this command, not to the model
     storage.save(estimator, model)
     if interrupted or not quiet:
         for line in (*estimator.summary().splitlines(), f"Fitted in {seconds:.1f} s and saved to {model}."):
@@ -155,12 +149,12 @@ def fit(
         raise typer.Exit(INTERRUPTED)
 
 
-def _task_of(earlier: Any, task: Task) -> str:
-    """The task of a model that training goes on from."""
-    kinds = {"BoostBPClassifier": "classification", "BoostBPRegressor": "regression"}
-    kind, what = kinds.get(type(earlier).__name__), f"--init-model is a {type(earlier).__name__}"
-    if kind is None:
-        raise fail(f"{what}: give the model of a regressor or a classifier.", 2)
-    if task.given not in (None, kind):
-        raise fail(f"{what}, and --task is {task.value}: leave --task out.", 2)
-    return kind
+def _task_of(initial: BaseBoostBP, task: Task) -> Any:
+    """Return the task of the model that training continues."""
+    tasks = {"BoostBPClassifier": "classification", "BoostBPRegressor": "regression"}
+    name = type(initial).__name__
+    if name not in tasks:
+        raise UsageError(f"--init-model is a {name}: give the model of a regressor or a classifier.")
+    if task.choice not in (None, tasks[name]):
+        raise UsageError(f"--init-model is a {name}, and --task is {task}: leave --task out.")
+    return tasks[name]

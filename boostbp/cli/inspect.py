@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from inspect import signature
-from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from boostbp.cautions import counted, printable
-from boostbp.cli.console import one_line_errors, output
+from boostbp.cli.console import ModelFile, output
 
-_NAMES = 8  # features that are named before it says how many more there are
-_BAR = 30  # characters
+if TYPE_CHECKING:
+    from boostbp.estimators.base import BaseBoostBP
+    from boostbp.network.history import History
+    from boostbp.trees.forest import Forest
+
+_LISTED_NAMES = 8  # names to print before "and 12 more"; arbitrary
+_BAR_WIDTH = 30  # characters of the longest bar
 
 
-@one_line_errors
 def inspect(
-    model: Annotated[Path, typer.Argument(help="File of the model.")],
+    model: ModelFile,
     most: Annotated[int, typer.Option("--most", min=1, help="Importances to show.")] = 15,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Say what a model is: settings, layers, training, health of the layers, importances."""
+    """Print what a model is: settings, layers, training, health of the layers, importances."""
     from boostbp import storage
 
     estimator = storage.load(model)
@@ -36,46 +38,42 @@ def inspect(
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
         return
-    console = output()
-    for part in _parts(facts, estimator, most):
-        console.print(printable(part) if isinstance(part, str) else part)
-
-
-def _parts(facts: dict[str, Any], estimator: Any, most: int) -> Iterator[str | Group]:
-    """What is printed, from the top: the words of the estimator, with tables of what it is made of."""
-    yield f"{facts['estimator']} in {facts['file']}, {facts['bytes'] / 1e6:.2f} MB"
-    for what in ("feature", "output"):
-        names = facts[f"{what}s"]
-        yield f"{counted(len(names), what)}: {_listed(names)}"
-    yield from estimator.summary().splitlines()
+    lines = [f"{facts['estimator']} in {facts['file']}, {facts['bytes'] / 1e6:.2f} MB"]
+    for noun in ("feature", "output"):
+        names = facts[f"{noun}s"]
+        more = len(names) - _LISTED_NAMES
+        rest = f" and {more} more" if more > 0 else ""
+        lines.append(f"{counted(len(names), noun)}: {', '.join(names[:_LISTED_NAMES])}{rest}")
+    _print_lines(lines + estimator.summary().splitlines())
     if facts["settings"]:
-        yield _table("Settings other than the defaults", ("parameter", "value"), facts["settings"].items())
+        _print_table("Settings other than the defaults", ("parameter", "value"), facts["settings"].items())
     heads = tuple(facts["layers"][0])
-    layers = ((str(number), *(f"{layer[head]:,}" for head in heads)) for number, layer in enumerate(facts["layers"]))
-    yield _table("Layers, the output layer last", ("layer", *heads), layers)
+    layers = ((number, *(f"{layer[head]:,}" for head in heads)) for number, layer in enumerate(facts["layers"]))
+    _print_table("Layers, the output layer last", ("layer", *heads), layers)
     if facts["health"]["layers"]:
-        yield from ("", *str(estimator.health()).splitlines())
+        _print_lines(["", *str(estimator.health()).splitlines()])
     largest = sorted(facts["importances"].items(), key=lambda pair: -pair[1])[:most]
-    bars = ((name, f"{share:.1%}", "█" * round(_BAR * share / (largest[0][1] or 1.0))) for name, share in largest)
-    yield _table("Importances, by attribution", ("feature", "share", ""), bars)
+    unit = _BAR_WIDTH / (largest[0][1] or 1.0)
+    bars = ((name, f"{share:.1%}", "█" * round(unit * share)) for name, share in largest)
+    _print_table("Importances, by attribution", ("feature", "share", ""), bars)
 
 
-def _table(title: str, heads: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> Group:
+def _print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        output().print(printable(line))
+
+
+def _print_table(title: str, heads: Sequence[str], rows: Iterable[tuple[object, ...]]) -> None:
     table = Table()
     for number, head in enumerate(heads):
         table.add_column(head, justify="right" if number and head not in ("value", "") else "left")
     for row in rows:
         table.add_row(*(Text(printable(str(cell))) for cell in row))
-    return Group("", title, table)
+    output().print("", title, table, sep="\n")
 
 
-def _listed(names: list[str]) -> str:
-    more = len(names) - _NAMES
-    return ", ".join(names[:_NAMES]) + (f" and {more} more" if more > 0 else "")
-
-
-def facts_of(model: Any) -> dict[str, Any]:
-    """What there is to say of a fitted estimator, as values that JSON holds.
+def facts_of(model: BaseBoostBP) -> dict[str, Any]:
+    """Return the facts of a fitted estimator, as values that JSON holds.
 
     Returns
     -------
@@ -86,11 +84,13 @@ def facts_of(model: Any) -> dict[str, Any]:
         of trees without splits (``ridge``), and the ``coefficients`` of all.
     """
     features = model.layer_names(0)
+    params = {name: _as_json(value) for name, value in model.get_params(deep=False).items()}
+    defaults = {name: _as_json(p.default) for name, p in signature(type(model)).parameters.items()}
     return {
         "estimator": type(model).__name__,
         "features": features,
         "outputs": model.output_names(),
-        "settings": _settings(model),
+        "settings": {name: value for name, value in params.items() if value != defaults[name]},
         "layers": [_layer(layer.forest) for layer in model.network_.layers],
         "training": _training(model.history_),
         "health": model.health().to_dict(),
@@ -98,18 +98,12 @@ def facts_of(model: Any) -> dict[str, Any]:
     }
 
 
-def _settings(model: Any) -> dict[str, Any]:
-    params = {name: _spelled(value) for name, value in model.get_params(deep=False).items()}
-    defaults = {name: _spelled(p.default) for name, p in signature(type(model)).parameters.items()}
-    return {name: value for name, value in params.items() if value != defaults[name]}
-
-
-def _spelled(value: Any) -> Any:
-    """A value as JSON reads it back; of an object, what `repr` says."""
+def _as_json(value: object) -> Any:
+    """Return a value as JSON reads it back; the `repr` of an object."""
     return json.loads(json.dumps(value, default=lambda other: getattr(other, "tolist", other.__repr__)()))
 
 
-def _layer(forest: Any) -> dict[str, int]:
+def _layer(forest: Forest) -> Mapping[str, int]:
     import numpy as np
 
     splits = np.diff(forest.tree_split)
@@ -123,7 +117,7 @@ def _layer(forest: Any) -> dict[str, int]:
     }
 
 
-def _training(history: Any) -> dict[str, Any]:
+def _training(history: History) -> dict[str, Any]:
     best = history[history.best_epoch]
     choice = None if history.choice is None else asdict(history.choice)
     if choice is not None:

@@ -4,38 +4,24 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from boostbp.cli.console import Missing, Offset, Quiet, check_written, fail, one_line_errors, say
+from boostbp.cli.console import Missing, ModelFile, Offset, Quiet, UsageError, check_output, say
 from boostbp.cli.predict import roles_of
 from boostbp.files.tables import ColumnRoles
 
+if TYPE_CHECKING:
+    from boostbp.estimators.base import BaseBoostBP
+
 _FORMATS = {".png", ".svg", ".pdf"}
+PlotKind = StrEnum("PlotKind", ["training", "health", "importances", "representation", "calibration", "residuals"])
+Method = StrEnum("Method", ["pca", "tsne"])
 
 
-class PlotKind(StrEnum):
-    """What to draw."""
-
-    training = "training"
-    health = "health"
-    importances = "importances"
-    representation = "representation"
-    calibration = "calibration"
-    residuals = "residuals"
-
-
-class Method(StrEnum):
-    """How more than two units become points in the plane."""
-
-    pca = "pca"
-    tsne = "tsne"
-
-
-@one_line_errors
 def plot(
-    model: Annotated[Path, typer.Argument(help="File of the model.")],
+    model: ModelFile,
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write: .png, .svg or .pdf.")],
     data: Annotated[
         Path | None, typer.Argument(help="CSV or Parquet file, for representation, calibration and residuals.")
@@ -45,8 +31,8 @@ def plot(
         str | None, typer.Option("--target", "-t", help="Column that was predicted; it colours a representation.")
     ] = None,
     layer: Annotated[int, typer.Option(help="Hidden layer of a representation: 0 is next to the input.")] = -1,
-    method: Annotated[Method, typer.Option(help="For more than two units.")] = Method.pca,
-    rows: Annotated[int, typer.Option(min=2, help="Rows to draw at most, chosen at random.")] = 2000,
+    method: Annotated[Method, typer.Option(help="Projection of more than two units.")] = Method.pca,
+    rows: Annotated[int, typer.Option(min=2, help="Most rows to draw, chosen at random.")] = 2000,
     offset: Offset = None,
     missing: Missing = None,
     quiet: Quiet = False,
@@ -58,12 +44,18 @@ def plot(
     from boostbp.plots.epochs import PANELS, n_curves
 
     if out.suffix.lower() not in _FORMATS:
-        raise fail(f"--out {str(out)!r}: give a file that ends in .png, .svg or .pdf.", 2)
-    check_written("--out", out, ("MODEL", model), ("DATA", data))
-    _check(kind, data, target)
+        raise UsageError(f"--out {str(out)!r}: give a file that ends in .png, .svg or .pdf.")
+    check_output("--out", out, ("MODEL", model), ("DATA", data))
+    of_rows = kind in (PlotKind.representation, PlotKind.calibration, PlotKind.residuals)
+    if of_rows and data is None:
+        raise UsageError(f"--kind {kind} is a picture of rows: name a .csv or .parquet file after the model.")
+    if not of_rows and data is not None:
+        raise UsageError(f"--kind {kind} is a picture of the model alone: leave out {str(data)!r}.")
+    if kind in (PlotKind.calibration, PlotKind.residuals) and target is None:
+        raise UsageError(f"--kind {kind} needs --target: the column that was predicted.")
     estimator: Any = storage.load(model)
-    panels = {PlotKind.training: n_curves(estimator.history_), PlotKind.health: len(PANELS)}.get(kind, 1)
-    made, axes = figure(panels)
+    n_panels = {PlotKind.training: n_curves(estimator.history_), PlotKind.health: len(PANELS)}.get(kind, 1)
+    picture, axes = figure(n_panels)
     if kind is PlotKind.training:
         plots.training_curves(estimator, axes)
     elif kind is PlotKind.health:
@@ -72,40 +64,27 @@ def plot(
         plots.importances(estimator, axes[0])
     else:
         assert data is not None
-        columns = roles_of(estimator, offset or (), missing or ())
-        X, y, known = _sample(estimator, data, target, rows, columns)
+        X, y, offsets = _sample(estimator, data, target, rows, roles_of(estimator, offset, missing))
         if kind is PlotKind.representation:
             plots.representations(estimator, X, y, axes[0], layer=layer, method=method.value)
         elif kind is PlotKind.residuals:
-            _needs(not hasattr(estimator, "predict_proba"), kind, "regressor", estimator)
-            plots.residuals(y, estimator.predict(X, offset=known), axes[0])
+            if hasattr(estimator, "predict_proba"):
+                raise ValueError(f"--kind {kind} needs a regressor, but the model is a {type(estimator).__name__}.")
+            plots.residuals(y, estimator.predict(X, offset=offsets), axes[0])
         else:
-            _needs(hasattr(estimator, "predict_proba"), kind, "classifier", estimator)
-            plots.calibration(y, estimator.predict_proba(X, offset=known), axes[0], classes=estimator.classes_)
+            if not hasattr(estimator, "predict_proba"):
+                raise ValueError(f"--kind {kind} needs a classifier, but the model is a {type(estimator).__name__}.")
+            plots.calibration(y, estimator.predict_proba(X, offset=offsets), axes[0], classes=estimator.classes_)
     with atomic_write(out) as part:
-        made.savefig(part, format=out.suffix[1:].lower(), dpi=150)
+        picture.savefig(part, format=out.suffix[1:].lower(), dpi=150)
     if not quiet:
         say(f"Drawn to {out}.")
 
 
-def _check(kind: PlotKind, data: Path | None, target: str | None) -> None:
-    """Whether what a picture needs was given."""
-    of_data = kind in (PlotKind.representation, PlotKind.calibration, PlotKind.residuals)
-    if of_data and data is None:
-        raise fail(f"--kind {kind} is a picture of rows: name a .csv or .parquet file after the model.", 2)
-    if not of_data and data is not None:
-        raise fail(f"--kind {kind} is a picture of the model alone: leave out {str(data)!r}.", 2)
-    if kind in (PlotKind.calibration, PlotKind.residuals) and target is None:
-        raise fail(f"--kind {kind} needs --target: the column that was predicted.", 2)
-
-
-def _needs(fits: bool, kind: PlotKind, what: str, estimator: Any) -> None:
-    if not fits:
-        raise ValueError(f"--kind {kind} needs a {what}, but the model is a {type(estimator).__name__}.")
-
-
-def _sample(estimator: Any, data: Path, target: str | None, most: int, columns: ColumnRoles) -> tuple[Any, Any, Any]:
-    """Some rows of a file, their targets if these are named, and their offset, the verbatim columns."""
+def _sample(
+    estimator: BaseBoostBP, data: Path, target: str | None, n_rows: int, columns: ColumnRoles
+) -> tuple[Any, Any, Any]:
+    """Return random rows of a file, their targets if these are named, and their offset, the verbatim columns."""
     import numpy as np
 
     from boostbp.files.reading import chunks, numbers_of, read_table
@@ -116,6 +95,6 @@ def _sample(estimator: Any, data: Path, target: str | None, most: int, columns: 
         classes = getattr(estimator, "classes_", None)
         text = None if classes is None else classes.dtype.kind in "OU"
         X, y, beside = read_table(data, target, columns, text=text)
-    known = numbers_of(beside, list(columns.verbatim), data.name)
-    chosen = np.sort(np.random.default_rng(0).permutation(len(X))[:most])
-    return X.iloc[chosen], *(None if values is None else values[chosen] for values in (y, known))
+    offsets = numbers_of(beside, list(columns.verbatim), data.name)
+    chosen = np.sort(np.random.default_rng(0).permutation(len(X))[:n_rows])
+    return X.iloc[chosen], *(None if values is None else values[chosen] for values in (y, offsets))

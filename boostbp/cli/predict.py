@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from boostbp.atomic_write import atomic_write
-from boostbp.cli.console import Missing, Model, Offset, Out, Quiet, check_written, fail, one_line_errors, say
+from boostbp.cli.console import Missing, Model, Offset, Quiet, UsageError, check_output, say
 from boostbp.extras import require
 from boostbp.files.paths import format_of, is_compressed
 from boostbp.files.tables import ColumnRoles
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from boostbp.estimators.base import BaseBoostBP
 
 Data = Annotated[Path, typer.Argument(help="CSV file with a header, Parquet file, or folder of either.")]
 Keep = Annotated[
@@ -26,13 +33,13 @@ Escape = Annotated[
         help="Put ' before text in the CSV file that a spreadsheet would run (=, +, -, @ at its beginning).",
     ),
 ]
+Out = Annotated[Path, typer.Option("--out", "-o", help="File to write: .csv, .csv.gz or .parquet.")]
 Threads = Annotated[int | None, typer.Option("--n-jobs", "-j", help="Threads; by default as in training.")]
-Made = Callable[[Any, Any], dict[str, Any]]  # of features, and the columns beside them
+Outputs: TypeAlias = "Mapping[str, NDArray[Any]]"  # name of a column -> its values, (rows,)
 # What spreadsheets run, and what some of them skip or widen before they look (OWASP, "CSV Injection").
-_RUN = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
-@one_line_errors
 def predict(
     data: Data,
     model: Model,
@@ -47,38 +54,35 @@ def predict(
 ) -> None:
     """Predict a CSV or Parquet file, which may be larger than memory.
 
-    Of a model that was fitted with --offset it is added again; without it, it is 0.
+    A model that was fitted with --offset adds that of these rows; without it, the offset is 0.
     """
-    from boostbp import storage
-    from boostbp.files.reading import numbers_of
+    from boostbp.files.reading import chunks, numbers_of
 
-    _check_out(out, data, model, escape)
-    estimator = storage.load(model)
-    if proba and not hasattr(estimator, "predict_proba"):
+    estimator = _loaded(model, data, out, escape, n_jobs)
+    is_classifier = hasattr(estimator, "predict_proba")
+    if proba and not is_classifier:
         raise ValueError("--proba needs a classifier, but the model is a regressor: leave it out.")
 
-    kept = list(keep or ())
-    beside = [*kept, *[name for name in offset or () if name not in kept]]
-
-    def made(X: Any, table: Any) -> dict[str, Any]:
-        known = {"offset": numbers_of(table, offset or (), data.name)}
-        if not hasattr(estimator, "predict_proba"):
-            predicted = estimator.predict(X, **known)
+    def outputs_of(X: Any, beside: pa.Table) -> Outputs:
+        offsets = numbers_of(beside, offset or (), data.name)
+        if not is_classifier:
+            predicted = estimator.predict(X, offset=offsets)
             if predicted.ndim == 1:
                 return {"prediction": predicted}
             if estimator.loss == "quantile" and estimator.alpha is not None:
                 return {f"quantile_{level:g}": predicted[:, k] for k, level in enumerate(estimator.alpha)}
             return _numbered("prediction", predicted)
-        probability = estimator.predict_proba(X, **known)
+        probability = estimator.predict_proba(X, offset=offsets)
         columns = {"prediction": estimator.classes_[probability.argmax(axis=1)]}
         if proba:
             columns |= {f"probability_{name}": probability[:, k] for k, name in enumerate(estimator.classes_)}
         return columns
 
-    _stream(estimator, data, out, made, roles_of(estimator, beside, missing or ()), kept, escape, n_jobs, quiet)
+    columns = roles_of(estimator, dict.fromkeys([*(keep or ()), *(offset or ())]), missing)
+    parts = ((outputs_of(X, beside), beside) for X, beside in chunks(data, columns))
+    _write(out, parts, keep or [], data, escape, quiet)
 
 
-@one_line_errors
 def transform(
     data: Data,
     model: Model,
@@ -91,102 +95,89 @@ def transform(
     quiet: Quiet = False,
 ) -> None:
     """Write the hidden representation of a CSV or Parquet file, which may be larger than memory."""
-    from boostbp import storage
+    from boostbp.files.reading import chunks
     from boostbp.network.choice import weight_in_words
 
-    _check_out(out, data, model, escape)
-    estimator = storage.load(model)
-
-    def made(X: Any, table: Any) -> dict[str, Any]:
-        return _numbered("h", estimator.hidden_representation(X, layer))
-
-    kept = list(keep or ())
-    _stream(estimator, data, out, made, roles_of(estimator, kept, missing or ()), kept, escape, n_jobs, quiet)
+    estimator = _loaded(model, data, out, escape, n_jobs)
+    pieces = chunks(data, roles_of(estimator, keep, missing))
+    parts = ((_numbered("h", estimator.hidden_representation(X, layer)), beside) for X, beside in pieces)
+    _write(out, parts, keep or [], data, escape, quiet)
     words = weight_in_words(estimator.history_.weight())
     if words and not quiet:
         say(f"They are the units of hidden layers with {words}.")
 
 
-def _check_out(out: Path, data: Path, model: Path, escape: bool) -> None:
-    check_written("--out", out, ("DATA", data), ("--model", model))
+def roles_of(
+    estimator: BaseBoostBP, verbatim: Iterable[str] | None = None, missing: Sequence[str] | None = None
+) -> ColumnRoles:
+    """Return the columns that the model reads, with their types in training."""
+    columns: ColumnRoles = estimator.schema_.roles()
+    return columns._replace(verbatim=list(verbatim or ()), missing=missing or ())
+
+
+def _loaded(model: Path, data: Path, out: Path, escape: bool, n_jobs: int | None) -> Any:
+    """Return the model of a file, after a check of the output."""
+    from boostbp import storage
+
+    check_output("--out", out, ("DATA", data), ("--model", model))
     if escape and out.suffix.lower() == ".parquet":
-        raise fail(f"--escape-formulas is for CSV files, and --out is {out.name!r}: leave it out.", 2)
+        raise UsageError(f"--escape-formulas is for CSV files, and --out is {out.name!r}: leave it out.")
+    estimator = storage.load(model)
+    return estimator if n_jobs is None else estimator.set_params(n_jobs=n_jobs)
 
 
-def _numbered(stem: str, values: Any) -> dict[str, Any]:
+def _numbered(stem: str, values: NDArray[np.float64]) -> Outputs:
     return {f"{stem}{column}": values[:, column] for column in range(values.shape[1])}
 
 
-def roles_of(estimator: Any, keep: Sequence[str] = (), missing: Sequence[str] = ()) -> ColumnRoles:
-    """Columns of the file that the model reads, as what they were in training."""
-    columns: ColumnRoles = estimator.schema_.roles()
-    return columns._replace(verbatim=keep, missing=missing)
-
-
-def _stream(
-    estimator: Any,
-    data: Path,
-    out: Path,
-    made: Made,
-    columns: ColumnRoles,
-    kept: list[str],
-    escape: bool,
-    n_jobs: int | None,
-    quiet: bool,
+def _write(
+    out: Path, parts: Iterable[tuple[Outputs, pa.Table]], keep: list[str], data: Path, escape: bool, quiet: bool
 ) -> None:
-    """Read, compute and write chunk by chunk."""
-    from boostbp.files.reading import chunks
-
+    """Write the kept columns and the outputs of each part."""
     pyarrow = require("pyarrow", extra="frames", what=f"reading {data.name}")
-    if n_jobs is not None:
-        estimator.set_params(n_jobs=n_jobs)
-    rows = 0
-    with sink(out) as write:
-        for X, table in chunks(data, columns):
-            outputs = made(X, table)
-            table = table.select(kept)
-            twice = ", ".join(repr(name) for name in outputs if name in table.column_names)
-            if twice:
+    n_rows = 0
+
+    def tables() -> Iterator[pa.Table]:
+        nonlocal n_rows
+        for outputs, beside in parts:
+            table = beside.select(keep)
+            if clashes := ", ".join(repr(name) for name in outputs if name in keep):
                 raise ValueError(
-                    f"--keep {twice}: what is written has a column of this name already. "
+                    f"--keep {clashes}: the output has a column of this name already. "
                     f"Leave it out of --keep, or rename it in {data.name}."
                 )
             for name, values in outputs.items():
                 table = table.append_column(name, pyarrow.array(values))
-            write(without_formulas(table) if escape else table)
-            rows += len(table)
+            n_rows += len(table)
+            yield _without_formulas(table) if escape else table
+
+    write_tables(out, tables())
     if not quiet:
-        say(f"{rows} rows written to {out}.")
+        say(f"{n_rows} rows written to {out}.")
 
 
-@contextmanager
-def sink(path: Path) -> Iterator[Callable[[Any], None]]:
-    """Give what writes tables of pyarrow, all of one schema, to a file; a failure leaves what was there untouched."""
-    form = format_of(path)
+def write_tables(path: Path, tables: Iterator[pa.Table]) -> None:
+    """Write tables of one schema to a file; a failure leaves the old file untouched."""
+    file_format = format_of(path)
     pyarrow, module = (
-        require(name, extra="frames", what=f"writing {path.name}") for name in ("pyarrow", f"pyarrow.{form}")
+        require(name, extra="frames", what=f"writing {path.name}") for name in ("pyarrow", f"pyarrow.{file_format}")
     )
-    opened = module.CSVWriter if form == "csv" else module.ParquetWriter
-    writers: list[Any] = []
-    with atomic_write(path) as part:
-
-        def write(table: Any) -> None:
-            if not writers:
-                stream = pyarrow.output_stream(part, compression="gzip" if is_compressed(path) else None)
-                writers.extend([opened(stream, table.schema), stream])
-            writers[0].write_table(table)
-
-        try:
-            yield write
-        finally:
-            for writer in writers:
-                writer.close()
-        if not writers:
-            raise ValueError(f"There are no rows to write to {str(path)!r}.")
+    first = next(tables, None)
+    if first is None:
+        raise ValueError(f"There are no rows to write to {str(path)!r}.")
+    open_writer = module.CSVWriter if file_format == "csv" else module.ParquetWriter
+    compression = "gzip" if is_compressed(path) else None
+    with (
+        atomic_write(path) as part,
+        pyarrow.output_stream(part, compression=compression) as stream,
+        open_writer(stream, first.schema) as writer,
+    ):
+        for table in chain([first], tables):
+            writer.write_table(table)
 
 
-def without_formulas(table: Any) -> Any:
-    """A pyarrow.Table with ``'`` before names and texts that a spreadsheet would run; numbers stay as they are."""
+def _without_formulas(table: pa.Table) -> pa.Table:
+    """Return a table with ``'`` before names and texts that a spreadsheet would run; numbers stay as they are."""
     pyarrow = require("pyarrow", extra="frames", what="writing a CSV file")
     for place, field in enumerate(table.schema):
         if "string" in str(field.type):  # large ones, views and dictionaries as well
@@ -196,12 +187,9 @@ def without_formulas(table: Any) -> Any:
 
 
 def _as_text(text: str) -> str:
-    return f"'{text}" if text.startswith(_RUN) and not _is_number(text) else text
-
-
-def _is_number(text: str) -> bool:
+    """Return a text with ``'`` before it if a spreadsheet would run it."""
     try:
         float(text)
     except ValueError:
-        return False
-    return True
+        return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
+    return text

@@ -1,4 +1,4 @@
-"""What a fitted network does: attributions, importances, leaf regressions, health of its layers."""
+"""Explanations of a fitted network: attributions, importances, leaf regressions, health of its layers."""
 
 from __future__ import annotations
 

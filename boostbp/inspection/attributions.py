@@ -1,17 +1,18 @@
-"""Attributions: the output of each row told apart by features, through all layers.
+"""Attributions: the contribution of each feature to the output of each row, through all layers.
 
-**Integrated gradients** (Sundararajan, Taly and Yan 2017) add up the gradient along the straight line from a
-baseline to the row. A network of trees also jumps on that line, at splits, of which the gradient knows nothing.
-Here the line is cut into steps, and the change of each step is told apart exactly, layer by layer:
+**Integrated gradients** (Sundararajan, Taly and Yan 2017) add up the gradient along the straight line from a baseline
+to the row. A network of trees also jumps on that line, at splits, where the gradient shows nothing. Here the line is
+cut into steps, and the change of each step is divided among the features exactly, layer by layer:
 
-- In a layer, a tree whose leaf stays the same changes by its leaf regression, a sum of functions of one input
-  column each: each column gets its own. The change of leaf at a split, the *jump*, goes to the column of the split.
-- Through the layers, changes along leaf regressions follow the chain rule, with the slope of the step. A jump at
-  a hidden unit is shared by the features that pushed the unit the way it went, in proportion to their pushes.
-- A category, or a value missing in the row or the baseline alone, has no line: it switches half-way.
+- In a layer, a tree whose leaf stays the same changes by its leaf regression. That is a sum of functions of one input
+  column each, and each column gets the change of its function. A change of leaf at a split, the *jump*, goes to the
+  column of the split.
+- Through the layers, changes along leaf regressions follow the chain rule, with the slope of the step. A jump at a
+  hidden unit is divided among the features that pushed the unit in its direction, in proportion to their pushes.
+- A category has no line, and neither has a value that is missing in only one of row and baseline: it switches halfway.
 
-So the attributions of a row sum to ``f(row) - f(baseline)`` up to rounding, for any number of steps; more steps
-follow the line more closely.
+So the attributions of a row sum to ``f(row) - f(baseline)`` up to rounding, for any number of steps; more steps follow
+the line more closely.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from boostbp.extras import require
 from boostbp.floats import Floats
 from boostbp.network.network import Network
 
-ROOM = 1 << 22  # numbers per array that are held at once
-STILL = 1e-9  # a unit that moved by less than this share of its size has no slope
+ROOM = 1 << 22  # numbers per array that are held at once: 32 MB, arbitrary
+MIN_MOVE = 1e-9  # a unit that moved by a smaller share of its size has no slope: rounding would dominate it
 
 
 @dataclass(frozen=True, slots=True)
 class Attributions:
-    """How much each feature adds to the output of each row.
+    """The contribution of each feature to the output of each row.
 
     Attributes
     ----------
@@ -54,7 +55,7 @@ class Attributions:
     def in_units(
         self, scale: Floats, offset: Floats, feature_names: Sequence[str], output_names: Sequence[str]
     ) -> Attributions:
-        """The same of ``output * scale + offset``, with names."""
+        """Return the attributions of ``output * scale + offset``, with names."""
         return Attributions(
             self.values * scale[:, None],
             self.base_values * scale + offset,
@@ -84,7 +85,7 @@ class Attributions:
 
     @property
     def error(self) -> float:
-        """Largest distance between an output and its base value plus attributions."""
+        """The largest distance between an output and its base value plus attributions."""
         return float(np.abs(self.base_values + self.values.sum(axis=2) - self.outputs).max(initial=0.0))
 
 
@@ -101,11 +102,12 @@ def attribute(
     """Attribute the raw output of each row, (rows, features), to the features.
 
     The `baseline` is (rows or 1, features), and `categorical` columns hold codes. The method ``"gradient_x_input"`` is
-    the Jacobian times ``X - baseline``: quick, and blind to what is not the slope at the row.
+    the Jacobian times ``X - baseline``: quick, and blind to everything but the slope at the row.
     """
     baseline = np.ascontiguousarray(np.broadcast_to(baseline, X.shape))
     switching = np.isnan(X) != np.isnan(baseline)
     switching[:, list(categorical)] = True
+    # The largest array of a row: changes of a layer's outputs by its own columns, or by features.
     widest = max(layer.forest.n_outputs * max(layer.forest.n_features, X.shape[1]) for layer in network.layers)
     size = max(1, ROOM // widest)
     values = []
@@ -113,6 +115,7 @@ def attribute(
         rows = slice(first, first + size)
         if method == "gradient_x_input":
             move = np.where(switching[rows] | np.isnan(X[rows]), 0.0, X[rows] - baseline[rows])
+            # Slopes per `unit`: those per 1 may overflow for features with tiny values.
             unit = np.abs(move).max(axis=0)
             unit = np.where(unit > 0.0, unit, 1.0)
             values.append(network.jacobian(X[rows], unit=unit, n_jobs=n_threads) * (move / unit)[:, None])
@@ -126,16 +129,18 @@ def attribute(
 def _along(
     network: Network, X: Floats, baseline: Floats, switching: NDArray[np.bool_], steps: int, n_threads: int
 ) -> Floats:
-    """Sum of the changes of all steps from the baseline to the rows, (rows, outputs, features)."""
+    """Return the sum of the changes of all steps from the baseline to the rows, (rows, outputs, features)."""
     total = np.zeros((len(X), len(network.baseline), X.shape[1]))
     _, before = network.forward(baseline, n_jobs=n_threads)
     for step in range(1, steps + 1):
         t = step / steps
-        still = switching | (baseline == X)  # what does not move must not move by rounding either
-        point = np.where(still, X if t > 0.5 else baseline, (1.0 - t) * baseline + t * X)
+        still = switching | (baseline == X)  # a feature that does not move must not move by rounding either
+        point = np.where(still, X if t > 0.5 else baseline, (1.0 - t) * baseline + t * X)  # `still` switches halfway
         _, traces = network.forward(point, n_jobs=n_threads)
         shares: Floats | None = None
         for a, b in zip(before, traces, strict=True):
+            # The layer's change from a to b by its own columns, (rows, outputs, columns): along leaf regressions, and
+            # by changes of leaf.
             smooth, jump = b.forest.changes(a.X, b.X, a.leaf, b.leaf, n_threads)
             shares = smooth + jump if shares is None else _through(a.X, b.X, smooth, jump, shares)
         assert shares is not None
@@ -145,7 +150,7 @@ def _along(
 
 
 def _through(A: Floats, B: Floats, smooth: Floats, jump: Floats, shares: Floats) -> Floats:
-    """Changes of a layer's output by its own input columns as changes by features.
+    """Return the changes of a layer's output by features, from those by its own input columns.
 
     Parameters
     ----------
@@ -161,15 +166,17 @@ def _through(A: Floats, B: Floats, smooth: Floats, jump: Floats, shares: Floats)
     """
     units = shares.shape[1]
     move = B[:, :units] - A[:, :units]
-    moving = np.abs(move) > STILL * np.maximum(np.abs(A[:, :units]), np.abs(B[:, :units]))
+    moving = np.abs(move) > MIN_MOVE * np.maximum(np.abs(A[:, :units]), np.abs(B[:, :units]))
+    # Chain rule for units that move: change of the output per change of the unit, times the unit's change by features.
     slope = np.where(moving[:, None], smooth[..., :units], 0.0) / np.where(moving, move, 1.0)[:, None]
+    # Jumps, and changes through units that hardly moved, have no slope: they follow the pushes on the unit.
     rest = jump[..., :units] + np.where(moving[:, None], 0.0, smooth[..., :units])
     direct = (smooth + jump)[..., units:] if A.shape[1] > units else 0.0
     return slope @ shares + rest @ _pushes(shares, move) + direct
 
 
 def _pushes(shares: Floats, move: Floats) -> Floats:
-    """Share of each feature in moving each unit the way it went, (rows, units, features): at least 0, sum 1."""
+    """Return the share of each feature in the move of each unit, (rows, units, features): at least 0, sum 1."""
     push = np.maximum(shares * np.sign(move)[..., None], 0.0)
     total = push.sum(axis=2, keepdims=True)
     return np.divide(push, total, out=np.zeros_like(push), where=total > 0)

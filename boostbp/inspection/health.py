@@ -1,4 +1,4 @@
-"""Health of the layers: whether back-propagation moved them, how well they were fitted, and whether they hold up."""
+"""Health of the hidden layers: how far back-propagation moved them, how well they were fitted, and what is wrong."""
 
 from __future__ import annotations
 
@@ -11,13 +11,34 @@ from boostbp import cautions
 from boostbp.network.choice import weight_in_words
 from boostbp.network.history import History, Stop
 
-DEAD = 0.9  # share of rows without gradient from which on a layer hardly learns
-SURELY_DEAD = 0.99  # in all epochs
-COLLAPSED = 1e-3  # standard deviation, as a share of that at the start
-LOOSE = 0.3  # R^2 of the refits
-MEMORISED = 0.3  # of the target's variance, explained on training rows and not on held-out ones
+# Arbitrary thresholds of the sentences, far from the numbers of layers that learn.
+MAX_DEAD = 0.9  # share of rows without gradient
+MAX_ALWAYS_DEAD = 0.99  # the same, in all epochs
+MIN_STD = 1e-3  # standard deviation, as a share of that at the start
+MIN_R2 = 0.3  # of the refits
+MAX_GAP = 0.3  # share of the target's variance that is explained on training rows and not on held-out rows
+# Sentences on a `LayerHealth`, each with its cure.
+DEAD = (
+    "Back-propagation is dead at hidden layer {0.layer}: {0.dead:.0%} of the rows have a gradient of exactly zero. The "
+    "layer above has no slopes there: try base='ridge', more n_estimators or a smaller min_samples_leaf for it."
+)
+COLLAPSED = (
+    "Hidden layer {0.layer} has collapsed: its units have a standard deviation of {0.std:.2g}, and had "
+    "{0.std_start:.2g} at the start. Try a larger learning_rate, more n_estimators or a smaller reg_lambda for it, or "
+    "a smaller step_size."
+)
+LOOSE = (
+    "Hidden layer {0.layer} does not follow its targets: a refit explains {0.r2:.0%} of them on average. Try more "
+    "n_estimators, a larger learning_rate or a larger max_depth for it."
+)
+MEMORISED = (
+    "Hidden layer {0.layer} has memorised training rows: a linear regression on it explains {0.explained:.0%} of the "
+    "target there, and {0.explained_held:.0%} on held-out rows. Try a larger reg_lambda or min_samples_leaf, or a "
+    "smaller max_depth."
+)
+# Sentences on a model.
 LEFT_OUT = (
-    "The network has no weight in the model (history_.choice): nothing that is said of it bears on the predictions. "
+    "The network has no weight in the model (history_.choice): nothing in this report bears on the predictions. "
     "Use early_stopping=False for a model that is the network."
 )
 NO_HIDDEN_LAYERS = (
@@ -36,7 +57,7 @@ class HealthWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True)
 class LayerHealth:
-    """One hidden layer at the epoch that the model was taken from, but for means over epochs.
+    """One hidden layer at the epoch of the model; movement and refits are means over epochs.
 
     Attributes
     ----------
@@ -67,14 +88,14 @@ class LayerHealth:
     explained_held: float
 
     @property
-    def name(self) -> str:
-        """What sentences call the layer."""
-        return f"Hidden layer {self.layer}"
+    def gap(self) -> float:
+        """The share of the target that the layer explains on training rows and not on held-out rows."""
+        return self.explained - self.explained_held
 
     @property
-    def gap(self) -> float:
-        """What the layer explains on training rows and not on held-out ones."""
-        return self.explained - self.explained_held
+    def has_collapsed(self) -> bool:
+        """Whether next to nothing is left of the units' standard deviation."""
+        return self.std <= MIN_STD * self.std_start
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +105,14 @@ class Health:
     Attributes
     ----------
     epoch : int
-        That the network was taken from.
+        The epoch of the network.
     weight : float
-        Weight in the model of what stands on these layers: less than 1 if the network was weighed against others; 0 of
-        a network that was asked for alone (``deep=True``) and left out, of which nothing bears on the predictions.
-        Without a network, the weight of what stands on hidden layers that are not trained.
+        Weight in the model of the parts on these layers: less than 1 if the network was weighed against others, and 0
+        if it was asked for alone (``deep=True``) and left out; nothing in the report bears on the predictions then.
+        Without a network, the weight of parts on hidden layers that are not trained.
     layers : tuple of LayerHealth
     warnings : tuple of str
-        Sentences with a cure each; none if all is well. The first says so if the network has no weight in the model.
+        Sentences with a cure each; none if all is well. If the network has no weight in the model, the first says so.
     """
 
     epoch: int
@@ -100,12 +121,10 @@ class Health:
     warnings: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The report in types that JSON holds; numbers that are not known are None."""
-        layers = [
-            {name: _plain(value) for name, value in (asdict(layer) | {"gap": layer.gap}).items()}
-            for layer in self.layers
-        ]
-        return {"epoch": self.epoch, "weight": self.weight, "layers": layers, "warnings": list(self.warnings)}
+        """Return the report in types that JSON holds; unknown numbers are None."""
+        layers = [asdict(layer) | {"gap": layer.gap} for layer in self.layers]
+        known = [{name: value if math.isfinite(value) else None for name, value in row.items()} for row in layers]
+        return {"epoch": self.epoch, "weight": self.weight, "layers": known, "warnings": list(self.warnings)}
 
     def __str__(self) -> str:
         if not self.layers:
@@ -129,84 +148,52 @@ def health_of(history: History) -> Health:
     moved = history.epochs[1 : history.best_epoch + 1] or history.epochs[1:]
     layers = tuple(
         LayerHealth(
-            layer,
-            best.dead[layer],
-            best.gradient_norms[layer],
-            _mean([epoch.drift[layer] for epoch in moved]),
-            best.stds[layer],
-            history[0].stds[layer],
-            _mean([_at(epoch.r2, layer) for epoch in moved]),
-            _at(best.explained, layer),
-            _at(best.explained_held, layer),
+            number,
+            best.dead[number],
+            best.gradient_norms[number],
+            _mean([epoch.drift[number] for epoch in moved]),
+            best.stds[number],
+            history[0].stds[number],
+            _mean([_at(epoch.r2, number) for epoch in moved]),
+            _at(best.explained, number),
+            _at(best.explained_held, number),
         )
-        for layer in range(len(best.stds))
+        for number in range(len(best.stds))
     )
     weight = history.weight(history.network)
-    sentences = [] if weight else [LEFT_OUT]
-    sentences += [sentence for layer in layers for sentence in _sentences(layer, back_propagated=bool(moved))]
+    warnings = [] if weight else [LEFT_OUT]
+    for layer in layers:
+        faults = {
+            DEAD: layer.dead >= MAX_DEAD and bool(moved),  # without back-propagation no gradient is needed
+            COLLAPSED: layer.has_collapsed,
+            LOOSE: layer.r2 < MIN_R2,
+            MEMORISED: layer.gap > MAX_GAP,
+        }
+        warnings += [sentence.format(layer) for sentence, is_fault in faults.items() if is_fault]
     if history.stop is Stop.NOT_FINITE:
-        sentences.append(history.stop.value)
+        warnings.append(history.stop.value)
     if history.metric and moved and history.best_epoch == 0:
-        sentences.append(
+        warnings.append(
             f"No epoch of back-propagation was better than the start by {history.metric}: the hidden layers are those "
             "of the start. Try another step_size, or keep them as they are."
         )
-    return Health(history.best_epoch, weight, layers, tuple(sentences))
+    return Health(history.best_epoch, weight, layers, tuple(warnings))
 
 
 def warn_if_ill(history: History) -> None:
     """Warn of layers that cannot have been trained: no gradient in any epoch, or next to no variance."""
-    moved = history.epochs[1:]
+    if len(history) <= 1:
+        return
     health = health_of(history)
     words = weight_in_words(health.weight)
     share = f" The network has {words}." if words else ""
-    for layer in health.layers if moved else ():
-        if layer.std_start == 0.0:  # nothing in the features to learn from
+    for layer in health.layers:
+        if layer.std_start == 0.0:  # the features hold nothing to learn from
             continue
-        if all(epoch.dead[layer.layer] >= SURELY_DEAD for epoch in history.epochs):
-            cautions.warn(_dead(layer) + share, HealthWarning)
-        elif _has_collapsed(layer):
-            cautions.warn(_collapsed(layer) + share, HealthWarning)
-
-
-def _sentences(layer: LayerHealth, *, back_propagated: bool) -> list[str]:
-    sentences = []
-    if layer.dead >= DEAD and back_propagated:
-        sentences.append(_dead(layer))
-    if _has_collapsed(layer):
-        sentences.append(_collapsed(layer))
-    if layer.r2 < LOOSE:
-        sentences.append(
-            f"{layer.name} does not follow its targets: a refit explains {layer.r2:.0%} of them on average. "
-            "Try more n_estimators, a larger learning_rate or a larger max_depth for it."
-        )
-    if layer.gap > MEMORISED:
-        sentences.append(
-            f"{layer.name} has memorised training rows: a linear regression on it explains {layer.explained:.0%} of "
-            f"the target there, and {layer.explained_held:.0%} on held-out rows. Try a larger reg_lambda or "
-            "min_samples_leaf, or a smaller max_depth."
-        )
-    return sentences
-
-
-def _dead(layer: LayerHealth) -> str:
-    return (
-        f"Back-propagation is dead at {layer.name.lower()}: {layer.dead:.0%} of the rows have a gradient of exactly "
-        "zero. The layer above has no slopes there: try base='ridge', more n_estimators or a smaller min_samples_leaf "
-        "for it."
-    )
-
-
-def _has_collapsed(layer: LayerHealth) -> bool:
-    return layer.std <= COLLAPSED * layer.std_start
-
-
-def _collapsed(layer: LayerHealth) -> str:
-    return (
-        f"{layer.name} has collapsed: its units have a standard deviation of {layer.std:.2g}, and had "
-        f"{layer.std_start:.2g} at the start. Try a larger learning_rate, more n_estimators or a smaller reg_lambda "
-        "for it, or a smaller step_size."
-    )
+        if all(epoch.dead[layer.layer] >= MAX_ALWAYS_DEAD for epoch in history.epochs):
+            cautions.warn(DEAD.format(layer) + share, HealthWarning)
+        elif layer.has_collapsed:
+            cautions.warn(COLLAPSED.format(layer) + share, HealthWarning)
 
 
 def _at(values: Sequence[float], layer: int) -> float:
@@ -216,7 +203,3 @@ def _at(values: Sequence[float], layer: int) -> float:
 
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values) if values else math.nan
-
-
-def _plain(value: float) -> float | None:
-    return value if math.isfinite(value) else None

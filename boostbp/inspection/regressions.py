@@ -1,8 +1,9 @@
-"""Leaf regressions in words: which leaf of each tree a row reaches, by which way, and what it computes there."""
+"""Leaf regressions in words: the leaf of each tree that a row reaches, the path to it, and its regression."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -16,7 +17,6 @@ from boostbp.network.network import Network
 from boostbp.trees import basis as bases
 from boostbp.trees import kernels
 from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER
-from boostbp.trees.leaves import LeafModel
 from boostbp.trees.tree import Tree
 
 Record = dict[str, Any]
@@ -33,30 +33,30 @@ class Names:
     categories: Mapping[int, tuple[Any, ...]]  # categorical feature -> its values, in the order of their codes
 
     def hidden(self, layer: int) -> list[str]:
-        """Units of a hidden layer, which are numbered from the input: ``h0_0``, ``h0_1``, ..."""
+        """Return the units of a hidden layer, numbered from the input: ``h0_0``, ``h0_1``, ..."""
         layer = self.layer_number(layer, len(self.units))
         return [f"h{layer}_{unit}" for unit in range(self.units[layer])]
 
     def inputs_of(self, layer: int) -> list[str]:
-        """Columns that layer T_layer reads."""
+        """Return the columns that layer T_layer reads."""
         layer = self.layer_number(layer, len(self.units) + 1)
         if layer == 0:
             return list(self.features)
         return self.hidden(layer - 1) + (list(self.features) if self.skip else [])
 
     def outputs_of(self, layer: int) -> list[str]:
-        """Outputs of layer T_layer: hidden units, or, of the last one, outputs."""
+        """Return the outputs of layer T_layer: hidden units, or the outputs of the last layer."""
         return list(self.outputs) if layer == len(self.units) else self.hidden(layer)
 
     def categories_of(self, layer: int) -> dict[int, tuple[Any, ...]]:
-        """Categorical columns of what T_layer reads."""
+        """Return the values of each categorical column that T_layer reads."""
         if layer > 0 and not self.skip:
             return {}
         before = self.units[layer - 1] if layer > 0 else 0
         return {before + column: tuple(values) for column, values in self.categories.items()}
 
     def as_written(self, X: NDArray[np.float64]) -> NDArray[np.object_]:
-        """The features of rows, (rows, features), with their categories in place of codes; NaN is missing."""
+        """Return the features of rows, (rows, features), with categories in place of codes; NaN is missing."""
         written = X.astype(object)
         for column, values in self.categories.items():
             labels = dict(enumerate(values)) | {len(values): "unseen"}
@@ -65,7 +65,7 @@ class Names:
 
     @staticmethod
     def layer_number(layer: int, count: int) -> int:
-        """A layer's number from 0, negative ones counted back from the last; ValueError if there is no such layer."""
+        """Return a layer's number from 0; negative ones count from the last. ValueError if there is no such layer."""
         if not -count <= layer < count:
             raise ValueError(f"layer={layer!r} does not exist: there are {count}, 0 to {count - 1}.")
         return layer % count
@@ -90,12 +90,12 @@ def all_leaves(network: Network, names: Names, *, scale: Floats, offset: Floats)
     """
     records = LeafRecords()
     for layer in range(len(network.layers)):
-        reader = _Reader(network, layer, names, scale)
-        for tree in range(reader.forest.n_trees):
-            records += reader.leaves(tree)
-    empty: Record = {"path": [], "coefficients": {}, "ranges": {}, "means": {}}
-    for name, value in zip(reader.outputs, (scale * network.baseline + offset).tolist(), strict=True):
-        records.append({"layer": layer, "tree": -1, "leaf": 0, "output": name, "constant": value} | empty)
+        for number in range(network.layers[layer].forest.n_trees):
+            reader = _TreeReader(network, layer, number, names, scale)
+            for leaf in range(reader.tree.n_leaves):
+                ranges = reader.ranges(leaf)
+                records += [regression | ranges for regression in reader.regressions(leaf)]
+    records += [start | {"ranges": {}, "means": {}} for start in _start(network, names, scale, offset)]
     return records
 
 
@@ -109,128 +109,131 @@ def leaf_records(
     _, traces = network.forward(X, n_jobs=n_threads)
     records: list[Record] = []
     for layer, trace in enumerate(traces):
-        reader = _Reader(network, layer, names, scale)
-        leaf = trace.leaf  # of very many rows they are routed for it
-        for tree in range(reader.forest.n_trees):
-            records += reader.records(tree, trace.X, leaf[tree].astype(np.int32))
-    start = list(zip(reader.outputs, (scale * network.baseline + offset).tolist(), strict=True))
-    for row in range(len(X)):
-        for name, value in start:
-            records.append(_record(row, {"layer": layer, "tree": -1, "leaf": 0}, name, value=value, constant=value))
+        leaf = trace.leaf  # routed on access if there are very many rows
+        Z = bases.expand(network.layers[layer].forest.basis, trace.X)
+        for number in range(network.layers[layer].forest.n_trees):
+            reader = _TreeReader(network, layer, number, names, scale)
+            records += reader.records(Z, leaf[number].astype(np.int32))
+    for start in _start(network, names, scale, offset):
+        start |= {"inputs": {}, "clipped": [], "missing": [], "value": start["constant"]}
+        records += [_of_row(row, start) for row in range(len(X))]
     return LeafRecords(sorted(records, key=lambda record: record["row"]))
 
 
-class _Reader:
-    """Reads the trees of one layer; outputs of the last one are brought to the user's units by `scale`, (outputs,)."""
+def _start(network: Network, names: Names, scale: Floats, offset: Floats) -> list[Record]:
+    """Return the constant that each output starts from, as the regression of tree -1."""
+    facts: Record = {"layer": len(network.layers) - 1, "tree": -1, "leaf": 0}
+    constants = (scale * network.baseline + offset).tolist()
+    return [
+        facts | {"output": output, "path": [], "constant": constant, "coefficients": {}}
+        for output, constant in zip(names.outputs, constants, strict=True)
+    ]
 
-    def __init__(self, network: Network, layer: int, names: Names, scale: Floats) -> None:
-        self.layer, self.forest = layer, network.layers[layer].forest
-        self.names, self.categories = names.inputs_of(layer), names.categories_of(layer)
-        self.outputs = names.outputs_of(layer)
-        self.factor = scale if layer == len(network.layers) - 1 else np.ones(len(self.outputs))
-        per_feature = self.forest.basis.columns_per_feature
-        self.columns = (
-            self.names if per_feature == 1 else [f"f{q}({name})" for name in self.names for q in range(per_feature)]
-        )
 
-    def records(self, number: int, X: Floats, leaf: NDArray[np.int32]) -> list[Record]:
-        """Return the records of one tree for all rows, whose leaves are `leaf`, (rows,)."""
-        tree, model, first = self.forest.tree_with_leaves(number)
-        Z = bases.expand(self.forest.basis, X)
-        values = np.zeros((len(X), model.n_outputs))
-        kernels.evaluate(model.leaves(), leaf[None], Z, self.forest.clip, 0, len(X), values)
-        path_to, terms_of = cache(self._paths(tree)), cache(model.coefficients)
+def _of_row(row: int, record: Record) -> Record:
+    """Return the record of a row, with lists and dicts of its own."""
+    return {"row": row, "output": record["output"]} | {name: copy(value) for name, value in record.items()}
+
+
+class _TreeReader:
+    """Reads one tree of a layer; the outputs of the last layer are brought to the user's units by `scale`."""
+
+    def __init__(self, network: Network, layer: int, number: int, names: Names, scale: Floats) -> None:
+        forest = network.layers[layer].forest
+        self.layer, self.number, self.basis, self.clip = layer, number, forest.basis, forest.clip
+        self.tree, self.model, first = forest.tree_with_leaves(number)
+        serves = slice(first, first + self.model.n_outputs)
+        self.outputs = names.outputs_of(layer)[serves]
+        self.factor = scale[serves] if layer == len(names.units) else np.ones(len(self.outputs))
+        self.features, self.categories = names.inputs_of(layer), names.categories_of(layer)
+        self.parents = self.tree.parents()
+
+    def records(self, Z: Floats, leaf: NDArray[np.int32]) -> list[Record]:
+        """Return the records of all rows, (rows, columns), whose leaves are `leaf`, (rows,)."""
+        values = np.zeros((len(Z), self.model.n_outputs))
+        kernels.evaluate(self.model.leaves(), leaf[None], Z, self.clip, 0, len(Z), values)
+        regressions_of = cache(self.regressions)
         records = []
         for row, reached in enumerate(leaf.tolist()):
-            facts = {"layer": self.layer, "tree": number, "leaf": reached, "path": path_to(reached)}
-            inputs = self._inputs(model, reached, Z[row])
-            for k, value in enumerate(values[row].tolist()):
-                unit = float(self.factor[first + k])
-                constant, *slopes = (terms_of(reached)[:, k] * unit).tolist()
-                words = dict(zip(self._terms(model, reached), slopes, strict=True))
-                of_row = {"value": value * unit, "constant": constant, "coefficients": words} | inputs
-                records.append(_record(row, facts, self.outputs[first + k], **of_row))
+            inputs = self.inputs(reached, Z[row])
+            scaled = (values[row] * self.factor).tolist()
+            for regression, value in zip(regressions_of(reached), scaled, strict=True):
+                records.append(_of_row(row, regression | inputs | {"value": value}))
         return records
 
-    def leaves(self, number: int) -> list[Record]:
-        """Return the records of all leaves of one tree."""
-        tree, model, first = self.forest.tree_with_leaves(number)
-        path_to, serves = self._paths(tree), slice(first, first + model.n_outputs)
-        records = []
-        for leaf in range(tree.n_leaves):
-            facts = {"layer": self.layer, "tree": number, "leaf": leaf}
-            weights, terms = model.coefficients(leaf) * self.factor[serves], self._terms(model, leaf)
-            path, ranges = path_to(leaf), self._ranges(model, leaf)
-            for output, (constant, *slopes) in zip(self.outputs[serves], weights.T.tolist(), strict=True):
-                words = {"constant": constant, "coefficients": dict(zip(terms, slopes, strict=True))}
-                records.append(facts | {"output": output, "path": path} | words | ranges)
-        return records
+    def regressions(self, leaf: int) -> list[Record]:
+        """Return the regression of a leaf for each output."""
+        names, _ = self._inputs_of(leaf)
+        terms = names + ([f"{name}^2" for name in names] if self.model.paths.degree == 2 else [])
+        weights = self.model.coefficients(leaf) * self.factor
+        facts: Record = {"layer": self.layer, "tree": self.number, "leaf": leaf}
+        path = self.path(leaf)
+        return [
+            facts
+            | {"output": output, "path": path}
+            | {"constant": constant, "coefficients": dict(zip(terms, slopes, strict=True))}
+            for output, (constant, *slopes) in zip(self.outputs, weights.T.tolist(), strict=True)
+        ]
 
-    def _paths(self, tree: Tree) -> Callable[[int], list[str]]:
-        """Return what gives the conditions on the way to a leaf, one for each feature, in the order of first splits."""
-        above = tree.parents()
+    def path(self, leaf: int) -> list[str]:
+        """Return the conditions on the path to a leaf, one for each feature, in the order of first splits."""
+        steps: list[tuple[int, bool]] = []  # splits from the leaf up, and whether the path goes left there
+        child = ~leaf  # children are splits by their index, or leaves as ~leaf
+        while (split := self.parents.get(child, -1)) >= 0:
+            steps.append((split, bool(self.tree.left[split] == child)))
+            child = split
+        by_feature: dict[int, list[tuple[int, bool]]] = {}
+        for step in reversed(steps):
+            by_feature.setdefault(int(self.tree.feature[step[0]]), []).append(step)
+        return [
+            _condition(self.tree, feature_steps, self.features[j], self.categories.get(j))
+            for j, feature_steps in by_feature.items()
+        ]
 
-        def path_to(leaf: int) -> list[str]:
-            steps: list[tuple[int, bool]] = []
-            child = ~leaf
-            while (split := above.get(child, -1)) >= 0:
-                steps.append((split, bool(tree.left[split] == child)))
-                child = split
-            by_feature: dict[int, list[tuple[int, bool]]] = {}
-            for step in reversed(steps):
-                by_feature.setdefault(int(tree.feature[step[0]]), []).append(step)
-            return [
-                _condition(tree, of_feature, self.names[j], self.categories.get(j))
-                for j, of_feature in by_feature.items()
-            ]
-
-        return path_to
-
-    def _ranges(self, model: LeafModel, leaf: int) -> Record:
-        """Return between which values each input of a leaf's regression is clipped, and its mean."""
-        at = slice(model.paths.start[leaf], model.paths.start[leaf + 1])
-        names = [self.columns[column] for column in model.paths.column[at]]
-        center, inverse = model.scaling[at, CENTER], model.scaling[at, INV_SCALE]
+    def ranges(self, leaf: int) -> Record:
+        """Return the range that each input of a leaf's regression is clipped to, and its mean."""
+        names, scaling = self._inputs_of(leaf)
+        # The regression reads u = (z - center) / scale, clipped to [lower, upper].
+        center, inverse = scaling[:, CENTER], scaling[:, INV_SCALE]
         scale = np.divide(1.0, inverse, out=np.zeros_like(inverse), where=inverse > 0.0)  # 0: a constant in the leaf
-        clipped = center[:, None] + model.scaling[at][:, [LOWER, UPPER]] * scale[:, None]
-        ranges = clipped.tolist() if self.forest.clip else [[-np.inf, np.inf]] * len(names)
+        clipped = center[:, None] + scaling[:, [LOWER, UPPER]] * scale[:, None]
+        ranges = clipped.tolist() if self.clip else [[-np.inf, np.inf]] * len(names)
         return {
             "ranges": dict(zip(names, map(tuple, ranges), strict=True)),
             "means": dict(zip(names, center.tolist(), strict=True)),
         }
 
-    def _terms(self, model: LeafModel, leaf: int) -> list[str]:
-        paths = model.paths
-        names = [self.columns[column] for column in paths.column[paths.start[leaf] : paths.start[leaf + 1]]]
-        return names + ([f"{name}^2" for name in names] if paths.degree == 2 else [])
+    def inputs(self, leaf: int, z: Floats) -> Record:
+        """Return the inputs of a leaf's regression for a row, (columns,): a missing value is the leaf's mean."""
+        names, scaling = self._inputs_of(leaf)
+        values = z[self.model.paths.column[self._path_columns(leaf)]]
+        center, inverse, lower, upper = (scaling[:, k] for k in (CENTER, INV_SCALE, LOWER, UPPER))
+        missing = np.isnan(values)
+        u = (values - center) * inverse
+        outside = ~missing & (inverse > 0.0) & ((u < lower) | (u > upper)) & self.clip
+        values = np.where(missing, center, values)
+        values[outside] = (center + np.clip(u, lower, upper) / np.where(outside, inverse, 1.0))[outside]
+        return {
+            "inputs": dict(zip(names, values.tolist(), strict=True)),
+            "clipped": [name for name, is_clipped in zip(names, outside, strict=True) if is_clipped],
+            "missing": [name for name, is_missing in zip(names, missing, strict=True) if is_missing],
+        }
 
-    def _inputs(self, model: LeafModel, leaf: int, z: Floats) -> Record:
-        """Return the inputs of a leaf's regression: values, some clipped, or the leaf's mean for a missing one."""
-        paths = model.paths
-        at = slice(paths.start[leaf], paths.start[leaf + 1])
-        read: Record = {"inputs": {}, "clipped": [], "missing": []}
-        for column, scaling in zip(paths.column[at], model.scaling[at], strict=True):
-            name, value = self.columns[column], float(z[column])
-            if np.isnan(value):
-                read["missing"].append(name)
-                value = float(scaling[CENTER])
-            elif self.forest.clip and scaling[INV_SCALE] > 0.0:
-                u = (value - scaling[CENTER]) * scaling[INV_SCALE]
-                if not scaling[LOWER] <= u <= scaling[UPPER]:
-                    read["clipped"].append(name)
-                    value = float(scaling[CENTER] + np.clip(u, scaling[LOWER], scaling[UPPER]) / scaling[INV_SCALE])
-            read["inputs"][name] = value
-        return read
+    def _inputs_of(self, leaf: int) -> tuple[list[str], Floats]:
+        """Return the names of the columns that a leaf's regression reads, and their scaling, (columns, 4)."""
+        at, per_feature = self._path_columns(leaf), self.basis.columns_per_feature
+        places = [divmod(int(column), per_feature) for column in self.model.paths.column[at]]
+        names = [self.features[j] if per_feature == 1 else f"f{q}({self.features[j]})" for j, q in places]
+        return names, self.model.scaling[at]
 
-
-def _record(row: int, facts: Record, output: str, **rest: Any) -> Record:
-    empty: Record = {"path": [], "constant": 0.0, "coefficients": {}, "inputs": {}, "clipped": [], "missing": []}
-    return {"row": row, "output": output} | facts | {k: v for k, v in empty.items() if k not in facts} | rest
+    def _path_columns(self, leaf: int) -> slice:
+        return slice(*self.model.paths.start[leaf : leaf + 2])
 
 
 def _condition(tree: Tree, steps: Sequence[tuple[int, bool]], name: str, categories: tuple[Any, ...] | None) -> str:
-    """Return in words what a feature must be to pass its splits."""
+    """Return in words the values of a feature that pass its splits."""
     missing = " or missing" if all(tree.missing_left[split] == is_left for split, is_left in steps) else ""
+    # A set of codes on a feature without names: a file may hold one. Name the codes by their numbers.
     if categories is None and any(tree.cat_start[split] >= 0 for split, _ in steps):
         categories = tuple(range(32 * max(int(tree.cat_words[split]) for split, _ in steps)))
     if categories is not None:
@@ -239,9 +242,10 @@ def _condition(tree: Tree, steps: Sequence[tuple[int, bool]], name: str, categor
         for split, is_left in steps:
             passing &= _sent_left(tree, split, codes) == is_left
         return f"{name} in {{{', '.join(str(categories[code]) for code in np.flatnonzero(passing))}}}{missing}"
+    # Going left is x <= threshold, so the bounds of a path are an interval.
     upper = min((tree.threshold[split] for split, is_left in steps if is_left), default=np.inf)
     lower = max((tree.threshold[split] for split, is_left in steps if not is_left), default=-np.inf)
-    if lower == np.inf:  # a leaf for missing values, of an additive base or a library's own leaves
+    if lower == np.inf:  # a leaf for missing values, in an additive base or in leaves of the library
         return f"{name} missing"
     if lower == -np.inf and upper == np.inf:
         return f"{name} known{missing}"
@@ -251,9 +255,10 @@ def _condition(tree: Tree, steps: Sequence[tuple[int, bool]], name: str, categor
 
 
 def _sent_left(tree: Tree, split: int, codes: Floats) -> NDArray[np.bool_]:
-    """Whether a split sends codes left."""
+    """Return whether a split sends codes left."""
     if tree.cat_start[split] < 0:
         return codes <= tree.threshold[split]
+    # Code c is bit c % 32 of word c // 32; codes beyond the words go right.
     words = tree.categories[tree.cat_start[split] :][: tree.cat_words[split]]
     bits = np.unpackbits(words.astype("<u4").view(np.uint8), bitorder="little").astype(bool)
     sent = np.zeros(len(codes), bool)

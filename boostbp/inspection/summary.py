@@ -1,4 +1,4 @@
-"""Summary of the training rows of a fitted model: what importances and attributions need of them."""
+"""Importances of features, and the summary of the training rows that importances and attributions need."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ from boostbp.network.network import Network
 from boostbp.trees.forest import Forest
 from boostbp.trees.sparse import Sparse, column_of, dense
 
-MOST_ROWS = 256  # rows that importances are measured on
-STEPS = 4  # of their attributions; they are complete for any number of steps
-SUMMARY = ("center", "jacobian", "attribution")  # what a file holds of it
-WORK = 1 << 28  # multiplications that they may cost
+MAX_ROWS = 256  # rows of the importances; arbitrary
+STEPS = 4  # of their attributions, which are complete for any number of steps
+MAX_WORK = 1 << 28  # multiplications that the importances may take; arbitrary
+SUMMARY = ("center", "jacobian", "attribution")  # attributes that a file holds
 
 
 def importances(network: Network, kind: str, layer: int | None = None) -> Floats:
     """Return importances by ``"split"`` or ``"gain"``, shares with sum 1.
 
-    They are of the features for the whole model, or of the columns that T_layer reads. Raises ValueError if gains are
-    asked for and the library that grew the trees did not state them.
+    They belong to the features for the whole model, or to the columns that T_layer reads. Raises ValueError for gains
+    that the library of the trees does not state.
     """
     if layer is not None:
         return shares_of(_totals(network.layers[layer].forest, kind).sum(axis=0))
+    # From the output layer down: the share of a unit is divided among the columns that its own trees read.
     share = shares_of(_totals(network.layers[-1].forest, kind).sum(axis=0))
     direct = np.zeros(network.layers[0].forest.n_features)
     for below in reversed(network.layers[:-1]):
         totals = _totals(below.forest, kind)
         units = len(totals)
-        if network.skip:
+        if network.skip:  # columns behind the units are features
             direct += share[units:]
         share = share[:units] @ np.apply_along_axis(shares_of, 1, totals)
     return shares_of(share + direct)
@@ -46,18 +47,19 @@ def importances_over(
 ) -> Floats:
     """Return importances by ``"jacobian"`` or ``"attribution"`` over some rows, shares with sum 1.
 
-    Sums over rows and outputs, in units of the network: outputs of a regression count by their standard deviations. The
-    Jacobian is multiplied by the standard deviation of the features of these rows; `baseline`, (1, features), and
+    They are sums over rows and outputs, in units of the network: the standard deviations of a regression's outputs. The
+    Jacobian is multiplied by the standard deviation of each feature over these rows. `baseline`, (1, features), and
     `steps` are those of the attributions.
     """
     X = table.X
     total, moments, unit = np.zeros(X.shape[1]), np.zeros((3, X.shape[1])), network.safe_units()
     size = max(1, ROOM // (X.shape[1] * len(network.baseline)))
-    with np.errstate(all="ignore"):  # numbers near the end of float64 leave a feature without a value
+    with np.errstate(all="ignore"):  # features with numbers near the limits of float64 count 0
         for first in range(0, len(X), size):
             part = dense(X[first : first + size])
             if kind == "jacobian":
                 values = network.jacobian(part, unit=unit, n_jobs=n_threads)
+                # Moments about the baseline, near the mean: about 0 their difference would cancel.
                 from_center = (part - np.nan_to_num(baseline)) / unit
                 moments += [
                     (~np.isnan(part)).sum(axis=0), np.nansum(from_center, axis=0), np.nansum(from_center**2, axis=0)
@@ -67,7 +69,7 @@ def importances_over(
                     network, part, baseline, categorical=table.categorical, steps=steps, n_threads=n_threads
                 ).values
             total += np.abs(values).sum(axis=(0, 1))
-        if kind == "jacobian":
+        if kind == "jacobian":  # variance: E[d^2] - E[d]^2
             total *= np.sqrt(np.maximum(moments[2] / moments[0] - np.square(moments[1] / moments[0]), 0.0))
         return shares_of(np.nan_to_num(total, posinf=0.0))
 
@@ -83,30 +85,34 @@ def _totals(forest: Forest, kind: str) -> Floats:
     if kind == "gain" and np.isnan(forest.gain).any():
         raise ValueError("kind='gain' is not known: the backend states no gain of its splits. Use kind='split'.")
     value = np.maximum(forest.gain, 0.0) if kind == "gain" else (forest.gain != 0.0).astype(float)
-    # Splits with a gain of 0 are no choice of a library: knots of a base, and what asks for missing values.
+    # Splits with a gain of 0 are not chosen by a library: knots of a base, and splits for missing values.
     totals = np.zeros((forest.n_outputs, forest.n_features))
     for tree, (first, served) in enumerate(forest.leaves.tree_output):
         splits = slice(forest.tree_split[tree], forest.tree_split[tree + 1])
+        # A tree that serves several outputs counts for each in equal parts.
         of_tree = np.bincount(forest.nodes.feature[splits], value[splits], minlength=forest.n_features)
         totals[first : first + served] += of_tree / served
     return totals
 
 
 class Summary:
-    """Numbers for each feature, each (features,) float64.
+    """Summary of each feature over the training rows.
 
-    Importances take up to a third of the seconds of a quick fit of many classes, and most models are never asked for
-    them: they are computed when they are first read, and before the model is pickled or stored.
+    Importances take up to a third of the seconds of a quick fit of many classes, and few models need them: they are
+    computed on the first access, and before the model is pickled or stored.
 
     Attributes
     ----------
-    center : weighted mean, or most frequent category; NaN if always missing
-    jacobian : mean absolute Jacobian times standard deviation, as shares with sum 1
-    attribution : mean absolute attribution, as shares with sum 1
+    center : (features,) float64
+        Weighted mean, or most frequent category; NaN if always missing.
+    jacobian : (features,) float64
+        Mean absolute Jacobian times standard deviation, as shares with sum 1.
+    attribution : (features,) float64
+        Mean absolute attribution, as shares with sum 1.
     """
 
     def __init__(self, center: Floats, importances: Callable[[str], Floats]) -> None:
-        """Take the center, and what gives importances by their kind."""
+        """Take the center, and a function from a kind to its importances."""
         self.center, self._importances = center, importances
 
     @cached_property
@@ -120,17 +126,18 @@ class Summary:
         return self._importances("attribution")
 
     def __getstate__(self) -> dict[str, Floats]:
-        """What pickle keeps: numbers, and no rows."""
+        """Return the state of a pickle: numbers, and no rows."""
         return {name: getattr(self, name) for name in SUMMARY}
 
 
 def summary_of(network: Network, table: Table, weight: Floats, *, n_threads: int = 1) -> Summary:
-    """Summarise the training rows; importances come from some hundred of them, evenly spaced."""
+    """Return the summary of the training rows; importances come from at most 256 of them, evenly spaced."""
     X = table.X
     sizes = [layer.forest.n_outputs for layer in network.layers]
+    # Multiplications of a row: each step propagates the changes by all features through all layers.
     per_row = STEPS * X.shape[1] * (sizes[0] + sum(a * b for a, b in pairwise(sizes)))
     group = workers()
-    rows = group.spaced(len(X), min(MOST_ROWS, max(1, WORK // per_row)))
+    rows = group.spaced(len(X), min(MAX_ROWS, max(1, MAX_WORK // per_row)))
     sample = Table(group.of(rows).together(X[rows])[0], table.categorical)
     X, weight = group.sample(X, weight)
     center = _center(Table(X, table.categorical), weight)
@@ -143,6 +150,7 @@ def summary_of(network: Network, table: Table, weight: Floats, *, n_threads: int
 def _center(table: Table, weight: Floats) -> Floats:
     X = table.X
     if isinstance(X, Sparse):
+        # One product gives all means; columns with missing values (not finite) and categories are corrected below.
         center: Floats = (weight / weight.sum()) @ X.entries
         for j in {*np.flatnonzero(~np.isfinite(center)), *table.categorical}:
             x = column_of(X, j)
@@ -159,7 +167,7 @@ def _most_frequent(codes: Floats, weight: Floats) -> float:
 
 
 def _mean(x: Floats, weight: Floats) -> float:
-    """Weighted mean of what is present, and never beyond it by rounding."""
+    """Return the weighted mean of the present values, clipped to their range in case of rounding."""
     present = ~np.isnan(x)
     x, w = x[present], weight[present]
     with np.errstate(over="ignore"):  # shares that round to a sum above 1 carry the largest numbers to inf

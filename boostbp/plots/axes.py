@@ -1,29 +1,36 @@
-"""Axes to draw on: those that were given, pyplot's, or those of a figure that no window knows."""
+"""Axes to draw on: the caller's, pyplot's, or those of a figure without a window; their titles and text."""
 
 from __future__ import annotations
 
 import textwrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boostbp.cautions import printable
 from boostbp.extras import require
 
-_ROW = 3  # panels side by side
-_PANEL = (4.6, 3.6)  # inches
-_TITLE = 36  # characters of a line of a title that fit above a panel
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from boostbp.network.history import History
+
+_PANELS_PER_ROW = 3
+_PANEL_INCHES = (4.6, 3.6)  # width and height: legends and titles of 10 points fit
+_TITLE_WIDTH = 36  # characters of a line that fit above a panel
 
 
-def one(ax: Any) -> Any:
-    """`ax`, or the current axes of pyplot."""
+def current_axes(ax: Axes | None) -> Axes:
+    """Return `ax`, or the current axes of pyplot."""
     return _matplotlib("pyplot").gca() if ax is None else ax
 
 
-def several(axes: Any, count: int) -> Any:
-    """As many axes as a plot needs, (count,): `axes`, or those of a new figure of pyplot.
+def panel_axes(axes: Any, count: int) -> NDArray[Any]:
+    """Return the axes of a plot with several panels, (count,): `axes`, or those of a new figure of pyplot.
 
-    Raises ValueError if another number is given.
+    Raises ValueError if `axes` are of another number.
     """
     if axes is None:
         return _grid(_matplotlib("pyplot").figure(layout="constrained"), count)
@@ -33,41 +40,36 @@ def several(axes: Any, count: int) -> Any:
     return flat
 
 
-def figure(count: int = 1, *, size: tuple[float, float] = _PANEL) -> tuple[Any, Any]:
-    """A figure without pyplot, which needs no closing, and its axes, (count,); `size` is that of a panel in inches."""
-    made = _matplotlib("figure").Figure(layout="constrained")
-    return made, _grid(made, count, size)
+def figure(count: int = 1, *, size: tuple[float, float] = _PANEL_INCHES) -> tuple[Figure, NDArray[Any]]:
+    """Return a figure without pyplot, which needs no closing, and its axes, (count,); `size` is a panel's in inches."""
+    drawing = _matplotlib("figure").Figure(layout="constrained")
+    return drawing, _grid(drawing, count, size)
 
 
-def as_text(name: Any) -> str:
-    """A name from data as matplotlib is to draw it: dollar signs are none of mathematics, and it fits into SVG."""
+def as_text(name: object) -> str:
+    """Return a name from data for matplotlib: dollar signs begin no formula, and SVG can hold all characters."""
     return printable(str(name)).replace("$", r"\$")
 
 
-def as_read(text: str) -> str:
-    """Return the text that is read where matplotlib drew one of `as_text`."""
-    return text.replace(r"\$", "$")
-
-
-def by_epoch(ax: Any, unit: str, title: str, steps: str = "epoch") -> None:
+def by_epoch(ax: Axes, ylabel: str, title: str, xlabel: str = "epoch") -> None:
     """Name axes over epochs, or other steps, which are whole numbers."""
-    ax.set(xlabel=steps, ylabel=unit, title=title)
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
+    ax.locator_params("x", integer=True)
 
 
-def titled(title: str, of: str) -> str:
-    """A title, and below it what is drawn; nothing if that is all of the model."""
-    return "\n".join([title, *(textwrap.wrap(f"of {of}", _TITLE) if of else [])])
+def titled(title: str, part: str) -> str:
+    """Return a title, and below it the part of the model that is drawn; an empty `part` is all of the model."""
+    return "\n".join([title, *(textwrap.wrap(f"of {part}", _TITLE_WIDTH) if part else [])])
 
 
-def of_network(history: Any) -> str:
-    """The network of a model and its weight, for titles; empty if it is all of the model."""
+def of_network(history: History) -> str:
+    """Return the network of a model and its weight in words; empty if the network is all of the model."""
     words = history.network_in_words
     return f"the {history.network} with {words}" if words else ""
 
 
-def _grid(figure: Any, count: int, size: tuple[float, float] = _PANEL) -> Any:
-    columns = min(count, _ROW)
+def _grid(figure: Figure, count: int, size: tuple[float, float] = _PANEL_INCHES) -> NDArray[Any]:
+    columns = min(count, _PANELS_PER_ROW)
     rows = -(-count // columns)
     figure.set_size_inches(size[0] * columns, size[1] * rows)
     grid = figure.subplots(rows, columns, squeeze=False).ravel()

@@ -3,53 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boostbp.floats import usual_floats
+from boostbp.network.history import History
 from boostbp.plots import axes as panels
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-def n_curves(history: Any) -> int:
-    """Number of panels of `training_curves`."""
+    from boostbp.estimators.base import BaseBoostBP
+
+
+def n_curves(history: History) -> int:
+    """Return the number of panels of `training_curves`."""
     return 1 if history.by_rounds and history.curves else 1 + bool(history[0].metrics)
 
 
 @usual_floats()
-def training_curves(model: Any, axes: Any = None) -> Any:
-    """Draw how the leading piece of the model, the one with most weight, was trained.
+def training_curves(model: BaseBoostBP | History, axes: Any = None) -> NDArray[Any]:
+    """Draw the training of the leading part of the model, the one with most weight.
 
-    Of a network they are the training loss and, if there were evaluation sets, their metric by epoch; of a layer the
-    metric by boosting round. A dot marks what was kept. The titles of an average name the piece and its weight.
+    A network has its training loss and, if there were evaluation sets, their metric by epoch; a layer has the metric
+    by boosting round. A dot marks the kept epoch or round. The titles of an average name the part and its weight.
 
     Parameters
     ----------
     model : estimator or History
         Fitted.
     axes : array of matplotlib axes, optional
-        One, or two of a network with evaluation sets.
+        One, or two for a network with evaluation sets.
 
     Returns
     -------
     array of axes
     """
-    history = getattr(model, "history_", model)
-    names, lead, best = list(history.curves), history.lead_in_words, history.best_iteration
-    axes = panels.several(axes, n_curves(history))
-    if not (history.by_rounds and names):
+    history = _history_of(model)
+    axes = panels.panel_axes(axes, n_curves(history))
+    if not (history.by_rounds and history.curves):
         _curve(axes[0], range(len(history)), history.loss, history.best_epoch, "training")
-        panels.by_epoch(axes[0], "loss", panels.titled("Training loss", lead))
-    for name in names:
-        _curve(axes[-1], history.iterations, history.curves[name], best, panels.as_text(name))
-    if names:
-        unit = "rounds" if history.by_rounds else "epoch"
-        panels.by_epoch(axes[-1], history.metric, panels.titled("Evaluation", lead), unit)
+        panels.by_epoch(axes[0], "loss", panels.titled("Training loss", history.lead_in_words))
+    for name, values in history.curves.items():
+        _curve(axes[-1], history.iterations, values, history.best_iteration, panels.as_text(name))
+    if history.curves:
+        step = "rounds" if history.by_rounds else "epoch"
+        panels.by_epoch(axes[-1], history.metric, panels.titled("Evaluation", history.lead_in_words), step)
         axes[-1].legend()
     return axes
 
 
-def _curve(ax: Any, steps: Sequence[int], values: list[float], best: int, label: str) -> None:
+def _history_of(model: BaseBoostBP | History) -> History:
+    return model if isinstance(model, History) else model.history_
+
+
+def _curve(ax: Axes, steps: Sequence[int], values: list[float], best: int, label: str) -> None:
     (line,) = ax.plot(steps, values, label=label)
     ax.plot([best], [values[list(steps).index(best)]], "o", color=line.get_color())
 
@@ -66,12 +76,11 @@ PANELS = {
 
 
 @usual_floats()
-def layer_health(model: Any, axes: Any = None, *, label: str = "") -> Any:
-    """Draw what the history says of each hidden layer by epoch: one panel for each entry of `PANELS`.
+def layer_health(model: BaseBoostBP | History, axes: Any = None, *, label: str = "") -> NDArray[Any]:
+    """Draw the records of each hidden layer by epoch, with a panel for each entry of `PANELS`.
 
-    The gap between the lines and the dashed ones of the last panel is the gap between the rows that were
-    trained on and those that were not. Of an average the layers are those of the network with most weight, which the
-    titles name.
+    In the last panel, solid lines are training rows and dashed lines are rows that were not trained on. The layers of
+    an average are those of the network with most weight, which the titles name.
 
     Parameters
     ----------
@@ -79,7 +88,7 @@ def layer_health(model: Any, axes: Any = None, *, label: str = "") -> Any:
         Fitted, with a hidden layer.
     axes : array of 6 matplotlib axes, optional
     label : str
-        What the legend says before "layer 0", which is next to the input; several models may share axes.
+        Text of the legend before "layer 0", which is next to the input; several models may share axes.
 
     Returns
     -------
@@ -90,28 +99,27 @@ def layer_health(model: Any, axes: Any = None, *, label: str = "") -> Any:
     ValueError
         If there is no hidden layer.
     """
-    axes = panels.several(axes, len(PANELS))
+    axes = panels.panel_axes(axes, len(PANELS))
     for ax, name in zip(axes, PANELS, strict=True):
         panel(model, name, ax, label=label)
     return axes
 
 
 @usual_floats()
-def panel(model: Any, name: str, ax: Any = None, *, label: str = "") -> Any:
-    """Draw one panel of `layer_health`, by its name in `PANELS`; returns the axes."""
-    history = getattr(model, "history_", model)
-    hidden = len(history[0].stds)
+def panel(model: BaseBoostBP | History, name: str, ax: Axes | None = None, *, label: str = "") -> Axes:
+    """Draw one panel of `layer_health`, by its name in `PANELS`, and return its axes."""
+    history = _history_of(model)
     if history.network is None:
         raise ValueError("No network is part of the model: there is no layer health to draw. Use deep=True.")
-    ax = panels.one(ax)
+    ax = panels.current_axes(ax)
     title, unit = PANELS[name]
-    for layer in range(hidden):
-        label_of = f"{label} layer {layer}".strip()
-        (line,) = ax.plot(*_by_epoch(history, name, layer), ".-", label=label_of)
+    for layer in range(len(history[0].stds)):
+        label_of_layer = f"{label} layer {layer}".strip()
+        (line,) = ax.plot(*_by_epoch(history, name, layer), ".-", label=label_of_layer)
         if name == "explained":
             epochs, held_out = _by_epoch(history, "explained_held", layer)
             if np.isfinite(held_out).any():
-                ax.plot(epochs, held_out, ".--", color=line.get_color(), label=f"{label_of}, not trained on")
+                ax.plot(epochs, held_out, ".--", color=line.get_color(), label=f"{label_of_layer}, not trained on")
     panels.by_epoch(ax, unit, title if label else panels.titled(title, panels.of_network(history)))
     ax.legend()
     if name == "dead":
@@ -119,8 +127,11 @@ def panel(model: Any, name: str, ax: Any = None, *, label: str = "") -> Any:
     return ax
 
 
-def _by_epoch(history: Any, name: str, layer: int) -> tuple[list[int], list[float]]:
-    """Epochs and values of a layer, NaN if not recorded; nothing has moved or been fitted again at epoch 0."""
+def _by_epoch(history: History, name: str, layer: int) -> tuple[list[int], list[float]]:
+    """Return the epochs and a layer's values, NaN where none was recorded.
+
+    Movement and the fit to targets begin with epoch 1.
+    """
     first = 1 if name in ("drift", "r2") else 0
     rows = [(epoch.epoch, getattr(epoch, name)) for epoch in history.epochs[first:]]
     return [epoch for epoch, _ in rows], [row[layer] if layer < len(row) else np.nan for _, row in rows]

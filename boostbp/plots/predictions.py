@@ -1,44 +1,49 @@
-"""Pictures of predictions and of what they rest on: calibration, residuals, importances."""
+"""Plots of predictions and their reasons: calibration, residuals, importances."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boostbp.floats import Floats, usual_floats
+from boostbp.floats import usual_floats
 from boostbp.plots import axes as panels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from boostbp.estimators.base import BaseBoostBP
 
 
 @usual_floats()
 def calibration(
     y: ArrayLike,
     probability: ArrayLike,
-    ax: Any = None,
+    ax: Axes | None = None,
     *,
     classes: ArrayLike | None = None,
     bins: int = 10,
     label: str = "",
-) -> Any:
+) -> Axes:
     """Draw observed shares against predicted probabilities; a calibrated model lies on the diagonal.
 
-    Of two classes it is the probability of the second one; of more, that of the class which the model
-    predicts, against how often it is right.
+    With two classes the probability is that of the second one. With more it is that of the predicted class, and the
+    observed share is how often that class is right.
 
     Parameters
     ----------
     y : (rows,)
         Labels.
     probability : (rows, classes)
-        As `predict_proba` gives it.
+        Output of `predict_proba`.
     ax : matplotlib axes, optional
     classes : (classes,), optional
         Label of each column, `classes_` of the model; by default 0, 1, ...
     bins : int
-        Groups of rows, of the same size as far as ties allow.
+        Number of groups of rows, of equal size except for ties.
     label : str
-        For the legend; several models may share axes.
+        Text of the legend; several models may share axes.
 
     Returns
     -------
@@ -47,17 +52,25 @@ def calibration(
     Raises
     ------
     ValueError
-        If there is a label without a column.
+        If a label has no column.
     """
-    ax = panels.one(ax)
-    columns = np.shape(probability)[1]
-    true = _columns(np.asarray(y), np.arange(columns) if classes is None else np.asarray(classes))
-    predicted, observed = _reliability(true, np.asarray(probability, np.float64), bins)
+    from sklearn.calibration import calibration_curve
+
+    ax = panels.current_axes(ax)
+    shares = np.asarray(probability, np.float64)
+    n_classes = shares.shape[1]
+    true = _class_numbers(np.asarray(y), np.arange(n_classes) if classes is None else np.asarray(classes))
+    if n_classes == 2:
+        is_right, confidence = true == 1, shares[:, 1]
+    else:
+        is_right, confidence = true == shares.argmax(axis=1), shares.max(axis=1)
+    # Rounding may carry a sum of probabilities past 1, which scikit-learn refuses.
+    observed, predicted = calibration_curve(is_right, np.clip(confidence, 0.0, 1.0), n_bins=bins, strategy="quantile")
     if not ax.lines:
         ax.axline((0.0, 0.0), slope=1.0, color="gray", linewidth=0.8, zorder=0)
     ax.plot(predicted, observed, "o-", markersize=4, label=label or None)
     ax.set(
-        xlabel="predicted probability" if columns == 2 else "predicted probability of the likeliest class",
+        xlabel="predicted probability" if n_classes == 2 else "predicted probability of the likeliest class",
         ylabel="observed share",
         xlim=(-0.02, 1.02),
         ylim=(-0.02, 1.02),
@@ -68,31 +81,18 @@ def calibration(
     return ax
 
 
-def _columns(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
-    """Column of each label, (rows,)."""
+def _class_numbers(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the number of each label in `classes`, (rows,)."""
     is_class = y[:, None] == classes
     if not is_class.any(axis=1).all():
         raise ValueError(f"y has labels {np.setdiff1d(y, classes)[:5]} that are not among classes={classes}.")
     return is_class.argmax(axis=1)
 
 
-def _reliability(y: NDArray[np.intp], probability: Floats, bins: int) -> tuple[Floats, Floats]:
-    """Mean probability and observed share of each group of rows, (groups,) each."""
-    from sklearn.calibration import calibration_curve
-
-    if probability.shape[1] == 2:
-        came_true, of = y == 1, probability[:, 1]
-    else:
-        came_true, of = y == probability.argmax(axis=1), probability.max(axis=1)
-    # Rounding may carry a sum of probabilities past 1, which scikit-learn refuses.
-    observed, predicted = calibration_curve(came_true, np.clip(of, 0.0, 1.0), n_bins=bins, strategy="quantile")
-    return predicted, observed
-
-
 @usual_floats()
 def residuals(
-    y: ArrayLike, predicted: ArrayLike, ax: Any = None, *, label: str = "", color: Any = None, size: float = 8.0
-) -> Any:
+    y: ArrayLike, predicted: ArrayLike, ax: Axes | None = None, *, label: str = "", color: Any = None, size: float = 8.0
+) -> Axes:
     """Draw observed minus predicted against predicted.
 
     Parameters
@@ -109,7 +109,7 @@ def residuals(
     -------
     axes
     """
-    ax = panels.one(ax)
+    ax = panels.current_axes(ax)
     y, predicted = np.asarray(y, np.float64), np.asarray(predicted, np.float64)
     if y.ndim != 1 or y.shape != predicted.shape:
         raise ValueError(f"y has shape {y.shape}, predicted {predicted.shape}: give one number per row, (rows,).")
@@ -121,9 +121,15 @@ def residuals(
 
 @usual_floats()
 def importances(
-    model: Any, ax: Any = None, *, kind: str = "attribution", layer: int | None = None, X: Any = None, most: int = 20
-) -> Any:
-    """Draw the largest importances, as shares of all.
+    model: BaseBoostBP,
+    ax: Axes | None = None,
+    *,
+    kind: str = "attribution",
+    layer: int | None = None,
+    X: Any = None,
+    most: int = 20,
+) -> Axes:
+    """Draw the largest importances, as shares of the sum of all.
 
     Parameters
     ----------
@@ -133,13 +139,13 @@ def importances(
     kind, layer, X
         As in `importance` of the estimator.
     most : int
-        Bars at most.
+        Largest number of bars.
 
     Returns
     -------
     axes
     """
-    ax = panels.one(ax)
+    ax = panels.current_axes(ax)
     share = model.importance(kind, layer=layer, X=X)
     names = model.layer_names(0 if layer is None else layer)
     largest = np.argsort(-share, kind="stable")[:most]

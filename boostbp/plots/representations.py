@@ -5,37 +5,49 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from boostbp.floats import Floats, usual_floats
 from boostbp.network.choice import weight_in_words
 from boostbp.plots import axes as panels
 
-Method = Literal["pca", "tsne"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-_MOST_CLASSES = 20  # more distinct numbers than this are an amount, with a colour scale; more labels have no legend
+    from boostbp.estimators.base import BaseBoostBP
+    from boostbp.network.network import Network
+
+# More distinct numbers than this are an amount and get a colour scale; more labels get no legend. Arbitrary.
+_MAX_CLASSES = 20
 
 
 @usual_floats()
 def representation(
-    H: ArrayLike, y: Any = None, ax: Any = None, *, method: Method = "pca", random_state: int = 0, size: float = 8.0
-) -> Any:
-    """Draw rows as points: two units as they are, more by PCA or t-SNE, one beside the number of the row.
+    H: ArrayLike,
+    y: Any = None,
+    ax: Axes | None = None,
+    *,
+    method: str = "pca",
+    random_state: int = 0,
+    size: float = 8.0,
+) -> Axes:
+    """Draw rows as points: two units as they are, more units by PCA or t-SNE, one unit against the row number.
 
     Parameters
     ----------
     H : (rows, units)
-        As `transform` gives it.
+        Output of `transform`.
     y : (rows,), optional
         Labels or numbers that colour the points.
     ax : matplotlib axes, optional
     method : {"pca", "tsne"}
-        For more than two units.
+        Projection of more than two units.
     random_state : int
-        Of t-SNE.
+        Seed of t-SNE.
     size : float
         Area of a point.
 
@@ -46,28 +58,28 @@ def representation(
     Raises
     ------
     ValueError
-        For another method, or fewer than 2 rows.
+        If the method is not known, or there are fewer than 2 rows.
     """
-    ax = panels.one(ax)
-    points, names = plane(np.asarray(H, np.float64), method, random_state)
+    ax = panels.current_axes(ax)
+    points, (xlabel, ylabel) = _projection(np.asarray(H, np.float64), method, random_state)
     _scatter(ax, points, y, size)
-    ax.set(xlabel=names[0], ylabel=names[1])
+    ax.set(xlabel=xlabel, ylabel=ylabel)
     return ax
 
 
 @usual_floats()
 def representations(
-    model: Any,
+    model: BaseBoostBP,
     X: Any,
     y: Any = None,
     axes: Any = None,
     *,
-    networks: Mapping[int, Any] | None = None,
+    networks: Mapping[int, Network] | None = None,
     layer: int = -1,
-    method: Method = "pca",
+    method: str = "pca",
     random_state: int = 0,
-) -> Any:
-    """Draw the hidden representation of the same rows at several epochs; titles say what weight it has in an average.
+) -> NDArray[Any]:
+    """Draw the hidden representation of the same rows at several epochs; titles tell its weight in an average.
 
     Parameters
     ----------
@@ -79,7 +91,7 @@ def representations(
     axes : array of matplotlib axes, optional
         One for each epoch.
     networks : mapping of int to Network, optional
-        What `callbacks.record_networks` recorded; by default those of the model side by side, at the kept epoch.
+        Record of `callbacks.record_networks`, by epoch; by default the network of the model, at the kept epoch.
     layer : int
         As in `transform`.
     method, random_state
@@ -102,19 +114,18 @@ def representations(
     history = model.history_
     words = "" if networks else weight_in_words(history.weight())
     networks = {history.best_epoch: model.network_} if networks is None else networks
-    axes = panels.several(axes, len(networks))
+    axes = panels.panel_axes(axes, len(networks))
     for ax, epoch in zip(axes, sorted(networks), strict=True):
-        then = copy.copy(model)
-        then.model_ = replace(model.model_, network=networks[epoch])
-        H = then.hidden_representation(X, layer)
-        representation(H, y, ax, method=method, random_state=random_state)
+        snapshot = copy.copy(model)
+        snapshot.model_ = replace(model.model_, network=networks[epoch])
+        representation(snapshot.hidden_representation(X, layer), y, ax, method=method, random_state=random_state)
         title = "Hidden units" if history.network is None else f"Epoch {epoch}"
         ax.set_title(panels.titled(title, f"layers with {words}" if words else ""))
     return axes
 
 
-def plane(H: Floats, method: Method = "pca", random_state: int = 0) -> tuple[Floats, tuple[str, str]]:
-    """Two coordinates of each row, (rows, 2), and their names."""
+def _projection(H: Floats, method: str, random_state: int) -> tuple[Floats, tuple[str, str]]:
+    """Return two coordinates of each row, (rows, 2), and their names."""
     if method not in ("pca", "tsne"):
         raise ValueError(f"method={method!r} is not known: use 'pca' or 'tsne'.")
     if len(H) < 2:
@@ -126,7 +137,7 @@ def plane(H: Floats, method: Method = "pca", random_state: int = 0) -> tuple[Flo
     if method == "pca":
         from sklearn.decomposition import PCA
 
-        with np.errstate(invalid="ignore"):  # nothing varies: shares of nothing
+        with np.errstate(invalid="ignore"):  # shares of a variance of 0
             pca = PCA(2, svd_solver="full").fit(H)
         shares = np.nan_to_num(pca.explained_variance_ratio_)
         names = [f"component {k} ({share:.0%} of the variance)" for k, share in enumerate(shares, 1)]
@@ -137,17 +148,17 @@ def plane(H: Floats, method: Method = "pca", random_state: int = 0) -> tuple[Flo
     return tsne.fit_transform(H).astype(np.float64), ("t-SNE 1", "t-SNE 2")
 
 
-def _scatter(ax: Any, points: Floats, y: Any, size: float) -> None:
-    style = {"s": size, "linewidths": 0, "alpha": 0.8, "rasterized": True}
+def _scatter(ax: Axes, points: Floats, y: Any, size: float) -> None:
+    draw = partial(ax.scatter, s=size, linewidths=0, alpha=0.8, rasterized=True)
     if y is None:
-        ax.scatter(*points.T, **style)
+        draw(*points.T)
         return
     y = np.asarray(y)
     labels = np.unique(y)
-    if y.dtype.kind in "fiu" and len(labels) > _MOST_CLASSES:
-        ax.figure.colorbar(ax.scatter(*points.T, c=y, cmap="viridis", **style), ax=ax, label="target")
+    if y.dtype.kind in "fiu" and len(labels) > _MAX_CLASSES:
+        ax.figure.colorbar(draw(*points.T, c=y, cmap="viridis"), ax=ax, label="target")
         return
     for number, label in enumerate(labels):
-        ax.scatter(*points[y == label].T, color=f"C{number % 10}", label=panels.as_text(label), **style)
-    if len(labels) <= _MOST_CLASSES:
+        draw(*points[y == label].T, color=f"C{number % 10}", label=panels.as_text(label))
+    if len(labels) <= _MAX_CLASSES:
         ax.legend(markerscale=2.0, loc="upper left", bbox_to_anchor=(1.0, 1.0))

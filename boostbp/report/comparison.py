@@ -1,4 +1,4 @@
-"""The same task over backends and single-layer models: score, time and memory."""
+"""Several models on the same task: score, time and memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,23 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
-from boostbp.report.contenders import SINGLE_LAYER, Split, deep
-from boostbp.report.datasets import Task
-from boostbp.report.result import Result, joined
+from boostbp.losses.base import Task
+from boostbp.report.contenders import Contender, Split
+from boostbp.report.result import Result, over_folds
 from boostbp.report.trial import Data, Job, take
 from boostbp.trees.threads import count
 
-VALID_SIZE = 0.2  # share of the rows that are no test rows, by which every model chooses its length
-REFUSED = frozenset(',:[]{}"<')  # in names of columns, by LightGBM or XGBoost
+_VALID_SIZE = 0.2  # share of the training rows by which every model chooses its length; arbitrary
+_REFUSED_CHARACTERS = frozenset(',:[]{}"<')  # in names of columns, by LightGBM or XGBoost
 
 
 def compare(
     X: Any,
     y: NDArray[Any],
+    contenders: Sequence[Contender],
     *,
     task: Task,
-    backends: Sequence[str] = ("lightgbm", "xgboost"),
-    params: Mapping[str, Any] | None = None,
     test_size: float = 0.25,
     folds: int | None = None,
     n_jobs: int = 1,
@@ -39,31 +38,27 @@ def compare(
     evidence: bool = False,
     watch: Callable[[str], None] | None = None,
 ) -> list[Result]:
-    """Train the deep model and single-layer models on the same split, each in its own process.
+    """Train models on the same split, each in its own process, and return their results.
 
-    Results are those of the deep models, then of the single-layer models. A model that fails does not stop the others.
-    Raises ValueError if the rows cannot be split.
+    A model that fails does not stop the others. Raises ValueError if the rows cannot be split.
 
     Parameters
     ----------
     X : (rows, features) array or pandas.DataFrame
     y : (rows,) array
         Labels or numbers.
-    backends : sequence of str
-        Libraries that grow the trees of the deep model.
-    params : mapping, optional
-        Parameters of the deep model over its defaults.
+    contenders : sequence of Contender
+        The models.
     test_size : float
-        Share of the rows that are kept for the report and used for nothing else.
+        Share of the rows that are kept for the scores and used for nothing else.
     folds : int, optional
-        Cross-validation: each row is a test row in one of so many folds, and `test_size` has no meaning.
+        Number of folds of a cross-validation: each row is a test row in one fold, and `test_size` is not used.
     evidence : bool
-        Whether results bring along what the pictures of a report need.
+        Whether results hold the data of a report's pictures.
     watch : callable, optional
-        Called with the name of each model before it is trained.
+        Called with the label of each model before its training.
     """
-    contenders = [*(deep(backend, params or {}) for backend in dict.fromkeys(backends)), *SINGLE_LAYER]
-    parts = splits(X, np.asarray(y), task, test_size=test_size, valid_size=VALID_SIZE, folds=folds, seed=seed)
+    parts = splits(X, np.asarray(y), task, test_size=test_size, folds=folds, seed=seed)
     runs: dict[str, list[Result]] = {contender.label: [] for contender in contenders}
     with TemporaryDirectory(prefix="boostbp-") as name:
         folder = Path(name)
@@ -72,24 +67,24 @@ def compare(
             for contender in contenders:
                 if watch is not None:
                     watch(contender.label if folds is None else f"{contender.label}, fold {fold + 1} of {folds}")
-                job = Job(contender, task, count(n_jobs), seed, evidence and fold == 0)
+                job = Job(contender, count(n_jobs), seed, evidence and fold == 0)
                 runs[contender.label].append(_run(folder, job))
-    return [results[0] if folds is None else joined(results) for results in runs.values()]
+    return [results[0] if folds is None else over_folds(results) for results in runs.values()]
 
 
 def check(X: Any, y: NDArray[Any], *, task: Task, test_size: float, folds: int | None, seed: int) -> None:
     """Raise ValueError if `compare` could not split these rows."""
-    next(splits(X, np.asarray(y), task, test_size=test_size, valid_size=VALID_SIZE, folds=folds, seed=seed))
+    next(splits(X, np.asarray(y), task, test_size=test_size, folds=folds, seed=seed))
 
 
 def _run(folder: Path, job: Job) -> Result:
     """Run one trial in a child process."""
-    outcome_file = folder / "outcome.pkl"
-    outcome_file.unlink(missing_ok=True)
+    result_file = folder / "result.pkl"
+    result_file.unlink(missing_ok=True)
     (folder / "job.pkl").write_bytes(pickle.dumps(job))
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(job.n_jobs))
     paths = {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
-    # -P: the folder we happen to be in must not come before the packages of this process.
+    # -P: the current folder must not come before the packages of this process.
     child = subprocess.run(
         [sys.executable, "-P", "-m", "boostbp.report.trial", str(folder)],
         env={**os.environ, **threads, **paths},
@@ -99,22 +94,19 @@ def _run(folder: Path, job: Job) -> Result:
         text=True,
         check=False,
     )
-    if outcome_file.exists():
-        return Result(**{"model": job.contender.label, "scores": {}, **pickle.loads(outcome_file.read_bytes())})
-    last = child.stderr.strip().rpartition("\n")[2]
-    reason = f"its process ended with code {child.returncode}: {last}"
-    return Result(job.contender.label, "failed", reason, {})
+    if result_file.exists():
+        result: Result = pickle.loads(result_file.read_bytes())
+        return result
+    last_line = child.stderr.strip().rpartition("\n")[2]
+    return Result(job.contender.label, "failed", f"its process ended with code {child.returncode}: {last_line}")
 
 
-def splits(
-    X: Any, y: NDArray[Any], task: Task, *, test_size: float, valid_size: float, folds: int | None, seed: int
-) -> Iterator[Data]:
-    """Test rows for the report, validation rows inside the rest; classes keep their shares.
+def splits(X: Any, y: NDArray[Any], task: Task, *, test_size: float, folds: int | None, seed: int) -> Iterator[Data]:
+    """Yield one split, or one for each fold: test rows, and validation rows inside the rest; classes keep their shares.
 
-    `test_size` is a share of the rows, and `valid_size` of those that are no test rows; of several `folds`, each row is
-    a test row in one. Raises ValueError if there are too few rows, or too few of a class.
+    `test_size` is a share of the rows; with `folds`, each row is a test row in one of them. Raises ValueError if there
+    are too few rows, or too few of a class.
     """
-    n_classes = 0
     labels: tuple[str, ...] = ()
     if folds is not None and not 2 <= folds <= len(y):
         raise ValueError(
@@ -122,33 +114,33 @@ def splits(
         )
     if task == "classification":
         classes, y = np.unique(y, return_inverse=True)
-        n_classes, labels = len(classes), tuple(map(str, classes))
+        labels = tuple(map(str, classes))
         fewest, needed = np.bincount(y).min(), max(4, folds or 0)
-        if n_classes < 2 or fewest < needed:
+        if len(classes) < 2 or fewest < needed:
             raise ValueError(
-                f"y has {n_classes} classes, the smallest with {fewest} rows: a comparison needs at least "
+                f"y has {len(classes)} classes, the smallest with {fewest} rows: a comparison needs at least "
                 f"2 classes with {needed} rows each. Remove or merge small classes."
             )
 
     def cut(rows: NDArray[np.intp], share: float) -> list[NDArray[np.intp]]:
-        kept: list[NDArray[np.intp]] = train_test_split(
-            rows, test_size=share, random_state=seed, stratify=y[rows] if n_classes else None
+        parts: list[NDArray[np.intp]] = train_test_split(
+            rows, test_size=share, random_state=seed, stratify=y[rows] if labels else None
         )
-        return kept
+        return parts
 
-    X, rows = _named_for_all(X), np.arange(len(y))
+    X, rows = _accepted_names(X), np.arange(len(y))
     if folds is None:
         cuts = [cut(rows, test_size)]
     else:
-        cuts = (StratifiedKFold if n_classes else KFold)(folds, shuffle=True, random_state=seed).split(rows, y)
+        cuts = (StratifiedKFold if labels else KFold)(folds, shuffle=True, random_state=seed).split(rows, y)
     for rest, test in cuts:
-        fit, valid = cut(rest, valid_size)
+        fit, valid = cut(rest, _VALID_SIZE)
         split = Split(take(X, fit), y[fit], take(X, valid), y[valid])
-        yield Data(split, take(X, test), y[test], n_classes, labels)
+        yield Data(split, take(X, test), y[test], labels)
 
 
-def _named_for_all(X: Any) -> Any:
-    """The table with columns called by numbers, if a library would refuse one of its names."""
-    if not hasattr(X, "iloc") or not any(set(str(name)) & REFUSED for name in X.columns):
+def _accepted_names(X: Any) -> Any:
+    """Return the table, with numbered columns if a library would refuse one of its names."""
+    if not hasattr(X, "iloc") or not any(set(str(name)) & _REFUSED_CHARACTERS for name in X.columns):
         return X
     return X.set_axis([f"x{column}" for column in range(X.shape[1])], axis=1)

@@ -1,8 +1,7 @@
-"""The models of a comparison: the deep model on a backend, and the models people use today.
+"""The models of a comparison: the deep model on a backend, and single-layer models of other libraries.
 
-All train on the same rows and choose their length on the same validation rows. The boosted single-layer
-models keep their library's defaults but for a learning rate of 0.05, at most 2,000 rounds and early
-stopping after 50 rounds without gain.
+All train on the same rows and choose their length on the same validation rows. Single-layer models keep the defaults of
+their library except for a learning rate of 0.05, at most 2,000 rounds, and early stopping after 50 rounds without gain.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ class Contender:
     """A model to be trained."""
 
     label: str  # name in the table
-    kind: str  # {"deep", "lightgbm", "xgboost"}, or one of others' trainers
-    # parameters over those that all of the kind have; see `boostbp.search.parameters` for the names
+    kind: str  # name of its trainer: "deep", "lightgbm", "xgboost", or one of the caller's
+    # parameters that differ from the defaults of its kind, by the names of `boostbp.search.nested`
     params: Mapping[str, Any] = field(default_factory=dict)
     space: str | None = None  # name of its search space, if that is not its kind
 
 
 def deep(backend: str, params: Mapping[str, Any]) -> Contender:
-    """Make the multi-layered model on a backend a contender."""
+    """Return the multi-layered model on a backend as a contender."""
     return Contender(f"boostbp ({backend})", "deep", {**params, "backend": backend})
 
 
@@ -45,7 +44,7 @@ SINGLE_LAYER = (
 
 
 class Split(NamedTuple):
-    """Rows to learn from, and rows to stop by, if any."""
+    """Rows to train on, and rows to stop by, if any."""
 
     X: Any
     y: NDArray[Any]
@@ -54,7 +53,7 @@ class Split(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Whether all rows are there to learn from."""
+        """Whether all rows are trained on, and none is there to stop by."""
         return self.X_valid is None
 
 
@@ -65,7 +64,7 @@ class Fitted(NamedTuple):
     length: int | None
 
 
-# A contender with parameters of the model, the split, whether these are classes, threads, seed and length.
+# Arguments: the contender, the split, whether targets are classes, threads, seed and length; see `train`.
 Trainer = Callable[[Contender, Split, bool, int, int, int | None], Fitted]
 
 
@@ -86,14 +85,13 @@ def train(
     split : Split
         Labels are 0 .. classes - 1 for classification.
     length : int, optional
-        Largest number of rounds or epochs, for a rehearsal; without rows to stop by, the number itself. Networks of
-        ours need none: they hold rows out by themselves.
+        Largest number of rounds or epochs, for a rehearsal; without rows to stop by, the number itself. The deep model
+        needs none: it holds rows out by itself.
     trainers : mapping of str to callable, optional
-        Of each kind of contender; those of this file by default.
+        A trainer for each kind of contender; `TRAINERS` by default.
     """
-    described = replace(contender, params=nested(contender.params))
-    trainer = (trainers or TRAINERS)[contender.kind]
-    return trainer(described, split, task == "classification", n_jobs, seed, length)
+    contender = replace(contender, params=nested(contender.params))
+    return (trainers or TRAINERS)[contender.kind](contender, split, task == "classification", n_jobs, seed, length)
 
 
 def _deep(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: int, length: int | None) -> Fitted:
@@ -110,15 +108,11 @@ def _deep(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: 
     return Fitted(model, model.best_iteration_)
 
 
-def length_of(contender: Contender, split: Split, length: int | None, most: int) -> int:
-    """The largest number of rounds of a model that stops by rows, or its number without such rows.
-
-    Raises ValueError if there are neither rows to stop by nor a length.
-    """
+def length_of(contender: Contender, split: Split, length: int | None, limit: int) -> int:
+    """Return `length`, or else `limit` if there are rows to stop by; ValueError if there are none."""
     if length is None and split.whole:
-        name = contender.label or contender.kind
-        raise ValueError(f"{name} has neither rows to stop by nor a length: give one.")
-    return most if length is None else length
+        raise ValueError(f"{contender.label or contender.kind} has neither rows to stop by nor a length: give one.")
+    return limit if length is None else length
 
 
 def _lightgbm(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: int, length: int | None) -> Fitted:

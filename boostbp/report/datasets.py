@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,43 +16,40 @@ from boostbp.extras import require
 from boostbp.files.paths import is_table
 from boostbp.files.reading import read_table
 from boostbp.files.tables import ColumnRoles
+from boostbp.losses.base import Task
 
-Task = Literal["classification", "regression"]
-
-# More distinct whole numbers than this are an amount, not labels.
-_MOST_CLASSES = 20
+_MAX_CLASSES = 20  # more distinct whole numbers than this are an amount, not labels; arbitrary
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
     """A table with a target."""
 
-    name: str  # for people; of a file, without its folder
+    name: str  # of a file: without its folder
     X: Any  # (rows, features) float64 array, or pandas.DataFrame of float64 and category columns
     y: NDArray[Any]  # (rows,) array: labels, or float64
-    task: Task  # {"classification", "regression"}
+    task: Task
 
 
-def task_of(y: NDArray[Any], wanted: Task | None = None, *, n_offsets: int = 0) -> Task:
-    """Classification for text and for at most 20 distinct whole numbers, regression otherwise; or what is wanted.
+def task_of(y: NDArray[Any], task: Task | None = None, *, n_offsets: int = 0) -> Task:
+    """Return `task`, or else classification for text and at most 20 distinct whole numbers, and regression otherwise.
 
-    Where rows have offsets, classes are only those that have as many: one column for two, else one for each. Raises
-    ValueError if a regression on text is wanted.
+    Where rows have offsets, whole numbers are classes only if their number fits: two classes have one column of
+    offsets, more classes one each. Raises ValueError for a regression on text.
     """
-    if wanted == "regression" and y.dtype.kind not in "fiu":
+    if task == "regression" and y.dtype.kind not in "fiu":
         raise ValueError(f"task='regression' needs numbers, but the target holds text such as {str(y[0])!r}.")
-    if wanted is not None:
-        return wanted
+    if task is not None:
+        return task
+    if y.dtype.kind == "f":
+        return "regression"
     n_values = len(np.unique(y))
     n_outputs = n_values if n_values > 2 else 1
-    if y.dtype.kind in "iu" and n_offsets not in (0, n_outputs):
-        return "regression"
-    if y.dtype.kind == "f" or (y.dtype.kind in "iu" and n_values > _MOST_CLASSES):
-        return "regression"
-    return "classification"
+    is_amount = n_values > _MAX_CLASSES or n_offsets not in (0, n_outputs)
+    return "regression" if y.dtype.kind in "iu" and is_amount else "classification"
 
 
-# Name -> what gives X and y, and the task.
+# Name -> a function that returns X and y, and the task.
 _LOADERS: dict[str, tuple[Callable[[], tuple[Any, NDArray[Any]]], Task]] = {
     "breast_cancer": (partial(datasets.load_breast_cancer, return_X_y=True), "classification"),
     "diabetes": (partial(datasets.load_diabetes, return_X_y=True), "regression"),
@@ -69,14 +66,14 @@ def load(
 ) -> Dataset:
     """Load a data set: a name of `NAMES`, ``openml:NAME`` or ``openml:NUMBER``, or the path of a CSV or Parquet file.
 
-    The `target` is the column that is predicted: needed for a file, and the data set's own for OpenML. Raises
-    ValueError if there is no such data set, file or target, and ConnectionError if OpenML could not be reached.
+    The column `target` is predicted; a file needs it, and a data set of OpenML has a default. Raises ValueError if
+    there is no such data set, file or target, and ConnectionError if OpenML cannot be reached.
     """
     if source in _LOADERS:
-        loader, own_task = _LOADERS[source]
-        if target is not None or task not in (None, own_task):
+        loader, known_task = _LOADERS[source]
+        if target is not None or task not in (None, known_task):
             raise ValueError(f"{source!r} has its own target and task: leave out target={target!r} and task={task!r}.")
-        return Dataset(source, *loader(), own_task)
+        return Dataset(source, *loader(), known_task)
     if source.startswith("openml:"):
         X, y = _openml(source.removeprefix("openml:"), target)
     elif is_table(Path(source)):
@@ -94,9 +91,9 @@ def load(
 
 def _openml(name: str, target: str | None) -> tuple[Any, NDArray[Any]]:
     pandas = require("pandas", extra="frames", what=f"openml:{name}")
-    which = {"data_id": int(name)} if name.isdecimal() else {"name": name, "version": "active"}
+    request = {"data_id": int(name)} if name.isdecimal() else {"name": name, "version": "active"}
     try:
-        bunch = datasets.fetch_openml(**which, target_column=target or "default-target", as_frame=True, parser="auto")
+        bunch = datasets.fetch_openml(**request, target_column=target or "default-target", as_frame=True, parser="auto")
     except OSError as error:
         raise ConnectionError(f"openml:{name} needs the network, which gave: {error}") from error
     if not isinstance(bunch.target, pandas.Series):

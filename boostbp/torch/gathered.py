@@ -1,7 +1,8 @@
-"""Gathered: keeps a tree layer's forward calls and their gradients until the next step, and checks their rows."""
+"""The gathered rows of a step: a tree layer's forward calls with their gradients, and checks of their rows."""
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -12,7 +13,8 @@ from boostbp.floats import Floats
 from boostbp.inputs.repeats import row_hashes
 
 RowHashes = NDArray[np.uint64]
-Numbers = NDArray[np.int64] | None
+Numbers = NDArray[np.int64] | None  # (rows,): row numbers in the training data, if they were announced
+call_numbers = itertools.count()  # of the forward calls of all layers
 
 
 def same_rows(hashes: RowHashes | None, other: RowHashes | None) -> bool:
@@ -23,40 +25,35 @@ def same_rows(hashes: RowHashes | None, other: RowHashes | None) -> bool:
 class ForwardCall(NamedTuple):
     """One forward call of a tree layer."""
 
-    number: int  # place among all calls of all layers
+    number: int  # among the calls of all layers
     fit: int  # number of the fit whose trees it went through
     X: Floats  # (rows, features) float64
     h: Floats  # (rows, outputs) float64
-    rows: Numbers  # (rows,) int64 or None: row numbers in the training data, if they were announced
+    rows: Numbers
     data: bool  # whether `X` is data: nothing that learns stands below, so that it stays
 
 
 class Rows(NamedTuple):
-    """The rows of all calls: in the order of the calls, or of the row numbers where these are known."""
+    """The rows of all calls, in the order of the calls, or of the row numbers where these are known."""
 
     X: Floats  # (rows, features) float64
     # (rows, outputs) float64: output, and dL/doutput
     h: Floats
     g: Floats
-    rows: Numbers  # (rows,) int64 or None
-    hashes: RowHashes | None  # (rows,) uint64 or None: row hashes of `X` if it is data in all calls; see `ForwardCall`
-    repeated: int  # calls with data that another call had, too
+    rows: Numbers
+    hashes: RowHashes | None  # (rows,) uint64: row hashes of `X` if it is data in all calls
+    repeated: int  # calls with the same data as another call
 
 
 @dataclass
 class PendingCalls:
-    """Forward calls that got a gradient since the last step; a call that never gets one leaves nothing here."""
+    """Forward calls that got a gradient since the last step; a call without a gradient leaves nothing here."""
 
-    calls: dict[int, tuple[ForwardCall, Floats]] = field(default_factory=dict)  # each call and its gradient, by number
-    fit: int = 0  # number of the trees that are fitted now
+    calls: dict[int, tuple[ForwardCall, Floats]] = field(default_factory=dict)  # call and gradient, by its number
+    fit: int = 0  # number of the current trees
 
     def __bool__(self) -> bool:
         return bool(self.calls)
-
-    @property
-    def first(self) -> int:
-        """Number of the first call."""
-        return min(self.calls)
 
     @property
     def known(self) -> bool:
@@ -74,21 +71,22 @@ class PendingCalls:
             g = self.calls[call.number][1] + g
         self.calls[call.number] = call, g
 
-    def fitted(self) -> None:
+    def start_anew(self) -> None:
         """Forget all calls, and refuse gradients of calls through the trees so far."""
         self.calls.clear()
         self.fit += 1
 
     def join(self) -> Rows:
-        """Put the rows of all calls under one another.
+        """Return the rows of all calls.
 
         Raises ValueError if a row number came twice, or some calls have row numbers and others none.
         """
-        pairs = [self.calls[number] for number in sorted(self.calls)]
-        calls = [call for call, _ in pairs]
+        calls, gradients = zip(*(self.calls[number] for number in sorted(self.calls)), strict=True)
         order, rows = in_order([call.rows for call in calls])
-        X, h = (np.concatenate(parts)[order] for parts in ([call.X for call in calls], [call.h for call in calls]))
-        g = np.concatenate([g for _, g in pairs])[order]
+        X, h, g = (
+            np.concatenate(parts)[order]
+            for parts in ([call.X for call in calls], [call.h for call in calls], gradients)
+        )
         data = [call.X for call in calls if call.data]
         distinct = {(part.shape, part.tobytes()) for part in data} if len(data) > 1 else data
         return Rows(X, h, g, rows, row_hashes(X) if len(data) == len(calls) else None, len(data) - len(distinct))
@@ -97,11 +95,11 @@ class PendingCalls:
 class Momentum(NamedTuple):
     """Momentum of rows, (rows, outputs), by their numbers where these were announced, or else by their places."""
 
-    m: Floats
+    m: Floats  # (rows, outputs) float64
     rows: Numbers
 
     def of(self, rows: Rows) -> Floats:
-        """Return the momentum of the rows of a step, (rows, outputs); 0 for a row that is new."""
+        """Return the momentum of the rows of a step, 0 for new rows."""
         momentum = np.zeros_like(rows.h)
         if self.rows is not None and rows.rows is not None:
             _, here, there = np.intersect1d(rows.rows, self.rows, assume_unique=True, return_indices=True)
@@ -118,46 +116,40 @@ class StepTarget(NamedTuple):
     target: Floats  # (rows, outputs) float64
     weight: Floats  # (rows,) float64
     first: int  # number of the first call of the step
-    # (rows,) uint64 or None: row hashes of `X` if it is data, which no other layer changes
-    hashes: RowHashes | None = None
-    momentum: Momentum | None = None  # after the move; the layer's own from the fit on. None leaves that as it is.
+    hashes: RowHashes | None = None  # (rows,) uint64: row hashes of `X` if it is data, which no other layer changes
+    momentum: Momentum | None = None  # of the layer after the fit; None leaves it as it is
 
 
 class LastFit(NamedTuple):
     """The rows of a layer's last fit, by which a step knows whether it has all rows, and each in its place."""
 
-    n_rows: int = 0  # 0 if there was none, or it does not count
-    # (rows,) uint64 or None: none where something learns below, so that the input is no data
-    hashes: RowHashes | None = None
-    rows: Numbers = None  # (rows,) int64 or None
+    n_rows: int = 0  # 0 if there was no fit, or it does not count
+    hashes: RowHashes | None = None  # (rows,) uint64; None where something learns below, so that the input is no data
+    rows: Numbers = None
     above: bool = False  # whether modules that learn are known to stand below
-    # (features,) bool or None: columns without a missing value; None if too few rows tell
-    complete: NDArray[np.bool_] | None = None
+    complete: NDArray[np.bool_] | None = None  # (features,): columns without a missing value; None if few rows tell
 
     def check(self, step: Rows, expected: int | None) -> None:
-        """Refuse the rows of a step that are not those of the last fit: the ValueError says what is to be done.
+        """Refuse the rows of a step that are not those of the last fit; the ValueError tells the cure.
 
-        If it was said how many are `expected`, they may be other ones, but not the same in another order.
+        With an announced number of `expected` rows, the step may have other rows, but not the same in another order.
         """
-        by_place = self.rows is step.rows is None
-        differ = (
-            by_place
-            and self.hashes is not None
-            and step.hashes is not None
-            and not np.array_equal(self.hashes, step.hashes)
+        changed: tuple[RowHashes, RowHashes] | None = (
+            None  # hashes of both, where each row has its place and some differ
         )
+        if self.rows is step.rows is None and self.hashes is not None and step.hashes is not None:
+            changed = None if np.array_equal(self.hashes, step.hashes) else (self.hashes, step.hashes)
         if expected is not None:
             _check_number(len(step.X), expected, f"n_rows={expected} are expected", _OTHER_NUMBER)
-            if differ and same_rows(self.hashes, step.hashes):
+            if changed and same_rows(*changed):
                 raise ValueError(
                     "the rows of this step are those of the last fit in another order, and momentum belongs to rows: "
                     f"{_ANNOUNCE}"
                 )
-            if differ and self.hashes is not None and step.hashes is not None:
-                _refuse_repeats(self.hashes, step.hashes)
+            if changed:
+                _refuse_repeats(*changed)
             return
-        fitted = f"the trees were fitted to {self.n_rows}"
-        _check_number(len(step.X), self.n_rows or len(step.X), fitted, _FORGET)
+        _check_number(len(step.X), self.n_rows or len(step.X), f"the trees were fitted to {self.n_rows}", _FORGET)
         if step.rows is None and step.repeated:
             raise ValueError(
                 f"{step.repeated} of the forward calls since the last step had the same rows as others: drop the "
@@ -171,7 +163,7 @@ class LastFit(NamedTuple):
                     f"{len(step.rows) - same} of the {len(step.rows)} rows of this step were not there at the last "
                     f"fit: {_ALL_ROWS} {_FORGET}"
                 )
-        if differ:
+        if changed:
             raise ValueError(
                 "the rows of this step are not those of the last fit, or come in another order, and momentum belongs "
                 f"to rows: {_ALL_ROWS} {_FORGET} {_ANNOUNCE} If other numbers of the same rows are meant, as by "
@@ -182,11 +174,10 @@ class LastFit(NamedTuple):
 def _refuse_repeats(last: RowHashes, step: RowHashes) -> None:
     """Refuse a step that repeats rows of the last fit while it lacks others of them.
 
-    Rows that are changed at random, as by augmentation, are new ones; what a loader draws with replacement is not.
+    A loader that draws with replacement does that; rows that are changed at random, as by augmentation, are new.
     """
     values, place = np.unique(np.concatenate([last, step]), return_inverse=True)
-    before, now = np.bincount(place[: len(last)], minlength=len(values)), np.bincount(place[len(last) :])
-    now = np.append(now, np.zeros(len(values) - len(now), now.dtype))
+    before, now = (np.bincount(part, minlength=len(values)) for part in (place[: len(last)], place[len(last) :]))
     again = int((now - before)[before > 0].clip(0).sum())
     gone = int((before - now).clip(0).sum())
     if again and gone and 2 * now[before > 0].sum() >= len(step):
@@ -206,9 +197,9 @@ def _check_number(n_rows: int, expected: int, because: str, cure: str) -> None:
         )
 
 
-def check_known(expected: int | None, *parts: PendingCalls) -> None:
-    """Refuse a step of layers of which none can tell whether its rows are all training rows."""
-    if expected is None and not any(gathered.known for gathered in parts):
+def check_known(expected: int | None, *pending: PendingCalls) -> None:
+    """Refuse a step if no layer can tell whether its rows are all training rows."""
+    if expected is None and not any(calls.known for calls in pending):
         raise ValueError(
             "modules that learn stand below the tree layers, so that nothing tells whether a step brings all training "
             "rows or a mini-batch, to which trees would be fitted alone: say how many there are, "
@@ -218,13 +209,13 @@ def check_known(expected: int | None, *parts: PendingCalls) -> None:
 
 _ALL_ROWS = "trees are fitted from scratch, so go through all rows before a step."
 _FORGET = "To train on others from now on, call forget() of the tree layer."
-_OTHER_NUMBER = "To train on so many from now on, say so by a new GBDTStep(model, n_rows=...)."
+_OTHER_NUMBER = "To train on another number from now on, make a new GBDTStep(model, n_rows=...)."
 _ANNOUNCE = "Announce shuffled rows by GBDTStep.rows."
 _ZERO_GRAD = "GBDTStep.zero_grad() (that of the model does not reach the trees), or run these passes in eval mode"
 
 
 def in_order(parts: list[Numbers]) -> tuple[NDArray[np.intp] | slice, Numbers]:
-    """Return the order in which joined calls are read, ascending by row number, and the row numbers in this order."""
+    """Return the order of joined calls, ascending by row number, and the row numbers in this order."""
     known = [part for part in parts if part is not None]
     if not known:
         return slice(None), None

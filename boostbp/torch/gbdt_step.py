@@ -6,26 +6,28 @@ import copy
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from boostbp import checks
 from boostbp.extras import require
-from boostbp.floats import usual_in_methods
+from boostbp.floats import Floats, usual_in_methods
 from boostbp.network.steps import pace_after
-from boostbp.torch.gathered import LastFit, Momentum, StepTarget, check_known, in_order
+from boostbp.torch.gathered import LastFit, Momentum, Numbers, StepTarget, check_known, in_order
 from boostbp.torch.module import GBDTModule
 from boostbp.trees import interrupts
 
 if TYPE_CHECKING:
     import torch
-    from torch import nn
+    from torch import Tensor, nn
 else:
     torch = require("torch", extra="torch", what="boostbp.torch")
 
 FORMAT, VERSION = "boostbp.GBDTStep", 4
+# What training changes of a layer beside its trees: rows of the last fit, momentum, random numbers, expected rows.
+Progress: TypeAlias = "tuple[LastFit, Momentum | None, np.random.Generator, int | None]"
 
 
 @usual_in_methods
@@ -39,16 +41,16 @@ class GBDTStep:
     model : nn.Module
         Any model with at least one `GBDTModule` in it.
     n_rows : int, optional
-        Rows that every tree layer must have at a step: those of the training data, or, for a layer that stands at two
-        places, twice as many. It is asked for where modules that learn stand below all tree layers. Without it rows
-        must be those of the step before, if they come as data; with it they may be others, as by augmentation, but not
-        the same in another order that was not announced.
+        Number of rows of every tree layer at a step: that of the training data, or twice that for a layer that stands
+        at two places. It is required where modules that learn stand below all tree layers. Without it, rows that come
+        as data must be those of the step before. With it they may be other rows, as by augmentation, but not the same
+        rows in another order that was not announced.
 
     Attributes
     ----------
     layers : list of GBDTModule
     losses : list of float
-        Those that the steps were told.
+        The losses that `step` got.
     """
 
     def __init__(self, model: nn.Module, *, n_rows: int | None = None) -> None:
@@ -61,16 +63,16 @@ class GBDTStep:
                 layer.expected_rows = checks.whole("n_rows", n_rows, 1)
 
     def zero_grad(self) -> None:
-        """Drop the gathered rows and gradients, as of passes that only the neural layers learn from."""
+        """Drop the gathered rows and gradients, for example of passes that only the neural layers learn from."""
         for layer in self.layers:
             layer.zero_grad()
 
-    def rows(self, numbers: Any) -> None:
-        """Announce which training rows the next forward calls see, (rows,); None: the order of the calls.
+    def rows(self, numbers: ArrayLike | None) -> None:
+        """Announce the numbers of the training rows of the next forward calls, (rows,); None: the order of the calls.
 
-        With it mini-batches may be shuffled and leave out a few rows, and each row keeps its momentum. A step, its
-        weights and the targets of `GBDTModule.boost` then go by ascending number. Calls that cannot be part of a step,
-        in eval mode or without gradients, do not look at it.
+        Announced mini-batches may be shuffled and leave out a few rows, and each row keeps its momentum. A step, its
+        weights and the targets of `GBDTModule.boost` are then in ascending order of the numbers. Calls that cannot be
+        part of a step, in eval mode or without gradients, ignore the numbers.
         """
         announced = None
         if numbers is not None:
@@ -83,22 +85,27 @@ class GBDTStep:
         for layer in self.layers:
             layer._announced = announced
 
-    def step(self, forward: Callable[[], object] | None = None, *, sample_weight: Any = None, loss: Any = None) -> None:
-        """Move and fit again every tree layer that got a gradient.
+    def step(
+        self,
+        forward: Callable[[], object] | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        loss: float | Tensor | None = None,
+    ) -> None:
+        """Move the outputs of every tree layer that got a gradient, and fit its trees again.
 
         Parameters
         ----------
         forward : callable, optional
-            Runs the model over the same rows again, such as ``lambda: model(x)``. With it layers are
-            fitted from the input up, each on the new output of those below: steadier. It is called
-            without gradients, once for each tree layer but the first, in the mode that the model is in:
-            batch normalisation counts its rows each time. Without it each layer is fitted on its old
-            input, as in the paper. Rows come as in the calls of the step; where these were announced,
-            by ascending number, or announced in `forward` again.
+            Runs the model over the same rows again, such as ``lambda: model(x)``. Layers are then fitted from the
+            input up, each on the new output of those below, which is steadier. It is called without gradients, once
+            for each tree layer but the first, in the mode of the model: batch normalisation counts its rows each time.
+            Without it, each layer is fitted on its old input, as in the paper. Rows must come as in the calls of the
+            step; announced rows come by ascending number, or are announced in `forward` again.
         sample_weight : (rows,) array-like, optional
             See `GBDTModule.step`.
         loss : float or tensor of one number, optional
-            The training loss of the rows. Told at each step, steps get shorter by the `decay` of a layer's rule (a
+            The training loss of the rows. If each step gets it, steps get shorter by the `decay` of a layer's rule (a
             half) whenever 16 of them brought no lower loss: trees do not settle by themselves.
 
         Raises
@@ -106,22 +113,22 @@ class GBDTStep:
         RuntimeError
             If no gradient reached any tree layer.
         ValueError
-            As `GBDTModule.step`; if `forward` brings other rows, or the loss is not finite.
-            Whatever fails, all layers are left as they were before the step.
+            As `GBDTModule.step`; if `forward` brings other rows, or the loss is not finite. After any failure all
+            layers are as they were before the step.
         """
-        taking = [layer for layer in self.layers if layer._gathered]
-        if not taking:
+        active = [layer for layer in self.layers if layer._gathered]
+        if not active:
             raise RuntimeError(
                 "no gradient reached a tree layer: in train mode call the model and loss.backward() first."
             )
-        expected = next((layer.expected_rows for layer in taking if layer.expected_rows is not None), None)
-        check_known(expected, *(layer._gathered for layer in taking))
+        expected = next((layer.expected_rows for layer in active if layer.expected_rows is not None), None)
+        check_known(expected, *(layer._gathered for layer in active))
         losses = self.losses if loss is None else [*self.losses, _number(loss)]
-        with _all_or_none(taking):
-            paces = [pace_after(losses, getattr(layer.rule, "decay", 1.0)) for layer in taking]
+        with _all_or_none(active):
+            paces = [pace_after(losses, getattr(layer.rule, "decay", 1.0)) for layer in active]
             moved = [
                 (layer, layer.move(sample_weight=sample_weight, pace=pace))
-                for layer, pace in zip(taking, paces, strict=True)
+                for layer, pace in zip(active, paces, strict=True)
             ]
             moved.sort(key=lambda pair: pair[1].first)
             for place, (layer, target) in enumerate(moved):
@@ -131,22 +138,22 @@ class GBDTStep:
         self.losses = losses
 
     def state_dict(self) -> dict[str, Any]:
-        """What training goes on from, as of an optimizer: momentum, rows, random numbers and losses, not the trees.
+        """Return the state of training but the trees: momentum, rows, random numbers and losses.
 
-        Save it beside those of the model and of the optimizer.
+        Save it beside the states of the model and of the optimizer.
         """
-        records = [_record(layer) for layer in self.layers]
+        records = [_progress_record(layer) for layer in self.layers]
         return {"format": FORMAT, "version": VERSION, "losses": list(self.losses), "layers": records}
 
-    @interrupts.deferred()  # what a handler raises is no fault of the state
+    @interrupts.deferred()  # an exception of a signal handler is no fault of the state
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state: after the state of the model was loaded, which starts the training of its trees anew.
+        """Continue from a state. Load the state of the model first: loading it starts the training of its trees anew.
 
         Raises
         ------
         ValueError
-            If it is none, or of other tree layers, or the model is not that of the same moment. All layers are as they
-            were then.
+            If it is no such state, or of other tree layers, or the model is not that of the same moment. All layers
+            stay as they are.
         """
         if not isinstance(state, Mapping) or state.get("format") != FORMAT:
             raise ValueError("this is not the state of a GBDTStep: load what its state_dict() gave.")
@@ -160,20 +167,18 @@ class GBDTStep:
             records = list(state["layers"])
             if len(records) != len(self.layers):
                 raise ValueError(f"the state is of {len(records)} tree layers, and the model has {len(self.layers)}.")
-            read = [_read(layer, record) for layer, record in zip(self.layers, records, strict=True)]
-        except Exception as error:  # whatever a stranger's state makes its reader do
+            progress = [_read_progress(layer, record) for layer, record in zip(self.layers, records, strict=True)]
+        except Exception as error:  # a state from elsewhere may raise anything in its reader
             raise ValueError(f"the state is damaged, or not of this model: {error or type(error).__name__}") from error
-        for layer, progress in zip(self.layers, read, strict=True):
-            layer._gathered.fitted()
-            layer._last, layer._momentum, layer._random, layer.expected_rows = progress
+        for layer, of_layer in zip(self.layers, progress, strict=True):
+            layer._gathered.start_anew()
+            layer._last, layer._momentum, layer._random, layer.expected_rows = of_layer
         self.losses = losses
 
-    def _inputs(
-        self, forward: Callable[[], object], moved: list[tuple[GBDTModule, StepTarget]], place: int
-    ) -> NDArray[np.float64]:
-        """What comes to a layer when the model runs over its rows again."""
+    def _inputs(self, forward: Callable[[], object], moved: list[tuple[GBDTModule, StepTarget]], place: int) -> Floats:
+        """Return the input of a layer in another run of the model over its rows."""
         announced = [layer._announced for layer in self.layers]
-        watched: list[list[Any]] = [[] for _ in moved]
+        watched: list[list[tuple[Floats, Numbers]]] = [[] for _ in moved]
         for (layer, _), calls in zip(moved, watched, strict=True):
             layer._watched = calls
         self.rows(None)
@@ -183,14 +188,14 @@ class GBDTStep:
         finally:
             for layer, numbers in zip(self.layers, announced, strict=True):
                 layer._announced, layer._watched = numbers, None
-        inputs: NDArray[np.float64] = _joined(watched[place])
+        inputs = _input_of(watched[place])
         n_rows = len(moved[place][1].X)
         if len(inputs) != n_rows:
             raise ValueError(
                 f"forward() brought {len(inputs)} rows to a tree layer whose step has {n_rows}: run the same rows."
             )
         for (_, target), calls in zip(moved, watched, strict=True):
-            if target.hashes is not None and not np.array_equal(_joined(calls), target.X, equal_nan=True):
+            if target.hashes is not None and not np.array_equal(_input_of(calls), target.X, equal_nan=True):
                 raise ValueError(
                     "forward() brought other rows to a tree layer than its step has, or in another order: run them in "
                     "the order of the calls, or by ascending number where they were announced. Where modules below it "
@@ -201,26 +206,21 @@ class GBDTStep:
 
 @contextmanager
 def _all_or_none(layers: list[GBDTModule]) -> Iterator[None]:
-    """Bring all layers back to what they were, gathered gradients too, if the step of one fails."""
+    """Restore all layers, gathered gradients too, if the step of one fails."""
     names = ("layer", "baseline", "in_features", "_momentum", "_last")
-    before = [
-        (
-            {name: getattr(layer, name) for name in names} | {"_random": copy.deepcopy(layer._random)},
-            layer._gathered.calls.copy(),
-            layer._gathered.fit,
-        )
-        for layer in layers
-    ]
+    states = [{name: getattr(layer, name) for name in names} for layer in layers]
+    generators = [copy.deepcopy(layer._random) for layer in layers]
+    pending = [(layer._gathered.calls.copy(), layer._gathered.fit) for layer in layers]
     try:
         yield
     except BaseException:
-        for layer, (state, calls, fit) in zip(layers, before, strict=True):
-            layer.__dict__.update(state)
+        for layer, state, random, (calls, fit) in zip(layers, states, generators, pending, strict=True):
+            layer.__dict__.update(state, _random=random)
             layer._gathered.calls, layer._gathered.fit = calls, fit
         raise
 
 
-def _number(loss: Any) -> float:
+def _number(loss: float | Tensor) -> float:
     value = float(loss.detach() if isinstance(loss, torch.Tensor) else loss)
     if not np.isfinite(value):
         raise ValueError(
@@ -229,24 +229,17 @@ def _number(loss: Any) -> float:
     return value
 
 
-def _joined(calls: list[Any]) -> NDArray[np.float64]:
-    """The rows of all calls, in the order of their numbers where these are known."""
+def _input_of(calls: list[tuple[Floats, Numbers]]) -> Floats:
+    """Return the rows of all calls, in the order of their numbers where these are known."""
     if not calls:
         return np.empty((0, 0))
-    joined: NDArray[np.float64] = np.concatenate([X for X, _ in calls])[in_order([rows for _, rows in calls])[0]]
-    return joined
+    order, _ = in_order([rows for _, rows in calls])
+    inputs: Floats = np.concatenate([X for X, _ in calls])[order]
+    return inputs
 
 
-class _Progress(NamedTuple):
-    """What of a layer changes by training, but its trees."""
-
-    last: LastFit
-    momentum: Momentum | None
-    random: np.random.Generator
-    expected_rows: int | None
-
-
-def _record(layer: GBDTModule) -> dict[str, Any]:
+def _progress_record(layer: GBDTModule) -> dict[str, Any]:
+    """Return the progress of a layer as plain values and tensors."""
     last, momentum = layer._last, layer._momentum
     return {
         "n_rows": last.n_rows,
@@ -259,7 +252,8 @@ def _record(layer: GBDTModule) -> dict[str, Any]:
     }
 
 
-def _read(layer: GBDTModule, record: Mapping[str, Any]) -> _Progress:
+def _read_progress(layer: GBDTModule, record: Mapping[str, Any]) -> Progress:
+    """Return the progress of a layer from its record, checked."""
     hashes, rows, m_rows = (_array(record[name], np.int64) for name in ("row_hashes", "rows", "momentum_rows"))
     m, n_rows, expected = _array(record["momentum"], np.float64), record["n_rows"], record["expected_rows"]
     if expected is not None and (type(expected) is not int or expected < 1):
@@ -280,14 +274,14 @@ def _read(layer: GBDTModule, record: Mapping[str, Any]) -> _Progress:
     random = np.random.default_rng()
     random.bit_generator.state = json.loads(record["random"])
     last = layer._last._replace(hashes=None if hashes is None else hashes.view(np.uint64), rows=rows)
-    return _Progress(last, None if m is None else Momentum(m, m_rows), random, expected)
+    return last, None if m is None else Momentum(m, m_rows), random, expected
 
 
-def _tensor(array: NDArray[Any] | None) -> Any:
+def _tensor(array: NDArray[Any] | None) -> Tensor | None:
     return None if array is None else torch.tensor(array, device="cpu")
 
 
-def _array(tensor: Any, dtype: Any) -> NDArray[Any] | None:
+def _array(tensor: Tensor | None, dtype: type[np.generic]) -> NDArray[Any] | None:
     if tensor is None:
         return None
     array = np.array(tensor.detach().cpu().numpy())

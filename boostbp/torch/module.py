@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from boostbp import checks, losses
-from boostbp.backends.base import Table
+from boostbp.backends.base import Backend, Table
 from boostbp.extras import require
 from boostbp.floats import Floats, usual_in_methods
-from boostbp.inputs.targets import weights_in_rows
 from boostbp.layers import Layer, LayerSpec
 from boostbp.layers.layer_spec import HIDDEN, settings_of
 from boostbp.losses import Loss
@@ -21,10 +20,18 @@ from boostbp.network import steps
 from boostbp.network.starts import STARTS
 from boostbp.network.steps import Step, is_constant, moved
 from boostbp.torch import arguments, tree_tensor
-from boostbp.torch.arguments import Refits, start_in
-from boostbp.torch.eager import uncompiled_forward
-from boostbp.torch.gathered import LastFit, Momentum, PendingCalls, Rows, StepTarget, check_known
-from boostbp.torch.passes import NOT_FINITE, Trees, as_input, as_targets, as_tensor, drawn_seed, has_tangent
+from boostbp.torch.gathered import (
+    ForwardCall,
+    LastFit,
+    Momentum,
+    Numbers,
+    PendingCalls,
+    Rows,
+    StepTarget,
+    call_numbers,
+    check_known,
+)
+from boostbp.torch.passes import NOT_FINITE, as_tensor, differentiable, uncompiled_forward
 from boostbp.trees import threads
 
 if TYPE_CHECKING:
@@ -34,16 +41,14 @@ else:
     torch = require("torch", extra="torch", what="boostbp.torch")
     nn = torch.nn
 
-Numbers = NDArray[np.int64] | None
-
 
 @uncompiled_forward
 @usual_in_methods
 class GBDTModule(nn.Module):
     """Boosted trees with regressions in their leaves, (rows, features) -> (rows, outputs), as a torch module.
 
-    It may stand before, after or between other modules, and more than once. The rules of its
-    training are in `boostbp.torch`.
+    It may stand before, after or between other modules, and more than once. The rules of its training are in
+    `boostbp.torch`.
 
     Parameters
     ----------
@@ -51,26 +56,24 @@ class GBDTModule(nn.Module):
         None: as many as the first input has.
     out_features : int
     layer : LayerSpec, dict or None
-        How the trees are fitted, by the fields of `LayerSpec`; the defaults are those of a hidden layer.
+        Settings of the trees, by the fields of `LayerSpec`; the defaults are those of a hidden layer.
     backend : {"lightgbm", "xgboost", "sklearn"} or Backend
-        Who grows the trees.
+        Library that grows the trees.
     categorical : sequence of int
         Input columns that hold category codes 0, 1, 2, ...
     start : {"projection", "noise"}
-        What the first trees are fitted to: random projections of the first input, or Gaussian noise.
+        Target of the first trees: random projections of the first input, or Gaussian noise.
     step : {"normalised", "plain"} or Step
         Whether `step_size` counts in standard deviations of each output, or multiplies the gradient as in the paper.
     step_size, momentum : float
-        alpha and mu of the paper; not looked at if `step` is an object. The step is half of the estimators', whose
-        layers are all of trees and are fitted again to what moved: neural layers above follow by small steps of their
-        own, and long steps below throw them back.
+        alpha and mu of the paper; ignored if `step` is an object. The default step is half of the estimators': neural
+        layers above follow by small steps of their own, and long steps of the trees would throw them back.
     reduction : {"mean", "sum"}
-        Whether the loss that is differentiated is a mean over the rows of a call or a sum over
-        them: a step needs the gradient of each row's own loss.
+        Whether the loss is a mean or a sum over the rows of a call: a step needs the gradient of each row's own loss.
     n_jobs : int or None
         Threads; the trees do not depend on it.
     random_state : int or None
-        None draws it from the generator of torch, as other modules draw their weights: `torch.manual_seed` fixes it.
+        None draws it from the generator of torch, as other modules draw their weights; `torch.manual_seed` fixes it.
 
     Attributes
     ----------
@@ -79,12 +82,12 @@ class GBDTModule(nn.Module):
     baseline : (outputs,) float64
         Added to their output; 0 unless `boost` set it.
     settings : LayerSettings
-        How the trees are fitted; it may be exchanged between steps.
+        Settings of the trees; they may be exchanged between steps.
     rule : Step
-        How outputs move; it may be exchanged between steps, as by a schedule. Its `decay` is looked at where
-        `GBDTStep.step` is told the loss.
+        Rule that moves outputs; it may be exchanged between steps, as by a schedule. Its `decay` acts only if
+        `GBDTStep.step` gets the loss.
     expected_rows : int or None
-        Rows that each step must bring; see `GBDTStep`.
+        Number of rows of each step; see `GBDTStep`.
     """
 
     def __init__(
@@ -93,7 +96,7 @@ class GBDTModule(nn.Module):
         out_features: int,
         layer: LayerSpec | Mapping[str, Any] | None = None,
         *,
-        backend: Any = "lightgbm",
+        backend: str | Backend = "lightgbm",
         categorical: Sequence[int] = (),
         start: str = "projection",
         step: Literal["normalised", "plain"] | Step = "normalised",
@@ -106,11 +109,13 @@ class GBDTModule(nn.Module):
         super().__init__()
         out_features = checks.whole("out_features", out_features, 1)
         in_features = None if in_features is None else checks.whole("in_features", in_features, 1)
-        self.categorical = arguments.columns(categorical, in_features)
+        self.categorical = arguments.category_columns(categorical, in_features)
         checks.one_of("start", start, tuple(STARTS))
         checks.one_of("reduction", reduction, ("mean", "sum"))
         self.in_features, self.out_features, self.backend = in_features, out_features, backend
-        seed = drawn_seed() if random_state is None else checks.whole("random_state", random_state, 0)
+        if random_state is None:
+            random_state = int(torch.randint(2**31 - 1, (), device="cpu"))
+        seed = checks.whole("random_state", random_state, 0)
         self.settings = settings_of(LayerSpec.of(layer, "layer").complete(HIDDEN), backend, seed=seed)
         self.start, self.reduction, self.rule = start, reduction, steps.load(step, step_size, momentum)
         self.n_threads = threads.count(n_jobs)
@@ -120,27 +125,27 @@ class GBDTModule(nn.Module):
         self._random = np.random.default_rng(seed)
         self._momentum: Momentum | None = None
         self._last = LastFit()
-        self._refits = Refits(backend)
+        self._refits = arguments.Refits(backend)
         self._gathered = PendingCalls()
         self._announced: Numbers = None
         self._watched: list[tuple[Floats, Numbers]] | None = None
 
     @property
     def n_rows(self) -> int:
-        """Rows of the last fit, which the next step must have, too; 0 after the first trees."""
+        """Number of rows of the last fit, which the next step must have too; 0 after the first trees."""
         return self._last.n_rows
 
     def forward(self, x: Tensor) -> Tensor:
-        """Output, (rows, outputs), in the type and on the device of `x`, (rows, features).
+        """Return the output, (rows, outputs), in the type and on the device of `x`, (rows, features).
 
-        The first call in train mode fits the first trees to its rows. Units of too few rows for a tree are the same
-        everywhere; a step starts them again from all rows.
+        The first call in train mode fits the first trees to its rows. With too few rows for a tree, its outputs are
+        constant; a step starts them again from all rows.
         """
         if not isinstance(x, torch.Tensor):
             raise TypeError(f"x is a {type(x).__name__}: a tree layer takes tensors. Use torch.as_tensor(x).")
         X, gathers = self._input(x), self.training and torch.is_grad_enabled()
         if x.grad_fn is None and self._last.above:
-            arguments.refuse_lost(X, self._last.complete)
+            arguments.refuse_empty_columns(X, self._last.complete)
         rows = self._announced if gathers or self._watched is not None else None
         if rows is not None and len(rows) != len(X):
             raise ValueError(
@@ -151,13 +156,19 @@ class GBDTModule(nn.Module):
         if self.layer is None:
             self._first_trees(X)
         assert self.layer is not None
-        if not (gathers or (torch.is_grad_enabled() and x.requires_grad) or has_tangent(x)):
+        is_dual = torch.autograd.forward_ad.unpack_dual(x).tangent is not None
+        if not (gathers or (torch.is_grad_enabled() and x.requires_grad) or is_dual):
             return as_tensor(self.layer.predict(X, n_jobs=self.n_threads) + self.baseline, x)
-        gathered = self._gathered if gathers else None
-        return Trees(self.layer, self.baseline, self.n_threads, gathered, self.reduction == "mean", rows).run(x, X)
+        h, trace = self.layer.forward(X, n_jobs=self.n_threads)
+        h += self.baseline
+        if not gathers:
+            return differentiable(x, h, trace, None)
+        gathered, is_mean = self._gathered, self.reduction == "mean"
+        call = ForwardCall(next(call_numbers), gathered.fit, X, h.copy(), rows, not x.requires_grad)
+        return differentiable(x, h, trace, lambda G: gathered.add(call, G * len(G) if is_mean else G))
 
-    def begin(self, x: Any, *, sample_weight: Any = None) -> Self:
-        """Fit the first trees to the start of their outputs, as the first forward call does without weights.
+    def begin(self, x: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the first trees to the start of their outputs: the first forward call, with weights.
 
         Parameters
         ----------
@@ -166,48 +177,51 @@ class GBDTModule(nn.Module):
         """
         return self._first_trees(self._input(x), sample_weight)
 
-    def step(self, *, sample_weight: Any = None) -> Self:
+    def step(self, *, sample_weight: ArrayLike | None = None) -> Self:
         """Move the outputs of the gathered rows along their gradients, and fit the trees to them again.
 
         Parameters
         ----------
         sample_weight : (rows,) array-like, optional
-            Weights of the gathered rows in the fit; a row of weight 0 is none. The gradient of a row is to be without
-            its weight.
+            Weights of the gathered rows in the fit; a row of weight 0 is left out. The gradient of a row must not
+            contain its weight.
 
         Raises
         ------
         RuntimeError
             If no gradient came since the last step.
         ValueError
-            If there are other rows than at the last fit, or nothing tells, or a gradient is not finite.
+            If the rows are not those of the last fit, or cannot be told from others, or a gradient is not finite.
         """
         check_known(self.expected_rows, self._gathered)
         return self.fit_moved(self.move(sample_weight=sample_weight))
 
-    def move(self, *, sample_weight: Any = None, pace: float = 1.0) -> StepTarget:
-        """First half of `step`: move the outputs, by so much of a step, and leave the trees as they are."""
+    def move(self, *, sample_weight: ArrayLike | None = None, pace: float = 1.0) -> StepTarget:
+        """Return the target of a step, the outputs after `pace` times a step; the trees stay as they are."""
         rows = self._rows()
-        weight = weights_in_rows(arguments.weights(sample_weight, len(rows.X)))
+        weight = arguments.weights(sample_weight, len(rows.X))
         m = np.zeros_like(rows.h) if self._momentum is None else self._momentum.of(rows)
         target, m = moved(self.rule, rows.h, m, rows.g, weight)
-        if pace != 1.0:
+        if pace != 1.0:  # h + (target - h) would round
             target = rows.h + pace * (target - rows.h)
         stuck = (rows.g.any(axis=0) | (self._last.n_rows == 0)) & is_constant(rows.h) & is_constant(target)
         if stuck.any():  # the first trees had a few rows, and their outputs have no standard deviation to move in
             target[:, stuck], m[:, stuck] = self._start(rows.X, weight)[:, stuck], 0.0
-        return StepTarget(rows.X, target, weight, self._gathered.first, rows.hashes, Momentum(m, rows.rows))
+        first = min(self._gathered.calls)
+        return StepTarget(rows.X, target, weight, first, rows.hashes, Momentum(m, rows.rows))
 
     def fit_moved(self, moved: StepTarget) -> Self:
-        """Second half of `step`: fit the trees to outputs that moved."""
+        """Fit the trees to outputs that `move` returned: the second half of `step`."""
         numbers = None if moved.momentum is None else moved.momentum.rows
         last = LastFit(len(moved.X), moved.hashes, numbers, above=moved.hashes is None)
         self._fit(last, moved.X, moved.target - self.baseline, moved.weight)
         self._momentum = moved.momentum or self._momentum
         return self
 
-    def boost(self, loss: str | Loss, y: Any, *, x: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the trees by boosting on a loss itself: for the last layer of a model, in the place of `step`.
+    def boost(
+        self, loss: str | Loss, y: ArrayLike, *, x: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Fit the trees by boosting on a loss itself, in place of `step`, for the last layer of a model.
 
         Parameters
         ----------
@@ -216,13 +230,13 @@ class GBDTModule(nn.Module):
         y : tensor or array-like, (rows,) or (rows, outputs)
             Numbers; or class numbers, (rows,), for a module with an output for each class.
         x : tensor or array-like, (rows, features), optional
-            The input; the rows gathered since the last step if left out.
+            The input; by default the rows gathered since the last step.
         sample_weight : (rows,) array-like, optional
 
         Raises
         ------
         ValueError
-            If `y` is not a target of that loss, or there are fewer or more rows than at the last fit.
+            If `y` is not a target of that loss, or the number of rows is not that of the last fit.
         """
         if x is None:
             check_known(self.expected_rows, self._gathered)
@@ -233,8 +247,8 @@ class GBDTModule(nn.Module):
             rows = Rows(X, X, X, None, hashes=None, repeated=0)
             self._last.check(rows, self.expected_rows)
             last = LastFit(len(X))
-        target = as_targets(y, self.out_features, len(rows.X))
-        weight = weights_in_rows(arguments.weights(sample_weight, len(target)))
+        target = arguments.as_targets(y, self.out_features, len(rows.X))
+        weight = arguments.weights(sample_weight, len(target))
         objective = losses.load(loss, n_outputs=self.out_features)
         objective.check(target)
         self._fit(last, rows.X, target, weight, objective)
@@ -243,20 +257,20 @@ class GBDTModule(nn.Module):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gathered rows and gradients.
 
-        `GBDTStep.zero_grad` does it for all tree layers; torch's optimizers, and ``model.zero_grad()`` of a model that
-        the module is in, do not.
+        `GBDTStep.zero_grad` does so for all tree layers; torch's optimizers, and ``model.zero_grad()`` of a model that
+        holds this module, do not.
         """
         super().zero_grad(set_to_none)
         self._gathered.calls.clear()
 
     def forget(self) -> Self:
-        """Forget the training rows but not the trees: gradients, momentum, bins, and how many they were."""
+        """Forget the training rows but not the trees: gradients, momentum, bins, and the number of rows."""
         self._gathered.calls.clear()
-        self._momentum, self._refits, self._last = None, Refits(self.backend), LastFit()
+        self._momentum, self._refits, self._last = None, arguments.Refits(self.backend), LastFit()
         return self
 
     def extra_repr(self) -> str:
-        """What `repr` shows."""
+        """Return the text of `repr`."""
         trees = "no trees yet" if self.layer is None else f"{self.layer.forest.n_trees} trees"
         return (
             f"in_features={self.in_features}, out_features={self.out_features}, backend={self.backend!r}, "
@@ -264,46 +278,51 @@ class GBDTModule(nn.Module):
         )
 
     def get_extra_state(self) -> Tensor:
-        """The trees, and what they were fitted to, (bytes,) uint8; what training goes on from has `GBDTStep`."""
+        """Return the trees and the number of rows, (bytes,) uint8; `GBDTStep.state_dict` has the rest of training."""
         return tree_tensor.state_of(tree_tensor.State(self.layer, self.baseline, self.in_features, self._last), self)
 
     def set_extra_state(self, state: Any) -> None:
-        """Take over the trees of a state; ValueError if they do not fit this module."""
+        """Load the trees of a state; ValueError if they do not fit this module."""
         restored = tree_tensor.read(state, self)
-        self._gathered.fitted()
+        self._gathered.start_anew()
         self.forget()
         self.layer, self.baseline, self.in_features, self._last = restored
 
     def __getstate__(self) -> dict[str, Any]:
-        # The library's bins and rows stay with the original, and so do gradients: their graph is the original's.
-        gone = {"_refits": Refits(self.backend), "_gathered": PendingCalls(), "_announced": None, "_watched": None}
-        return {**self.__dict__, **gone}
+        # The library's bins and rows stay with the original, and so do gradients, as their graph does.
+        fresh = {
+            "_refits": arguments.Refits(self.backend),
+            "_gathered": PendingCalls(),
+            "_announced": None,
+            "_watched": None,
+        }
+        return {**self.__dict__, **fresh}
 
-    def _input(self, x: Any) -> Floats:
-        X = as_input(x, self.in_features)
-        arguments.columns(self.categorical, X.shape[1])
+    def _input(self, x: ArrayLike) -> Floats:
+        X = arguments.as_input(x, self.in_features)
+        arguments.category_columns(self.categorical, X.shape[1])
         if isinstance(x, torch.Tensor) and x.grad_fn is not None:
-            arguments.refuse_learnt(x, X)
+            arguments.refuse_learnt_nan(x, X)
         return X
 
-    def _first_trees(self, X: Floats, sample_weight: Any = None) -> Self:
+    def _first_trees(self, X: Floats, sample_weight: ArrayLike | None = None) -> Self:
         if not self.training:
             raise RuntimeError(
                 "this GBDTModule has no trees yet: call it in train mode, boost it, or load a state_dict."
             )
         if len(X) == 0:
             raise ValueError(f"x has shape {X.shape}: the first trees are fitted to the first rows that come.")
-        weight = weights_in_rows(arguments.weights(sample_weight, len(X)))
+        weight = arguments.weights(sample_weight, len(X))
         last = LastFit()  # the first call may be a mini-batch; the first step has all rows
         self._fit(last, X, self._start(X, weight), weight)
         return self
 
     def _start(self, X: Floats, weight: Floats) -> Floats:
-        """What first trees are fitted to, (rows, outputs)."""
-        return start_in(self.start, Table(X, self.categorical), weight, self.out_features, self._random)
+        """Return the target of the first trees, (rows, outputs)."""
+        return arguments.start_target(self.start, Table(X, self.categorical), weight, self.out_features, self._random)
 
     def _rows(self) -> Rows:
-        """The rows of a step."""
+        """Return the rows of a step, checked."""
         if not self._gathered:
             raise RuntimeError(
                 "no gradient reached this GBDTModule: in train mode call the model and loss.backward() first."
@@ -315,12 +334,14 @@ class GBDTModule(nn.Module):
         return rows
 
     def _fit(self, last: LastFit, X: Floats, target: Floats, weight: Floats, loss: Loss | None = None) -> None:
-        """Fit the trees to a target, or by boosting on a loss of it; what stood before stays if that fails."""
+        """Fit the trees to a target, or by boosting on a loss of it; if that fails, nothing has changed."""
         table, random = Table(X, self.categorical), copy.deepcopy(self._random)
         seed = int(random.integers(2**30))
-        fitted = self._refits.fit(table, target, weight, loss, self.settings, n_threads=self.n_threads, seed=seed)
+        layer, baseline = self._refits.fit(
+            table, target, weight, loss, self.settings, n_threads=self.n_threads, seed=seed
+        )
         if loss is not None:
-            self.baseline = fitted.baseline
-        self.layer, self.in_features, self._random = fitted.layer, X.shape[1], random
-        self._last = last._replace(complete=arguments.complete(X))
-        self._gathered.fitted()
+            self.baseline = baseline
+        self.layer, self.in_features, self._random = layer, X.shape[1], random
+        self._last = last._replace(complete=arguments.complete_columns(X))
+        self._gathered.start_anew()

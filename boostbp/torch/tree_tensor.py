@@ -4,42 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from boostbp import archive
 from boostbp.archive import Arrays, MismatchError, take
 from boostbp.extras import require
+from boostbp.floats import Floats
 from boostbp.layers import Layer
 from boostbp.torch.gathered import LastFit
 from boostbp.trees import interrupts, packed
 from boostbp.trees.basis import Basis
 from boostbp.trees.forest import Forest
 
-torch: Any = require("torch", extra="torch", what="boostbp.torch")
+if TYPE_CHECKING:
+    import torch
+
+    from boostbp.torch.module import GBDTModule
+else:
+    torch = require("torch", extra="torch", what="boostbp.torch")
 
 KIND, VERSION = "tree layer", 5
 OLDEST = 5  # earlier versions were other archives
 _NAME = "the state of a GBDTModule"
 _KEYS = {"in_features", "out_features", "categorical", "n_rows", "above", "facts"}
-_MOST = 1 << 31
+_TOO_MANY = 1 << 31  # rows and features are counted in int32
 
 
 class State(NamedTuple):
-    """What a module is saved by."""
+    """The saved attributes of a module."""
 
     layer: Layer | None
-    baseline: NDArray[np.float64]  # (outputs,) float64
+    baseline: Floats  # (outputs,) float64
     in_features: int | None
     last: LastFit  # without its rows
 
 
-def state_of(state: State, module: Any) -> Any:
-    """The state as one tensor, (bytes,) uint8: those of an archive of the trees, which is versioned and no pickle.
+def state_of(state: State, module: GBDTModule) -> torch.Tensor:
+    """Return the state as one tensor, (bytes,) uint8: an archive of the trees, versioned and without pickle.
 
-    A tensor, as other entries of a state_dict are: it may be cloned and moved with them.
+    Like the other entries of a state_dict, a tensor may be cloned and moved.
     """
     arrays: Arrays = {"baseline": state.baseline}
     facts, last = None, state.last
@@ -60,9 +63,9 @@ def state_of(state: State, module: Any) -> Any:
     return torch.frombuffer(bytearray(data), dtype=torch.uint8)
 
 
-@interrupts.deferred()  # what a handler raises is no fault of the state
-def read(state: Any, module: Any) -> State:
-    """The state of a module like this one, checked.
+@interrupts.deferred()  # an exception of a signal handler is no fault of the state
+def read(state: Any, module: GBDTModule) -> State:
+    """Return the state of a module like this one, checked.
 
     Raises ValueError if it is none, or of another version, shape or basis, or with other categories, or damaged.
     """
@@ -74,48 +77,46 @@ def read(state: Any, module: Any) -> State:
     return archive.from_bytes(data, _NAME, partial(_built, module=module), kind=KIND, version=VERSION, oldest=OLDEST)
 
 
-def _built(content: Any, arrays: Arrays, *, module: Any) -> State:
-    """What a state describes, for a module like this one."""
+def _built(content: Any, arrays: Arrays, *, module: GBDTModule) -> State:
     if not isinstance(content, dict) or set(content) != _KEYS:
         raise ValueError(f"it says {content!r:.999}")
-    _check_alike(content, module)
-    in_features, n_rows = content["in_features"], content["n_rows"]
-    if (
-        not (in_features is None or _is_count(in_features))
-        or not _is_count(n_rows)
-        or type(content["above"]) is not bool
-    ):
+    _check_shape(content, module)
+    in_features, n_rows, above = content["in_features"], content["n_rows"], content["above"]
+    if not (in_features is None or _is_count(in_features)) or not _is_count(n_rows) or type(above) is not bool:
         raise ValueError(f"it says in_features={in_features!r:.99}, n_rows={n_rows!r:.99}")
     baseline = take(arrays, "baseline", float, (module.out_features,))
     complete = take(arrays, "complete", bool, (in_features,)) if "complete" in arrays else None
-    forest = None if content["facts"] is None else _forest(content["facts"], arrays, module.settings.basis)
-    if forest is not None and (forest.n_features, forest.n_outputs) != (in_features, module.out_features):
-        raise ValueError("its trees have other sizes than it says")
-    layer = None if forest is None else Layer(forest)
-    last = LastFit(n_rows, above=content["above"], complete=complete)
-    return State(layer, baseline, module.in_features or in_features, last)
+    layer = None
+    if content["facts"] is not None:
+        forest = _forest(content["facts"], arrays, module.settings.basis)
+        if (forest.n_features, forest.n_outputs) != (in_features, module.out_features):
+            raise ValueError("its trees have other sizes than it says")
+        layer = Layer(forest)
+    return State(layer, baseline, module.in_features or in_features, LastFit(n_rows, above=above, complete=complete))
 
 
 def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value < _MOST
+    return type(value) is int and 0 <= value < _TOO_MANY
 
 
-def _check_alike(state: Mapping[str, Any], module: Any) -> None:
+def _check_shape(state: Mapping[str, Any], module: GBDTModule) -> None:
     """Refuse a state of another shape or with other categories than a module: ValueError."""
     for name in ("in_features", "out_features"):
         current = getattr(module, name)
         if current is not None and state[name] is not None and current != state[name]:
-            raise MismatchError(f"the state has {name}={state[name]}, and this module {name}={current}: make it alike.")
+            raise MismatchError(
+                f"the state has {name}={state[name]}, and this module {name}={current}: make it the same."
+            )
     categorical = tuple(state["categorical"])
     if categorical != module.categorical:
         raise MismatchError(
-            f"the state has categorical={categorical}, and this module categorical={module.categorical}: make it "
-            "alike, or its next fit reads other columns as category codes."
+            f"the state has categorical={categorical}, and this module categorical={module.categorical}: make it the "
+            "same, or the next fit reads other columns as category codes."
         )
 
 
 def _forest(facts: Any, arrays: Arrays, basis: Basis) -> Forest:
-    """The forest of a state, for a module with that basis; ValueError if it is on another."""
+    """Return the forest of a state, for a module with that basis; ValueError if it is on another."""
     functions = packed.facts_of(basis)
     if isinstance(facts, dict) and any(name in facts and facts[name] != functions[name] for name in functions):
         stated = {name: facts.get(name) for name in functions}

@@ -145,10 +145,10 @@ def test_library_that_is_not_there_is_no_failed_candidate(monkeypatch):
 
 def test_what_a_search_found_is_measured_as_it_was():
     found = tune(rival("linear_tree"), NUMBERS, task="regression", trials=3, seed=0)
-    job = Job(rival("linear_tree", **found.params), "regression", 1, 0)
-    outcome = measure(job, Data(NUMBERS, NUMBERS.X_valid, NUMBERS.y_valid, 0))
-    assert outcome["scores"]["rmse"] == pytest.approx(found.score)
-    assert outcome["length"] == found.length
+    job = Job(rival("linear_tree", **found.params), 1, 0)
+    outcome = measure(job, Data(NUMBERS, NUMBERS.X_valid, NUMBERS.y_valid))
+    assert outcome.scores["rmse"] == pytest.approx(found.score)
+    assert outcome.length == found.length
     assert found.params != {"linear_tree": True}
 
 

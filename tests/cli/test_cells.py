@@ -124,5 +124,5 @@ def test_a_column_of_groups_is_no_feature_and_keeps_its_rows_together(tmp_path, 
     np.testing.assert_array_equal(model.predict(table[["x", "z"]]), alone.predict(table[["x", "z"]]))
     both = run(*fit, "--groups", "patient", "--valid", path)
     assert both.exit_code == 2
-    assert "error: --groups is of rows held out of DATA" in both.stderr
+    assert "error: --groups holds rows of DATA out" in both.stderr
     assert "has no column 'doctor'" in run(*fit, "--groups", "doctor").stderr

@@ -16,10 +16,10 @@ from sklearn.datasets import load_diabetes, load_iris
 import boostbp
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, storage
 from boostbp.cli.assignments import settings
-from boostbp.cli.predict import sink
+from boostbp.cli.predict import write_tables
 from boostbp.files.reading import read_table
 from boostbp.network.trainer import Trainer
-from boostbp.report import comparison
+from boostbp.report import comparison, contenders
 from boostbp.report.result import Result
 
 QUICK = ["-s", "epochs=1", "-s", "hidden_layer_sizes=3", "-s", "n_estimators=4", "-s", "min_samples_leaf=5"]
@@ -317,7 +317,7 @@ def test_compare_prints_and_writes_the_same_scores(tmp_path):
 
 @pytest.mark.slow
 def test_compare_takes_a_file_with_categories(folder, monkeypatch):
-    monkeypatch.setattr(comparison, "SINGLE_LAYER", comparison.SINGLE_LAYER[::2])
+    monkeypatch.setattr(contenders, "SINGLE_LAYER", contenders.SINGLE_LAYER[::2])
     arguments = ["-t", "species", "--drop", "key", "-b", "lightgbm", "-s", "early_stopping=false", *QUICK]
     result = run("compare", folder / "iris.csv", *arguments)
     assert result.exit_code == 0, result.output
@@ -412,24 +412,26 @@ def test_command_line_wins_over_the_config(tmp_path):
         settings(BoostBPRegressor, config=config)
 
 
-def test_sink_renames_only_when_all_is_well(tmp_path):
+def test_tables_take_their_place_only_when_all_is_well(tmp_path):
     path = tmp_path / "out.parquet"
     table = pa.table({"x": [1.5, 2.5]})
-    with sink(path) as write:
-        write(table)
+
+    def tables():
+        yield table
         assert not path.exists()
-        write(table)
+        yield table
+
+    write_tables(path, tables())
     assert parquet.read_table(path)["x"].to_pylist() == [1.5, 2.5, 1.5, 2.5]
 
-    def fail_half_way():
-        with sink(path) as write:
-            write(table)
-            raise RuntimeError("half way")
+    def half():
+        yield table
+        raise RuntimeError("half way")
 
     with pytest.raises(RuntimeError, match="half way"):
-        fail_half_way()
-    with pytest.raises(ValueError, match="no rows to write"), sink(path):
-        pass
+        write_tables(path, half())
+    with pytest.raises(ValueError, match="no rows to write"):
+        write_tables(path, iter([]))
     assert [entry.name for entry in tmp_path.iterdir()] == ["out.parquet"]
     assert parquet.read_table(path).num_rows == 4
 

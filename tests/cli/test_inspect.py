@@ -246,7 +246,7 @@ def test_picture_replaces_neither_model_nor_rows(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_compare_writes_a_report_over_folds(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("boostbp.report.comparison.SINGLE_LAYER", SINGLE_LAYER[:1])
+    monkeypatch.setattr("boostbp.report.contenders.SINGLE_LAYER", SINGLE_LAYER[:1])
     out, html = tmp_path / "out.json", tmp_path / "out.html"
     quick = ["-s", "n_estimators=3", "-s", "epochs=2", "-s", "deep=true"]
     files = ["--json", out, "--html", html]

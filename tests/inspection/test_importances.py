@@ -94,12 +94,12 @@ def test_splits_are_counted(backend):
 def test_means_over_given_rows(backend):
     model, frame = fitted("two outputs", backend)
     rows = frame[:90]
-    slopes = np.abs(model.jacobian(rows) / model._output_scale()[:, None]).sum(axis=(0, 1))
+    slopes = np.abs(model.jacobian(rows) / model.model_.targets.scale[:, None]).sum(axis=(0, 1))
     std = np.array([0.0, 0.0, *rows[["weight", "noise"]].std(ddof=0)])
     std[0] = rows["size"].std(ddof=0)
     expected = slopes * std / (slopes * std).sum()
     np.testing.assert_allclose(model.importance("jacobian", X=rows), expected)
-    values = np.abs(model.attributions(rows).values / model._output_scale()[:, None]).sum(axis=(0, 1))
+    values = np.abs(model.attributions(rows).values / model.model_.targets.scale[:, None]).sum(axis=(0, 1))
     np.testing.assert_allclose(model.importance("attribution", X=rows), values / values.sum())
 
 

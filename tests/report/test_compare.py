@@ -15,13 +15,14 @@ from sklearn.datasets import load_diabetes, load_iris
 from benchmarks.rivals.contenders import trees_of
 from boostbp.ensemble import average, constants, race
 from boostbp.ensemble.quality_levels import LEVELS, Effort
-from boostbp.report import comparison
-from boostbp.report.comparison import Result, compare, splits
+from boostbp.report.comparison import compare, splits
 from boostbp.report.contenders import SINGLE_LAYER, deep
+from boostbp.report.result import Result
 from boostbp.report.table import columns, table, tables
 from boostbp.report.trial import Job, Peak, measure, rehearse
 
 QUICK = {"epochs": 1, "hidden_layer_sizes": (2,), "n_estimators": 3, "deep": True}
+DEEP = [deep(backend, QUICK) for backend in ("lightgbm", "xgboost")]
 SINGLE = ["LightGBM", "LightGBM linear_tree", "XGBoost"]
 
 
@@ -30,7 +31,7 @@ def test_every_model_runs_on_classification():
     X, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])
     seen = []
-    results = compare(X, names[y], task="classification", params=QUICK, watch=seen.append)
+    results = compare(X, names[y], [*DEEP, *SINGLE_LAYER], task="classification", watch=seen.append)
     assert [result.model for result in results] == ["boostbp (lightgbm)", "boostbp (xgboost)", *SINGLE] == seen
     for result in results:
         assert (result.state, result.reason) == ("ran", "")
@@ -41,22 +42,21 @@ def test_every_model_runs_on_classification():
 
 
 @pytest.mark.slow
-def test_same_seed_gives_same_scores(monkeypatch):
-    monkeypatch.setattr(comparison, "SINGLE_LAYER", SINGLE_LAYER[:1])
+def test_same_seed_gives_same_scores():
     X, y = load_diabetes(return_X_y=True)
-    once, again = (compare(X, y, task="regression", backends=["lightgbm"], params=QUICK, seed=3) for _ in range(2))
+    once, again = (compare(X, y, [DEEP[0], SINGLE_LAYER[0]], task="regression", seed=3) for _ in range(2))
     assert [result.scores for result in once] == [result.scores for result in again]
     assert all(set(result.scores) == {"r2", "rmse"} for result in once)
 
 
 def split(X, y, task):
-    (data,) = splits(X, y, task, test_size=0.25, valid_size=0.2, folds=None, seed=0)
+    (data,) = splits(X, y, task, test_size=0.25, folds=None, seed=0)
     return data
 
 
 def test_rehearsal_learns_nothing_and_ends_soon():
     data = split(*load_iris(return_X_y=True), "classification")
-    fitted = rehearse(Job(deep("lightgbm", {**QUICK, "deep": "auto"}), "classification", 1, 0), data)
+    fitted = rehearse(Job(deep("lightgbm", {**QUICK, "deep": "auto"}), 1, 0), data)
     np.testing.assert_array_equal(fitted.model.classes_, [0, 1, 2])
     assert 0 < trees_of(fitted.model) < 1000  # thousands if boosting went on to its end
 
@@ -78,7 +78,7 @@ def test_split_keeps_test_rows_apart(task):
 def test_each_row_is_a_test_row_in_one_fold(task):
     X = np.arange(100.0)[:, None]
     y = np.repeat([0, 1], [75, 25])
-    folds = list(splits(X, y, task, test_size=0.25, valid_size=0.2, folds=4, seed=0))
+    folds = list(splits(X, y, task, test_size=0.25, folds=4, seed=0))
     np.testing.assert_array_equal(np.sort(np.concatenate([data.X_test[:, 0] for data in folds])), X[:, 0])
     for data in folds:
         parts = [data.split.X[:, 0], data.split.X_valid[:, 0], data.X_test[:, 0]]
@@ -92,7 +92,7 @@ def test_each_row_is_a_test_row_in_one_fold(task):
 @pytest.mark.parametrize(("folds", "rows"), [(1, 40), (41, 40)])
 def test_folds_that_do_not_split_are_refused(folds, rows):
     with pytest.raises(ValueError, match=f"folds={folds} does not split {rows} rows"):
-        compare(np.zeros((rows, 2)), np.arange(rows), task="regression", folds=folds)
+        compare(np.zeros((rows, 2)), np.arange(rows), DEEP, task="regression", folds=folds)
 
 
 def trained_by_hand(data, **params):
@@ -106,33 +106,32 @@ def trained_by_hand(data, **params):
 def test_scores_of_a_classifier_match_the_library_used_by_hand():
     X, y = load_iris(return_X_y=True)
     data = split(X, y, "classification")
-    outcome = measure(Job(SINGLE_LAYER[0], "classification", 1, 0), data)
+    outcome = measure(Job(SINGLE_LAYER[0], 1, 0), data)
     booster = trained_by_hand(data, objective="multiclass", num_class=3)
     predicted = booster.predict(data.X_test)
     log_loss = -np.mean(np.log(predicted[np.arange(len(predicted)), data.y_test]))
-    assert outcome["scores"]["log_loss"] == pytest.approx(log_loss, rel=1e-12)
-    assert outcome["scores"]["accuracy"] == np.mean(predicted.argmax(axis=1) == data.y_test)
-    assert outcome["length"] == booster.best_iteration
+    assert outcome.scores["log_loss"] == pytest.approx(log_loss, rel=1e-12)
+    assert outcome.scores["accuracy"] == np.mean(predicted.argmax(axis=1) == data.y_test)
+    assert outcome.length == booster.best_iteration
 
 
 def test_scores_of_a_regressor_match_the_library_used_by_hand():
     X, y = load_diabetes(return_X_y=True)
     data = split(X, y, "regression")
-    outcome = measure(Job(SINGLE_LAYER[1], "regression", 1, 0), data)
+    outcome = measure(Job(SINGLE_LAYER[1], 1, 0), data)
     booster = trained_by_hand(data, objective="regression", linear_tree=True)
     residual = data.y_test - booster.predict(data.X_test)
-    assert outcome["scores"]["rmse"] == pytest.approx(np.sqrt(np.mean(residual**2)), rel=1e-12)
+    assert outcome.scores["rmse"] == pytest.approx(np.sqrt(np.mean(residual**2)), rel=1e-12)
     r2 = 1.0 - np.mean(residual**2) / np.var(data.y_test)
-    assert outcome["scores"]["r2"] == pytest.approx(r2, rel=1e-12)
+    assert outcome.scores["r2"] == pytest.approx(r2, rel=1e-12)
 
 
 @pytest.mark.slow
 def test_missing_library_is_skipped_with_the_cure(tmp_path, monkeypatch):
     (tmp_path / "xgboost.py").write_text("raise ModuleNotFoundError('No module', name='xgboost')")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    monkeypatch.setattr(comparison, "SINGLE_LAYER", SINGLE_LAYER[::2])
     X, y = load_iris(return_X_y=True)
-    results = compare(X, y, task="classification", backends=["xgboost"], params=QUICK)
+    results = compare(X, y, [DEEP[1], *SINGLE_LAYER[::2]], task="classification")
     assert [result.state for result in results] == ["skipped", "ran", "skipped"]
     assert "pip install 'boostbp[xgboost]'" in results[0].reason
     assert "XGBoost needs the xgboost package" in results[-1].reason
@@ -141,25 +140,23 @@ def test_missing_library_is_skipped_with_the_cure(tmp_path, monkeypatch):
 def test_library_that_kills_its_process_leaves_the_others_alone(tmp_path, monkeypatch):
     (tmp_path / "xgboost.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    monkeypatch.setattr(comparison, "SINGLE_LAYER", SINGLE_LAYER[::2])
     X, y = load_iris(return_X_y=True)
-    results = compare(X, y, task="classification", backends=[])
+    results = compare(X, y, SINGLE_LAYER[::2], task="classification")
     assert [result.state for result in results] == ["ran", "failed"]
     assert "code -9" in results[-1].reason
 
 
 @pytest.mark.slow
-def test_model_that_raises_is_reported_with_its_reason(monkeypatch):
-    monkeypatch.setattr(comparison, "SINGLE_LAYER", ())
+def test_model_that_raises_is_reported_with_its_reason():
     X, y = load_iris(return_X_y=True)
-    result = compare(X, y, task="classification", backends=["catboost"])[0]
+    [result] = compare(X, y, [deep("catboost", {})], task="classification")
     assert (result.state, result.scores) == ("failed", {})
     assert "catboost" in result.reason
 
 
 def test_class_too_small_to_split_is_refused():
     with pytest.raises(ValueError, match=r"smallest with 3 rows.*merge small classes"):
-        compare(np.zeros((40, 2)), np.repeat([0, 1], [37, 3]), task="classification")
+        compare(np.zeros((40, 2)), np.repeat([0, 1], [37, 3]), DEEP, task="classification")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can reset its high-water mark")
@@ -214,9 +211,9 @@ def test_length_of_a_deep_model_is_that_of_its_leading_piece(params):
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(200, 3))
     data = split(X, np.sin(6 * X[:, 0]) + X[:, 1], "regression")
-    outcome = measure(Job(deep("lightgbm", params), "regression", 1, 0, evidence=True), data)
-    assert outcome["length"] == outcome["evidence"].history.best_iteration
-    assert outcome["length"] > 0 or not outcome["evidence"].history.by_rounds
+    outcome = measure(Job(deep("lightgbm", params), 1, 0, evidence=True), data)
+    assert outcome.length == outcome.evidence.history.best_iteration
+    assert outcome.length > 0 or not outcome.evidence.history.by_rounds
 
 
 @pytest.mark.parametrize("params", [{}, {"deep": True, "backprop": {"output_target": "moved"}}])
@@ -229,8 +226,8 @@ def test_hidden_representations_are_of_the_network_that_is_compared(params, monk
         monkeypatch.setattr(constants, name, value)
     for room in (average, race):
         monkeypatch.setattr(room, "stacked_weights", lambda raws, problem: np.full(len(raws), 1.0 / len(raws)))
-    job = Job(deep("lightgbm", {"epochs": 2, "hidden_layer_sizes": (2,), **params}), "regression", 1, 0, evidence=True)
-    evidence = measure(job, data)["evidence"]
+    job = Job(deep("lightgbm", {"epochs": 2, "hidden_layer_sizes": (2,), **params}), 1, 0, evidence=True)
+    evidence = measure(job, data).evidence
     best = evidence.history.best_epoch
     assert evidence.history.weight() > 0.0
     assert set(evidence.hidden) == ({0, best} if params else {best})

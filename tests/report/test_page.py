@@ -16,7 +16,7 @@ from studies import MODELS, study, weighed_at
 from boostbp.report.comparison import splits
 from boostbp.report.contenders import SINGLE_LAYER, deep
 from boostbp.report.page import check, write
-from boostbp.report.result import Result, joined
+from boostbp.report.result import Result, over_folds
 from boostbp.report.trial import Job, measure
 
 TINY = {"epochs": 2, "hidden_layer_sizes": (2,), "n_estimators": 3, "deep": True}
@@ -130,15 +130,15 @@ def test_results_without_pictures_make_a_page(tmp_path):
     assert not page.all("img")
 
 
-def test_folds_are_means_with_a_spread():
+def test_folds_are_means_with_a_standard_deviation():
     runs = [Result("m", "ran", "", {"r2": v}, s, s, b, n, b) for v, s, b, n in ((0.2, 1.0, 10, 3), (0.4, 2.0, 30, 8))]
-    got = joined(runs)
+    got = over_folds(runs)
     assert got.scores == {"r2": pytest.approx(0.3)}
-    assert got.std("r2") == pytest.approx(np.std([0.2, 0.4], ddof=1))
+    assert got.score_text("r2") == f"0.3000 ± {np.std([0.2, 0.4], ddof=1):.4f}"
     assert (got.fit_seconds, got.predict_seconds, got.peak_bytes, got.length) == (1.5, 1.5, 30, 6)
     assert got.model_bytes == 20
-    assert runs[0].std("r2") is None
-    broken = joined([runs[0], Result("m", "failed", "no luck", {})])
+    assert runs[0].score_text("r2") == "0.2000"
+    broken = over_folds([runs[0], Result("m", "failed", "no luck", {})])
     assert (broken.state, broken.reason, broken.scores) == ("failed", "fold 2: no luck", {})
 
 
@@ -150,9 +150,9 @@ def test_evidence_reproduces_the_scores(task, contender):
     y = X[:, 0] + 0.1 * rng.standard_normal(90)
     if task == "classification":
         y = np.array(["a", "b"])[(y > 0).astype(int)]
-    data = next(splits(X, y, task, test_size=0.5, valid_size=0.2, folds=2, seed=0))
-    outcome = measure(Job(contender, task, 1, 0, evidence=True), data)
-    e, scores = outcome["evidence"], outcome["scores"]
+    data = next(splits(X, y, task, test_size=0.5, folds=2, seed=0))
+    outcome = measure(Job(contender, 1, 0, evidence=True), data)
+    e, scores = outcome.evidence, outcome.scores
     if task == "classification":
         assert e.labels == ("a", "b")
         assert scores["accuracy"] == np.mean(e.predicted.argmax(axis=1) == e.observed)
