@@ -40,7 +40,7 @@ class Loss(Protocol):
 
     What else may be said of a loss, by attributes of the names in `Traits`, has a default there: its task, its other
     names, its default metric, and so on. Whether its hessian varies, and whether its outputs can be boosted side by
-    side, is found out on a few rows (`boostbp.losses.checked_loss.CheckedLoss`).
+    side, is found out on a few rows (`boostbp.losses.loss_trial.try_loss`).
 
     Value and derivatives are apart, because an evaluation needs no derivative. Each round of a loss whose hessian
     varies needs all: where there is a method ``derivatives(h, y) -> (value, gradient, hessian)``, it is asked for them
@@ -52,7 +52,7 @@ class Loss(Protocol):
     ``gradient[:, None]`` here. Other shapes are refused, and so is a loss that writes into `h` or `y`.
     `boostbp.check_loss` compares the members with one another.
 
-    >>> from boostbp.network import losses
+    >>> from boostbp import losses
     >>> loss = losses.load("log_loss", n_outputs=1)
     >>> y = np.array([[0.0], [1.0], [1.0]])
     >>> loss.check(y)

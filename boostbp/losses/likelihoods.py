@@ -66,12 +66,6 @@ class Poisson(LogLink):
         refuse(y, y > np.exp(self.highest), "loss='poisson' takes counts up to 5e21. Divide y by a constant.")
 
 
-def _both_classes(h: Floats, power: Floats) -> tuple[Floats, Floats]:
-    """Probabilities of class 1 and of class 0, for ``power = exp(-|h|)``."""
-    likely, unlikely = 1.0 / (1.0 + power), power / (1.0 + power)
-    return np.where(h < 0, unlikely, likely), np.where(h < 0, likely, unlikely)
-
-
 @dataclass(frozen=True, slots=True)
 class Logistic:
     """``log(1 + exp(h)) - y h`` for ``y`` 0 or 1; baseline: weighted log-odds, +-13.8 if one class is absent."""
@@ -85,42 +79,31 @@ class Logistic:
     soft_labels: ClassVar[bool] = True
     scale_free: ClassVar[bool] = False
 
-    # Written so that nothing cancels, however sure the prediction is.
-
     def value(self, h: Floats, y: Floats) -> Floats:
         """Negative log-likelihood; `y` may be a probability."""
-        return self._value(h, y, np.exp(-np.abs(h)))
+        return self.derivatives(h, y)[0]
 
     def gradient(self, h: Floats, y: Floats) -> Floats:
         """Probability of class 1 minus target."""
-        return self._gradient(y, *_both_classes(h, np.exp(-np.abs(h))))
+        return self.derivatives(h, y)[1]
 
     def hessian(self, h: Floats, y: Floats) -> Floats:
         """``p (1 - p)``."""
-        return self._hessian(*_both_classes(h, np.exp(-np.abs(h))))
+        return self.derivatives(h, y)[2]
 
     def derivatives(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
         """Value, gradient and hessian, for one exponential."""
+        # exp(-|h|) never overflows, and with both p and 1 - p computed from it nothing cancels: the gradient of a row
+        # that is predicted surely is not rounded to 0.
         power = np.exp(-np.abs(h))
-        p1, p0 = _both_classes(h, power)
-        return self._value(h, y, power), self._gradient(y, p1, p0), self._hessian(p1, p0)
+        likely, unlikely = 1.0 / (1.0 + power), power / (1.0 + power)
+        p1, p0 = np.where(h < 0, unlikely, likely), np.where(h < 0, likely, unlikely)
+        losses: Floats = y * np.maximum(-h, 0.0) + (1.0 - y) * np.maximum(h, 0.0) + np.log1p(power)
+        return losses.sum(axis=1), (1.0 - y) * p1 - y * p0, np.maximum(p1 * p0, LEAST_HESSIAN)
 
     def link(self, h: Floats) -> Floats:
         """Probability of class 1."""
         return np.asarray(expit(h))
-
-    @staticmethod
-    def _value(h: Floats, y: Floats, power: Floats) -> Floats:
-        losses: Floats = y * np.maximum(-h, 0.0) + (1.0 - y) * np.maximum(h, 0.0) + np.log1p(power)
-        return losses.sum(axis=1)
-
-    @staticmethod
-    def _gradient(y: Floats, p1: Floats, p0: Floats) -> Floats:
-        return (1.0 - y) * p1 - y * p0
-
-    @staticmethod
-    def _hessian(p1: Floats, p0: Floats) -> Floats:
-        return np.maximum(p1 * p0, LEAST_HESSIAN)
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
         """Weighted log-odds."""
@@ -129,17 +112,6 @@ class Logistic:
     def check(self, y: Floats) -> None:
         """Refuse anything but 0 and 1."""
         refuse(y, (y != 0) & (y != 1), "the logistic loss takes 0 and 1. Encode the two classes as 0 and 1.")
-
-
-def _powers(h: Floats) -> tuple[Floats, Floats, Floats]:
-    """Outputs less the largest of their row, their exponentials, both (classes, rows), and the row sums of these.
-
-    Classes come first, for numpy sums over the few columns of a row slowly.
-    """
-    by_class = np.ascontiguousarray(h.T)
-    shifted = by_class - by_class.max(axis=0)
-    powers = np.exp(shifted)
-    return shifted, powers, powers.sum(axis=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,37 +134,32 @@ class Softmax:
 
     def value(self, h: Floats, y: Floats) -> Floats:
         """Negative log-likelihood."""
-        shifted, _, total = _powers(h)
-        return self._value(shifted, total, y)
+        return self.derivatives(h, y)[0]
 
     def gradient(self, h: Floats, y: Floats) -> Floats:
         """Probabilities minus target."""
-        return self.link(h) - y
+        return self.derivatives(h, y)[1]
 
     def hessian(self, h: Floats, y: Floats) -> Floats:
         """``K / (K - 1) p (1 - p)``."""
-        return self._hessian(self.link(h))
+        return self.derivatives(h, y)[2]
 
     def derivatives(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
         """Value, gradient and hessian, for one set of exponentials."""
-        shifted, powers, total = _powers(h)
-        p = (powers / total).T
-        return self._value(shifted, total, y), p - y, self._hessian(p)
+        # Classes come first: numpy is slow at sums over the few columns of a row.
+        by_class = np.ascontiguousarray(h.T)
+        shifted = by_class - by_class.max(axis=0)  # no exponential overflows
+        powers = np.exp(shifted)
+        total = powers.sum(axis=0)
+        losses: Floats = (y.T * (np.log(total) - shifted)).sum(axis=0)
+        p, n_classes = (powers / total).T, h.shape[1]
+        return losses, p - y, np.maximum(n_classes / (n_classes - 1) * p * (1.0 - p), LEAST_HESSIAN)
 
     def link(self, h: Floats) -> Floats:
         """Probabilities of the classes."""
-        _, powers, total = _powers(h)
-        return (powers / total).T
-
-    @staticmethod
-    def _value(shifted: Floats, total: Floats, y: Floats) -> Floats:
-        losses: Floats = (y.T * (np.log(total) - shifted)).sum(axis=0)
-        return losses
-
-    @staticmethod
-    def _hessian(p: Floats) -> Floats:
-        n_classes = p.shape[1]
-        return np.maximum(n_classes / (n_classes - 1) * p * (1.0 - p), LEAST_HESSIAN)
+        by_class = np.ascontiguousarray(h.T)
+        powers = np.exp(by_class - by_class.max(axis=0))
+        return (powers / powers.sum(axis=0)).T
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
         """Log of the weighted class shares; ``log(1e-6)`` for a class that is absent."""

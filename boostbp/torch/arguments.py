@@ -13,7 +13,8 @@ from boostbp.backends.base import Table
 from boostbp.floats import Floats
 from boostbp.inputs.targets import drop_zero_weight, read_weight
 from boostbp.layers import BoundInput, Layer, LayerSettings, LossObjective, Objective, SquaredObjective
-from boostbp.losses import Loss, checked
+from boostbp.losses import Loss
+from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.network.starts import STARTS, start_of
 from boostbp.single import check_codes
 from boostbp.torch.passes import as_floats, is_tensor, learns_from
@@ -124,7 +125,7 @@ class Refits:
         table, target, weight = drop_zero_weight(table, target, weight)
         baseline, objective = np.zeros(target.shape[1]), cast("Objective", SquaredObjective(target, weight))
         if loss is not None:
-            baseline = checked.baseline(loss, target, weight)
+            baseline = CheckedLoss(loss).baseline(target, weight)
             objective = LossObjective.of(loss, target, weight, baseline)
         bound = self._bind(table, weight, settings)
         layer = layers.fit(bound, objective, n_threads=n_threads, seed=seed).layer

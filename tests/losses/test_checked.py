@@ -13,8 +13,8 @@ from boostbp import BoostBPClassifier, BoostBPRegressor, losses
 from boostbp.ensemble.problem import smooth_labels
 from boostbp.estimators.target_units import units_of
 from boostbp.layers import LossObjective
-from boostbp.losses import checked
 from boostbp.losses.checked_loss import CheckedLoss
+from boostbp.losses.loss_trial import try_loss
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((60, 3))
@@ -208,8 +208,8 @@ def test_built_in_losses_are_as_promised(loss, n_rows):
     y, weight = np.abs(Y[:n_rows, : traits.max_outputs]).repeat(traits.copies or 1, axis=1), np.ones(n_rows)
     if kind_of_target(loss) == "classes":
         y = (y == y.max(axis=1)[:, None]).astype(float) if y.shape[1] > 1 else (y > 0.3).astype(float)
-    for start in (checked.baseline(loss, y, weight), np.zeros(y.shape[1])):
-        CheckedLoss.of(loss, start, y)
+    for start in (CheckedLoss(loss).baseline(y, weight), np.zeros(y.shape[1])):
+        try_loss(loss, start, y)
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "quantile", losses.Poisson(), losses.Huber(delta=2.0)], ids=str)
