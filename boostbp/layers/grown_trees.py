@@ -9,32 +9,29 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
-from boostbp.backends.base import Grower, TreeParams
-from boostbp.floats import Floats
+from boostbp.backends.base import TreeParams
 from boostbp.layers.bound import BoundInput
-from boostbp.read_only import read_only, refuse_writes
 from boostbp.trees.packed import check_nodes
 from boostbp.trees.tree import Tree, Trees
 
 
-def grown_trees(grower: Grower, grad: Floats, hess: Floats, count: int, bound: BoundInput, most: int) -> Trees:
-    """Grow a round of `count` trees.
+def checked_trees(grown: object, count: int, bound: BoundInput, most: int) -> Trees:
+    """Return what a backend grew in a round as trees in flat arrays.
 
     Parameters
     ----------
-    grad, hess : (rows, columns) float64
-        The grower cannot write to them.
+    grown : object
+        What `Grower.grow` returned.
+    count : int
+        Number of trees that it should be.
     most : int
         Leaves that a tree may have at most, for their numbers to be kept.
 
     Raises
     ------
     ValueError
-        If the backend writes into its arguments, or does not return `count` well-formed trees, on features of the table
-        and with no more leaves than allowed.
+        If it is not `count` well-formed trees, on features of the table and with no more leaves than allowed.
     """
-    with refuse_writes("the backend writes into grad or hess: work on a copy."):
-        grown = grower.grow(read_only(grad), read_only(hess))
     if not isinstance(grown, Sequence) or len(grown) != count:
         what = f"{len(grown)} trees" if isinstance(grown, Sequence) else repr(grown)
         raise ValueError(f"the backend grew {what} instead of {count}: `grow` must return a sequence of {count} trees.")

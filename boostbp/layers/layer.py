@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.floats import Floats, usual_in_methods
-from boostbp.layers.bound import BoundInput, apart
+from boostbp.group import workers
+from boostbp.layers.bound import BoundInput, run_without_group
 from boostbp.layers.fitting import Rounds, keeps_trace
 from boostbp.layers.objective import Objective
-from boostbp.trees import interrupts
+from boostbp.trees import interrupts, threads
 from boostbp.trees.forest import Forest
 from boostbp.trees.sparse import Matrix, Sparse
 
@@ -93,8 +94,12 @@ class Fit(NamedTuple):
     output: Floats
     trace: Trace
 
+    def take(self, rows: NDArray[np.int64], X: Matrix) -> Fit:
+        """Return the same layer with its output and trace on some of the rows, whose input is `X`."""
+        kept = None if self.trace.kept is None else np.ascontiguousarray(self.trace.kept[:, rows])
+        return Fit(self.layer, self.output[rows], replace(self.trace, X=X, kept=kept))
 
-@interrupts.deferred()
+
 def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: int = 0) -> Fit:
     """Fit a layer from scratch.
 
@@ -107,37 +112,35 @@ def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: in
     seed : int
         Seed of whatever the library draws.
     """
-    if bound.own is None:
-        return _fit(bound, objective, n_threads, seed)
-    gathered = objective.gathered()
-    layer, output, trace = apart(lambda: _fit(bound, gathered, n_threads, seed))
-    kept = None if trace.kept is None else np.ascontiguousarray(trace.kept[:, bound.own])
-    return Fit(layer, output[bound.own], replace(trace, X=bound.X, kept=kept))
-
-
-def _fit(bound: BoundInput, objective: Objective, n_threads: int, seed: int) -> Fit:
+    if bound.local_rows is not None and not workers().alone:
+        gathered = objective.gathered()
+        with interrupts.deferred():
+            whole = run_without_group(lambda: fit(bound, gathered, n_threads=n_threads, seed=seed))
+        return whole.take(bound.local_rows, bound.X)
     settings = bound.settings
     if settings.leaves == "native":
         _check_native(bound, objective)
-    run = Rounds.of(bound, objective, n_threads, seed)
-    if settings.base is not None:
-        run.fit_base()
-    if settings.growth.shared:
-        run.multi_output_trees()
-    elif settings.leaves == "native":
-        run.native_leaves()
-    else:
-        run.one_tree_per_output()
-    forest = Forest.of(
-        run.parts,
-        n_features=bound.table.X.shape[1],
-        n_outputs=objective.n_outputs,
-        basis=settings.basis,
-        clip=settings.clip,
-        n_base=run.first,
-    )
-    trace = Trace(forest, bound.table.X, run.leaf[: forest.n_trees] if run.keeps_leaf else None, n_threads)
-    return Fit(Layer(forest), np.ascontiguousarray(run.running.T), trace)
+    with interrupts.deferred():
+        rounds = Rounds.of(bound, objective, n_threads, seed)
+        if settings.base is not None:
+            rounds.fit_base()
+        if settings.leaves == "native":
+            rounds.native_leaves()
+        else:
+            groups = rounds.groups()
+            n = min(rounds.threads_of_outputs, len(groups))
+            boosted = threads.parallel_map(rounds.boost, groups, n) if n > 1 else map(rounds.boost, groups)
+            rounds.parts += [part for of_round in zip(*boosted, strict=True) for parts in of_round for part in parts]
+        forest = Forest.of(
+            rounds.parts,
+            n_features=bound.table.X.shape[1],
+            n_outputs=objective.n_outputs,
+            basis=settings.basis,
+            clip=settings.clip,
+            n_base=bound.n_base,
+        )
+        kept = rounds.leaf[: forest.n_trees] if rounds.keeps_leaf else None
+        return Fit(Layer(forest), np.ascontiguousarray(rounds.running.T), Trace(forest, bound.table.X, kept, n_threads))
 
 
 def _check_native(bound: BoundInput, objective: Objective) -> None:

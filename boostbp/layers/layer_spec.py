@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 from boostbp import backends, checks
 from boostbp.backends.base import CHECKS, MOST_THREADS, TreeParams
 from boostbp.layers.bound import LayerSettings
-from boostbp.layers.constraints import Signs, checked_constraints
+from boostbp.layers.constraints import Signs, checked_constraints, is_constrained
 from boostbp.layers.rounds import rate_of
 from boostbp.suggestions import suggestion
 from boostbp.trees import basis as bases
@@ -194,6 +194,10 @@ class LayerSpec(Spec):
             if value is not None:
                 object.__setattr__(self, name, check(name, value))
 
+    def values(self, *names: str) -> dict[str, Any]:
+        """Return some of the fields by their names."""
+        return {name: getattr(self, name) for name in names}
+
     def or_else(self, other: LayerSpec) -> Self:
         """Return the spec with the fields of another where it has none; of native parameters, those of both."""
         taken = {field.name: getattr(other, field.name) for field in fields(self) if getattr(self, field.name) is None}
@@ -212,53 +216,49 @@ class LayerSpec(Spec):
         names |= {name for name, natives in SAID_NATIVELY.items() if natives.intersection(self.backend_params or ())}
         return frozenset(names | {"max_depth"} if self.max_leaves is not None else names)
 
-
-def _check_together(spec: LayerSpec) -> None:
-    """Refuse fields that exclude each other."""
-    if spec.leaves == "native" and spec.subsample != 1.0:
-        raise ValueError(
-            f"subsample={spec.subsample!r} is not supported with leaves='native': the library fits its leaves on the "
-            "rows it grows on. Use leaves='refit', or backend_params={'bagging_fraction': ..., 'bagging_freq': 1}."
-        )
-    for name, natives in SAID_NATIVELY.items():
-        both = sorted(natives.intersection(spec.backend_params or ()))
-        if both and getattr(spec, name) != 1.0:
+    def check_together(self) -> None:
+        """Refuse fields that exclude each other."""
+        if self.leaves == "native" and self.subsample != 1.0:
             raise ValueError(
-                f"{name}={getattr(spec, name)!r} and backend_params[{both[0]!r}] say the same: leave one of them out."
+                f"subsample={self.subsample!r} is not supported with leaves='native': the library fits its leaves on "
+                "the rows it grows on. Use leaves='refit', or backend_params={'bagging_fraction': ..., 'bagging_freq': "
+                "1}."
             )
+        for name, natives in SAID_NATIVELY.items():
+            both = sorted(natives.intersection(self.backend_params or ()))
+            if both and getattr(self, name) != 1.0:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} and backend_params[{both[0]!r}] say the same: leave one of them "
+                    "out."
+                )
 
+    def check_monotone(self, signs: Signs | None, shared: bool) -> Signs:
+        """Return the signs of the features; refuse constraints that the layer cannot keep.
 
-def _check_monotone(spec: LayerSpec, signs: Signs | None, shared: bool) -> Signs:
-    """Return the signs of the features; refuse constraints where there are none to speak of, or none would be kept.
-
-    `LayerSpec.monotone_constraints` names what others cannot do.
-    """
-    constraints: Any = spec.monotone_constraints
-    if signs is None:
-        if any(constraints.values() if isinstance(constraints, Mapping) else constraints or ()):
+        `LayerSpec.monotone_constraints` names what others cannot do.
+        """
+        shown = f"monotone_constraints={checks.shown(self.monotone_constraints)}"
+        if signs is None and is_constrained(self.monotone_constraints):
             raise ValueError(
-                f"monotone_constraints={checks.shown(constraints)} is not supported in a hidden layer, or beside other "
-                "layers: what stands above it need not be monotone. Give it to the output layer of a regressor or "
-                "classifier, output={'monotone_constraints': ...}, or to fit_layer."
+                f"{shown} is not supported in a hidden layer, or beside other layers: what stands above it need not be "
+                "monotone. Give it to the output layer of a regressor or classifier, output={'monotone_constraints': "
+                "...}, or to fit_layer."
             )
-        return ()
-    if signs:
-        has_functions = spec.basis is not None and bases.load(spec.basis).has_functions
+        if not signs:
+            return ()
+        has_functions = self.basis is not None and bases.load(self.basis).has_functions
         refused = {
-            "leaves": (spec.leaves == "native", "use 'refit'"),
+            "leaves": (self.leaves == "native", "use 'refit'"),
             "basis": (has_functions, "use 'linear', 'quadratic' or 'constant'"),
-            "base": (spec.base == "additive", "use 'ridge' or 'zero'"),
-            "clip": (not spec.clip, "use True: a range that is not bounded has no order"),
-            "standardize": (not spec.standardize, "use True"),
+            "base": (self.base == "additive", "use 'ridge' or 'zero'"),
+            "clip": (not self.clip, "use True: a range that is not bounded has no order"),
+            "standardize": (not self.standardize, "use True"),
             "multi_strategy": (shared, "use 'one_output_per_tree'"),
         }
         for name, (is_refused, cure) in refused.items():
             if is_refused:
-                raise ValueError(
-                    f"{name}={checks.shown(getattr(spec, name))} is not supported with "
-                    f"monotone_constraints={checks.shown(constraints)}: {cure}."
-                )
-    return signs
+                raise ValueError(f"{name}={checks.shown(getattr(self, name))} is not supported with {shown}: {cure}.")
+        return signs
 
 
 _ANY_PLACE = LayerSpec(
@@ -313,35 +313,24 @@ def settings_of(
     signs : tuple of int or None
         What `signs_of` made of the constraints; None where no layer can be monotone.
     """
-    complete: Any = spec  # no field is None but max_leaves and learning_rate
-    _check_together(spec)
-    shared = complete.multi_strategy == "multi_output_tree" and not own_trees
-    automatic_native = complete.leaves == "native" and complete.extra_trees == "auto"
+    spec.check_together()
+    shared = spec.multi_strategy == "multi_output_tree" and not own_trees
+    automatic_native = spec.leaves == "native" and spec.extra_trees == "auto"
     growth = TreeParams(
-        max_depth=complete.max_depth,
-        max_leaves=complete.max_leaves,
-        min_samples_leaf=complete.min_samples_leaf,
-        max_bins=complete.max_bins,
-        extra_trees=not automatic_native and backends.draws(backend, complete.extra_trees),
-        colsample_bytree=complete.colsample_bytree,
+        **spec.values("max_depth", "max_leaves", "min_samples_leaf", "max_bins", "colsample_bytree"),
+        extra_trees=not automatic_native and backends.draws(backend, spec.extra_trees or False),
         n_threads=min(n_threads, MOST_THREADS),
         random_state=seed % (2**31 - 1),
         shared=shared,
         alone=alone,
-        monotone=_check_monotone(spec, signs, shared),
-        params=complete.backend_params,
+        monotone=spec.check_monotone(signs, shared),
+        params=spec.backend_params or {},
     )
-    rate = rate_of(complete.n_estimators) if complete.learning_rate is None else complete.learning_rate
-    return LayerSettings(
-        n_estimators=complete.n_estimators,
-        learning_rate=rate,
-        growth=growth,
-        subsample=complete.subsample,
-        basis=bases.load(complete.basis),
-        ridge=Ridge(complete.reg_lambda, complete.penalize_constant, complete.standardize),
-        clip=complete.clip,
-        base=None if complete.base == "zero" else complete.base,
-        base_lambda=None if complete.base_lambda == "gcv" else complete.base_lambda,
-        min_base_lambda=min_base_lambda,
-        leaves=complete.leaves,
-    )
+    complete = spec.values("n_estimators", "learning_rate", "subsample", "clip", "leaves", "base", "base_lambda")
+    if spec.learning_rate is None:
+        complete["learning_rate"] = rate_of(complete["n_estimators"])
+    for name, word in (("base", "zero"), ("base_lambda", "gcv")):
+        complete[name] = None if complete[name] == word else complete[name]
+    ridge = Ridge(*spec.values("reg_lambda", "penalize_constant", "standardize").values())
+    basis = bases.load(spec.basis or "quadratic")
+    return LayerSettings(**complete, growth=growth, basis=basis, ridge=ridge, min_base_lambda=min_base_lambda)

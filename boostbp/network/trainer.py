@@ -248,7 +248,7 @@ class Trainer:
         growth = replace(layer.growth, extra_trees=False, colsample_bytree=1.0, params={})
         replay = FixedStructure.of(self.before[i].layer.forest, shared=growth.shared)
         if i == 0:
-            return self._bind(0, h).grown_by(replay, growth)
+            return self._bind(0, h).with_backend(replay, growth)
         return BoundInput(replay, self._table(i, h), replace(layer, growth=growth), self.rows.weight)
 
     def _bind(self, i: int, h: Floats) -> BoundInput:
