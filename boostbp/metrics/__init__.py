@@ -23,7 +23,8 @@ from boostbp import cautions
 from boostbp.floats import Floats
 from boostbp.losses import LOSSES, Loss, traits_of
 from boostbp.metrics import scores
-from boostbp.metrics.custom_metrics import adapt, is_maximised, name_of
+from boostbp.metrics.custom_metrics import CustomMetric, is_maximised, name_of
+from boostbp.metrics.scores import against_the_rest, by_sklearn, of_labels
 from boostbp.suggestions import nearest, unsupported
 
 __all__ = ["Metric", "default_metric", "load"]
@@ -87,11 +88,9 @@ def _called(names: str, greater_is_better: bool, function: Function) -> dict[str
 
 _REGRESSION = {
     **_called("rmse root_mean_squared_error l2_root", False, scores.rmse),
-    **_called("mse l2 mean_squared_error regression regression_l2", False, scores.mse),
-    **_called("mae l1 mean_absolute_error regression_l1", False, scores.mae),
-    **_called(
-        "mape mean_absolute_percentage_error", False, partial(scores.by_sklearn, "mean_absolute_percentage_error")
-    ),
+    **_called("mse l2 mean_squared_error regression regression_l2", False, partial(by_sklearn, "mean_squared_error")),
+    **_called("mae l1 mean_absolute_error regression_l1", False, partial(by_sklearn, "mean_absolute_error")),
+    **_called("mape mean_absolute_percentage_error", False, partial(by_sklearn, "mean_absolute_percentage_error")),
     **_called("rmsle", False, scores.rmsle),
     **_called("r2", True, scores.r2),
     **_called("fair", False, scores.fair),
@@ -101,26 +100,25 @@ _REGRESSION = {
     **_called("gamma gamma-nloglik", False, scores.gamma),
     **_called("gamma_deviance gamma-deviance", False, scores.gamma_deviance),
 }
+_LOGLOSS = """
+    logloss log_loss binary_logloss multi_logloss mlogloss binary multiclass softmax multiclassova multiclass_ova ova
+    ovr cross_entropy xentropy kullback_leibler kldiv
+"""
 _CLASSES = {
-    **_called(
-        "logloss log_loss binary_logloss multi_logloss mlogloss binary multiclass softmax multiclassova multiclass_ova "
-        "ova ovr cross_entropy xentropy kullback_leibler kldiv",
-        False,
-        scores.logloss,
-    ),
-    **_called("error binary_error multi_error merror", False, scores.error),
-    **_called("accuracy", True, scores.accuracy),
-    **_called("auc roc_auc", True, scores.auc),
+    **_called(_LOGLOSS, False, scores.logloss),
+    **_called("error binary_error multi_error merror", False, partial(of_labels, "zero_one_loss")),
+    **_called("accuracy", True, partial(of_labels, "accuracy_score")),
+    **_called("auc roc_auc", True, partial(against_the_rest, "auc", "roc_auc_score")),
     **_called("auc_mu", True, scores.auc_mu),
     **_called("aucpr", True, scores.aucpr),
-    **_called("average_precision", True, scores.average_precision),
+    **_called("average_precision", True, partial(against_the_rest, "average_precision", "average_precision_score")),
 }
+# Metrics whose name holds a number, as in XGBoost: the metric, which numbers it takes, and these in words.
 _AT: dict[str, tuple[Callable[..., float], Callable[[float], bool], str]] = {
     "tweedie-nloglik": (scores.tweedie, lambda power: 1 < power < 2, "rho, 1 < rho < 2"),
     "error": (scores.error_at, lambda threshold: 0 <= threshold <= 1, "t, a threshold from 0 to 1"),
     "multi_error": (scores.error_of_top, lambda k: k >= 1 and k.is_integer(), "k, a whole number from 1"),
 }
-_NUMBERS = ("tweedie-nloglik",)  # the one that is not of classes
 
 
 def load(
@@ -170,9 +168,9 @@ def load(
         name, function, greater_is_better = metric
         if not isinstance(greater_is_better, bool | np.bool_):
             raise TypeError(f"eval_metric={metric!r}: its third part says whether greater is better: True or False.")
-        return Metric(str(name), bool(greater_is_better), adapt(function, classes=classes))
+        return Metric(str(name), bool(greater_is_better), CustomMetric.of(function, classes=classes))
     if callable(metric) and not hasattr(metric, "_score_func"):
-        return Metric(name_of(metric), is_maximised(metric), adapt(metric, classes=classes))
+        return Metric(name_of(metric), is_maximised(metric), CustomMetric.of(metric, classes=classes))
     raise TypeError(
         f"eval_metric={metric!r} is no metric: pass a name, a function f(y_true, y_pred), or a tuple "
         f"(name, function, greater_is_better); of a scikit-learn scorer, its metric function."
@@ -210,26 +208,15 @@ def _by_name(name: str, loss: Loss, classes: bool, scale: Floats | float) -> Met
         return Metric(name, *_REGRESSION[name])
     stem, at, parameter = name.partition("@")
     if stem not in (_AT if at else _CLASSES):
-        if reason := unsupported(name):
-            raise ValueError(f"eval_metric={name!r}: {reason}")
-        names = [*_REGRESSION, *_of_losses(), *(_CLASSES if classes else ())]
-        close = nearest(name, names)
-        names += [f"{stem}@{says.partition(',')[0]}" for stem, (*_, says) in _AT.items() if classes or stem in _NUMBERS]
-        cure = (
-            f"did you mean {close!r}?" if close else f"use one of {', '.join(names)}, or a function f(y_true, y_pred)."
-        )
-        raise ValueError(f"eval_metric={name!r} is unknown: {cure}")
+        raise _unknown(name, classes)
     if stem in _CLASSES and not classes:
         raise ValueError(
             f"eval_metric={name!r} is for classes, and numbers are predicted, by loss={loss.name!r}: use e.g. 'rmse', "
             "or a classifier."
         )
-    return _at(name, stem, parameter, loss) if at else Metric(name, *_CLASSES[name])
-
-
-def _at(name: str, stem: str, parameter: str, loss: Loss) -> Metric:
-    """Metric whose name holds a number, as in XGBoost."""
-    function, is_valid, says = _AT[stem]
+    if not at:
+        return Metric(name, *_CLASSES[name])
+    function, is_valid, words = _AT[stem]
     if stem == "error" and not traits_of(loss).takes(1):  # two classes are one column
         raise ValueError(f"eval_metric={name!r} is for two classes: use 'multi_error', or 'multi_error@2'.")
     try:
@@ -237,5 +224,19 @@ def _at(name: str, stem: str, parameter: str, loss: Loss) -> Metric:
     except ValueError:
         number = np.nan
     if not is_valid(number):
-        raise ValueError(f"eval_metric={name!r} must be {stem}@{says}.")
+        raise ValueError(f"eval_metric={name!r} must be {stem}@{words}.")
     return Metric(name, False, partial(function, number))
+
+
+def _unknown(name: str, classes: bool) -> ValueError:
+    if reason := unsupported(name):
+        return ValueError(f"eval_metric={name!r}: {reason}")
+    names = [*_REGRESSION, *_of_losses(), *(_CLASSES if classes else ())]
+    if close := nearest(name, names):
+        return ValueError(f"eval_metric={name!r} is unknown: did you mean {close!r}?")
+    names += [
+        f"{stem}@{words.partition(',')[0]}" for stem, (*_, words) in _AT.items() if classes or stem not in _CLASSES
+    ]
+    return ValueError(
+        f"eval_metric={name!r} is unknown: use one of {', '.join(names)}, or a function f(y_true, y_pred)."
+    )
