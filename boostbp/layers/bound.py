@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from threading import Lock
+from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -115,9 +115,6 @@ class BoundInput:
         if not isinstance(table.X, Sparse):
             try_basis(basis, table.X)
         self._bind(backend)
-        self._base: RidgeBase | None = None
-        self._column_bins: ColumnBins | None = None
-        self._lock = Lock()
 
     def _bind(self, backend: Backend) -> None:
         self.capabilities = capabilities_of(backend)
@@ -150,27 +147,19 @@ class BoundInput:
         """Whether one tree is grown on the gradients of all outputs: no library does so on categories."""
         return self.capabilities.vector_leaf and not self.table.categorical
 
-    @property
+    @cached_property
     def column_bins(self) -> ColumnBins | None:
-        """The bins of a dense input, by which rows are routed, made on first use."""
-        if isinstance(self.table.X, Sparse):
-            return None
-        with self._lock:
-            if self._column_bins is None:
-                self._column_bins = ColumnBins.of(self.table.X)
-            return self._column_bins
+        """The bins of a dense input, by which rows are routed."""
+        return None if isinstance(self.table.X, Sparse) else ColumnBins.of(self.table.X)
 
-    @property
+    @cached_property
     def base(self) -> RidgeBase:
-        """The ridge regression on all numeric columns, or on smooth functions of them, made on first use."""
-        if self._base is None:
-            numeric, least = self._numeric, self.settings.min_base_lambda
-            if self.settings.base == "additive":
-                degree = self.settings.basis.powers
-                self._base = RidgeBase.additive(self.Z, numeric, self.weight, degree=degree, least=least)
-            else:
-                self._base = RidgeBase.bind(self.Z, numeric, self.weight, least=least)
-        return self._base
+        """The ridge regression on all numeric columns, or on smooth functions of them."""
+        settings, numeric = self.settings, self._numeric
+        if settings.base == "additive":
+            degree, least = settings.basis.powers, settings.min_base_lambda
+            return RidgeBase.additive(self.Z, numeric, self.weight, degree=degree, least=least)
+        return RidgeBase.bind(self.Z, numeric, self.weight, least=settings.min_base_lambda)
 
     @property
     def _numeric(self) -> NDArray[np.int32]:

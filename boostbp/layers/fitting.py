@@ -20,7 +20,7 @@ from boostbp.layers.objective import Objective
 from boostbp.read_only import read_only, refuse_writes
 from boostbp.trees import interrupts, kernels, threads
 from boostbp.trees.forest import Forest, TreeBatch, TreeWithLeaves
-from boostbp.trees.leaf_regressions import fit_trees, rows_by_leaf
+from boostbp.trees.leaf_regressions import ColumnBins, fit_trees, rows_by_leaf
 from boostbp.trees.leaves import LeafColumns, LeafModel, Workspace, add_to, with_missing_leaves
 from boostbp.trees.ridge import LeafRanges, fit_rows
 from boostbp.trees.tree import Tree, Trees
@@ -46,6 +46,8 @@ class Rounds:
         Whether they are kept.
     rng : np.random.Generator
         Draws the directions along which trees of all outputs are grown.
+    bins : ColumnBins or None
+        Of a dense input.
     parts : list of TreeBatch
         The trees: the base, then those of the first round by output, those of the second, and so on.
     """
@@ -58,6 +60,7 @@ class Rounds:
     leaf: NDArray[Any]
     keeps_leaf: bool
     rng: np.random.Generator
+    bins: ColumnBins | None
     parts: list[TreeBatch] = field(default_factory=list)
     space: Workspace = field(default_factory=Workspace)
 
@@ -72,8 +75,9 @@ class Rounds:
         dtype = np.uint8 if most < 1 << 8 else np.uint16 if most < 1 << 16 else np.int32
         keeps = keeps_trace(n_trees, n_rows, dtype)
         leaf = np.empty((n_trees if keeps else 0, n_rows), dtype)
-        running = np.zeros((n_outputs, n_rows))
-        return cls(bound, objective, n_threads, seed, running, leaf, keeps, np.random.default_rng(seed))
+        running, rng = np.zeros((n_outputs, n_rows)), np.random.default_rng(seed)
+        bins = bound.column_bins if settings.n_estimators else None  # before threads ask for them
+        return cls(bound, objective, n_threads, seed, running, leaf, keeps, rng, bins)
 
     @property
     def sign(self) -> NDArray[np.int64]:
@@ -216,7 +220,7 @@ class Rounds:
         first = bound.n_base + number * n_outputs
         leaf = self._leaf_of(slice(first + outputs.start, first + outputs.stop))
         leaves = fit_trees(
-            trees, bound.table.X, bound.Z, bound.column_bins, settings.basis, _by_output(grad), _by_output(hess),
+            trees, bound.table.X, bound.Z, self.bins, settings.basis, _by_output(grad), _by_output(hess),
             settings.ridge, learning_rate=settings.learning_rate, leaf=leaf, out=self.running[outputs],
             sign=self.sign, n_threads=n_threads, space=self.space,
         )  # fmt: skip
@@ -228,7 +232,7 @@ class Rounds:
         bound, settings, n_threads = self.bound, self.bound.settings, self.n_threads
         paths, at = LeafColumns.of(tree, settings.basis), bound.n_base + number
         [leaf] = self._leaf_of(slice(at, at + 1))
-        blocks = rows_by_leaf(tree, paths, bound.table.X, bound.Z, bound.column_bins, leaf, self.space, n_threads)
+        blocks = rows_by_leaf(tree, paths, bound.table.X, bound.Z, self.bins, leaf, self.space, n_threads)
         model = fit_rows(blocks, paths, _by_output(grad), weight, settings.ridge, settings.learning_rate, n_threads)
         model.add_rows(blocks, self.running, n_threads)
         for rows in blocks:
@@ -289,7 +293,7 @@ class Rounds:
         """Return the library's linear leaves in our scaling, with leaves for missing values: the same function."""
         bound, paths = self.bound, LeafColumns(leaves.start, leaves.features, 1)
         leaf = np.empty(len(bound.Z), np.int32)
-        blocks = rows_by_leaf(leaves.tree, paths, bound.table.X, bound.table.X, bound.column_bins, leaf, self.space)
+        blocks = rows_by_leaf(leaves.tree, paths, bound.table.X, bound.table.X, self.bins, leaf, self.space)
         ranges = [LeafRanges.of(rows, paths, bound.weight) for rows in blocks]
         for rows in blocks:
             rows.give_back(self.space)

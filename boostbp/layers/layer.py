@@ -21,7 +21,7 @@ from boostbp.trees.sparse import Matrix, Sparse
 @usual_in_methods
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What a forward pass leaves behind, so that the backward pass routes nothing again unless rows are very many.
+    """What a forward pass keeps for the backward pass, which routes rows again only if they are very many.
 
     Attributes
     ----------
@@ -29,7 +29,8 @@ class Trace:
     X : (rows, features) float64, or Sparse
         The layer's input.
     kept : (trees, rows), smallest integer type, or None
-        The leaf of each row under each tree; None of more than `MOST_TRACE` bytes, which are routed again.
+        The leaf of each row under each tree. None if that would take more than `MOST_TRACE` bytes: then rows are routed
+        again.
     n_threads : int
     """
 
@@ -44,7 +45,7 @@ class Trace:
         return self.forest.route(self.X, self.n_threads) if self.kept is None else self.kept
 
     def vjp(self, G: Floats, unit: Floats | None = None) -> Floats:
-        """``J' G``: dL/dh of the input, (rows, features), from dL/dh of the output, (rows, outputs).
+        """Return ``J' G``: dL/dh of the input, (rows, features), from dL/dh of the output, (rows, outputs).
 
         With a `unit` of each feature, (features,), derivatives are those in ``X / unit``.
         """
@@ -54,7 +55,7 @@ class Trace:
         return self.forest.vjp(self.X, self.kept, G, self.n_threads, unit)
 
     def jacobian(self, unit: Floats | None = None) -> Floats:
-        """Jacobian of each row, (rows, outputs, features), in ``X / unit``."""
+        """Return the Jacobian of each row, (rows, outputs, features), in ``X / unit``."""
         return self.forest.jacobian(self.X, self.leaf, self.n_threads, unit)
 
 
@@ -66,24 +67,24 @@ class Layer:
     forest: Forest
 
     def trace(self, H: Matrix, *, n_jobs: int = 1) -> Trace:
-        """The trace for the backward pass."""
+        """Return the trace for the backward pass."""
         H, forest = layer_matrix(self.forest, H), self.forest
         keeps = keeps_trace(forest.n_trees, len(H), forest.leaf_dtype)
         return Trace(forest, H, forest.route(H, n_jobs) if keeps else None, n_jobs)
 
     def forward(self, H: Matrix, *, n_jobs: int = 1) -> tuple[Floats, Trace]:
-        """Output, (rows, outputs), and the trace for the backward pass."""
+        """Return the output, (rows, outputs), and the trace for the backward pass."""
         trace = self.trace(H, n_jobs=n_jobs)
         if trace.kept is None:
             return self.forest.predict(trace.X, n_jobs), trace
         return self.forest.evaluate(trace.X, trace.kept, n_jobs), trace
 
     def predict(self, H: Matrix, *, n_jobs: int = 1) -> Floats:
-        """Output, (rows, outputs), without a trace."""
+        """Return the output, (rows, outputs), without a trace."""
         return self.forest.predict(layer_matrix(self.forest, H), n_jobs)
 
     def jacobian(self, H: Matrix, *, n_jobs: int = 1) -> Floats:
-        """Jacobian of each row, (rows, outputs, features)."""
+        """Return the Jacobian of each row, (rows, outputs, features)."""
         return self.forward(H, n_jobs=n_jobs)[1].jacobian()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from boostbp import backends, checks
 from boostbp.backends.base import CHECKS, MOST_THREADS, TreeParams
@@ -17,7 +17,6 @@ from boostbp.trees import basis as bases
 from boostbp.trees.basis import Elementwise
 from boostbp.trees.ridge import Ridge
 
-TRUTH = (True, False)
 # Native names of what two fields say: given beside the field, one of the two would not be heard.
 SAID_NATIVELY: Mapping[str, frozenset[str]] = {
     "subsample": frozenset(("subsample", "bagging_fraction", "sub_row", "bagging")),
@@ -30,25 +29,38 @@ def _known_basis(name: str, value: Any) -> Any:
     return value
 
 
-# What each field may be; None is the default of each.
-FIELDS: Mapping[str, Callable[[str, Any], Any]] = {
-    "n_estimators": partial(checks.whole, least=0, most=checks.LARGEST_INT),
-    "learning_rate": partial(checks.at_least, least=0, most=2),  # beyond it each round is further from a target
-    **{name: CHECKS[name] for name in ("max_depth", "min_samples_leaf", "max_bins", "colsample_bytree")},
-    "max_leaves": partial(checks.whole, least=2, most=checks.MOST_LEAVES),
-    "subsample": checks.share,
-    "extra_trees": partial(checks.one_of, allowed=("auto", *TRUTH)),
-    "multi_strategy": partial(checks.one_of, allowed=("one_output_per_tree", "multi_output_tree")),
-    "leaves": partial(checks.one_of, allowed=("refit", "native")),
-    "basis": _known_basis,
-    "reg_lambda": partial(checks.at_least, least=0),
-    "penalize_constant": partial(checks.one_of, allowed=TRUTH),
-    "standardize": partial(checks.one_of, allowed=TRUTH),
-    "clip": partial(checks.one_of, allowed=TRUTH),
-    "base": partial(checks.one_of, allowed=("ridge", "additive", "zero")),
-    "base_lambda": checks.or_else("gcv", partial(checks.at_least, least=0)),
-    "monotone_constraints": checked_constraints,
-    "backend_params": checks.named,
+class Field(NamedTuple):
+    """What a field may be, and its default in any place; None where places differ, or where it may be left open."""
+
+    check: Callable[[str, Any], Any]
+    default: Any = None
+
+
+_truth = partial(checks.one_of, allowed=(True, False))
+_not_negative = partial(checks.at_least, least=0)
+FIELDS: Mapping[str, Field] = {
+    "n_estimators": Field(partial(checks.whole, least=0, most=checks.LARGEST_INT)),
+    "learning_rate": Field(partial(checks.at_least, least=0, most=2)),  # beyond it rounds move away from a target
+    "max_depth": Field(CHECKS["max_depth"]),
+    "max_leaves": Field(partial(checks.whole, least=2, most=checks.MOST_LEAVES)),
+    "min_samples_leaf": Field(CHECKS["min_samples_leaf"], 20),
+    "max_bins": Field(CHECKS["max_bins"], 255),
+    "subsample": Field(checks.share, 1.0),
+    "colsample_bytree": Field(CHECKS["colsample_bytree"], 1.0),
+    "extra_trees": Field(partial(checks.one_of, allowed=("auto", True, False)), "auto"),
+    "multi_strategy": Field(
+        partial(checks.one_of, allowed=("one_output_per_tree", "multi_output_tree")), "one_output_per_tree"
+    ),
+    "leaves": Field(partial(checks.one_of, allowed=("refit", "native")), "refit"),
+    "basis": Field(_known_basis, "quadratic"),
+    "reg_lambda": Field(_not_negative, 1.0),
+    "penalize_constant": Field(_truth, True),
+    "standardize": Field(_truth, True),
+    "clip": Field(_truth, True),
+    "base": Field(partial(checks.one_of, allowed=("ridge", "additive", "zero")), "ridge"),
+    "base_lambda": Field(checks.or_else("gcv", _not_negative), "gcv"),
+    "monotone_constraints": Field(checked_constraints),
+    "backend_params": Field(checks.named, {}),
 }
 
 
@@ -189,10 +201,10 @@ class LayerSpec(Spec):
     backend_params: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        for name, check in FIELDS.items():
+        for name, field in FIELDS.items():
             value = getattr(self, name)
             if value is not None:
-                object.__setattr__(self, name, check(name, value))
+                object.__setattr__(self, name, field.check(name, value))
 
     def values(self, *names: str) -> dict[str, Any]:
         """Return some of the fields by their names."""
@@ -261,23 +273,7 @@ class LayerSpec(Spec):
         return signs
 
 
-_ANY_PLACE = LayerSpec(
-    min_samples_leaf=20,
-    max_bins=255,
-    subsample=1.0,
-    colsample_bytree=1.0,
-    extra_trees="auto",
-    multi_strategy="one_output_per_tree",
-    leaves="refit",
-    basis="quadratic",
-    reg_lambda=1.0,
-    penalize_constant=True,
-    standardize=True,
-    clip=True,
-    base="ridge",
-    base_lambda="gcv",
-    backend_params={},
-)
+_ANY_PLACE = LayerSpec(**{name: field.default for name, field in FIELDS.items()})
 HIDDEN = LayerSpec(n_estimators=20, max_depth=3).or_else(_ANY_PLACE)
 OUTPUT = LayerSpec(n_estimators=100, learning_rate=0.1, max_depth=4).or_else(_ANY_PLACE)
 

@@ -18,15 +18,14 @@ from boostbp.losses.log_link import LogLink
 class Poisson(LogLink):
     """``exp(h) - y h``, for counts and rates ``y >= 0``; baseline: log of the weighted mean.
 
-    Above ``h = 50`` the exponential goes on as its tangent, in the value, and `link` stays at
-    ``exp(50)``, about 5e21: the gradient is ``link(h) - y`` and the derivative of the value
-    everywhere, and neither overflows in single precision.
+    Above ``h = 50`` the value continues as its tangent, and `link` stays at ``exp(50)``, about 5e21. So the gradient
+    ``link(h) - y`` is the derivative of the value everywhere, and neither overflows in single precision.
 
     Attributes
     ----------
     max_delta_step : float
-        The hessian is ``exp(h + max_delta_step)``: 0.7 halves the Newton steps, which are
-        too long where a count is far above the prediction. LightGBM and XGBoost do the same.
+        The hessian is ``exp(h + max_delta_step)``. A plain Newton step is too long where a count is far above the
+        prediction: 0.7 halves it. LightGBM and XGBoost do the same.
     """
 
     max_delta_step: float = 0.7
@@ -44,20 +43,20 @@ class Poisson(LogLink):
             )
 
     def value(self, h: Floats, y: Floats) -> Floats:
-        """Negative log-likelihood but for a constant."""
+        """Return the negative log-likelihood, up to a constant."""
         excess = np.maximum(h - self.highest, 0.0)
         return (self.link(h) * (1.0 + excess) - y * h).sum(axis=1)
 
     def gradient(self, h: Floats, y: Floats) -> Floats:
-        """Predicted mean minus target."""
+        """Return predicted mean minus target."""
         return self.link(h) - y
 
     def hessian(self, h: Floats, y: Floats) -> Floats:
-        """Predicted mean, enlarged by `max_delta_step`."""
+        """Return the predicted mean, enlarged by `max_delta_step`."""
         return np.maximum(self.link(h) * np.exp(self.max_delta_step), LEAST_HESSIAN)
 
     def deviation(self, prediction: Floats) -> Floats:
-        """Standard deviation of the target: the root of the prediction."""
+        """Return the standard deviation of the target: the root of the prediction."""
         return np.sqrt(prediction)
 
     def check(self, y: Floats) -> None:
@@ -80,19 +79,19 @@ class Logistic:
     scale_free: ClassVar[bool] = False
 
     def value(self, h: Floats, y: Floats) -> Floats:
-        """Negative log-likelihood; `y` may be a probability."""
+        """Return the negative log-likelihood; `y` may be a probability."""
         return self.derivatives(h, y)[0]
 
     def gradient(self, h: Floats, y: Floats) -> Floats:
-        """Probability of class 1 minus target."""
+        """Return the probability of class 1 minus target."""
         return self.derivatives(h, y)[1]
 
     def hessian(self, h: Floats, y: Floats) -> Floats:
-        """``p (1 - p)``."""
+        """Return ``p (1 - p)``."""
         return self.derivatives(h, y)[2]
 
     def derivatives(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-        """Value, gradient and hessian, for one exponential."""
+        """Return value, gradient and hessian, computed from one exponential."""
         # exp(-|h|) never overflows, and with both p and 1 - p computed from it nothing cancels: the gradient of a row
         # that is predicted surely is not rounded to 0.
         power = np.exp(-np.abs(h))
@@ -102,11 +101,11 @@ class Logistic:
         return losses.sum(axis=1), (1.0 - y) * p1 - y * p0, np.maximum(p1 * p0, LEAST_HESSIAN)
 
     def link(self, h: Floats) -> Floats:
-        """Probability of class 1."""
+        """Return the probability of class 1."""
         return np.asarray(expit(h))
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
-        """Weighted log-odds."""
+        """Return the weighted log-odds."""
         return location.log_mean(y, weight) - location.log_mean(1.0 - y, weight)
 
     def check(self, y: Floats) -> None:
@@ -133,19 +132,19 @@ class Softmax:
     scale_free: ClassVar[bool] = False
 
     def value(self, h: Floats, y: Floats) -> Floats:
-        """Negative log-likelihood."""
+        """Return the negative log-likelihood."""
         return self.derivatives(h, y)[0]
 
     def gradient(self, h: Floats, y: Floats) -> Floats:
-        """Probabilities minus target."""
+        """Return probabilities minus target."""
         return self.derivatives(h, y)[1]
 
     def hessian(self, h: Floats, y: Floats) -> Floats:
-        """``K / (K - 1) p (1 - p)``."""
+        """Return ``K / (K - 1) p (1 - p)``."""
         return self.derivatives(h, y)[2]
 
     def derivatives(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-        """Value, gradient and hessian, for one set of exponentials."""
+        """Return value, gradient and hessian, computed from one set of exponentials."""
         # Classes come first: numpy is slow at sums over the few columns of a row.
         by_class = np.ascontiguousarray(h.T)
         shifted = by_class - by_class.max(axis=0)  # no exponential overflows
@@ -156,13 +155,13 @@ class Softmax:
         return losses, p - y, np.maximum(n_classes / (n_classes - 1) * p * (1.0 - p), LEAST_HESSIAN)
 
     def link(self, h: Floats) -> Floats:
-        """Probabilities of the classes."""
+        """Return the probabilities of the classes."""
         by_class = np.ascontiguousarray(h.T)
         powers = np.exp(by_class - by_class.max(axis=0))
         return (powers / powers.sum(axis=0)).T
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
-        """Log of the weighted class shares; ``log(1e-6)`` for a class that is absent."""
+        """Return the logarithm of the weighted class shares; ``log(1e-6)`` for an absent class."""
         return location.log_mean(y, weight)
 
     def check(self, y: Floats) -> None:

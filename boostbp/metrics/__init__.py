@@ -1,13 +1,13 @@
-"""Evaluation metrics of predictions: by the names of LightGBM, XGBoost and scikit-learn, or one's own.
+"""Evaluation metrics of predictions: by the names of LightGBM, XGBoost and scikit-learn, or the user's own.
 
-A metric sees what users see: `prediction` (rows, outputs) on the scale of `y` (the loss's link is
-applied), `y` (rows, outputs) as the loss takes it, `weight` (rows,). Classes are one column of
-P(class 1) with 0 and 1, or a column of probability for each class with one-hot rows. Of several
-regression outputs the metric is the mean over the outputs, as in scikit-learn.
+A metric sees what users see: `prediction` (rows, outputs) on the scale of `y`, after the link of the loss; `y` (rows,
+outputs) as the loss takes it; and `weight` (rows,). Of two classes, `prediction` is a column of P(class 1), and `y` one
+of 0 and 1; of more, they are a column of probabilities for each class, and one-hot rows. The metric of several
+regression outputs is the mean over the outputs, as in scikit-learn.
 
-Known are the names and aliases of both libraries but for ranking, survival, and LightGBM's
-``cross_entropy_lambda``, to which weights are numbers of trials. Where the two libraries differ under one name
-(``mape`` of a small `y`, ``gamma_deviance``) it is XGBoost's.
+The names and aliases are those of both libraries, except for ranking, survival, and LightGBM's
+``cross_entropy_lambda``, which reads weights as numbers of trials. Where the two libraries differ under one name
+(``mape`` of a small `y`, ``gamma_deviance``), the metric is XGBoost's.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class Metric:
     Attributes
     ----------
     name : str
-        What it is called in the history.
+        Its name in the history.
     greater_is_better : bool
         Whether the best epoch has the largest value.
     function : callable
         ``function(prediction, y, weight) -> float``.
     takes_raw : bool
-        Whether it rates raw outputs, and not predictions: the mean of a loss whose link nothing undoes.
+        Whether it rates raw outputs, and not predictions: so does the mean of a loss without `inverse_link`.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Metric:
     takes_raw: bool = False
 
     def __call__(self, prediction: Floats, y: Floats, weight: Floats) -> float:
-        """Value of the metric; the worst there is (inf, or -inf) if a prediction, or the value, is not a number.
+        """Return the metric; or the worst value (inf, or -inf) if a prediction is not finite, or the metric is NaN.
 
         Parameters
         ----------
@@ -128,31 +128,30 @@ def load(
     classes: bool | None = None,
     scale: Floats | float = 1.0,
 ) -> Metric:
-    """Metric by name, or from the user's own function.
+    """Return a metric by its name, or of the user's own function.
 
     Parameters
     ----------
     metric : str, callable, (name, callable, greater_is_better), Metric or None
         None is `default_metric`.
-        A callable is ``f(y_true, y_pred) -> float``, or takes ``sample_weight`` too. A single output
-        comes as (rows,). Of classes, `y_true` holds their numbers 0, 1, ..., and `y_pred`
-        probabilities, (rows,) of class 1 or (rows, classes); scikit-learn's functions of labels
-        (``accuracy_score``, ``f1_score``, ...) get labels. A name that ends in ``_score`` is
-        maximised, as in scikit-learn, any other minimised: give a tuple to say otherwise, and where the words of
-        the name say otherwise (``accuracy``, ``brier_score``).
+        A callable is ``f(y_true, y_pred) -> float``, or takes ``sample_weight`` too. It gets a single output as
+        (rows,). If classes are predicted, `y_true` holds their numbers 0, 1, ..., and `y_pred` probabilities, (rows,)
+        of class 1 or (rows, classes); scikit-learn's functions of labels (``accuracy_score``, ``f1_score``, ...) get
+        labels. It is maximised if its name ends in ``_score``, as in scikit-learn, and minimised otherwise. A tuple
+        says which; a name whose words contradict this rule (``accuracy``, ``brier_score``) needs one.
     loss : Loss
-        What the network is trained by. A metric of its name takes its parameters: ``"quantile"`` its `alpha`,
-        ``"tweedie"`` its `power`, ``"huber"`` its `delta` and its units.
+        The loss of the training. A metric of its name takes its parameters: ``"quantile"`` its `alpha`, ``"tweedie"``
+        its `power`, ``"huber"`` its `delta` and its units.
     classes : bool or None
-        Whether classes are predicted, and not numbers; None: as the loss says.
+        Whether classes are predicted, and not numbers; None: as the loss declares.
     scale : (outputs,) or float
-        What targets are divided by before the loss sees them.
+        Divides targets before the loss sees them.
 
     Raises
     ------
     ValueError
-        If the name is unknown, the metric is one of classes and they are not predicted, or the name of a function
-        contradicts the direction in which it would be taken.
+        If the name is unknown, the metric is one of classes and numbers are predicted, or the name of a function
+        suggests the opposite of the direction in which it would be taken.
     TypeError
         If `metric` is none of these.
     """
@@ -187,17 +186,17 @@ def default_metric(loss: Loss, *, classes: bool = False, scale: Floats | float =
 
 
 def _told_by_predictions(loss: Loss | type[Any]) -> bool:
-    """Whether predictions tell the raw output, and with it the loss."""
+    """Return whether the raw output, and with it the loss, follows from predictions."""
     return bool(loss.scale_free) or hasattr(loss, "inverse_link")
 
 
 def _mean_of(loss: Loss, scale: Floats | float) -> Metric:
-    """Mean of a loss, in units of the target where the loss has such; otherwise of targets as training sees them."""
+    """Return the mean of a loss: of a homogeneous one in units of the target, else of targets as training sees them."""
     return Metric(loss.name, False, partial(scores.mean_value, loss, 1.0 if traits_of(loss).homogeneous else scale))
 
 
 def _of_losses() -> list[str]:
-    """Names of the losses whose metric is their own mean."""
+    """Return the names of the losses whose metric is their own mean."""
     return [name for name, loss in LOSSES.items() if not traits_of(loss).default_metric and _told_by_predictions(loss)]
 
 

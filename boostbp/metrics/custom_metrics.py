@@ -27,7 +27,7 @@ def _words(name: str) -> frozenset[str]:
     return frozenset(re.findall("[a-z0-9]+", name.lower()))
 
 
-# Words of names from which a reader knows whether greater is better, and what turns them round.
+# Words in names of metrics that are better when greater, of those that are better when smaller, and what reverses both.
 _GOOD = _words(
     "acc accuracy auc aucpr auroc corr correlation f1 fbeta gain gini kappa likelihood mcc ndcg pearson precision "
     "profit r2 recall reward spearman"
@@ -99,9 +99,9 @@ def name_of(function: Callable[..., object]) -> str:
 
 
 def is_maximised(function: Callable[..., object]) -> bool:
-    """Whether the best value of a function is its greatest: where its name ends in ``_score``, as in scikit-learn.
+    """Return whether greater is better: if the name of the function ends in ``_score``, as in scikit-learn.
 
-    Raises ValueError if other words in the name of the user's own function say the opposite.
+    Raises ValueError if other words in the name of the user's own function suggest the opposite.
     """
     name = name_of(function)
     words = _words(name)

@@ -19,7 +19,7 @@ _LEAST = np.finfo(np.float64).eps  # of a probability under a logarithm, as in s
 
 
 def by_sklearn(function: str, prediction: Floats, y: Floats, weight: Floats) -> float:
-    """Call a regression metric of scikit-learn by its name; the mean over the outputs."""
+    """Call a regression metric of scikit-learn by its name; return the mean over the outputs."""
     from sklearn import metrics
 
     y = np.broadcast_to(y, prediction.shape)
@@ -44,20 +44,20 @@ def against_the_rest(name: str, function: str, prediction: Floats, y: Floats, we
 
 
 def rmse(prediction: Floats, y: Floats, weight: Floats) -> float:
-    """Root mean squared error, the mean over the outputs."""
+    """Return the root mean squared error, the mean over the outputs."""
     # The default metric: 36 us on 100 rows, where scikit-learn's takes 447 to look at its inputs once more.
     return float(np.sqrt(np.average(np.square(prediction - y), axis=0, weights=weight)).mean())
 
 
 def r2(prediction: Floats, y: Floats, weight: Floats) -> float:
-    """Share of the variance of `y` that is explained."""
+    """Return the share of the variance of `y` that is explained."""
     if len(y) < 2:
         raise ValueError("eval_metric='r2' needs at least 2 rows, got 1. Use eval_metric='rmse'.")
     return by_sklearn("r2_score", prediction, y, weight)
 
 
 def rmsle(prediction: Floats, y: Floats, weight: Floats) -> float:
-    """Root mean squared error of ``log(1 + y)``; infinite where a prediction is -1 or less."""
+    """Return the root mean squared error of ``log(1 + y)``; infinite if a prediction is -1 or less."""
     prediction, y, weight = _counted(prediction, y, weight)
     if not (y > -1.0).all():
         raise ValueError("eval_metric='rmsle' needs y above -1: use eval_metric='rmse'.")
@@ -67,7 +67,7 @@ def rmsle(prediction: Floats, y: Floats, weight: Floats) -> float:
 
 
 def mean_value(loss: Loss, scale: Floats | float, prediction: Floats, y: Floats, weight: Floats) -> float:
-    """Mean of a loss over rows and predictions, which are divided by `scale`, (outputs,), as targets are.
+    """Return the mean of a loss over rows and outputs; `scale`, (outputs,), divides predictions and targets first.
 
     Predictions are the raw output of a loss without `inverse_link`.
     """
@@ -79,13 +79,13 @@ def mean_value(loss: Loss, scale: Floats | float, prediction: Floats, y: Floats,
 
 
 def fair(prediction: Floats, y: Floats, weight: Floats) -> float:
-    """``|e| - log(1 + |e|)`` of the error `e`: LightGBM's with its ``fair_c=1``."""
+    """Return the mean of ``|e| - log(1 + |e|)`` for errors `e`: LightGBM's with its ``fair_c=1``."""
     e = np.abs(prediction - y)
     return _mean(e - np.log1p(e), weight)
 
 
 def pseudo_huber(prediction: Floats, y: Floats, weight: Floats) -> float:
-    """``sqrt(1 + e^2) - 1`` of the error `e`: XGBoost's with its ``huber_slope=1``."""
+    """Return the mean of ``sqrt(1 + e^2) - 1`` for errors `e`: XGBoost's with its ``huber_slope=1``."""
     return _mean(np.hypot(1.0, prediction - y) - 1.0, weight)
 
 
@@ -93,30 +93,30 @@ def pseudo_huber(prediction: Floats, y: Floats, weight: Floats) -> float:
 
 
 def poisson(prediction: Floats, y: Floats, weight: Floats) -> float:
-    """``p - y log p``, with LightGBM's least `p`."""
+    """Return the mean of ``p - y log p``; `p` is at least LightGBM's 1e-10."""
     p = np.maximum(prediction, 1e-10)
     return _mean(p - y * np.log(p), weight)
 
 
 def poisson_nloglik(prediction: Floats, y: Floats, weight: Floats) -> float:
-    """XGBoost's, which has the term in `y` alone too."""
+    """Return the mean of ``p - y log p + log y!``, XGBoost's."""
     return poisson(prediction, y, weight) + _mean(gammaln(y + 1.0), weight)
 
 
 def tweedie(power: float, prediction: Floats, y: Floats, weight: Floats) -> float:
-    """``p^(2 - power) / (2 - power) - y p^(1 - power) / (1 - power)``, with LightGBM's least `p`."""
+    """Return the mean of ``p^(2 - power) / (2 - power) - y p^(1 - power) / (1 - power)``, `p` as in `poisson`."""
     p = np.maximum(prediction, 1e-10)
     return _mean(p ** (2.0 - power) / (2.0 - power) - y * p ** (1.0 - power) / (1.0 - power), weight)
 
 
 def gamma(prediction: Floats, y: Floats, weight: Floats) -> float:
-    """``y / p + log p``, with XGBoost's least `p`."""
+    """Return the mean of ``y / p + log p``; `p` is at least XGBoost's 1e-6."""
     p, y, weight = _positive(prediction, y, weight)
     return _mean(y / p + np.log(p), weight)
 
 
 def gamma_deviance(prediction: Floats, y: Floats, weight: Floats) -> float:
-    """Twice what `gamma` is above that of the true `y`; the mean, where LightGBM reports the sum over rows."""
+    """Return the mean gamma deviance, of which LightGBM reports the sum over rows."""
     from sklearn.metrics import mean_gamma_deviance
 
     p, y, weight = _positive(prediction, y, weight)
@@ -150,34 +150,34 @@ def labels(columns: Floats) -> NDArray[np.int64]:
 
 
 def logloss(prediction: Floats, y: Floats, weight: Floats) -> float:
-    """Negative log-likelihood of the true class."""
+    """Return the mean negative log-likelihood of the true class."""
     # The default metric: 30 times faster than scikit-learn's, which encodes the labels first.
     p = np.take_along_axis(_columns(prediction), labels(y)[:, None], axis=1)[:, 0]
     return float(np.average(-np.log(np.clip(p, _LEAST, 1.0 - _LEAST)), weights=weight))
 
 
 def error_at(threshold: float, prediction: Floats, y: Floats, weight: Floats) -> float:
-    """Share of rows with a wrong class of two, where class 1 is said above a threshold."""
+    """Return the share of rows with a wrong class of two; class 1 is predicted above a threshold."""
     if prediction.shape[1] != 1:  # of one's own loss; of softmax it is refused before training
         raise ValueError("eval_metric='error@...' is for two classes: use 'multi_error', or 'multi_error@2'.")
     return float(np.average((prediction[:, 0] > threshold) != (y[:, 0] > 0.5), weights=weight))
 
 
 def error_of_top(k: float, prediction: Floats, y: Floats, weight: Floats) -> float:
-    """Share of rows whose class is not among the `k` most probable; ties count against it, as in LightGBM."""
+    """Return the share of rows whose class is not among the `k` most probable; ties count as errors, as in LightGBM."""
     p = _columns(prediction)
     as_probable = (p >= np.take_along_axis(p, labels(y)[:, None], axis=1)).sum(axis=1)
     return float(np.average(as_probable > k, weights=weight))
 
 
 def aucpr(prediction: Floats, y: Floats, weight: Floats) -> float:
-    """XGBoost's area under precision over recall; of several classes each against the rest, all alike."""
+    """Return XGBoost's area under precision over recall; of several classes, the mean of each against the rest."""
     p, y, weight = _present("aucpr", prediction, y, weight)
     return float(np.mean([_precision_recall_area(y[:, k], p[:, k], weight) for k in range(y.shape[1])]))
 
 
 def auc_mu(prediction: Floats, y: Floats, weight: Floats) -> float:
-    """AUC of each pair of classes by the ratio of their probabilities, averaged over pairs [1]_.
+    """Return the mean over pairs of classes of the AUC of the ratio of their probabilities [1]_.
 
     References
     ----------
@@ -199,7 +199,7 @@ def auc_mu(prediction: Floats, y: Floats, weight: Floats) -> float:
 
 
 def _precision_recall_area(y: Floats, p: Floats, weight: Floats) -> float:
-    """Integral of precision over recall, true and false positives taken as linear between thresholds."""
+    """Return the integral of precision over recall; true and false positives are linear between thresholds."""
     from sklearn.metrics import roc_curve
 
     positive = weight[y > 0.5].sum()
