@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 from boostbp import checks
 
@@ -15,7 +14,7 @@ def is_constrained(constraints: Sequence[int] | Mapping[str, int] | None) -> boo
     return any(constraints.values() if isinstance(constraints, Mapping) else constraints or ())
 
 
-def checked_constraints(name: str, value: Any) -> Signs | dict[str, int]:
+def checked_constraints(name: str, value: object) -> Signs | dict[str, int]:
     """Return constraints as a tuple of signs, or as a dict of column names and signs.
 
     Raises

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -57,7 +57,7 @@ class Rounds:
     n_threads: int
     seed: int
     running: Floats
-    leaf: NDArray[Any]
+    leaf: NDArray[np.integer]
     keeps_leaf: bool
     rng: np.random.Generator
     bins: ColumnBins | None
@@ -239,7 +239,7 @@ class Rounds:
             rows.give_back(self.space)
         return model.leaves()
 
-    def _leaf_of(self, trees: slice) -> NDArray[Any]:
+    def _leaf_of(self, trees: slice) -> NDArray[np.integer]:
         """Return room for the leaf of each row under some trees, (trees, rows)."""
         if self.keeps_leaf:
             return self.leaf[trees]
@@ -270,7 +270,7 @@ class Rounds:
                 self.leaf[number : number + len(leaf)] = leaf[: len(self.leaf)]
                 number += len(leaf)
 
-    def _native(self, output: int) -> tuple[TreeBatch, NDArray[Any]]:
+    def _native(self, output: int) -> tuple[TreeBatch, NDArray[np.integer]]:
         settings, bound, outputs = self.bound.settings, self.bound, slice(output, output + 1)
         grower = cast("NativeGrower", self._fork(outputs))
         start = self.running[outputs].T.copy()

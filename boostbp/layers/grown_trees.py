@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Any
 
 from boostbp.backends.base import TreeParams
 from boostbp.layers.bound import BoundInput
@@ -70,7 +69,7 @@ def check_leaves(trees: Trees, most: int, growth: TreeParams) -> None:
         )
 
 
-def check_streams(n_groups: Any, n_outputs: int) -> None:
+def check_streams(n_groups: object, n_outputs: int) -> None:
     """Refuse a number of random streams from `Capabilities.streams` that does not suit the outputs."""
     if not isinstance(n_groups, Integral) or not 1 <= int(n_groups) <= n_outputs:
         raise ValueError(

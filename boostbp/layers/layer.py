@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,11 +36,11 @@ class Trace:
 
     forest: Forest
     X: Matrix
-    kept: NDArray[Any] | None
+    kept: NDArray[np.integer] | None
     n_threads: int = 1
 
     @property
-    def leaf(self) -> NDArray[Any]:
+    def leaf(self) -> NDArray[np.integer]:
         """The leaf of each row under each tree, (trees, rows)."""
         return self.forest.route(self.X, self.n_threads) if self.kept is None else self.kept
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, Self
 
 from boostbp import backends, checks
-from boostbp.backends.base import CHECKS, MOST_THREADS, TreeParams
+from boostbp.backends.base import CHECKS, MOST_THREADS, Backend, TreeParams
 from boostbp.layers.bound import LayerSettings
 from boostbp.layers.constraints import Signs, checked_constraints, is_constrained
 from boostbp.layers.rounds import rate_of
@@ -280,7 +280,7 @@ OUTPUT = LayerSpec(n_estimators=100, learning_rate=0.1, max_depth=4).or_else(_AN
 
 def settings_of(
     spec: LayerSpec,
-    backend: Any,
+    backend: str | Backend,
     *,
     seed: int,
     n_threads: int = 1,

@@ -6,13 +6,13 @@ losses; ``docs/extending.md`` writes one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from numbers import Real
 from typing import Any
 
 from boostbp.losses.base import Loss, Task, Traits, traits_of
-from boostbp.losses.likelihoods import Logistic, Poisson, Softmax
-from boostbp.losses.log_link import Gamma, Tweedie
+from boostbp.losses.classes import Logistic, Softmax
+from boostbp.losses.log_link import Gamma, Poisson, Tweedie
 from boostbp.losses.residuals import AbsoluteError, Huber, Quantile, Quantiles, SquaredError
 from boostbp.suggestions import nearest, unsupported
 
@@ -43,7 +43,9 @@ LOSSES: dict[str, type[Any]] = {
 _MEMBERS = ("name", "scale_free", "value", "gradient", "hessian", "link", "baseline", "check")
 
 
-def load(loss: str | Loss, *, n_outputs: int, alpha: Any = None, task: Task | None = None) -> Loss:
+def load(
+    loss: str | Loss, *, n_outputs: int, alpha: float | Sequence[float] | None = None, task: Task | None = None
+) -> Loss:
     """Return a loss by its name, or the user's own object if it has all members of `Loss`.
 
     Parameters

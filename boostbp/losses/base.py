@@ -154,7 +154,7 @@ class Traits:
 _DEFAULTS: tuple[tuple[str, Any], ...] = tuple((field.name, field.default) for field in fields(Traits))
 
 
-def traits_of(loss: Loss | type[Any]) -> Traits:
+def traits_of(loss: Loss | type[Loss]) -> Traits:
     """Return the traits of a loss, or of a class of losses."""
     return Traits(*[getattr(loss, name, default) for name, default in _DEFAULTS])  # quick, as each round asks for it
 

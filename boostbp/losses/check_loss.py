@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from boostbp.backends.capabilities import ConformanceError
 from boostbp.floats import Floats, usual_floats
@@ -75,7 +75,9 @@ class _Trial(NamedTuple):
 
 
 @usual_floats()
-def check_loss(loss: str | Loss, y: Any, *, sample_weight: Any = None, random_state: int = 0) -> LossReport:
+def check_loss(
+    loss: str | Loss, y: ArrayLike, *, sample_weight: ArrayLike | None = None, random_state: int = 0
+) -> LossReport:
     """Compare the members of a loss with one another on a target.
 
     The gradient is compared with finite differences of the value, the hessian with finite differences of the gradient,

@@ -137,7 +137,7 @@ class CheckedLoss:
         with refuse_writes(f"loss={self.loss.name!r} writes into {received}: work on a copy."):
             return getattr(self.loss, member)(*map(read_only, arrays))
 
-    def _array(self, member: str, returned: Any, shape: Shape, where: str = "") -> Floats:
+    def _array(self, member: str, returned: object, shape: Shape, where: str = "") -> Floats:
         """Return the result of a member as an array; raise ValueError unless it holds numbers and has this shape.
 
         It is called in every round: two attributes and a call that copies nothing.

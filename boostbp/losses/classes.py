@@ -1,4 +1,4 @@
-"""Losses that are likelihoods: Poisson counts, two classes, many classes. Conventions: `losses`."""
+"""Losses of classes: two of them in one output, or an output for each. Conventions: `losses`."""
 
 from __future__ import annotations
 
@@ -11,84 +11,49 @@ from scipy.special import expit
 from boostbp.floats import Floats
 from boostbp.losses import location
 from boostbp.losses.base import LEAST_HESSIAN, LinkName, Task, refuse
-from boostbp.losses.log_link import LogLink
 
 
-@dataclass(frozen=True, slots=True)
-class Poisson(LogLink):
-    """``exp(h) - y h``, for counts and rates ``y >= 0``; baseline: log of the weighted mean.
+class _Classes:
+    """Traits of the losses of classes, and their members by the derivatives that they compute together."""
 
-    Above ``h = 50`` the value continues as its tangent, and `link` stays at ``exp(50)``, about 5e21. So the gradient
-    ``link(h) - y`` is the derivative of the value everywhere, and neither overflows in single precision.
-
-    Attributes
-    ----------
-    max_delta_step : float
-        The hessian is ``exp(h + max_delta_step)``. A plain Newton step is too long where a count is far above the
-        prediction: 0.7 halves it. LightGBM and XGBoost do the same.
-    """
-
-    max_delta_step: float = 0.7
-    name: ClassVar[str] = "poisson"
-    aliases: ClassVar[tuple[str, ...]] = ("count:poisson",)
-    default_metric: ClassVar[str] = "poisson"
-    lowest: ClassVar[float] = -np.inf  # nothing overflows there
-    highest: ClassVar[float] = 50.0
-
-    def __post_init__(self) -> None:
-        """Refuse a negative or endless step."""
-        if not 0 <= self.max_delta_step < np.inf:
-            raise ValueError(
-                f"max_delta_step={self.max_delta_step!r} is not a number >= 0: use e.g. Poisson(max_delta_step=0.7)."
-            )
-
-    def value(self, h: Floats, y: Floats) -> Floats:
-        """Return the negative log-likelihood, up to a constant."""
-        excess = np.maximum(h - self.highest, 0.0)
-        return (self.link(h) * (1.0 + excess) - y * h).sum(axis=1)
-
-    def gradient(self, h: Floats, y: Floats) -> Floats:
-        """Return predicted mean minus target."""
-        return self.link(h) - y
-
-    def hessian(self, h: Floats, y: Floats) -> Floats:
-        """Return the predicted mean, enlarged by `max_delta_step`."""
-        return np.maximum(self.link(h) * np.exp(self.max_delta_step), LEAST_HESSIAN)
-
-    def deviation(self, prediction: Floats) -> Floats:
-        """Return the standard deviation of the target: the root of the prediction."""
-        return np.sqrt(prediction)
-
-    def check(self, y: Floats) -> None:
-        """Refuse negative targets, and those that ``exp(50)`` does not reach."""
-        refuse(y, ~(y >= 0), "loss='poisson' takes counts >= 0. Drop these rows, or use loss='squared_error'.")
-        refuse(y, y > np.exp(self.highest), "loss='poisson' takes counts up to 5e21. Divide y by a constant.")
-
-
-@dataclass(frozen=True, slots=True)
-class Logistic:
-    """``log(1 + exp(h)) - y h`` for ``y`` 0 or 1; baseline: weighted log-odds, +-13.8 if one class is absent."""
-
-    name: ClassVar[str] = "logistic"
-    aliases: ClassVar[tuple[str, ...]] = ("log_loss", "binary", "binary:logistic")
+    __slots__ = ()
     task: ClassVar[Task] = "classification"
-    link_name: ClassVar[LinkName] = "logit"
-    max_outputs: ClassVar[int] = 1
     default_metric: ClassVar[str] = "logloss"
     soft_labels: ClassVar[bool] = True
     scale_free: ClassVar[bool] = False
 
+    def derivatives(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return value, gradient and hessian."""
+        raise NotImplementedError
+
     def value(self, h: Floats, y: Floats) -> Floats:
-        """Return the negative log-likelihood; `y` may be a probability."""
+        """Return the negative log-likelihood; `y` may hold probabilities."""
         return self.derivatives(h, y)[0]
 
     def gradient(self, h: Floats, y: Floats) -> Floats:
-        """Return the probability of class 1 minus target."""
+        """Return probabilities minus target."""
         return self.derivatives(h, y)[1]
 
     def hessian(self, h: Floats, y: Floats) -> Floats:
-        """Return ``p (1 - p)``."""
+        """Return the Newton weight."""
         return self.derivatives(h, y)[2]
+
+    def baseline(self, y: Floats, weight: Floats) -> Floats:
+        """Return the logarithm of the weighted class shares; ``log(1e-6)`` for an absent class."""
+        return location.log_mean(y, weight)
+
+
+@dataclass(frozen=True, slots=True)
+class Logistic(_Classes):
+    """``log(1 + exp(h)) - y h`` for ``y`` 0 or 1; baseline: weighted log-odds, +-13.8 if one class is absent.
+
+    The hessian is ``p (1 - p)``.
+    """
+
+    name: ClassVar[str] = "logistic"
+    aliases: ClassVar[tuple[str, ...]] = ("log_loss", "binary", "binary:logistic")
+    link_name: ClassVar[LinkName] = "logit"
+    max_outputs: ClassVar[int] = 1
 
     def derivatives(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
         """Return value, gradient and hessian, computed from one exponential."""
@@ -114,7 +79,7 @@ class Logistic:
 
 
 @dataclass(frozen=True, slots=True)
-class Softmax:
+class Softmax(_Classes):
     """``-log softmax(h)`` of the true class; baseline: log of the weighted class shares.
 
     The hessian is ``K / (K - 1) p (1 - p)`` for ``K`` classes, as in LightGBM: `h` has one degree
@@ -124,24 +89,8 @@ class Softmax:
 
     name: ClassVar[str] = "softmax"
     aliases: ClassVar[tuple[str, ...]] = ("log_loss", "multiclass", "multi:softprob", "multi:softmax")
-    task: ClassVar[Task] = "classification"
     link_name: ClassVar[LinkName] = "softmax"
     min_outputs: ClassVar[int] = 2
-    default_metric: ClassVar[str] = "logloss"
-    soft_labels: ClassVar[bool] = True
-    scale_free: ClassVar[bool] = False
-
-    def value(self, h: Floats, y: Floats) -> Floats:
-        """Return the negative log-likelihood."""
-        return self.derivatives(h, y)[0]
-
-    def gradient(self, h: Floats, y: Floats) -> Floats:
-        """Return probabilities minus target."""
-        return self.derivatives(h, y)[1]
-
-    def hessian(self, h: Floats, y: Floats) -> Floats:
-        """Return ``K / (K - 1) p (1 - p)``."""
-        return self.derivatives(h, y)[2]
 
     def derivatives(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
         """Return value, gradient and hessian, computed from one set of exponentials."""
@@ -159,10 +108,6 @@ class Softmax:
         by_class = np.ascontiguousarray(h.T)
         powers = np.exp(by_class - by_class.max(axis=0))
         return (powers / powers.sum(axis=0)).T
-
-    def baseline(self, y: Floats, weight: Floats) -> Floats:
-        """Return the logarithm of the weighted class shares; ``log(1e-6)`` for an absent class."""
-        return location.log_mean(y, weight)
 
     def check(self, y: Floats) -> None:
         """Refuse rows that are not one-hot."""
