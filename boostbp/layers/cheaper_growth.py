@@ -1,10 +1,10 @@
-"""Cheaper growth: backends around another one, of which the layer does not know.
+"""Cheaper growth: backends around another backend; the layer does not know of them.
 
-`RowSampling` grows tree structures on some of the rows, while leaves are fitted on all. `FixedStructure` gives those of
-an earlier fit again. `SharedStructure` grows one for the trees of a round, one per output, whose leaves differ: on the
-gradients of all outputs along a random direction, drawn for each round. Inner products of the rows' gradients stay as
-they are on average (Johnson and Lindenstrauss; for boosting: Iosipoi and Vakhrushev 2022). With many classes growth is
-most of a round, and a structure that serves all classes fits the noise of none.
+`RowSampling` grows tree structures on some of the rows, while leaves are fitted on all. `FixedStructure` returns the
+structures of an earlier fit. `SharedStructure` grows one structure for the trees of a round, which serve one output each
+and differ in their leaves. It is grown on the gradients of all outputs along a random direction, drawn for each round:
+on average this keeps the inner products of the rows' gradients (Johnson and Lindenstrauss; for boosting: Iosipoi and
+Vakhrushev 2022). With many classes, growth is most of a round, and a structure for all classes fits the noise of none.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ def drawn_rows(n_rows: int, samples: int, seed: int) -> NDArray[np.intp]:
 class RowSampling:
     """Another backend on a sample of the rows.
 
-    Growing costs as much as the sample is large; the leaf regressions that make the model are sums over all rows and
-    stay exact.
+    The cost of growing is proportional to the sample. The leaf regressions that make the model stay exact: they are sums
+    over all rows.
 
     Attributes
     ----------
     samples : int
         Rows to grow on; a table with no more rows is used whole.
     anew : bool
-        Whether each fit draws rows of its own, or all fits on an input share those that are drawn, and binned, once.
-        Many fits on top of one another would fit the noise of one sample. The smallest leaf is scaled with the one
-        sample, and counts rows of the sample where each fit has its own: then it is a small part of the table.
+        Whether each fit draws rows of its own. Otherwise rows are drawn and binned once for all fits on an input. Many
+        fits on top of one another would fit the noise of one sample. `min_samples_leaf` shrinks with a single sample;
+        where each fit draws its own, it counts rows of the sample, which is then a small part of the table.
     """
 
     backend: Backend
@@ -57,7 +57,7 @@ class RowSampling:
 
     @property
     def capabilities(self) -> Capabilities:
-        """Those of the other on the rows of the sample; leaves of its own would be fitted on these alone."""
+        """Those of the other backend on the sample; not native leaves, which would be fitted on the sample alone."""
         able = capabilities_of(self.backend)
         return replace(
             able,
@@ -186,11 +186,11 @@ class SharedStructure:
 
     @property
     def capabilities(self) -> Capabilities:
-        """Those of the other; leaves of its own, or for several outputs, would be of the one tree."""
+        """Those of the other backend, but for leaves of its own or of several outputs: they would be of one tree."""
         able = capabilities_of(self.backend)
         return replace(
             able, native_leaves=False, vector_leaf=False, deterministic=False, streams=lambda *_: 1
-        )  # all outputs together
+        )  # one stream: all outputs are columns of one call
 
     def bind(self, table: Table, growth: TreeParams) -> Grower:
         """Bind the other."""

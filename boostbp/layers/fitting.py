@@ -101,13 +101,16 @@ class Rounds:
         self.objective.check(self.running.T, everything, grad, hess, 0)
         penalty = self.bound.settings.base_lambda
         if self.objective.curved:
+            # The ridge regression minimises the loss itself, by Newton steps of its own.
             base = self.bound.base.minimise(lambda fit: self.objective.derivatives(fit)[:2], hess, penalty)
         else:
+            # The Newton step of each row; a row without weight has hessian 0 and takes no step.
             with np.errstate(divide="ignore", invalid="ignore"):
                 target = np.where(hess > 0, -grad / hess, 0.0)
             base = self.bound.base.fit(target, penalty)
         if len(self.sign):
-            # where the function is less steep than a straight line, trees would have to take back what they cannot
+            # A column that must rise or fall is left to the trees: where the function is less steep than the straight
+            # line of the base, they would have to take back what they cannot.
             base.leaves.weight[1:][self.sign[base.leaves.column] != 0] = 0.0
         leaf = self.bound.base.U.leaf
         self.leaf[: self.bound.n_base] = leaf[: len(self.leaf)]
@@ -180,6 +183,7 @@ class Rounds:
         now, share = self._derivatives(outputs), 1.0
         if now[0] <= lowest:
             return share, now
+        # A full Newton step may raise a loss whose hessian varies: go back along it, halving, to a fit that does not.
         step = self.running - before
         while share and not now[0] <= lowest:  # a loss that is no number would be halved for ever
             share = share / 2 if share > LEAST_SHARE else 0.0
@@ -215,6 +219,7 @@ class Rounds:
     def _leaves_of_each(self, number: int, trees: Trees, outputs: slice, grad: Floats, hess: Floats) -> kernels.Leaves:
         """Fit the leaves of trees that serve one output each."""
         bound, settings, n_outputs = self.bound, self.bound.settings, self.objective.n_outputs
+        # Threads that are left when outputs have theirs go to the rows of each tree.
         n_groups = -(-n_outputs // (outputs.stop - outputs.start))
         n_threads = max(1, self.n_threads // min(n_groups, self.threads_of_outputs))
         first = bound.n_base + number * n_outputs
@@ -280,6 +285,7 @@ class Rounds:
             grad, hess = self.objective.gradient(start + score.reshape(-1, 1), outputs)
             return grad.ravel(), hess.ravel()
 
+        # The library keeps its own score from 0; the running fit so far, such as the base, is added to it.
         native = grower.boost(gradient, settings.n_estimators, settings.learning_rate, settings.ridge.reg_lambda)
         members = [TreeWithLeaves(*self._from_native(leaves), 0) for leaves in native]
         forest = Forest.pack(members, n_features=bound.table.X.shape[1], n_outputs=1, basis=settings.basis, clip=False)
@@ -297,6 +303,7 @@ class Rounds:
         ranges = [LeafRanges.of(rows, paths, bound.weight) for rows in blocks]
         for rows in blocks:
             rows.give_back(self.space)
+        # The library's leaves are const + coeff x; ours are in u = (x - center) / scale, clipped to the training range.
         scaling = sum(ranges[1:], start=ranges[0]).scaling(flat_scale=1.0)
         w = np.insert(leaves.coeff, leaves.start[:-1], leaves.const)
         kernels.scale_weights(paths.start, 1, 1, scaling, w)

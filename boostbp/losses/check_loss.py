@@ -128,6 +128,7 @@ def check_loss(
     weight = np.ones(len(target)) if sample_weight is None else np.asarray(sample_weight, np.float64)[rows]
     baseline = CheckedLoss(loaded).baseline(target, weight)
     checked = try_loss(loaded, baseline, target)
+    # Raw outputs are tried about the baseline: in units of the target if the link is the identity.
     unit = float(np.std(target)) if np.allclose(checked.link(target), target) and np.ptp(target) > 0 else 1.0
     noise = np.random.default_rng(random_state).standard_normal(target.shape)
     trial = _Trial(checked, baseline + unit * noise, target, weight)
@@ -164,6 +165,7 @@ def _compare_hessian(trial: _Trial) -> tuple[float, str]:
     too_small = holds & (hessian < LEAST_SHARE * curvature - CLOSE)
     why = "finite differences of gradient() give {}: return the second derivative"
     trial.refuse_where(too_small, "hessian", hessian, curvature, why)
+    # The error is told, not refused: a larger hessian makes steps shorter, as that of a Poisson loss is meant to do.
     bent = holds & (curvature > CLOSE)
     if not bent.any():
         return 1.0, "above 0, where the gradient has no slope"
@@ -180,6 +182,7 @@ def _compare_baseline(trial: _Trial, baseline: Floats, unit: float) -> str:
         size = float(np.abs(trial.loss.raw_value(np.broadcast_to(baseline, trial.y.shape), trial.y)).mean())
         best = min(moved, key=lambda constant: np.nan_to_num(trial.mean(constant), nan=np.inf))
         here, lowest = trial.mean(baseline), trial.mean(best)
+    # In units of the mean size of the loss, which may be below 0.
     gain = (here - lowest) / max(size, np.finfo(float).tiny)
     if gain > MUCH_LOWER:
         raise ConformanceError(

@@ -56,6 +56,7 @@ def _check_members(loss: CheckedLoss, h: Floats, y: Floats) -> None:
     """Refuse wrong shapes, and numbers that allow no step, on all rows."""
     returned = {"value": loss.raw_value(h, y), "gradient": loss.gradient(h, y), "hessian": loss.hessian(h, y)}
     returned["link"] = loss.link(h)
+    # All rows, not some: check() is the place to refuse a target, and it may have let a single bad one pass.
     if hasattr(loss.loss, "derivatives"):
         names = (f"{member} of derivatives()" for member in ("value", "gradient", "hessian"))
         returned |= zip(names, loss.derivatives(h, y), strict=True)
@@ -68,7 +69,7 @@ def _check_calls(loss: CheckedLoss, h: Floats, y: Floats) -> None:
     for member, call in (("value", loss.raw_value), ("gradient", loss.gradient), ("hessian", loss.hessian)):
         returned = call(h, y)
         first = returned.copy()
-        call(h + 1.0, y)
+        call(h + 1.0, y)  # a loss that reuses one array writes into `returned` here
         if not _same(returned, first):
             raise loss.error(
                 f"an array that its {member}() returned was changed by a later call: return a new array from each call"
@@ -92,6 +93,7 @@ def _check_gradient(loss: CheckedLoss, h: Floats, y: Floats) -> None:
     gradient = loss.gradient(h, y)
     known = smooth & np.isfinite(gradient)
     slope, gradient = slope[known], gradient[known].astype(np.float64)
+    # slope @ gradient / size is the cosine of the angle between them; -1 if the gradient has the wrong sign everywhere.
     size = np.sqrt((slope @ slope) * (gradient @ gradient))
     if not size > 0 or slope @ gradient >= UPHILL * size:
         return
@@ -106,6 +108,7 @@ def _check_gradient(loss: CheckedLoss, h: Floats, y: Floats) -> None:
 def _check_step_length(loss: CheckedLoss, h: Floats, y: Floats) -> None:
     """Refuse a constant hessian far below the second derivative: nothing shortens the steps of such a loss."""
     curvature, smooth = slopes(lambda at: loss.gradient(at, y), h)
+    # Medians: in some rows a curvature may be far from that of the others, or its quotient be mostly rounding.
     curvature = curvature[smooth]
     hessian = float(np.median(loss.hessian(h, y)))
     if len(curvature) and (middle := float(np.median(curvature))) > TOO_LONG * hessian:
@@ -117,6 +120,7 @@ def _check_step_length(loss: CheckedLoss, h: Floats, y: Floats) -> None:
 
 def _check_scale_free(loss: CheckedLoss, h: Floats, y: Floats) -> None:
     """Refuse ``scale_free = True`` if the loss does not shift with the target."""
+    # Training shifts and scales the target: the gradient must depend on h - y alone, and the link must be linear.
     problem = ""
     here, shifted = loss.gradient(h, y), loss.gradient(h + 1.0, y + 1.0)
     if not np.allclose(here, shifted, 1e-6, 1e-6, equal_nan=True):

@@ -102,6 +102,7 @@ class Huber(_Regression):
 
     def value(self, h: Floats, y: Floats) -> Floats:
         """Return half the squared residual up to `delta`, and its tangent beyond."""
+        # near (size - near / 2) is size^2 / 2 where near = size, and delta (size - delta / 2) beyond.
         size = np.abs(h - y)
         near = np.minimum(size, self.delta)
         return (near * (size - 0.5 * near)).sum(axis=1)
@@ -138,6 +139,7 @@ class Quantile(_Regression):
 
     def value(self, h: Floats, y: Floats) -> Floats:
         """Return the pinball loss."""
+        # One of the two products is negative: the other one is the loss. A level for each column broadcasts.
         short, level = y - h, np.asarray(self.alpha)
         return np.maximum(level * short, (level - 1) * short).sum(axis=1)
 

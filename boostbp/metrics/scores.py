@@ -71,6 +71,7 @@ def mean_value(loss: Loss, scale: Floats | float, prediction: Floats, y: Floats,
 
     Predictions are the raw output of a loss without `inverse_link`.
     """
+    # inverse_link gives the raw output of a prediction, which is what the loss takes.
     h = prediction / scale
     inverse_link = getattr(loss, "inverse_link", None)
     if inverse_link is not None:
@@ -165,6 +166,7 @@ def error_at(threshold: float, prediction: Floats, y: Floats, weight: Floats) ->
 
 def error_of_top(k: float, prediction: Floats, y: Floats, weight: Floats) -> float:
     """Return the share of rows whose class is not among the `k` most probable; ties count as errors, as in LightGBM."""
+    # The classes at least as probable as the true one, itself included.
     p = _columns(prediction)
     as_probable = (p >= np.take_along_axis(p, labels(y)[:, None], axis=1)).sum(axis=1)
     return float(np.average(as_probable > k, weights=weight))
