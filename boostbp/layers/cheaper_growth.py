@@ -1,8 +1,8 @@
 """Cheaper growth: backends around another backend; the layer does not know of them.
 
 `RowSampling` grows tree structures on some of the rows, while leaves are fitted on all. `FixedStructure` returns the
-structures of an earlier fit. `SharedStructure` grows one structure for the trees of a round, which serve one output each
-and differ in their leaves. It is grown on the gradients of all outputs along a random direction, drawn for each round:
+structures of an earlier fit. `SharedStructure` grows one structure for the trees of a round, which serve one output
+each and differ in their leaves. It is grown on the gradients of all outputs along a random direction, drawn for each round:
 on average this keeps the inner products of the rows' gradients (Johnson and Lindenstrauss; for boosting: Iosipoi and
 Vakhrushev 2022). With many classes, growth is most of a round, and a structure for all classes fits the noise of none.
 """
@@ -38,8 +38,8 @@ def drawn_rows(n_rows: int, samples: int, seed: int) -> NDArray[np.intp]:
 class RowSampling:
     """Another backend on a sample of the rows.
 
-    The cost of growing is proportional to the sample. The leaf regressions that make the model stay exact: they are sums
-    over all rows.
+    The cost of growing is proportional to the sample. The leaf regressions that make the model stay exact: they are
+    sums over all rows.
 
     Attributes
     ----------
