@@ -2,9 +2,10 @@
 
 `RowSampling` grows tree structures on some of the rows, while leaves are fitted on all. `FixedStructure` returns the
 structures of an earlier fit. `SharedStructure` grows one structure for the trees of a round, which serve one output
-each and differ in their leaves. It is grown on the gradients of all outputs along a random direction, drawn for each round:
-on average this keeps the inner products of the rows' gradients (Johnson and Lindenstrauss; for boosting: Iosipoi and
-Vakhrushev 2022). With many classes, growth is most of a round, and a structure for all classes fits the noise of none.
+each and differ in their leaves. It is grown on the gradients of all outputs along a random direction, drawn for each
+round: on average this keeps the inner products of the rows' gradients (Johnson and Lindenstrauss; for boosting: Iosipoi
+and Vakhrushev 2022). With many classes, growth is most of a round, and a structure for all classes fits the noise of
+none.
 """
 
 from __future__ import annotations

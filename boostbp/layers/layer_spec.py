@@ -206,7 +206,7 @@ class LayerSpec(Spec):
             if value is not None:
                 object.__setattr__(self, name, field.check(name, value))
 
-    def values(self, *names: str) -> dict[str, Any]:
+    def _values(self, *names: str) -> dict[str, Any]:
         """Return some of the fields by their names."""
         return {name: getattr(self, name) for name in names}
 
@@ -228,7 +228,7 @@ class LayerSpec(Spec):
         names |= {name for name, natives in SAID_NATIVELY.items() if natives.intersection(self.backend_params or ())}
         return frozenset(names | {"max_depth"} if self.max_leaves is not None else names)
 
-    def check_together(self) -> None:
+    def _check_together(self) -> None:
         """Refuse fields that exclude each other."""
         if self.leaves == "native" and self.subsample != 1.0:
             raise ValueError(
@@ -244,7 +244,7 @@ class LayerSpec(Spec):
                     "out."
                 )
 
-    def check_monotone(self, signs: Signs | None, shared: bool) -> Signs:
+    def _check_monotone(self, signs: Signs | None, shared: bool) -> Signs:
         """Return the signs of the features; refuse constraints that the layer cannot keep.
 
         `LayerSpec.monotone_constraints` names what others cannot do.
@@ -309,24 +309,24 @@ def settings_of(
     signs : tuple of int or None
         What `signs_of` made of the constraints; None where no layer can be monotone.
     """
-    spec.check_together()
+    spec._check_together()
     shared = spec.multi_strategy == "multi_output_tree" and not own_trees
     automatic_native = spec.leaves == "native" and spec.extra_trees == "auto"
     growth = TreeParams(
-        **spec.values("max_depth", "max_leaves", "min_samples_leaf", "max_bins", "colsample_bytree"),
+        **spec._values("max_depth", "max_leaves", "min_samples_leaf", "max_bins", "colsample_bytree"),
         extra_trees=not automatic_native and backends.draws(backend, spec.extra_trees or False),
         n_threads=min(n_threads, MOST_THREADS),
         random_state=seed % (2**31 - 1),
         shared=shared,
         alone=alone,
-        monotone=spec.check_monotone(signs, shared),
+        monotone=spec._check_monotone(signs, shared),
         params=spec.backend_params or {},
     )
-    complete = spec.values("n_estimators", "learning_rate", "subsample", "clip", "leaves", "base", "base_lambda")
+    complete = spec._values("n_estimators", "learning_rate", "subsample", "clip", "leaves", "base", "base_lambda")
     if spec.learning_rate is None:
         complete["learning_rate"] = rate_of(complete["n_estimators"])
     for name, word in (("base", "zero"), ("base_lambda", "gcv")):
         complete[name] = None if complete[name] == word else complete[name]
-    ridge = Ridge(*spec.values("reg_lambda", "penalize_constant", "standardize").values())
+    ridge = Ridge(*spec._values("reg_lambda", "penalize_constant", "standardize").values())
     basis = bases.load(spec.basis or "quadratic")
     return LayerSettings(**complete, growth=growth, basis=basis, ridge=ridge, min_base_lambda=min_base_lambda)

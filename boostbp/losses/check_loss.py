@@ -16,6 +16,7 @@ from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.losses.loss_trial import CLOSE, slopes, try_loss
 
 MOST_ROWS = 1000  # rows of the target that are tried; an arbitrary number
+KINK = 1e-3  # relative difference of the slopes of two steps where the function is not smooth
 LEAST_SHARE = 0.5  # of the second derivative: with a smaller hessian, a step is more than twice too long
 MOVES = (-1.0, -0.1, -0.01, 0.01, 0.1, 1.0)  # of the baseline, none of which may lower the loss
 LOWER, MUCH_LOWER = 1e-6, 0.01  # shares of the mean loss that are reported, and refused
@@ -149,7 +150,7 @@ def check_loss(
 
 def _compare_gradient(trial: _Trial) -> tuple[float, str]:
     gradient = trial.loss.gradient(trial.h, trial.y).astype(np.float64)
-    slope, holds = slopes(lambda at: trial.loss.raw_value(at, trial.y), trial.h)
+    slope, holds = slopes(lambda at: trial.loss.raw_value(at, trial.y), trial.h, KINK)
     # A gradient near 0 is compared in units of the mean slope.
     size = np.maximum(np.abs(slope), float(np.abs(slope[holds]).mean()) if holds.any() else 1.0)
     error = np.where(holds, np.abs(gradient - slope) / np.maximum(size, np.finfo(float).tiny), 0.0)
@@ -160,7 +161,7 @@ def _compare_gradient(trial: _Trial) -> tuple[float, str]:
 
 def _compare_hessian(trial: _Trial) -> tuple[float, str]:
     hessian = trial.loss.hessian(trial.h, trial.y).astype(np.float64)
-    curvature, holds = slopes(lambda at: trial.loss.gradient(at, trial.y), trial.h)
+    curvature, holds = slopes(lambda at: trial.loss.gradient(at, trial.y), trial.h, KINK)
     trial.loss.refuse_unusable({"hessian": hessian}, trial.h, trial.y, "in check_loss")
     too_small = holds & (hessian < LEAST_SHARE * curvature - CLOSE)
     why = "finite differences of gradient() give {}: return the second derivative"

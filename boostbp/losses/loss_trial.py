@@ -20,7 +20,8 @@ TRIED_ROWS = 64  # an arbitrary number, small beside any fit
 SHIFTS = (0.1, -0.1, 1.0, -1.0)  # of raw outputs, in units of the target, at which the hessian is compared
 SAME = 1e-9  # relative difference of numbers that differ by rounding alone
 STEPS = (1e-5, 3e-4)  # of central differences, relative to a raw output; their error is the square of it
-KINK, CLOSE = 1e-3, 1e-4  # relative, absolute difference of the slopes of two steps that tells of a kink between them
+CLOSE = 1e-4  # difference of the slopes of two steps that are alike, beside a relative one
+ALIKE = 0.1  # relative difference of slopes that are alike: a loss may compute in single precision
 TOO_LONG = 4.0  # times the step to the minimum; from twice that step on, steps do not converge
 UPHILL = -0.5  # correlation of the gradient with differences of the value below which steps raise the loss
 
@@ -89,7 +90,7 @@ def _check_calls(loss: CheckedLoss, h: Floats, y: Floats) -> None:
 
 def _check_gradient(loss: CheckedLoss, h: Floats, y: Floats) -> None:
     """Refuse a gradient that points where the value falls."""
-    slope, smooth = slopes(lambda at: loss.raw_value(at, y), h)
+    slope, smooth = slopes(lambda at: loss.raw_value(at, y), h, ALIKE)
     gradient = loss.gradient(h, y)
     known = smooth & np.isfinite(gradient)
     slope, gradient = slope[known], gradient[known].astype(np.float64)
@@ -107,7 +108,7 @@ def _check_gradient(loss: CheckedLoss, h: Floats, y: Floats) -> None:
 
 def _check_step_length(loss: CheckedLoss, h: Floats, y: Floats) -> None:
     """Refuse a constant hessian far below the second derivative: nothing shortens the steps of such a loss."""
-    curvature, smooth = slopes(lambda at: loss.gradient(at, y), h)
+    curvature, smooth = slopes(lambda at: loss.gradient(at, y), h, ALIKE)
     # Medians: in some rows a curvature may be far from that of the others, or its quotient be mostly rounding.
     curvature = curvature[smooth]
     hessian = float(np.median(loss.hessian(h, y)))
@@ -166,11 +167,12 @@ def _uneven(h: Floats) -> Floats:
     return h + np.cos(np.arange(h.size)).reshape(h.shape)
 
 
-def slopes(function: Callable[[Floats], Floats], h: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+def slopes(function: Callable[[Floats], Floats], h: Floats, alike: float) -> tuple[Floats, NDArray[np.bool_]]:
     """Return central differences of a function by each output of its row, and where they hold, each (rows, outputs).
 
-    They hold where they are finite and alike for steps of two lengths: at a kink they are not, nor where rounding is
-    most of them. The function returns (rows,), or (rows, outputs), of which each output is taken by itself.
+    They hold where they are finite and alike for steps of two lengths, up to the relative difference `alike`: at a kink
+    they are not, nor where they are mostly rounding. The function returns (rows,), or (rows, outputs), of which each
+    output is taken by itself.
     """
     fine, coarse = np.empty(h.shape), np.empty(h.shape)
     with np.errstate(all="ignore"):
@@ -182,7 +184,7 @@ def slopes(function: Callable[[Floats], Floats], h: Floats) -> tuple[Floats, NDA
                 down[:, output] -= width
                 rise = function(up) - function(down)
                 quotients[:, output] = (rise if rise.ndim == 1 else rise[:, output]) / (up - down)[:, output]
-        smooth = np.abs(fine - coarse) <= KINK * (np.abs(fine) + np.abs(coarse)) + CLOSE
+        smooth = np.abs(fine - coarse) <= alike * (np.abs(fine) + np.abs(coarse)) + CLOSE
     return fine, smooth & np.isfinite(fine)
 
 

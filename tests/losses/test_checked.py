@@ -201,6 +201,14 @@ def test_what_has_the_shape_may_be_no_float64():
     np.testing.assert_array_equal(fit(matrices).predict(X), fit(UserLoss()).predict(X))
 
 
+def test_a_gradient_of_the_wrong_sign_is_refused_in_single_precision_too():
+    def value(h, y):
+        return UserLoss().value(h, y).astype(np.float32)
+
+    with pytest.raises(ValueError, match="so each step raises the loss"):
+        try_loss(UserLoss(value=value, gradient=lambda h, y: (y - h).astype(np.float32)), np.zeros(1), 20.0 * Y[:, :1])
+
+
 @pytest.mark.parametrize("loss", [loss() for loss in losses.LOSSES.values()], ids=lambda loss: loss.name)
 @pytest.mark.parametrize("n_rows", [1, 2, 60])
 def test_built_in_losses_are_as_promised(loss, n_rows):
