@@ -1,4 +1,4 @@
-"""LayerSpec: how a layer of boosted trees is fitted, in the words of its users."""
+"""LayerSpec says how a layer of boosted trees is fitted, in the words of its users."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from boostbp.trees import basis as bases
 from boostbp.trees.basis import Elementwise
 from boostbp.trees.ridge import Ridge
 
-# Native names of what two fields say: given beside the field, one of the two would not be heard.
+# Native names of two fields. If a field and its native name were both given, the library would ignore one of them.
 SAID_NATIVELY: Mapping[str, frozenset[str]] = {
     "subsample": frozenset(("subsample", "bagging_fraction", "sub_row", "bagging")),
     "colsample_bytree": frozenset(("colsample_bytree", "feature_fraction", "sub_feature")),
@@ -30,7 +30,7 @@ def _known_basis(name: str, value: Any) -> Any:
 
 
 class Field(NamedTuple):
-    """What a field may be, and its default in any place; None where places differ, or where it may be left open."""
+    """The check of a field, and its default; None if that differs between places, or if the field may stay None."""
 
     check: Callable[[str, Any], Any]
     default: Any = None
@@ -66,10 +66,10 @@ FIELDS: Mapping[str, Field] = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Spec:
-    """What specs share: frozen values that may also be given as a dict of their fields."""
+    """Base of specs: frozen values that users may also give as a dict of their fields."""
 
     def __repr__(self) -> str:
-        """As Python writes it, without the fields that are at their defaults."""
+        """Return the call that makes it, without the fields that are at their defaults."""
         values = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in values.items())})"
 
@@ -80,7 +80,7 @@ class Spec:
         Raises
         ------
         ValueError
-            If it is none of these, or holds what is no field or out of bounds; the message begins with `name`.
+            If it is none of these, or holds an unknown field or a value out of bounds; the message begins with `name`.
         """
         if value is None:
             return cls()
@@ -103,7 +103,7 @@ class LayerSpec(Spec):
     """How a layer of boosted trees with regressions in their leaves is fitted.
 
     Each field may be None, its default: that of an estimator's own parameter of the same name, if it has one, else
-    what stands here. Estimators take a spec, or a dict of its fields, for their hidden layers and for their output
+    the one listed here. Estimators take a spec, or a dict of its fields, for their hidden layers and for their output
     layer; `boostbp.fit_layer` and `boostbp.torch.GBDTModule` for the layer that they fit.
 
     Parameters
@@ -113,7 +113,7 @@ class LayerSpec(Spec):
         tells five or more classes apart, 400 trees in all but at least 20 rounds.
     learning_rate : float or None
         Shrinkage of each tree (the paper's beta). None: 0.1 where trees are boosted on the loss; where they are fitted
-        to a target that has moved, so much that they can cover 95 % of it, ``1 - 0.05 ** (1 / n_estimators)``.
+        to a target that has moved, ``1 - 0.05 ** (1 / n_estimators)``, with which they can cover 95 % of it.
     max_depth : int or None
         -1: no limit. None: 3 in a hidden layer, 4 in an output layer, no limit if `max_leaves` is set.
     max_leaves : int or None
@@ -211,14 +211,14 @@ class LayerSpec(Spec):
         return {name: getattr(self, name) for name in names}
 
     def or_else(self, other: LayerSpec) -> Self:
-        """Return the spec with the fields of another where it has none; of native parameters, those of both."""
+        """Return the spec with its open fields filled from another one; native parameters are those of both."""
         taken = {field.name: getattr(other, field.name) for field in fields(self) if getattr(self, field.name) is None}
         if self.backend_params and other.backend_params:
             taken["backend_params"] = {**other.backend_params, **self.backend_params}
         return replace(self, **taken)
 
     def complete(self, default: LayerSpec) -> Self:
-        """Return the spec with the defaults of its place; a number of leaves replaces the default depth."""
+        """Return the spec with its open fields filled from the defaults; `max_leaves` replaces the default depth."""
         return self.or_else(default if self.max_leaves is None else replace(default, max_depth=-1))
 
     @property
@@ -247,7 +247,7 @@ class LayerSpec(Spec):
     def _check_monotone(self, signs: Signs | None, shared: bool) -> Signs:
         """Return the signs of the features; refuse constraints that the layer cannot keep.
 
-        `LayerSpec.monotone_constraints` names what others cannot do.
+        None stands for the signs of a layer that cannot be monotone.
         """
         shown = f"monotone_constraints={checks.shown(self.monotone_constraints)}"
         if signs is None and is_constrained(self.monotone_constraints):
@@ -289,15 +289,15 @@ def settings_of(
     min_base_lambda: float | None = 0.0,
     signs: Signs | None = None,
 ) -> LayerSettings:
-    """Return the settings of a layer by a spec that has all its fields, but for those that None is a value of.
+    """Return the settings of a layer by a spec that is complete: None is left only where it is a value of the field.
 
     Parameters
     ----------
     spec : LayerSpec
-        `HIDDEN` or `OUTPUT` behind what the user says of it.
+        The user's, completed by `HIDDEN` or `OUTPUT`.
     backend : str or Backend
     seed : int
-        Of what the library draws.
+        Seed of whatever the library draws.
     n_threads : int
         Native threads of the library.
     alone : bool
@@ -307,7 +307,7 @@ def settings_of(
     min_base_lambda : float or None
         See `LayerSettings`.
     signs : tuple of int or None
-        What `signs_of` made of the constraints; None where no layer can be monotone.
+        The constraints as `signs_of` returns them; None if the layer cannot be monotone.
     """
     spec._check_together()
     shared = spec.multi_strategy == "multi_output_tree" and not own_trees
@@ -322,11 +322,14 @@ def settings_of(
         monotone=spec._check_monotone(signs, shared),
         params=spec.backend_params or {},
     )
-    complete = spec._values("n_estimators", "learning_rate", "subsample", "clip", "leaves", "base", "base_lambda")
-    if spec.learning_rate is None:
-        complete["learning_rate"] = rate_of(complete["n_estimators"])
-    for name, word in (("base", "zero"), ("base_lambda", "gcv")):
-        complete[name] = None if complete[name] == word else complete[name]
-    ridge = Ridge(*spec._values("reg_lambda", "penalize_constant", "standardize").values())
-    basis = bases.load(spec.basis or "quadratic")
-    return LayerSettings(**complete, growth=growth, basis=basis, ridge=ridge, min_base_lambda=min_base_lambda)
+    rate = rate_of(spec.n_estimators or 0) if spec.learning_rate is None else spec.learning_rate
+    return LayerSettings(
+        **spec._values("n_estimators", "subsample", "clip", "leaves"),
+        learning_rate=rate,
+        growth=growth,
+        basis=bases.load(spec.basis or "quadratic"),
+        ridge=Ridge(*spec._values("reg_lambda", "penalize_constant", "standardize").values()),
+        base=None if spec.base == "zero" else spec.base,
+        base_lambda=None if spec.base_lambda == "gcv" else spec.base_lambda,
+        min_base_lambda=min_base_lambda,
+    )
