@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -105,6 +104,8 @@ class BoundInput:
 
     def _make(self, backend: Backend, table: Table, weight: Floats) -> None:
         self.table, self.weight = table, weight
+        self._base: RidgeBase | None = None
+        self._column_bins: ColumnBins | None = None
         basis = self.settings.basis
         check_supported(backend, table, self.settings.growth)
         _check_basis(self.settings, is_sparse=isinstance(table.X, Sparse))
@@ -147,19 +148,26 @@ class BoundInput:
         """Whether one tree is grown on the gradients of all outputs: no library does so on categories."""
         return self.capabilities.vector_leaf and not self.table.categorical
 
-    @cached_property
-    def column_bins(self) -> ColumnBins | None:
-        """The bins of a dense input, by which rows are routed."""
-        return None if isinstance(self.table.X, Sparse) else ColumnBins.of(self.table.X)
+    # Not functools.cached_property: in Python 3.11 its lock is one for all objects, and `base` waits for other workers.
 
-    @cached_property
+    @property
+    def column_bins(self) -> ColumnBins | None:
+        """The bins of a dense input, by which rows are routed, computed on first use."""
+        if self._column_bins is None and not isinstance(self.table.X, Sparse):
+            self._column_bins = ColumnBins.of(self.table.X)
+        return self._column_bins
+
+    @property
     def base(self) -> RidgeBase:
-        """The ridge regression on all numeric columns, or on smooth functions of them."""
-        settings, numeric = self.settings, self._numeric
-        if settings.base == "additive":
-            degree, least = settings.basis.powers, settings.min_base_lambda
-            return RidgeBase.additive(self.Z, numeric, self.weight, degree=degree, least=least)
-        return RidgeBase.bind(self.Z, numeric, self.weight, least=settings.min_base_lambda)
+        """The ridge regression on all numeric columns, or on smooth functions of them, computed on first use."""
+        if self._base is None:
+            numeric, least = self._numeric, self.settings.min_base_lambda
+            if self.settings.base == "additive":
+                degree = self.settings.basis.powers
+                self._base = RidgeBase.additive(self.Z, numeric, self.weight, degree=degree, least=least)
+            else:
+                self._base = RidgeBase.bind(self.Z, numeric, self.weight, least=least)
+        return self._base
 
     @property
     def _numeric(self) -> NDArray[np.int32]:
