@@ -10,19 +10,19 @@ from typing import cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from boostbp.backends.base import FEW_ROWS, TOGETHER, Grower, LinearLeaves, NativeGrower
+from boostbp.backends.base import FEW_ROWS, TOGETHER, Grower, NativeGrower
 from boostbp.floats import Floats
 from boostbp.group import SAMPLE, workers
 from boostbp.layers.bound import BoundInput
 from boostbp.layers.cheaper_growth import along, random_direction
-from boostbp.layers.grown_trees import check_leaves, check_streams, checked_trees
+from boostbp.layers.grown_trees import check_leaves, check_streams, checked_trees, from_native
 from boostbp.layers.objective import Objective
 from boostbp.read_only import read_only, refuse_writes
 from boostbp.trees import interrupts, kernels, threads
 from boostbp.trees.forest import Forest, TreeBatch, TreeWithLeaves
 from boostbp.trees.leaf_regressions import ColumnBins, fit_trees, rows_by_leaf
-from boostbp.trees.leaves import LeafColumns, LeafModel, Workspace, add_to, with_missing_leaves
-from boostbp.trees.ridge import LeafRanges, fit_rows
+from boostbp.trees.leaves import LeafColumns, Workspace, add_to
+from boostbp.trees.ridge import fit_rows
 from boostbp.trees.tree import Tree, Trees
 
 MOST_TRACE = 1 << 30  # bytes of leaf numbers that a layer keeps for its backward pass; an arbitrary number
@@ -42,12 +42,6 @@ class Rounds:
         The running fit.
     leaf : (trees, rows), smallest integer type
         The leaf of each row under each tree; of no tree unless they are kept.
-    keeps_leaf : bool
-        Whether they are kept.
-    rng : np.random.Generator
-        Draws the directions along which trees of all outputs are grown.
-    bins : ColumnBins or None
-        Of a dense input.
     parts : list of TreeBatch
         The trees: the base, then those of the first round by output, those of the second, and so on.
     """
@@ -59,8 +53,8 @@ class Rounds:
     running: Floats
     leaf: NDArray[np.integer]
     keeps_leaf: bool
-    rng: np.random.Generator
-    bins: ColumnBins | None
+    rng: np.random.Generator  # draws the directions along which trees of all outputs are grown
+    bins: ColumnBins | None  # of a dense input
     parts: list[TreeBatch] = field(default_factory=list)
     space: Workspace = field(default_factory=Workspace)
 
@@ -101,7 +95,6 @@ class Rounds:
         self.objective.check(self.running.T, everything, grad, hess, 0)
         penalty = self.bound.settings.base_lambda
         if self.objective.curved:
-            # The ridge regression minimises the loss itself, by Newton steps of its own.
             base = self.bound.base.minimise(lambda fit: self.objective.derivatives(fit)[:2], hess, penalty)
         else:
             # The Newton step of each row; a row without weight has hessian 0 and takes no step.
@@ -287,27 +280,13 @@ class Rounds:
 
         # The library keeps its own score from 0; the running fit so far, such as the base, is added to it.
         native = grower.boost(gradient, settings.n_estimators, settings.learning_rate, settings.ridge.reg_lambda)
-        members = [TreeWithLeaves(*self._from_native(leaves), 0) for leaves in native]
+        members = [TreeWithLeaves(*from_native(leaves, bound, self.bins, self.space), 0) for leaves in native]
         forest = Forest.pack(members, n_features=bound.table.X.shape[1], n_outputs=1, basis=settings.basis, clip=False)
         check_leaves(forest.trees, self.most_leaves, settings.growth)
         leaf = forest.route(bound.table.X)
         self.running[output] += forest.evaluate(bound.table.X, leaf)[:, 0]
         forest.leaves.tree_output[:, 0] = output
         return TreeBatch(forest.trees, forest.leaves), leaf
-
-    def _from_native(self, leaves: LinearLeaves) -> tuple[Tree, LeafModel]:
-        """Return the library's linear leaves in our scaling, with leaves for missing values: the same function."""
-        bound, paths = self.bound, LeafColumns(leaves.start, leaves.features, 1)
-        leaf = np.empty(len(bound.Z), np.int32)
-        blocks = rows_by_leaf(leaves.tree, paths, bound.table.X, bound.table.X, self.bins, leaf, self.space)
-        ranges = [LeafRanges.of(rows, paths, bound.weight) for rows in blocks]
-        for rows in blocks:
-            rows.give_back(self.space)
-        # The library's leaves are const + coeff x; ours are in u = (x - center) / scale, clipped to the training range.
-        scaling = sum(ranges[1:], start=ranges[0]).scaling(flat_scale=1.0)
-        w = np.insert(leaves.coeff, leaves.start[:-1], leaves.const)
-        kernels.scale_weights(paths.start, 1, 1, scaling, w)
-        return with_missing_leaves(leaves.tree, LeafModel(paths, scaling, w, 1), leaves.missing)
 
 
 def keeps_trace(n_trees: int, n_rows: int, dtype: DTypeLike) -> bool:

@@ -1,4 +1,4 @@
-"""Grown trees: the trees that a backend, perhaps the user's, returns for a round, checked and in flat arrays.
+"""Grown trees: the trees that a backend, perhaps the user's, returns, checked and in the arrays of this package.
 
 Kernels check no bounds, so everything is checked here.
 """
@@ -8,9 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from numbers import Integral
 
-from boostbp.backends.base import TreeParams
+import numpy as np
+
+from boostbp.backends.base import LinearLeaves, TreeParams
 from boostbp.layers.bound import BoundInput
+from boostbp.trees import kernels
+from boostbp.trees.leaf_regressions import ColumnBins, rows_by_leaf
+from boostbp.trees.leaves import LeafColumns, LeafModel, Workspace, with_missing_leaves
 from boostbp.trees.packed import check_nodes
+from boostbp.trees.ridge import LeafRanges
 from boostbp.trees.tree import Tree, Trees
 
 
@@ -57,6 +63,22 @@ def checked_trees(grown: object, count: int, bound: BoundInput, most: int) -> Tr
         ) from error
     check_leaves(trees, min(most, growth.leaves), growth)
     return trees
+
+
+def from_native(
+    leaves: LinearLeaves, bound: BoundInput, bins: ColumnBins | None, space: Workspace
+) -> tuple[Tree, LeafModel]:
+    """Return a library's own linear leaves in our scaling, with leaves for missing values: the same function."""
+    X, paths = bound.table.X, LeafColumns(leaves.start, leaves.features, 1)
+    blocks = rows_by_leaf(leaves.tree, paths, X, X, bins, np.empty(len(X), np.int32), space)
+    ranges = [LeafRanges.of(rows, paths, bound.weight) for rows in blocks]
+    for rows in blocks:
+        rows.give_back(space)
+    # The library's leaves are const + coeff x; ours are in u = (x - center) / scale, clipped to the training range.
+    scaling = sum(ranges[1:], start=ranges[0]).scaling(flat_scale=1.0)
+    w = np.insert(leaves.coeff, leaves.start[:-1], leaves.const)
+    kernels.scale_weights(paths.start, 1, 1, scaling, w)
+    return with_missing_leaves(leaves.tree, LeafModel(paths, scaling, w, 1), leaves.missing)
 
 
 def check_leaves(trees: Trees, most: int, growth: TreeParams) -> None:
