@@ -31,7 +31,7 @@ def shared(case: Case, backend: str, *, repeats: int) -> dict[str, Any]:
     """Times faster than one tree per output: one tree for all outputs, one core."""
     X, Y = data(case)
     goal = objective(Y)
-    growth = TreeParams(max_depth=case.depth, min_samples_leaf=20, shared=True)
+    growth = TreeParams(max_depth=case.depth, min_samples_leaf=20, multi_output=True)
     each, one = bound(case, X, backend), bound(case, X, backend, growth=growth)
     works = {"each": lambda: layers.fit(each, goal), "one": lambda: layers.fit(one, goal)}
     errors = {name: float(np.mean(np.square(work().output - Y))) for name, work in works.items()}

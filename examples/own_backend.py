@@ -47,7 +47,7 @@ class ExtraTreesGrower:
         """One tree for each column, or one for all of them."""
         target = np.divide(-grad, hess, out=np.zeros_like(grad), where=hess > 0)
         each = [slice(j, j + 1) for j in range(grad.shape[1])]
-        columns = [slice(None)] if self.growth.shared else each
+        columns = [slice(None)] if self.growth.multi_output else each
         if not self.growth.allows_split:
             return [Tree.stump() for _ in columns]
         self.last = [self._model().fit(self.X, target[:, c], hess[:, c].mean(axis=1)).tree_ for c in columns]

@@ -129,7 +129,7 @@ def settings_of(case, **changes):
     start = {
         "n_estimators": 5,
         "learning_rate": 0.5,
-        "growth": TreeParams(max_depth=3, min_samples_leaf=8, shared=case.shared),
+        "growth": TreeParams(max_depth=3, min_samples_leaf=8, multi_output=case.shared),
         "basis": BASES[case.basis],
         "ridge": Ridge(0.3),
         "base": "ridge" if case.base else None,

@@ -12,7 +12,7 @@ from boostbp.backends.conformance.backend_trial import gradient as target
 from boostbp.backends.conformance.backend_trial import mixed as table
 from boostbp.backends.dialects import Numbering
 
-__all__ = ["LARGEST", "ORACLES", "adversarial", "library_leaf", "table", "target"]
+__all__ = ["LARGEST", "ORACLES", "adversarial", "library_leaf", "nodes_of_leaves", "table", "target"]
 
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -38,9 +38,15 @@ def _xgboost(grower: Any, rows: np.ndarray) -> np.ndarray:
     types = ["c" if j in categorical else "q" for j in range(rows.shape[1])]
     seen = xgboost.DMatrix(np.clip(rows, -LARGEST, LARGEST), feature_types=types, enable_categorical=True, nthread=1)
     node = booster.predict(seen, pred_leaf=True).astype(int).ravel()
-    [node_of_leaf] = _xgboost_ubj.node_of_leaf(booster.save_raw("ubj"))
+    [nodes] = nodes_of_leaves(booster)
     assert kind[0] == 1
-    return np.searchsorted(node_of_leaf, node)
+    return np.searchsorted(nodes, node)
+
+
+def nodes_of_leaves(booster: Any) -> list[np.ndarray]:
+    """XGBoost's node number of each leaf, as ``pred_leaf`` gives it, for each tree of a booster."""
+    records = _xgboost_ubj.read_trees(booster.save_raw("ubj"))
+    return [Numbering.of(nodes["left_children"].astype(np.int64)).leaves for nodes in records]
 
 
 def _sklearn(grower: Any, rows: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
-from boostbp.estimators.held_out import LEAST_HELD, SHARE
+from boostbp.estimators.held_out import MIN_HELD, SHARE
 from boostbp.report.contenders import Contender, Split, train
 
 __all__ = [
@@ -145,7 +145,7 @@ def hold_out(y: Labels, classes: bool, seed: int) -> tuple[NDArray[np.intp], NDA
 
     A class whose rows were all held out gets them back.
     """
-    share = max(SHARE, min(LEAST_HELD / len(y), 0.25))
+    share = max(SHARE, min(MIN_HELD / len(y), 0.25))
     n_held, rows = int(np.ceil(share * len(y))), np.arange(len(y))
     try:
         fit, held = train_test_split(rows, test_size=n_held, random_state=seed, stratify=y if classes else None)

@@ -1,4 +1,4 @@
-"""Backends: libraries that grow trees, one file each, and what a backend of the user's own is made and checked with."""
+"""Backends: libraries that grow trees, one file each; protocols and checks for a backend of the user's own."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ __all__ = [
 
 
 def _module(name: str) -> ModuleType | None:
-    """Return the module of this folder that holds the backend of this name; importing it imports no library."""
+    """Return the module of this folder that holds the backend of a name; importing it imports no library."""
     dotted = f"{__name__}.{name}"
     if dotted not in sys.modules and name not in _names():
         return None
-    module = import_module(dotted)  # which waits for a thread that is importing it
+    module = import_module(dotted)  # waits for a thread that is importing it
     return module if hasattr(module, "backend") else None
 
 
@@ -43,18 +43,14 @@ def _names() -> list[str]:
 def available() -> list[str]:
     """Return the names of the backends whose requirements are installed; no library is imported to find out.
 
-    A module says by ``requires``, a tuple of names to import, what its backend needs; without, it needs nothing.
+    A module lists what its backend needs in ``requires``, a tuple of names to import.
     """
-    modules = {name: _module(name) for name in _names()}
-    return [
-        name
-        for name, module in modules.items()
-        if module is not None and all(find_spec(needed) is not None for needed in getattr(module, "requires", ()))
-    ]
+    modules = {name: module for name in _names() if (module := _module(name)) is not None}
+    return [name for name, module in modules.items() if all(map(find_spec, getattr(module, "requires", ())))]
 
 
 def load(backend: str | Backend) -> Backend:
-    """Return the backend of a name, or the user's own object as it is; of this folder, only its module is imported.
+    """Return the backend of a name, or the user's own object as it is; only the module of this name is imported.
 
     Parameters
     ----------
@@ -66,7 +62,7 @@ def load(backend: str | Backend) -> Backend:
     ValueError
         If there is no backend of this name.
     TypeError
-        If it is neither a name nor an object with a ``bind``.
+        If it is neither a name nor an object with a method ``bind``.
     """
     if isinstance(backend, str):
         module = _module(backend)
@@ -86,17 +82,17 @@ def load(backend: str | Backend) -> Backend:
 
 
 def draws(backend: str | Backend, extra_trees: bool | str) -> bool:
-    """Return whether thresholds are drawn at random: as asked for, or with "auto" where the backend can.
+    """Return whether thresholds are drawn at random: as `extra_trees` says, and with "auto" where the backend can.
 
     Raises
     ------
     ValueError
-        If it is asked for, and the backend cannot.
+        If `extra_trees` is True and the backend cannot draw them.
     """
-    can = capabilities_of(load(backend)).extra_trees
+    is_able = capabilities_of(load(backend)).extra_trees
     if extra_trees == "auto":
-        return can
-    if extra_trees and not can:
+        return is_able
+    if extra_trees and not is_able:
         raise ValueError(
             f"extra_trees={extra_trees!r} is not supported by backend={backend!r}, which takes the best thresholds: "
             "use extra_trees=False, or backend='lightgbm'."

@@ -1,12 +1,12 @@
-"""Calls of LightGBM: with how many threads, by which functions, and in a network of workers.
+"""Calls of LightGBM: its number of threads, the functions of a round, and its network of workers.
 
 The number of threads is one of the whole process. On few rows the Python interface takes longer than the growth of a
 tree: `Booster.update` copies the scores, which nobody reads here, and `Booster.model_to_string` clears a megabyte for a
-text of some kilobytes. The functions of a round do the same by those of LightGBM's C API that both of them call.
+text of some kilobytes. The functions of a round call the same functions of LightGBM's C API directly.
 
-The workers meet through our group, by functions that LightGBM takes in the place of its sockets. So there are no ports
-to agree on, and time limits and errors are those of the group. LightGBM's own network would end the process where a
-port is taken, and knows whole minutes only.
+Workers communicate through boostbp's group: LightGBM is given functions that take the place of its sockets. So there
+are no ports to agree on, and time limits and errors are those of the group. LightGBM's own network would end the
+process where a port is taken, and its time limits are whole minutes.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from threading import Condition, local
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -27,59 +28,58 @@ from boostbp.group import Group, workers
 from boostbp.trees import forks
 
 _INT, _LONG, _AT = ctypes.c_int, ctypes.c_int64, ctypes.c_void_p
-_SPLITS = 0  # importances count splits: those in the text are not read
+_SPLITS = 0  # importances count splits; nobody reads them here
 _END = b"\nend of trees"
-_held = local()  # room for the text, of each thread
-_calls: Counter[int] = Counter()  # now inside LightGBM, by their number of threads
-_turn = forks.through(Condition())
-_told: list[int] = []  # the number that LightGBM was told last
+_texts = local()  # `buffer`: memory for the text of a model, in each thread
+_calls: Counter[int] = Counter()  # running calls of LightGBM, by their number of threads
+_gate = forks.through(Condition())
+_last: list[int] = []  # the number of threads that was set last
 
 
-class Turn:
-    """Wait until nobody is inside LightGBM with another number of threads, and keep it so."""
+class ThreadGate:
+    """Wait until no call of LightGBM with another number of threads runs, and let none begin."""
 
     def __init__(self, n_threads: int) -> None:
         self.n_threads = n_threads
 
     def __enter__(self) -> None:
-        with _turn:
-            _turn.wait_for(lambda: _calls.keys() <= {self.n_threads})
+        with _gate:
+            _gate.wait_for(lambda: _calls.keys() <= {self.n_threads})
             _calls[self.n_threads] += 1
 
     def __exit__(self, *_: object) -> None:
-        with _turn:
+        with _gate:
             _calls[self.n_threads] -= 1
-            if _calls[self.n_threads] <= 0:  # below where a child was forked from within a call
+            if _calls[self.n_threads] <= 0:  # below 0 in a child that was forked during a call
                 del _calls[self.n_threads]
-                _turn.notify_all()
+                _gate.notify_all()
 
 
 @contextmanager
 def with_threads(n_threads: int) -> Iterator[None]:
-    """Call LightGBM with so many threads; calls with another number wait."""
-    with Turn(n_threads):
+    """Let LightGBM use so many threads; calls with another number wait."""
+    with ThreadGate(n_threads):
         hold_threads(n_threads)
         yield
 
 
 def hold_threads(n_threads: int) -> None:
-    """Set the number of threads again, which is process-wide in LightGBM, and the log level, which is per thread.
+    """Set LightGBM's number of threads, which is process-wide, and its log level, which is per thread.
 
-    Any call to LightGBM may have moved it, and a booster of linear trees that finds more threads
-    than at its creation is a segmentation fault. It is set through another booster: resetting
-    parameters of the one that grows would begin its random numbers anew, and every tree of
-    ``extra_trees`` or ``goss`` would be the same.
+    Any call of LightGBM may have changed the number, and a booster of linear trees that finds more threads than at its
+    creation ends the process. It is set through another booster: resetting parameters of the one that grows would
+    restart its random numbers, and every tree of ``extra_trees`` or ``goss`` would be the same.
 
-    Linear trees hold it before every round. Constant leaves only grow slower with another number, so a fit tells it
-    once in each of its threads, and again if another fit of ours told another.
+    Linear trees need this before every round. Constant leaves only grow slower with another number, so a fit sets it
+    once in each of its threads, and again if another fit of boostbp has set another number.
     """
-    _told[:] = [n_threads]
+    _last[:] = [n_threads]
     _other_booster().reset_parameter({"num_threads": n_threads, "verbosity": -1})
 
 
-def was_told(n_threads: int) -> bool:
-    """Whether this number is what we told LightGBM last."""
-    return _told == [n_threads]
+def same_threads(n_threads: int) -> bool:
+    """Return whether boostbp set this number of threads last."""
+    return _last == [n_threads]
 
 
 @cache
@@ -90,21 +90,14 @@ def _other_booster() -> Any:
 
 
 @forks.in_child
-def _begin_anew() -> None:
-    """Forget calls of threads that a child process does not have, and a booster that one of them may hold."""
+def _reset() -> None:
+    """Forget the calls of threads that a child process does not have, and the booster that one of them may hold."""
     _calls.clear()
-    _told.clear()
+    _last.clear()
     _other_booster.cache_clear()
 
 
-def iterations(library: Any, booster: Any) -> int:
-    """Return the number of rounds that a booster has; see `Booster.current_iteration`."""
-    count = _INT(0)
-    library.basic._safe_call(library.basic._LIB.LGBM_BoosterGetCurrentIteration(booster._handle, ctypes.byref(count)))
-    return count.value
-
-
-def update(library: Any, booster: Any, grad: NDArray[np.float32], hess: NDArray[np.float32]) -> None:
+def update(library: ModuleType, booster: Any, grad: NDArray[np.float32], hess: NDArray[np.float32]) -> None:
     """Boost one round by gradients and hessians, (classes, rows), C-contiguous."""
     if grad.size != hess.size or not (grad.flags.carray and hess.flags.carray):  # LightGBM would read beyond their ends
         raise ValueError(f"gradients of shape {grad.shape} and hessians of shape {hess.shape} do not lie side by side.")
@@ -113,10 +106,10 @@ def update(library: Any, booster: Any, grad: NDArray[np.float32], hess: NDArray[
     library.basic._safe_call(call(booster._handle, *at, ctypes.byref(nothing_grown)))
 
 
-def text_of(library: Any, booster: Any, first: int, count: int) -> str:
-    """Return the trees of some rounds as `Booster.model_to_string` writes them, without what follows on them."""
+def text_of(library: ModuleType, booster: Any, first: int, count: int) -> str:
+    """Return the trees of some rounds as `Booster.model_to_string` writes them, without the text after them."""
     call, length = library.basic._LIB.LGBM_BoosterSaveModelToString, _LONG(0)
-    buffer = getattr(_held, "buffer", None) or ctypes.create_string_buffer(1 << 14)
+    buffer = getattr(_texts, "buffer", None) or ctypes.create_string_buffer(1 << 14)
     while True:
         size = _LONG(len(buffer))
         library.basic._safe_call(
@@ -125,7 +118,7 @@ def text_of(library: Any, booster: Any, first: int, count: int) -> str:
         if length.value <= len(buffer):
             break
         buffer = ctypes.create_string_buffer(2 * length.value)
-    _held.buffer = buffer
+    _texts.buffer = buffer
     text = ctypes.string_at(buffer, length.value)
     return text[: text.index(_END)].decode()
 
@@ -135,16 +128,16 @@ _INTS = ctypes.POINTER(ctypes.c_int)
 _Reduce = ctypes.CFUNCTYPE(None, _AT, _AT, _INT, _INT)
 _ReduceScatter = ctypes.CFUNCTYPE(None, _AT, _INT, _INT, _INTS, _INTS, _INT, _AT, _INT, ctypes.POINTER(_Reduce))
 _Allgather = ctypes.CFUNCTYPE(None, _AT, _INT, _INTS, _INTS, _INT, _AT, _INT)
-_SUMS = 8  # bytes of a number of histograms, float64: they are to be added
-_TOTALS = 24  # bytes of what each tree begins with: number of rows, sums of gradients and hessians
+_SUM_BYTES = 8  # of a float64 in a histogram: such messages are added
+_TOTALS_BYTES = 24  # of the message that each tree begins with: number of rows, sums of gradients and hessians
 
 
 @contextmanager
-def networked(library: Any, *, empty: bool) -> Iterator[None]:
-    """Let LightGBM be one of the workers of the group, in this thread; alone, it is by itself.
+def networked(library: ModuleType, *, empty: bool) -> Iterator[None]:
+    """Connect LightGBM in this thread with the other workers of the group, if there is one.
 
-    An `empty` worker has no rows, but for one that LightGBM is given as it takes no empty table. Raises what the group
-    raised at the end: LightGBM does not know, and has gone on with what it had.
+    An `empty` worker has no rows but the one that takes their place, as LightGBM takes no empty table. An error of the
+    group is raised at the end: it cannot pass through LightGBM, which goes on without the group.
     """
     group = workers()
     if group.size == 1:
@@ -163,32 +156,32 @@ def networked(library: Any, *, empty: bool) -> Iterator[None]:
 
 
 class _Exchange:
-    """The messages of one worker; after an error each is what it would be if all workers were like this one."""
+    """The messages of one worker; after an error, those of a group in which all workers are like this one."""
 
     def __init__(self, group: Group, empty: bool) -> None:
         self.group, self.empty = group, empty
         self.error: BaseException | None = None
 
-    def _asked(self, ask: Callable[[], NDArray[Any]], otherwise: NDArray[Any]) -> NDArray[Any]:
-        """The answer of the group: no exception can pass through LightGBM."""
+    def _exchange(self, send: Callable[[], NDArray[Any]], substitute: NDArray[Any]) -> NDArray[Any]:
+        """Return the answer of the group; the substitute after an error, which cannot pass through LightGBM."""
         if self.error is None:
             try:
-                return ask()
+                return send()
             except BaseException as error:
                 self.error = error
-        return otherwise
+        return substitute
 
     def reduce_scatter(
         self, source: int, size: int, type_size: int, start: Any, length: Any, n: int, out: int, _: int, reduce: Any
     ) -> None:
-        """What all workers give, reduced: this worker's block of it."""
+        """Write this worker's block of the reduced messages of all workers."""
         message, rank = _bytes_at(source, size), self.group.rank
-        whole = self._asked(lambda: self._reduced(message, type_size, reduce[0]), message)
+        whole = self._exchange(lambda: self._reduced(message, type_size, reduce[0]), message)
         block = whole[start[rank] : start[rank] + length[rank]]
         _bytes_at(out, len(block))[:] = block
 
     def _reduced(self, message: NDArray[np.uint8], type_size: int, reduce: Callable[..., None]) -> NDArray[np.uint8]:
-        if type_size == _SUMS:
+        if type_size == _SUM_BYTES:
             [sums] = self.group.sum(message.view(np.float64))
             return np.asarray(sums).view(np.uint8)
         total, *rest = (part.copy() for part in self.group.gather(message))
@@ -197,14 +190,14 @@ class _Exchange:
         return total
 
     def allgather(self, source: int, size: int, start: Any, length: Any, n: int, out: int, out_size: int) -> None:
-        """What all workers give, side by side."""
-        message, places = _bytes_at(source, size).copy(), [slice(start[k], start[k] + length[k]) for k in range(n)]
-        if self.empty and size == _TOTALS:
-            message[:] = 0  # its sums are 0, and its row is none
-        side_by_side = np.zeros(out_size)  # a sum of few bytes is faster than telling them from worker to worker
-        side_by_side[places[self.group.rank]] = message
-        alike = np.resize(message, out_size)
-        _bytes_at(out, out_size)[:] = self._asked(lambda: self.group.sum(side_by_side)[0].astype(np.uint8), alike)
+        """Write the messages of all workers, one after the other."""
+        message, rank = _bytes_at(source, size).copy(), self.group.rank
+        if self.empty and size == _TOTALS_BYTES:
+            message[:] = 0  # the row in place of none does not count
+        padded = np.zeros(out_size)  # one sum of few bytes is faster than a message from each worker
+        padded[start[rank] : start[rank] + length[rank]] = message
+        substitute = np.resize(message, out_size)
+        _bytes_at(out, out_size)[:] = self._exchange(lambda: self.group.sum(padded)[0].astype(np.uint8), substitute)
 
 
 def _bytes_at(address: int, size: int) -> NDArray[np.uint8]:
@@ -212,12 +205,13 @@ def _bytes_at(address: int, size: int) -> NDArray[np.uint8]:
 
 
 def exactly_summed(values: NDArray[np.float32], n_rows: float) -> NDArray[np.float32]:
-    """Return numbers of a class each, (classes, rows), whose sums over all rows float64 holds exactly.
+    """Round values, (classes, rows), so that float64 holds their sums over all `n_rows` rows exactly.
 
-    Then sums do not depend on how workers share the rows, and neither does what LightGBM does where two splits are
-    worth the same. Numbers lose what lies 2^52 below the largest possible sum: of a million rows, those that are a
-    thousandth of the largest keep all bits of float32 but one or two.
+    Then sums do not depend on how workers share the rows, and neither does LightGBM's choice between splits of equal
+    gain. Values lose the bits that lie 2^52 below the largest possible sum: of a million rows, those that are a
+    thousandth of the largest value keep all bits of float32 but one or two.
     """
+    # All sums stay below 2^exponent, and so below 2^52 steps of 2^(exponent - 52): whole numbers that float64 holds.
     [largest] = workers().max(np.abs(values).max(axis=1, initial=0.0).astype(np.float64))
     _, exponent = np.frexp(largest * n_rows)
     step = np.ldexp(1.0, np.maximum(exponent - 52, -1000))[:, None]

@@ -23,18 +23,19 @@ Fields = dict[str, str]
 
 
 def alike(values: Floats) -> NDArray[np.bool_]:
-    """Return whether LightGBM merges each ascending value, (..., n), with the next one, as neighbours are."""
+    """Return whether LightGBM merges each of ascending values, (..., n), with the next one."""
+    # Two values are one for LightGBM if no float64 lies between them (its `Common::CheckDoubleEqualOrdered`).
     read = np.where(np.abs(values) <= _ZERO, 0.0, np.clip(values, -_LARGEST, _LARGEST))
     return np.asarray(read[..., 1:] <= np.nextafter(read[..., :-1], np.inf))
 
 
 def trees(text: str) -> Trees:
-    """Every tree in the text of ``Booster.model_to_string``."""
+    """Return every tree in the text of ``Booster.model_to_string``."""
     return _trees([_fields(_structure(block)) for block in _blocks(text)])
 
 
 def linear_leaves(text: str) -> list[LinearLeaves]:
-    """Every tree with its linear leaves; constant leaves have no features."""
+    """Return every tree with its linear leaves; constant leaves have no features."""
     return [_linear(_fields(block)) for block in _blocks(text)]
 
 
@@ -46,7 +47,7 @@ def _blocks(text: str) -> Iterator[str]:
 
 
 def _structure(block: str) -> str:
-    """The tree without its leaves and weights, which are more than half of the text; sets of categories come last."""
+    """Return the text up to the leaves, which are more than half of it; sets of categories come after them."""
     return block[: block.find("\nleaf_value=")] if "\nnum_cat=0\n" in block else block
 
 
@@ -55,7 +56,7 @@ def _fields(block: str) -> Fields:
 
 
 def _floats(group: Sequence[Fields], *names: str) -> NDArray[np.float64]:
-    """Numbers of all trees, a row for each field."""
+    """Return the numbers of all trees, a row for each field."""
     text = " ".join([fields[name] for name in names for fields in group])
     return np.fromstring(text, np.float64, sep=" ").reshape(len(names), -1)
 
@@ -66,7 +67,7 @@ def _ints(group: Sequence[Fields], *names: str) -> NDArray[np.int32]:
 
 
 def _trees(group: Sequence[Fields]) -> Trees:
-    """Trees without categories are read together: one call for fields of all of them."""
+    """Return trees from their fields; trees without categories are read together, by one call for several fields."""
     grown = [fields for fields in group if fields["num_leaves"] != "1"]
     if not grown:
         return Trees.stumps(len(group))
@@ -93,7 +94,7 @@ def _trees(group: Sequence[Fields]) -> Trees:
 
 
 def _around_zero(threshold: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Thresholds that keep the band of numbers read as 0.0 on one side."""
+    """Move thresholds inside the band of numbers that LightGBM reads as 0.0 to an end of it."""
     band = np.abs(threshold) <= _ZERO
     return np.where(band, np.where(threshold < 0.0, _BELOW_ZERO, _ZERO), threshold) if band.any() else threshold
 

@@ -1,11 +1,10 @@
-"""XGBoost's parameters: what `TreeParams` says, what passes through, what is refused and why."""
+"""XGBoost's parameters: those that are passed on, those that are refused, and those that `TreeParams` becomes."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from functools import cache
+from types import ModuleType
 from typing import Any
 
 from boostbp import checks
@@ -13,149 +12,82 @@ from boostbp.backends.base import TreeParams
 from boostbp.backends.native_params import (
     AMOUNT,
     COUNT,
-    CURE,
     MONOTONE,
+    NO_DEVICE,
     PART,
     SHARE,
     SWITCH,
-    Check,
     Natives,
+    by_name,
+    column_groups,
     on_card,
     words,
 )
 
 
-def _card(name: str, value: Any) -> str:
-    if not isinstance(value, str) or not re.fullmatch(r"(cuda|gpu)(:\d{1,4})?", value):
+def _device(name: str, value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"cpu|(cuda|gpu)(:\d{1,4})?", value):
         raise ValueError(
             f"{name}={checks.shown(value)} is not known: use 'cpu', 'cuda', or 'cuda:1' for the second card."
         )
     return value
 
 
-# What values may be, by the bounds in XGBoost's documentation.
-_TAKES: dict[str, Check] = {
-    "colsample_bylevel": SHARE,
-    "colsample_bynode": SHARE,
-    "colsample_bytree": SHARE,
-    "debug_synchronize": SWITCH,
-    "device": _card,
-    "grow_policy": words("depthwise", "lossguide"),
-    "max_cached_hist_node": COUNT,
-    "max_cat_threshold": COUNT,
-    "max_cat_to_onehot": COUNT,
-    "max_delta_step": AMOUNT,
-    "min_split_loss": AMOUNT,
-    "reg_alpha": AMOUNT,
-    "reg_lambda": AMOUNT,
-    "sampling_method": words("uniform", "gradient_based"),
-    "sparse_threshold": PART,
-    "subsample": SHARE,
-}
-_ALIASES = {"alpha": "reg_alpha", "eta": "learning_rate", "gamma": "min_split_loss", "lambda": "reg_lambda"}
-
-_REPLACED_BY = {
-    "n_estimators": "n_estimators",
-    "num_boost_round": "n_estimators",
-    "learning_rate": "learning_rate",
-    "max_depth": "max_depth",
-    "max_leaves": "max_leaves",
-    "min_child_weight": "min_samples_leaf",
-    "max_bin": "max_bins",
-    "nthread": "n_jobs",
-    "n_jobs": "n_jobs",
-    "seed": "random_state",
-    "random_state": "random_state",
-    "seed_per_iteration": "random_state",
-    "verbosity": "verbose",
-    "early_stopping_rounds": "early stopping of boostbp",
-}
-
-_REASONS = {
-    "booster": "only 'gbtree' grows trees that depend on the gradient alone (dart rescales earlier ones, "
-    "gblinear grows none). Leave it out.",
-    "tree_method": "the input is binned once, which only 'hist' can use. Leave it out; what grows on a card is "
-    "device='cuda'.",
-    "process_type": "trees are grown, not updated. Leave it out.",
-    "updater": "it would replace the grower of tree_method='hist'. Leave it out.",
-    "refresh_leaf": "it belongs to process_type='update', which is not supported. Leave it out.",
-    "multi_strategy": "boostbp chooses it: one tree for all outputs is its own setting. Leave it out.",
-    "num_parallel_tree": "a round grows one tree per output. Leave it out.",
-    "num_target": "boostbp counts the outputs itself. Leave it out.",
-    "num_class": "boostbp counts the outputs itself. Leave it out.",
-    "base_score": "predictions start where boostbp starts them. Leave it out.",
-    "boost_from_average": "predictions start where boostbp starts them. Leave it out.",
-    "objective": "the gradients come from boostbp. Choose the loss there.",
-    "scale_pos_weight": "it belongs to an objective of XGBoost; the gradients come from boostbp. Use class_weight of "
-    "BoostBPClassifier, or sample_weight.",
-    "eval_metric": "boostbp scores its own predictions. Choose the metric there.",
-    "disable_default_eval_metric": "boostbp scores its own predictions. Leave it out.",
-    "validate_parameters": "boostbp checks the names itself. Leave it out.",
-    "fail_on_invalid_gpu_id": "a card that is not there is always refused. Leave it out.",
-    **dict.fromkeys(
-        ("rate_drop", "skip_drop", "one_drop", "sample_type", "normalize_type"),
-        "it belongs to booster='dart', which is not supported. Leave it out.",
+ALIASES = {"alpha": "reg_alpha", "eta": "learning_rate", "gamma": "min_split_loss", "lambda": "reg_lambda"}
+NATIVES = Natives(
+    "XGBoost",
+    # Bounds of values are those of XGBoost's documentation.
+    allowed=by_name(
+        {
+            SHARE: "colsample_bylevel colsample_bynode colsample_bytree subsample",
+            PART: "sparse_threshold",
+            AMOUNT: "max_delta_step min_split_loss reg_alpha reg_lambda",
+            COUNT: "max_cached_hist_node max_cat_threshold max_cat_to_onehot",
+            SWITCH: "debug_synchronize",
+            words("depthwise", "lossguide"): "grow_policy",
+            words("uniform", "gradient_based"): "sampling_method",
+            _device: "device",
+        }
     ),
-    "feature_selector": "it belongs to booster='gblinear', which is not supported. Leave it out.",
-}
-# Parameters that speak of features by number or name. Only a layer by itself sees the features, and what is fitted
-# without XGBoost, in leaves and under the trees, would not know of them. `interaction_constraints` alone holds there.
-_OF_FEATURES = {
-    "monotone_constraints": MONOTONE,
-    "feature_weights": "it says how often to draw features by number, and hidden layers have units in their place. "
-    "Leave it out.",
-    **dict.fromkeys(
-        ("feature_names", "feature_types", "enable_categorical"),
-        "names and types of columns are those of the input. Use categorical_features.",
-    ),
-}
-_HARMLESS = {
-    "booster": ("gbtree",),
-    "tree_method": ("hist", "auto"),
-    "device": ("cpu",),
-    "process_type": ("default",),
-    "updater": ("grow_quantile_histmaker",),
-    "num_parallel_tree": (1,),
-    "seed_per_iteration": (True,),
-}
-_NATIVES = Natives(
-    "XGBoost", takes=_TAKES, reasons=_REASONS | _OF_FEATURES, replaced_by=_REPLACED_BY, harmless=_HARMLESS
+    reasons={
+        "booster": "only 'gbtree' grows trees that depend on the gradient alone (dart rescales earlier ones, gblinear "
+        "grows none). Leave it out.",
+        "tree_method": "the input is binned once, which only 'hist' can use. Leave it out; device='cuda' grows trees "
+        "on a card.",
+        "monotone_constraints": MONOTONE,
+        "min_child_weight": "it becomes min_samples_leaf, which counts rows. Use that.",
+        "scale_pos_weight": "boostbp computes the gradients. Use class_weight of BoostBPClassifier, or sample_weight.",
+        "feature_types": "the types of columns are those of the input. Use categorical_features.",
+        "num_parallel_tree": "a round grows one tree per output. Leave it out.",
+        "feature_weights": "it names features by number, and layers above hidden ones number hidden units. Leave it "
+        "out.",
+        **dict.fromkeys(("base_score", "boost_from_average"), "boostbp chooses where predictions start. Leave it out."),
+        **dict.fromkeys(("num_class", "num_target"), "boostbp counts the outputs itself. Leave it out."),
+    },
+    defaults={"booster": ("gbtree",), "tree_method": ("hist", "auto"), "num_parallel_tree": (1,)},
 )
 
 
-@cache
-def _known(library: Any) -> dict[str, str]:
-    """Names of the parameters that XGBoost's own configuration lists for growing trees -> their main names."""
-    probe = library.Booster({"tree_method": "hist", "num_feature": 1})
-    return {name: _ALIASES.get(name, name) for name in _names(json.loads(probe.save_config()))}
+def native(library: ModuleType, growth: TreeParams, n_columns: int) -> dict[str, Any]:
+    """Return the parameters of a Booster on so many columns, but for the number of targets.
 
-
-def _names(config: Any) -> Iterator[str]:
-    """Names in the sections of a configuration that are about growing trees, wherever they are."""
-    if isinstance(config, dict):
-        for key, value in config.items():
-            yield from value if key in ("tree_train_param", "hist_train_param") else _names(value)
-    elif isinstance(config, list):
-        for value in config:
-            yield from _names(value)
-
-
-def native(library: Any, growth: TreeParams, n_columns: int) -> dict[str, Any]:
-    """The parameters of a Booster on so many columns, but for the number of targets.
-
-    Raises ValueError if a native parameter is unknown to XGBoost, would break the method or repeats `TreeParams`.
+    Raises ValueError if a native parameter is refused, see `Natives`, or names a card that is not there.
     """
-    natives = _NATIVES.grouped("interaction_constraints", growth, n_columns)
-    native = natives.checked(growth.params, _known(library) | {"device": "device"})
+    groups = column_groups(growth, n_columns)
+    native = NATIVES.checked(growth.params, ALIASES, interaction_constraints=groups)
+    if "interaction_constraints" in native:  # XGBoost reads lists as lists of names
+        native["interaction_constraints"] = json.dumps(native["interaction_constraints"])
+    if growth.monotone:
+        native["monotone_constraints"] = f"({','.join(map(str, growth.monotone))})"
     if on_card(native):
         native["fail_on_invalid_gpu_id"] = True
-    if "interaction_constraints" in native:  # lists would be lists of names
-        native["interaction_constraints"] = json.dumps(native["interaction_constraints"])
+        _check_card(library, growth, native)
     leafwise = growth.max_leaves is not None or growth.max_depth < 0
     return {
         "grow_policy": "lossguide" if leafwise else "depthwise",
-        "colsample_bytree": max(growth.colsample_bytree, 1e-30),  # XGBoost refuses what float32 holds as subnormal
-        **({"monotone_constraints": f"({','.join(map(str, growth.monotone))})"} if growth.monotone else {}),
+        "colsample_bytree": max(
+            growth.colsample_bytree, 1e-30
+        ),  # XGBoost refuses numbers that are subnormal in float32
         **native,
         "tree_method": "hist",
         "base_score": 0.0,
@@ -169,16 +101,10 @@ def native(library: Any, growth: TreeParams, n_columns: int) -> dict[str, Any]:
     }
 
 
-def check_card(library: Any, growth: TreeParams, params: dict[str, Any]) -> None:
-    """Refuse a card that is not there: XGBoost would warn of it and grow on the CPU.
-
-    Raises ValueError with what the user called it.
-    """
-    if not on_card(params):
-        return
-    names = "device", "fail_on_invalid_gpu_id", "tree_method"
+def _check_card(library: ModuleType, growth: TreeParams, native: dict[str, Any]) -> None:
+    """Refuse a card that is not there: XGBoost would only warn, and grow on the CPU."""
+    params = {"num_feature": 1, "tree_method": "hist", "device": native["device"], "fail_on_invalid_gpu_id": True}
     with library.config_context(verbosity=0):
-        probe = library.Booster({"num_feature": 1} | {name: params[name] for name in names})
-        device = json.loads(probe.save_config())["learner"]["generic_param"]["device"]
-    if device == "cpu":
-        raise ValueError(f"XGBoost finds no card for backend_params={checks.shown(dict(growth.params))}. {CURE}")
+        config = json.loads(library.Booster(params).save_config())
+    if config["learner"]["generic_param"]["device"] == "cpu":
+        raise ValueError(f"XGBoost finds no card for backend_params={checks.shown(dict(growth.params))}. {NO_DEVICE}")

@@ -1,4 +1,4 @@
-"""The door to the libraries that grow trees: protocols and the settings they share."""
+"""Protocols of the backends that grow trees, and the values that they exchange with a layer."""
 
 from __future__ import annotations
 
@@ -15,16 +15,19 @@ from boostbp.floats import Floats
 from boostbp.trees.sparse import Matrix, Sparse
 from boostbp.trees.tree import Tree
 
-FEW_ROWS = 2000  # up to which a round of trees is mostly Python, where threads wait for each other
-TOGETHER = 8  # outputs that are best grown by one call then
-MOST_THREADS = 1024  # starting more may end the process
+FEW_ROWS = 2000  # up to here, a round of trees is mostly Python, where threads wait for each other
+OUTPUTS_PER_CALL = 8  # of so few rows: then one call grows the trees of several outputs faster than a call for each
+MAX_THREADS = 1024  # arbitrary; to start many more may end the process
+# A booster keeps every tree it grew, and a grower may live as long as the training data. Arbitrary: so many trees take
+# a few megabytes, and a new booster costs little beside them.
+TREES_PER_BOOSTER = 2048
 
 Gradient = Callable[[Floats], tuple[Floats, Floats]]
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What a layer sees: numbers, and which columns hold category codes.
+    """The input of a layer: numbers, and which columns hold category codes.
 
     Attributes
     ----------
@@ -48,14 +51,14 @@ class Table:
         """Whether any value is missing."""
         return bool(np.isnan(self.X.entries.data if isinstance(self.X, Sparse) else self.X).any())
 
-    def take(self, rows: NDArray[Any]) -> Table:
-        """Some of the rows, by number or by mask."""
+    def take(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Table:
+        """Return some of the rows, by number or by mask."""
         return Table(self.X[rows], self.categorical)
 
 
 @dataclass(frozen=True, slots=True)
 class TreeParams:
-    """Parameters by which the trees of a layer are grown; the same words for every library.
+    """Parameters by which the trees of a layer are grown, under the same names for every library.
 
     Attributes
     ----------
@@ -71,30 +74,30 @@ class TreeParams:
         Native threads of the library.
     random_state : int
         Seed of whatever the library draws.
-    shared : bool
-        One tree for all columns of the gradient, where the library can grow one.
+    multi_output : bool
+        Grow one tree for all columns of the gradient, where the library can.
     colsample_bytree : float
         Share of the features on which a tree may split, drawn anew for each tree, or for each node.
     extra_trees : bool
-        One threshold of each feature is drawn at random for a node, in place of the best one.
-    alone : bool
-        Whether the layer is the whole model. Then the columns of the table are the features, and native parameters
-        that speak of features by number have a meaning.
+        Draw one threshold of each feature at random for a node, in place of the best one.
+    is_whole_model : bool
+        Whether the layer is the whole model. Then the columns of the table are the user's features, and native
+        parameters that name features by number have a meaning.
     monotone : tuple of int
         Of each feature: 1 if the layer must rise in it, -1 if it must fall, 0 if it may do either; () if it may in all.
-        Leaves keep to it in any case: a library that knows such constraints chooses splits that suit.
+        The leaves, which boostbp fits, obey in any case. A library that knows such constraints chooses better splits.
     params : mapping
-        Native parameters, which the backend checks; they win over `colsample_bytree`.
+        Native parameters, which the backend checks; they take precedence over `colsample_bytree`.
 
-    A backend is given `shared` with several columns of a gradient, and values other than the defaults of
-    `colsample_bytree`, `extra_trees` and `params`, only if its capabilities say that it can. The sizes of a tree
-    (`max_depth`, `max_leaves`, `min_samples_leaf`) are duties of every backend; one that does not bin ignores
-    `max_bins`, and one without threads `n_threads`.
+    The sizes of a tree (`max_depth`, `max_leaves`, `min_samples_leaf`) bind every backend. A backend that does not bin
+    ignores `max_bins`, and one without threads `n_threads`. A backend is given `multi_output` with several columns of
+    a gradient, and values of `colsample_bytree`, `extra_trees` and `params` other than the defaults, only if its
+    capabilities declare them.
 
     Raises
     ------
     ValueError
-        If a value is out of bounds. Compiled code may wrap round, take all memory or end the process there.
+        If a value is out of bounds. Compiled code may wrap around, take all memory or end the process there.
     """
 
     max_depth: int = 6
@@ -103,10 +106,10 @@ class TreeParams:
     max_bins: int = 255
     n_threads: int = 1
     random_state: int = 0
-    shared: bool = False
+    multi_output: bool = False
     colsample_bytree: float = 1.0
     extra_trees: bool = False
-    alone: bool = True
+    is_whole_model: bool = True
     monotone: tuple[int, ...] = ()
     params: Mapping[str, Any] = field(default_factory=dict)
 
@@ -122,13 +125,22 @@ class TreeParams:
             return self.max_leaves
         return 2 ** min(self.max_depth, 17) if self.max_depth >= 0 else 31
 
-    def monotone_on(self, table: Table) -> list[int]:
-        """`monotone` for a library, which may read beyond its end, or end the process: [], or a sign for each column.
+    @property
+    def allows_split(self) -> bool:
+        """Whether a tree may have more than one leaf."""
+        return self.max_depth != 0 and self.leaves > 1
+
+    def fresh_seed(self, count: int) -> int:
+        """Return the seed of a library's next call, after `count` calls: with the same one it would draw the same."""
+        return (self.random_state + 7919 * count) % 2**31  # a prime, so that forks of near seeds rarely share one
+
+    def check_monotone(self, table: Table) -> None:
+        """Refuse signs that do not suit a table: a library may read beyond their end, or end the process.
 
         Raises
         ------
         ValueError
-            If there are others than columns, or one for a column of categories.
+            If there is not one for each column, or one for a column of categories.
         """
         if len(self.monotone) not in (0, table.X.shape[1]):
             raise ValueError(
@@ -139,34 +151,27 @@ class TreeParams:
                 f"monotone={self.monotone!r} has signs for some of the columns {table.categorical}, whose categories "
                 "have no order: use 0 there."
             )
-        return list(self.monotone)
-
-    @property
-    def allows_split(self) -> bool:
-        """Whether a tree may have more than one leaf."""
-        return self.max_depth != 0 and self.leaves > 1
 
 
 CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
     "max_depth": partial(checks.whole, least=-1, most=checks.LARGEST_INT),
-    # One leaf is no tree for users, but what a backend must be able to grow.
+    # Users may not ask for one leaf, but a backend must be able to grow it.
     "max_leaves": checks.or_else(None, partial(checks.whole, least=1, most=checks.MOST_LEAVES)),
     "min_samples_leaf": partial(checks.whole, least=1, most=checks.LARGEST_INT),
     "max_bins": partial(checks.whole, least=2, most=checks.LARGEST_INT),
-    "n_threads": partial(checks.whole, least=1, most=MOST_THREADS),
+    "n_threads": partial(checks.whole, least=1, most=MAX_THREADS),
     "random_state": partial(checks.whole, least=0),
     "colsample_bytree": checks.share,
     "monotone": checks.signs,
-    **dict.fromkeys(("shared", "extra_trees", "alone"), partial(checks.one_of, allowed=(True, False))),
+    **dict.fromkeys(("multi_output", "extra_trees", "is_whole_model"), partial(checks.one_of, allowed=(True, False))),
 }
 
 
 class LinearLeaves(NamedTuple):
     """A tree with the library's own linear leaves, in the units of the input.
 
-    Leaf ``l`` predicts ``const[l] + sum(coeff[start[l]:start[l+1]] * x[features[start[l]:start[l+1]]])``,
-    and ``missing[l]`` for a row with NaN in one of these features.
-    Shrinkage is included.
+    Leaf ``l`` predicts ``const[l] + sum(coeff[start[l]:start[l+1]] * x[features[start[l]:start[l+1]]])``, and
+    ``missing[l]`` for a row in which one of these features is missing. Shrinkage is included.
     """
 
     tree: Tree
@@ -180,8 +185,8 @@ class LinearLeaves(NamedTuple):
 class Grower(Protocol):
     """A library bound to one binned input.
 
-    Growing is a function of the bound input, `grad` and `hess`, and of the grower's own random numbers: the running
-    prediction is kept by the caller, whose leaves differ from the library's.
+    The trees of a round depend on the bound input, on `grad` and `hess`, and on the grower's own random numbers. The
+    caller keeps the running prediction, as its leaves differ from those of the library.
     """
 
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
@@ -190,25 +195,25 @@ class Grower(Protocol):
         Parameters
         ----------
         grad, hess : (rows, outputs) float64
-            Gradient and hessian of the loss in the current prediction, per row, not divided by
-            the number of rows. A tree fits ``-grad / hess`` with weights `hess`.
+            Gradient and hessian of the loss in the current prediction, per row, not divided by the number of rows. A
+            tree fits ``-grad / hess`` by squared error with weights `hess`. Do not write to them.
 
         Returns
         -------
         sequence of Tree
-            One for each output, or a single one that serves all outputs (``TreeParams.shared``).
+            One tree for each output, in their order; with `TreeParams.multi_output`, a single one for all outputs.
         """
         ...
 
     def fork(self, outputs: slice, seed: int) -> Grower:
-        """A sibling on the same bins, with a state of its own, for use in another thread.
+        """Return a grower on the same bins with a state of its own, for use in another thread.
 
         Parameters
         ----------
         outputs : slice
-            The outputs of the layer whose columns `grow` will be given, round after round from the first on.
+            Outputs of the layer: `grow` will be given their columns, in every round from the first one on.
         seed : int
-            Of the random numbers of this fork. Two forks with the same seed grow the same trees of the same gradients.
+            Seed of the fork's random numbers. Forks with the same seed grow the same trees from the same gradients.
         """
         ...
 
@@ -217,44 +222,54 @@ class NativeGrower(Grower, Protocol):
     """A grower whose library fits linear leaves itself (``Capabilities.native_leaves``)."""
 
     def boost(self, gradient: Gradient, n_rounds: int, learning_rate: float, reg_lambda: float) -> list[LinearLeaves]:
-        """Train `n_rounds` trees of one output natively.
+        """Train `n_rounds` trees of one output natively, and return them.
 
-        `gradient` maps the library's running prediction, (rows,), to gradient and hessian, (rows,).
+        `gradient` maps the library's running prediction, (rows,), to gradient and hessian, (rows,). It is called once
+        per round.
         """
         ...
 
 
 class SubsetGrower(Grower, Protocol):
-    """A grower that can give some of its rows away (``Capabilities.row_subsets``)."""
+    """A grower that can share its bins with a grower on some of the rows (``Capabilities.row_subsets``)."""
 
     def take(self, rows: NDArray[np.intp]) -> Grower:
-        """A sibling on some of the rows, ascending numbers, with the bins of all of them, which costs no binning."""
+        """Return a grower on some of the rows, ascending numbers, in the bins of all rows; nothing is binned again."""
         ...
 
 
 class Backend(Protocol):
     """A library that grows trees: one file in this folder, or an object of the user's own.
 
-    Two steps, because half of the work depends on less: binning depends on the input alone and is
-    done once, growing is done every round.
+    The work has two steps, because binning depends on the input alone: `bind` bins once, and `Grower.grow` grows the
+    trees of every round.
 
-    >>> grower = backend.bind(Table(X), TreeParams(max_depth=3))  # bins X        # doctest: +SKIP
-    >>> fit = np.zeros((len(X), 1))
-    >>> for _ in range(10):                                   # one round each
-    ...     [tree] = grower.grow(fit - y, np.ones_like(fit))
-    ...     leaf = tree.leaf_of(X)                            # refit leaves, update fit
+    >>> import numpy as np
+    >>> from boostbp.backends import Table, TreeParams, load
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    >>> y = X[:, 0] * X[:, 1]
+    >>> grower = load("sklearn").bind(Table(X), TreeParams(max_depth=3))
+    >>> prediction = np.zeros(200)
+    >>> for _ in range(30):
+    ...     grad = (prediction - y)[:, np.newaxis]  # of the squared error, whose hessian is 1
+    ...     [tree] = grower.grow(grad, np.ones_like(grad))
+    ...     leaf = tree.leaf_of(X)
+    ...     mean = np.bincount(leaf, grad[:, 0]) / np.bincount(leaf)
+    ...     prediction -= 0.5 * mean[leaf]
+    >>> bool(np.var(prediction - y) < 0.1 * np.var(y))
+    True
 
-    What it can do beside that it declares by an attribute ``capabilities``, a
-    `boostbp.backends.capabilities.Capabilities`; without one it can do nothing else. `boostbp.check_backend` tells
-    whether all of it is true.
+    A backend declares what else it can do by an attribute ``capabilities``, a
+    `boostbp.backends.capabilities.Capabilities`; without it, the backend can do nothing else. `boostbp.check_backend`
+    checks all of it.
     """
 
     def bind(self, table: Table, growth: TreeParams) -> Grower:
-        """Bin the input; several threads may do so at a time.
+        """Bin the input, and return a grower on it; several threads may call this at the same time.
 
         Raises
         ------
         ValueError
-            If a native parameter would break the method, or clashes with one of ours.
+            If a native parameter would break the method, or clashes with a parameter of boostbp.
         """
         ...

@@ -1,10 +1,10 @@
-"""Failures that a table may cause: singular numbers, or an error of a library."""
+"""Failures that a table may cause: numerical errors, and errors of a library."""
 
 from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 import numpy as np
@@ -14,18 +14,18 @@ from boostbp.group import workers
 T = TypeVar("T")
 
 _LIBRARY_ERRORS = {"lightgbm.basic": "LightGBMError", "xgboost.core": "XGBoostError"}
-# Packages whose frames may be in the traceback. Those of any other are the user's: a loss, a backend, a callback.
+# Packages whose frames may be in the traceback. A frame of any other is the user's: a loss, a backend, a callback.
 _PACKAGES = {"boostbp", "concurrent", "contextlib", "functools", "lightgbm", "numpy", "scipy", "sklearn", "threading"}
 _PACKAGES |= {"xgboost"}
 
 
 def attempted(work: Callable[[], T]) -> T | Exception:
-    """Return the result of some work, or the error if it is a failure that a table may cause.
+    """Return the result of some work, or its error if a table may have caused it.
 
     Raises
     ------
     BaseException
-        All other errors: bugs, a lack of memory, interrupts, and errors in code of the user's.
+        Any other error: bugs, a lack of memory, interrupts, and errors in the user's code.
     """
     try:
         return work()
@@ -39,21 +39,21 @@ def attempted(work: Callable[[], T]) -> T | Exception:
 def is_numerical(error: BaseException) -> bool:
     """Return whether a table may have caused an error, rather than the user's code."""
     kinds: list[type[BaseException]] = [np.linalg.LinAlgError, FloatingPointError]
-    if workers().alone:  # a library's error may be that of one worker, while the others go on
+    if workers().alone:  # a library may fail on one worker only, while the others go on
         modules = {name: sys.modules[name] for name in _LIBRARY_ERRORS if name in sys.modules}
         kinds += [getattr(module, _LIBRARY_ERRORS[name]) for name, module in modules.items()]
-    if not isinstance(error, tuple(kinds)):
-        return False
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    return all(frame.f_globals.get("__name__", "").partition(".")[0] in _PACKAGES for frame in frames)
+    return isinstance(error, tuple(kinds)) and all(
+        frame.f_globals.get("__name__", "").partition(".")[0] in _PACKAGES for frame in frames
+    )
 
 
-def in_words(failed: dict[str, Exception]) -> tuple[str, ...]:
-    """Return each of the failures by name, with its error."""
+def in_words(failed: Mapping[str, Exception]) -> tuple[str, ...]:
+    """Return a sentence part for each failure: its name, with its error."""
     return tuple(f"{name} ({type(error).__name__}: {error})" for name, error in failed.items())
 
 
-def first_of(failed: dict[str, Exception]) -> Exception:
+def first_of(failed: Mapping[str, Exception]) -> Exception:
     """Return the first failure, with a note of all that failed."""
     error = next(iter(failed.values()))
     error.add_note(f"Nothing could be trained: {'; '.join(in_words(failed))}.")

@@ -1,74 +1,42 @@
-"""Native parameters: of what kind their values are, and which are refused.
+"""Native parameters of the libraries: an allow-list for each library, and why other parameters are refused.
 
-A library gets a value only if the value is of the kind that is written down for its name. Libraries check too, but not
-everything: some join all parameters to one text, in which a value may hold another parameter, let integers wrap round,
-or end the process at a column that is not there. So a parameter of a new release is refused until its kind is known.
+A parameter reaches a library only if it is on the library's list and its value passes the check that stands there.
+Libraries check their parameters too, but not all of them: some join the parameters to one text, in which a value can
+smuggle in another parameter, let integers wrap around, or end the process at a column that does not exist. A parameter
+that a new release adds is therefore refused until it is on the list.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from threading import RLock
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from boostbp import checks
 from boostbp.backends.base import TreeParams
+from boostbp.suggestions import MEANT, nearest
 from boostbp.trees import forks
 
-CURE = (
-    "Leave the device out to grow trees on the CPU, or use a build of the library for this device, on a machine that "
-    "has one."
-)
-_free: Any = forks.through(RLock())
-MONOTONE = (
-    "leaves and what stands under the trees, which boostbp fits, must keep to it, too. Use "
-    "output={'monotone_constraints': ...}."
-)
 T = TypeVar("T")
-Check = Callable[[str, Any], Any]  # name and value to the value that the library gets, or a ValueError
-
-_MIXED = (
-    "hidden layers mix the features, and layers above them number hidden units: no constraint would hold. "
-    "Use hidden_layer_sizes=(), or leave it out."
-)
-
-
-def on_card(params: Mapping[str, Any]) -> bool:
-    """Whether native parameters ask for another device than the CPU."""
-    return any(params.get(name, "cpu") != "cpu" for name in ("device", "device_type"))
-
-
-def turn(params: Mapping[str, Any]) -> AbstractContextManager[Any]:
-    """Wait until no other grower is on a card.
-
-    One grower fills a card, and those of one input share its bins, which go to the card when they are first used.
-    """
-    return _free if on_card(params) else nullcontext()
-
-
-def _switch(name: str, value: Any) -> bool:
-    flag = {"true": True, "false": False}.get(value.lower()) if isinstance(value, str) else value
-    if not (isinstance(flag, int | np.bool_ | np.integer) and flag in (0, 1)):
-        raise ValueError(f"{name}={checks.shown(value)} is not known: use True or False.")
-    return bool(flag)
-
-
-def words(*allowed: str) -> Check:
-    """The check of a parameter that is one of some words."""
-    return partial(checks.one_of, allowed=allowed)
+Check = Callable[[str, Any], Any]  # from name and value to the value that the library gets, or a ValueError
 
 
 def by_name(names: Mapping[T, str]) -> dict[str, T]:
-    """Values by name, of values with the names that have them, side by side in a text."""
-    return {name: value for value, several in names.items() for name in several.split()}
+    """Return a mapping with one entry per name: ``{"x": "a b"}`` becomes ``{"a": "x", "b": "x"}``."""
+    return {name: value for value, words in names.items() for name in words.split()}
 
 
-SWITCH: Check = _switch
+def words(*allowed: str) -> Check:
+    """Return the check of a parameter that takes one of some words."""
+    return partial(checks.one_of, allowed=allowed)
+
+
+SWITCH: Check = partial(checks.one_of, allowed=(True, False, 1, 0, "true", "false"))
 SHARE: Check = checks.share  # above 0, at most 1
 PART: Check = partial(checks.at_least, least=0, most=1)
 AMOUNT: Check = partial(checks.at_least, least=0)
@@ -76,83 +44,139 @@ NUMBER: Check = checks.finite
 COUNT: Check = partial(checks.whole, least=1, most=checks.LARGEST_INT)
 WHOLE: Check = partial(checks.whole, least=0, most=checks.LARGEST_INT)
 
-
-def _groups(name: str, value: Any, n_columns: int) -> list[list[int]]:
-    """Groups of columns by number, of which each is there."""
-    shown = f"{name}={checks.shown(value)}"
-    if not _several(value) or not len(value) or not all(_several(group) and len(group) for group in value):
-        raise ValueError(f"{shown} is not allowed: give lists of column numbers, such as [[0, 1], [2]].")
-    column = partial(checks.whole, f"{name}, a column", least=0, most=n_columns - 1)
-    return [sorted({column(number) for number in group}) for group in value]
+# Why a library's own constraints are refused
+MONOTONE = (
+    "the leaves and the base, which boostbp fits, must obey it, too. Use output={'monotone_constraints': ...}, or "
+    "monotone_constraints of fit_layer."
+)
 
 
-def _several(value: Any) -> bool:
-    return isinstance(value, list | tuple | set | frozenset) or (isinstance(value, np.ndarray) and value.ndim > 0)
+def column_groups(growth: TreeParams, n_columns: int) -> Check:
+    """Return the check of ``interaction_constraints``: lists of column numbers.
+
+    They hold only in a model that is one layer: leaf regressions use the columns on the path of their leaf, which are
+    of one group, and the base under the trees adds functions of single columns.
+    """
+
+    def check(name: str, value: object) -> list[list[int]]:
+        if not growth.is_whole_model:
+            raise ValueError(
+                f"{name}={checks.shown(value)} is not supported: hidden layers mix the features, and layers above them "
+                "number hidden units: no constraint would hold. Use hidden_layer_sizes=(), or leave it out."
+            )
+        groups = [_elements(group) for group in _elements(value)]
+        if not groups or not all(groups):
+            raise ValueError(
+                f"{name}={checks.shown(value)} is not allowed: give lists of column numbers, such as [[0, 1], [2]]."
+            )
+        column = partial(checks.whole, f"{name}, a column", least=0, most=n_columns - 1)
+        return [sorted({column(number) for number in group}) for group in groups]
+
+    return check
+
+
+def _elements(value: object) -> list[Any]:
+    """Return the elements of a list, tuple, set or array; none of anything else."""
+    if isinstance(value, np.ndarray):
+        return list(value) if value.ndim else []
+    return list(value) if isinstance(value, list | tuple | set | frozenset) else []
 
 
 @dataclass(frozen=True, slots=True)
 class Natives:
-    """What is known of the native parameters of a library, by their main names."""
+    """What boostbp knows of the native parameters of a library, by their main names.
 
-    backend: str  # its name, for people
-    takes: Mapping[str, Check]  # what the values of parameters may be that pass through
-    reasons: Mapping[str, str]  # why others are refused, and what to do
-    replaced_by: Mapping[str, str]  # those that repeat a field of `TreeParams`, and the parameter to set in their place
-    harmless: Mapping[str, tuple[Any, ...]]  # values of refused parameters that say what holds anyway
+    Attributes
+    ----------
+    library : str
+        Name of the library in messages.
+    allowed : mapping of str to check
+        Parameters that are passed on. A check takes the name for messages and the value; it returns the value that the
+        library gets, or raises ValueError.
+    reasons : mapping of str to str
+        Why other parameters are refused, with the cure. A parameter that is on neither list is refused with the name of
+        the parameter of boostbp that it repeats (`boostbp.suggestions.MEANT`), or in general words.
+    defaults : mapping of str to tuple
+        Values of refused parameters that boostbp sets anyway: they are accepted, and have no effect.
+    """
 
-    def grouped(self, name: str, growth: TreeParams, n_columns: int) -> Self:
-        """The same with a parameter that keeps groups of columns apart.
+    library: str
+    allowed: Mapping[str, Check]
+    reasons: Mapping[str, str]
+    defaults: Mapping[str, tuple[Any, ...]]
 
-        It holds in a model that is one layer: leaf regressions use the columns on the path of their leaf, which are of
-        one group, and what stands under the trees adds functions of single columns.
+    def checked(self, params: Mapping[str, Any], aliases: Mapping[str, str], **more: Check) -> dict[str, Any]:
+        """Return the user's parameters by their main names, with the values that the library gets.
+
+        Parameters
+        ----------
+        params : mapping
+            The user's parameters, see `TreeParams.params`.
+        aliases : mapping of str to str
+            The main name of each name that the library knows; a name that is not in it is a main name.
+        **more
+            Checks of parameters that depend on the input.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not allowed, or not with its value; the message names the cure.
         """
-        if not growth.alone:
-            return replace(self, reasons={**self.reasons, name: _MIXED})
-        return replace(self, takes={**self.takes, name: partial(_groups, n_columns=n_columns)})
-
-    def checked(self, params: Mapping[str, Any], known: Mapping[str, str]) -> dict[str, Any]:
-        """The user's parameters by their main names, with the values that the library gets.
-
-        `known` has the main name of every name that the installed library knows. Raises ValueError if a parameter is
-        not among them, would break the method or repeats `TreeParams`, or a value is not of its kind.
-        """
-        checked: dict[str, Any] = {}
+        allowed = {**self.allowed, **more}
+        values: dict[str, Any] = {}
         for name, value in params.items():
-            main = known.get(name, name)
+            main = aliases.get(name, name)
             param = f"backend_params[{checks.shown(name)}]"
-            shown = f"{param}={checks.shown(value)}"
-            if main in checked:
-                raise ValueError(f"{shown} says {main!r} a second time: keep one of the two.")
-            if _among(value, self.harmless.get(main, ())):
-                continue
-            if main in self.reasons:
-                raise ValueError(f"{shown} is not supported: {self.reasons[main]}")
-            if main in self.replaced_by:
-                replacement = self.replaced_by[main]
-                raise ValueError(
-                    f"{shown} clashes with {replacement}: set {replacement} instead, and leave {name!r} out of "
-                    "backend_params."
-                )
-            if name not in known:
-                raise ValueError(f"{shown}: {self.backend} has no parameter {checks.shown(name)}. Check its name.")
-            if main not in self.takes:
-                raise ValueError(
-                    f"{shown} is not supported: it is not known what this parameter of the installed {self.backend} "
-                    "would do to the method. Leave it out."
-                )
-            checked[main] = self.takes[main](param, value)
-        return checked
+            if main in values:
+                raise ValueError(f"{param}={checks.shown(value)} sets {main!r} a second time: keep one of the two.")
+            if main in allowed:
+                values[main] = allowed[main](param, value)
+            elif not (np.isscalar(value) and value in self.defaults.get(main, ())):
+                near = nearest(name, [*allowed, *(alias for alias in aliases if aliases[alias] in allowed)])
+                refusal = self._refusal(name, main, None if name in aliases else near)
+                raise ValueError(f"{param}={checks.shown(value)} {refusal}")
+        return values
+
+    def _refusal(self, name: str, main: str, near: str | None) -> str:
+        if main in self.reasons:
+            return f"is not supported: {self.reasons[main]}"
+        parameter = MEANT.get(main, main)
+        if parameter in MEANT.values():
+            return f"clashes with {parameter}: set {parameter} instead, and leave {name!r} out of backend_params."
+        cure = "Check its name, or leave it out." if near is None else f"Did you mean {near!r}?"
+        return (
+            f"is not supported: {checks.shown(name)} is none of the parameters by which {self.library} grows a tree "
+            f"from given gradients. {cure}"
+        )
 
 
-def _among(value: Any, allowed: tuple[Any, ...]) -> bool:
-    return isinstance(value, str | int | float | np.bool_ | np.number) and value in allowed
+NO_DEVICE = (
+    "Leave the device out to grow trees on the CPU, or use a build of the library for this device, on a machine that "
+    "has one."
+)
+_device_lock: Any = forks.through(RLock())
+
+
+def on_card(params: Mapping[str, Any]) -> bool:
+    """Return whether native parameters ask for another device than the CPU."""
+    return any(params.get(name, "cpu") != "cpu" for name in ("device", "device_type"))
+
+
+def device_turn(params: Mapping[str, Any]) -> AbstractContextManager[Any]:
+    """Wait until no other grower uses a card, and keep it; on the CPU, do nothing.
+
+    One grower fills a card, and the growers of one input share its bins, which move to the card on first use.
+    """
+    return _device_lock if on_card(params) else nullcontext()
 
 
 @contextmanager
-def blamed(library: str, params: Mapping[str, Any], kind: type[Exception]) -> Iterator[None]:
-    """Raise an error of a library as a ValueError that names the native parameters."""
+def naming_params(library: str, params: Mapping[str, Any], error_type: type[Exception]) -> Iterator[None]:
+    """Raise an error of a library as a ValueError that names the native parameters, if there are any."""
     try:
         yield
-    except kind as error:
-        message = str(error).split("\nStack trace")[0].strip() + (f". {CURE}" if on_card(params) else "")
+    except error_type as error:
+        if not params:
+            raise
+        message = str(error).split("\nStack trace")[0].strip() + (f". {NO_DEVICE}" if on_card(params) else "")
         raise ValueError(f"{library} failed with backend_params={checks.shown(dict(params))}: {message}") from error

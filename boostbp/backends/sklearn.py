@@ -15,54 +15,41 @@ from boostbp import checks
 from boostbp.backends.base import Table, TreeParams
 from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.dialects import Numbering, largest_not_above, representable
-from boostbp.backends.native_params import AMOUNT, COUNT, MONOTONE, SHARE, Check, Natives
+from boostbp.backends.native_params import AMOUNT, COUNT, MONOTONE, SHARE, Natives
 from boostbp.backends.ranks import Ranks
-from boostbp.extras import require
 from boostbp.floats import Floats
 from boostbp.trees.sparse import Matrix, Sparse
-from boostbp.trees.tree import Tree
+from boostbp.trees.tree import Tree, Trees
 
 
-def _features(name: str, value: Any) -> Any:
-    """Of `max_features`: a number, a share or a word."""
+def _max_features(name: str, value: object) -> Any:
     if value is None or isinstance(value, str):
         return checks.one_of(name, value, ("sqrt", "log2", None))
     return SHARE(name, value) if isinstance(value, float | np.floating) else COUNT(name, value)
 
 
-def _least_rows(name: str, value: Any) -> Any:
-    """Of `min_samples_split`: a number or a share."""
+def _min_samples_split(name: str, value: object) -> float | int:
     if isinstance(value, float | np.floating) and value <= 1:
         return SHARE(name, value)
     return checks.whole(name, value, 2, checks.LARGEST_INT)
 
 
-# What values may be, by scikit-learn's documentation.
-_TAKES: dict[str, Check] = {
-    "ccp_alpha": AMOUNT,
-    "max_features": _features,
-    "min_impurity_decrease": AMOUNT,
-    "min_samples_split": _least_rows,
-    "min_weight_fraction_leaf": partial(checks.at_least, least=0, most=0.5),
-}
-_REPLACED_BY = {
-    "max_depth": "max_depth",
-    "max_leaf_nodes": "max_leaves",
-    "min_samples_leaf": "min_samples_leaf",
-    "random_state": "random_state",
-    "splitter": "extra_trees",
-}
-_REASONS = {
-    "criterion": "a tree fits -grad / hess by weighted squared error. Leave it out.",
-    "monotonic_cst": MONOTONE,
-}
-_SQUARED_ERROR = ("squared_error", "friedman_mse")  # one criterion under two names; the second is deprecated
-_NATIVES = Natives(
+NATIVES = Natives(
     "scikit-learn's DecisionTreeRegressor",
-    takes=_TAKES,
-    reasons=_REASONS,
-    replaced_by=_REPLACED_BY,
-    harmless={"criterion": _SQUARED_ERROR},
+    # Bounds of values are those of scikit-learn's documentation.
+    allowed={
+        "ccp_alpha": AMOUNT,
+        "max_features": _max_features,
+        "min_impurity_decrease": AMOUNT,
+        "min_samples_split": _min_samples_split,
+        "min_weight_fraction_leaf": partial(checks.at_least, least=0, most=0.5),
+    },
+    reasons={
+        "criterion": "a tree fits -grad / hess by weighted squared error. Leave it out.",
+        "monotonic_cst": MONOTONE,
+        "splitter": "it is a parameter of the layer. Use output={'extra_trees': ...}, or hidden.",
+    },
+    defaults={"criterion": ("squared_error", "friedman_mse")},  # two names of one criterion; the second is deprecated
 )
 
 
@@ -74,8 +61,9 @@ class SKLearnGrower:
     ranks: Ranks  # encodes the columns of `X` whose values scikit-learn would merge
     growth: TreeParams
     params: dict[str, Any]
-    models: list[Any] = field(default_factory=list)  # the trees of the last round, as scikit-learn holds them
-    _spent: int = 0
+    # state: `dataclasses.replace` begins with the defaults
+    models: list[Any] = field(default_factory=list, init=False)  # the trees of the last round, as scikit-learn has them
+    _n_models: int = field(default=0, init=False)  # that have drawn
 
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Grow one round; see `boostbp.backends.base.Grower`.
@@ -85,23 +73,24 @@ class SKLearnGrower:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             target = np.where(hess > 0, -grad / hess, 0.0)
         columns = grad.shape[1]
-        together = [slice(0, columns)] if self.growth.shared else [slice(j, j + 1) for j in range(columns)]
+        groups = [slice(0, columns)] if self.growth.multi_output else [slice(j, j + 1) for j in range(columns)]
         if not self.growth.allows_split:
-            return [Tree.stump() for _ in together]
+            return Trees.stumps(len(groups))
         with np.errstate(over="ignore", invalid="ignore"):  # its check of the input sums large numbers
-            self.models = [self._model().fit(self.X, target[:, c], hess[:, c].mean(axis=1)) for c in together]
-        return [self.ranks.decode_one(read(model.tree_)) for model in self.models]
+            self.models = [self._model().fit(self.X, target[:, c], hess[:, c].mean(axis=1)) for c in groups]
+        return self.ranks.decode(Trees.of([read(model.tree_) for model in self.models]))
 
     def fork(self, outputs: slice, seed: int) -> SKLearnGrower:
-        """A sibling on the same input."""
-        return replace(self, growth=replace(self.growth, random_state=seed), models=[], _spent=0)
+        """Return a sibling on the same input."""
+        return replace(self, growth=replace(self.growth, random_state=seed))
 
     def _model(self) -> Any:
-        model = _library().DecisionTreeRegressor(**self.params)
+        from sklearn.tree import DecisionTreeRegressor  # takes some tenths of a second, which other backends save
+
+        model = DecisionTreeRegressor(**self.params)
         if model.max_features is not None or model.splitter != "best":
-            # Another seed for each tree, or sampling would repeat itself.
-            model.set_params(random_state=(self.growth.random_state + 7919 * self._spent) % 2**31)
-            self._spent += 1
+            model.set_params(random_state=self.growth.fresh_seed(self._n_models))
+            self._n_models += 1
         return model
 
 
@@ -109,10 +98,10 @@ class SKLearnGrower:
 class SKLearn:
     """The backend ``"sklearn"``: exact splits by squared error, on numeric columns only.
 
-    The paper's criterion ``friedman_mse`` is the same as ``squared_error`` in scikit-learn, which has
-    deprecated the former name. Equal gains are told apart by a fixed seed, so that growing is a pure
-    function; only sampled features or thresholds use `TreeParams.random_state`. A sparse table has no missing values.
-    Columns of which scikit-learn merges many values, in float32 or less than 1e-7 apart, are given to it as ranks.
+    The paper's criterion ``friedman_mse`` is the same as ``squared_error`` in scikit-learn, which has deprecated the
+    former name. A fixed seed decides between splits of equal gain, so that growing is a pure function; only sampled
+    features or thresholds use `TreeParams.random_state`. A sparse table has no missing values. Columns of which
+    scikit-learn merges many values, in float32 or less than 1e-7 apart, are given to it as ranks.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -127,17 +116,18 @@ class SKLearn:
 
     def bind(self, table: Table, growth: TreeParams) -> SKLearnGrower:
         """Check the settings; see `boostbp.backends.base.Backend`."""
-        params, signs = _native(growth), growth.monotone_on(table)
-        if signs and not table.any_missing:  # with missing values scikit-learn takes no constraints
-            params["monotonic_cst"] = signs
+        growth.check_monotone(table)
+        params = _native(growth)
+        if growth.monotone and not table.any_missing:  # with missing values scikit-learn takes no constraints
+            params["monotonic_cst"] = list(growth.monotone)
         ranks = Ranks.of(table, _alike)
         return SKLearnGrower(_float32(ranks.encode(table.X)), ranks, growth, params)
 
 
 def _alike(values: Floats) -> NDArray[np.bool_]:
-    """Return whether scikit-learn merges each of ascending values, (..., n), with the next: ``FEATURE_THRESHOLD``."""
+    """Return whether scikit-learn merges each of ascending values, (..., n), with the next one."""
     single = representable(values)
-    return np.asarray(single[..., 1:] <= single[..., :-1] + np.float32(1e-7))
+    return np.asarray(single[..., 1:] <= single[..., :-1] + np.float32(1e-7))  # its FEATURE_THRESHOLD
 
 
 def _float32(X: Matrix) -> Any:
@@ -148,7 +138,7 @@ def _float32(X: Matrix) -> Any:
 
 
 def read(tree: Any) -> Tree:
-    """A fitted ``tree_`` of scikit-learn as `Tree`; leaves are numbered in the order of their nodes.
+    """Return a fitted ``tree_`` of scikit-learn as `Tree`; leaves are numbered in the order of their nodes.
 
     Scikit-learn sends ``float32(x) <= threshold`` left, with a threshold in float64.
     """
@@ -166,13 +156,8 @@ def read(tree: Any) -> Tree:
     )
 
 
-def _library() -> Any:
-    require("sklearn", extra="all", what="backend='sklearn'")
-    return require("sklearn.tree", extra="all", what="backend='sklearn'")
-
-
 def _native(growth: TreeParams) -> dict[str, Any]:
-    native = _NATIVES.checked(growth.params, {name: name for name in _library().DecisionTreeRegressor().get_params()})
+    native = NATIVES.checked(growth.params, {})
     leafwise = growth.max_leaves is not None or growth.max_depth < 0
     return {
         "max_features": growth.colsample_bytree if growth.colsample_bytree < 1.0 else None,
@@ -187,4 +172,3 @@ def _native(growth: TreeParams) -> dict[str, Any]:
 
 
 backend = SKLearn()
-requires = ("sklearn",)

@@ -9,16 +9,17 @@ from dataclasses import dataclass, field, replace
 from shutil import rmtree
 from tempfile import mkdtemp
 from threading import Lock
+from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends import _xgboost_params, _xgboost_ubj
-from boostbp.backends.base import Table, TreeParams
+from boostbp.backends.base import TREES_PER_BOOSTER, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.dialects import alike_in_float32, gradients, representable, without_small_leaves
-from boostbp.backends.native_params import blamed, on_card, turn
+from boostbp.backends.native_params import device_turn, naming_params, on_card
 from boostbp.backends.ranks import Ranks
 from boostbp.extras import require
 from boostbp.floats import Floats
@@ -27,19 +28,20 @@ from boostbp.trees.disk_arrays import is_on_disk, scratch_folder
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.tree import Tree, Trees
 
-# A booster keeps every tree it grew, and a grower may live as long as the training data.
-_TREES_PER_BOOSTER = 2048
 
-
-def _library() -> Any:
+def _library() -> ModuleType:
     return require("xgboost", extra="xgboost", what="backend='xgboost'")
+
+
+def _naming_params(growth: TreeParams) -> AbstractContextManager[None]:
+    return naming_params("XGBoost", growth.params, _library().core.XGBoostError)
 
 
 @dataclass
 class Running:
     """A booster, the rounds it has grown and the smallest sum of hessians it allows in a leaf.
 
-    Counted here, because asking XGBoost costs as much as growing a small tree: it never withdraws a round.
+    Rounds are counted here, because asking XGBoost costs as much as growing a small tree. It never withdraws a round.
     """
 
     booster: Any
@@ -59,9 +61,9 @@ class XGBoostGrower:
     params: dict[str, Any]
     ranks: Ranks  # encodes the columns of the matrix whose values float32 would merge
     matrix: Any
-    # the booster of each kind of round, by (number of columns, vector leaf)
-    running: dict[tuple[int, bool], Running] = field(default_factory=dict)
-    _spent: int = 0
+    # state: `dataclasses.replace` begins with the defaults
+    running: dict[tuple[int, bool], Running] = field(default_factory=dict, init=False)  # by columns, vector leaf
+    _n_boosters: int = field(default=0, init=False)
 
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Grow one round; see `boostbp.backends.base.Grower`.
@@ -70,11 +72,12 @@ class XGBoostGrower:
         """
         columns = grad.shape[1]
         g, h = gradients(grad, "XGBoost"), gradients(hess, "XGBoost")
-        vector = self.growth.shared and columns > 1
+        vector = self.growth.multi_output and columns > 1
         if vector and self.table.categorical:
             raise ValueError(
-                f"shared=True with a gradient of {columns} columns needs numeric features, got categorical columns "
-                f"{self.table.categorical}: XGBoost's vector leaves take none. Combine the columns into one first."
+                f"multi_output=True with a gradient of {columns} columns needs numeric features, got categorical "
+                f"columns {self.table.categorical}: XGBoost's vector leaves take none. Combine the columns into one "
+                "first."
             )
         if not self.growth.allows_split:
             return Trees.stumps(1 if vector else columns)
@@ -82,32 +85,30 @@ class XGBoostGrower:
         sums, n_rows = workers().sum(sums, float(len(hess)))
         weights = [float(total / n_rows) for total in sums]  # the mean hessian of all rows, the same on all workers
         if vector:
-            # Vector leaves of XGBoost only lose their value where rows are few.
             tree = self._round(g, h, vector=True, weight=sum(weights) / columns)[0]
+            # XGBoost's vector leaves of few rows only lose their value.
             return [without_small_leaves(tree, self.table.X, self.growth.min_samples_leaf)]
         if min(weights) == max(weights):
             return self._round(g, h, weight=weights[0])
         return [self._round(g[:, [j]], h[:, [j]], weight=weights[j])[0] for j in range(columns)]
 
     def take(self, rows: NDArray[np.intp]) -> XGBoostGrower:
-        """A sibling on some of the rows; see `boostbp.backends.base.SubsetGrower`."""
+        """Return a sibling on some of the rows; see `boostbp.backends.base.SubsetGrower`."""
         table = self.table.take(rows)
-        with _alone_on(self.matrix):
-            matrix = _binned(table, self.growth, self.ranks, like=self.matrix)
-        return replace(self, table=table, matrix=matrix, running={}, _spent=0)
+        with _matrix_turn(self.matrix):
+            return replace(self, table=table, matrix=_binned(table, self.growth, self.ranks, reference=self.matrix))
 
     def fork(self, outputs: slice, seed: int) -> XGBoostGrower:
-        """A sibling with boosters of its own on the same QuantileDMatrix."""
-        growth = replace(self.growth, random_state=seed)
-        return replace(self, growth=growth, params=self.params | {"seed": seed}, running={}, _spent=0)
+        """Return a sibling with boosters of its own on the same QuantileDMatrix."""
+        return replace(self, growth=replace(self.growth, random_state=seed))
 
     def _round(
         self, grad: NDArray[np.float32], hess: NDArray[np.float32], *, weight: float, vector: bool = False
-    ) -> Sequence[Tree]:
-        """One round; `weight` is the mean hessian, the unit in which leaves are counted."""
+    ) -> Trees:
+        """Grow one round; `weight` is the mean hessian, the unit in which leaves are counted."""
         # The margin keeps rounding of the sums from refusing a leaf of exactly min_samples_leaf rows.
         min_weight = _parsable(self.growth.min_samples_leaf * weight * (1 - 1e-5))
-        with turn(self.params), _blamed(self.growth), _alone_on(self.matrix):
+        with device_turn(self.params), _naming_params(self.growth), _matrix_turn(self.matrix):
             run = self._run(grad.shape[1], vector)
             if min_weight != run.min_weight:
                 run.booster.set_param({"min_child_weight": min_weight})
@@ -117,54 +118,50 @@ class XGBoostGrower:
         return self.ranks.decode(_xgboost_ubj.trees(run.booster[run.rounds - 1 : run.rounds].save_raw("ubj")))
 
     def _run(self, columns: int, vector: bool) -> Running:
-        kind = columns, vector
-        run = self.running.get(kind)
-        if run is None or run.rounds * columns >= _TREES_PER_BOOSTER:
-            # Another seed for each booster, or sampling would repeat itself.
+        """Return the booster of the next round of a kind."""
+        run = self.running.get((columns, vector))
+        if run is None or run.rounds * columns >= TREES_PER_BOOSTER:
             params = self.params | {
                 "num_target": columns,
                 "multi_strategy": "multi_output_tree" if vector else "one_output_per_tree",
-                "seed": (self.growth.random_state + 7919 * self._spent) % 2**31,
+                "seed": self.growth.fresh_seed(self._n_boosters),
             }
-            run = self.running[kind] = Running(_library().Booster(params, [self.matrix]))
-            self._spent += 1
+            run = self.running[columns, vector] = Running(_library().Booster(params, [self.matrix]))
+            self._n_boosters += 1
         return run
 
 
-def _blamed(growth: TreeParams) -> AbstractContextManager[None]:
-    return blamed("XGBoost", growth.params, _library().core.XGBoostError) if growth.params else nullcontext()
+def _binned(table: Table, growth: TreeParams, ranks: Ranks, *, reference: Any = None) -> Any:
+    """Return the QuantileDMatrix of an input, in the bins of a reference if there is one.
 
-
-def _binned(table: Table, growth: TreeParams, ranks: Ranks, *, like: Any = None) -> Any:
-    """The QuantileDMatrix of an input, in the bins of another one if there is one.
-
-    Of more than `SAMPLE` rows bins are those of a sample, wherever the rows are: in memory, on the disk, on workers.
+    The bins of more than `SAMPLE` rows are those of a sample, wherever the rows are: in memory, on disk, on workers.
     """
     library, types = _library(), None
     if table.categorical:
         types = ["c" if j in table.categorical else "q" for j in range(table.X.shape[1])]
-    how = {"max_bin": growth.max_bins, "enable_categorical": types is not None, "nthread": growth.n_threads}
+    options = {"max_bin": growth.max_bins, "enable_categorical": types is not None, "nthread": growth.n_threads}
     many = len(table.X) > SAMPLE
     if isinstance(table.X, Sparse):
-        return library.QuantileDMatrix(_blocks(library, table.X, types, ranks), **how, ref=like)
-    if like is None and (many or not workers().alone):
-        like = _shared_bins(library, table, ranks, how | {"feature_types": types})
+        return library.QuantileDMatrix(_blocks(library, table.X, types, ranks), **options, ref=reference)
+    if reference is None and (many or not workers().alone):
+        reference = _bins_of_sample(library, table, ranks, options | {"feature_types": types})
     in_files = many and is_on_disk() and not on_card(growth.params)
-    if in_files and hasattr(library, "ExtMemQuantileDMatrix"):  # from version 3 on
-        folder = mkdtemp(dir=scratch_folder(), prefix="boostbp-")
-        try:
-            rows = _blocks(library, table.X, types, ranks, cache_prefix=f"{folder}/bins")
-            matrix = library.ExtMemQuantileDMatrix(rows, **how, ref=like)
-        except BaseException:
-            rmtree(folder)
-            raise
-        matrix.files = _BinFiles(folder)
-        return matrix
-    return library.QuantileDMatrix(representable(ranks.encode(table.X)), **how, feature_types=types, ref=like)
+    if not (in_files and hasattr(library, "ExtMemQuantileDMatrix")):  # from version 3 on
+        rows = representable(ranks.encode(table.X))
+        return library.QuantileDMatrix(rows, **options, feature_types=types, ref=reference)
+    folder = mkdtemp(dir=scratch_folder(), prefix="boostbp-")
+    try:
+        blocks = _blocks(library, table.X, types, ranks, cache_prefix=f"{folder}/bins")
+        matrix = library.ExtMemQuantileDMatrix(blocks, **options, ref=reference)
+    except BaseException:
+        rmtree(folder)
+        raise
+    matrix.files = _BinFiles(folder)
+    return matrix
 
 
 class _BinFiles:
-    """The folder with the bins of a matrix, made after it: it is removed when the matrix has let go of them."""
+    """The folder with the bins of a matrix, which owns this object: the folder is removed when the matrix ends."""
 
     def __init__(self, folder: str) -> None:
         self.lock = Lock()  # XGBoost refuses to read them in two threads at a time
@@ -174,19 +171,18 @@ class _BinFiles:
         self._remove(self._folder, ignore_errors=True)
 
 
-def _alone_on(matrix: Any) -> AbstractContextManager[Any]:
+def _matrix_turn(matrix: Any) -> AbstractContextManager[Any]:
     """Wait until no other thread reads a matrix that is in files."""
     return matrix.files.lock if hasattr(matrix, "files") else nullcontext()
 
 
 def _blocks(library: Any, X: Matrix, types: Sequence[str] | None, ranks: Ranks, **cache: str) -> Any:
-    """A `DataIter` over the rows of an input: dense rows in float32, a few megabytes at a time.
+    """Return a `DataIter` over the rows of an input: dense rows in float32, a few megabytes at a time.
 
     XGBoost takes absent entries of a sparse matrix for missing ones, but here they are zeros. `types` are its
-    ``feature_types``, and `cache` its ``cache_prefix``, if bins are kept in files.
+    ``feature_types``, and `cache` holds its ``cache_prefix``, if bins are kept in files.
     """
     columns = np.arange(X.shape[1])
-    pieces = row_blocks(0, len(X), len(columns))
 
     class Blocks(library.DataIter):
         def __init__(self) -> None:
@@ -194,7 +190,7 @@ def _blocks(library: Any, X: Matrix, types: Sequence[str] | None, ranks: Ranks, 
             self.reset()
 
         def reset(self) -> None:
-            self.ahead = iter(pieces)
+            self.ahead = iter(row_blocks(0, len(X), len(columns)))
 
         def next(self, input_data: Any) -> bool:
             rows = next(self.ahead, None)
@@ -206,26 +202,26 @@ def _blocks(library: Any, X: Matrix, types: Sequence[str] | None, ranks: Ranks, 
     return Blocks()
 
 
-def _shared_bins(library: Any, table: Table, ranks: Ranks, how: dict[str, Any]) -> Any:
-    """A matrix whose bins others take, those of all workers of a group: of a sample of all rows.
+def _bins_of_sample(library: ModuleType, table: Table, ranks: Ranks, options: dict[str, Any]) -> Any:
+    """Return a matrix of a sample of all rows, whose bins are those of all workers of a group.
 
-    XGBoost's own sketch over workers has other cuts than that of one machine, and so other trees. A communicator
-    belongs to the thread that made it: in another one a matrix is made as if there were none.
+    XGBoost's own sketch over workers has other cuts than that of one machine, and so gives other trees. A communicator
+    belongs to the thread that made it; in a new thread the matrix is made as if there were none.
     """
     group, X, codes = workers(), table.X, list(table.categorical)
     [largest] = group.max(np.fmax.reduce(X, axis=0, initial=-np.inf))
     rows = group.spaced(len(X), SAMPLE)
     [sample] = group.of(rows).together(representable(ranks.encode(X[rows])))
-    if codes:  # bins are one for each code up to the largest, which may be too rare for the sample
+    if codes:  # there is one bin for each code up to the largest, which may be too rare for the sample
         last = np.full((1, X.shape[1]), np.nan, np.float32)
         last[0, codes] = np.where(np.isfinite(largest[codes]), largest[codes], np.nan)
         sample = np.concatenate([sample, last])
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(library.QuantileDMatrix, sample, **how).result()
+        return thread.submit(library.QuantileDMatrix, sample, **options).result()
 
 
 def _parsable(number: float) -> float:
-    """A number >= 0 as a parameter of XGBoost, which refuses those that float32 holds as subnormal or infinite."""
+    """Return a number >= 0 as XGBoost can read it: it refuses those that float32 holds as subnormal or infinite."""
     ends = np.finfo(np.float32)
     return min(number, float(ends.max)) if number >= ends.tiny else 0.0
 
@@ -256,10 +252,9 @@ class XGBoost:
 
     def bind(self, table: Table, growth: TreeParams) -> XGBoostGrower:
         """Bin the input; see `boostbp.backends.base.Backend`."""
-        growth.monotone_on(table)
-        params = _xgboost_params.native(_library(), growth, table.X.shape[1])
-        with _blamed(growth):
-            _xgboost_params.check_card(_library(), growth, params)
+        growth.check_monotone(table)
+        with _naming_params(growth):
+            params = _xgboost_params.native(_library(), growth, table.X.shape[1])
         ranks = Ranks.of(table, alike_in_float32)
         return XGBoostGrower(table, growth, params, ranks, _binned(table, growth, ranks))
 

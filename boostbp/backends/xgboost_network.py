@@ -1,6 +1,6 @@
-"""XGBoost's network: workers that grow trees together, and through which a group sends its own sums.
+"""XGBoost's network: it connects the workers of a group, whose sums go through it, too.
 
-Its sums in float64 have the same bits on all workers, and one is some hundred times faster than one through the
+Its float64 sums have the same bits on all workers. One takes about a hundredth of the time of a sum through the
 scheduler of a cluster.
 """
 
@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,7 +19,7 @@ from boostbp.extras import require
 from boostbp.group import Group
 
 T = TypeVar("T")
-DIGITS = 6  # of a rank: the tracker sorts workers by text
+RANK_DIGITS = 6  # the tracker sorts workers by text
 
 
 class WorkersLostError(RuntimeError):
@@ -41,9 +42,9 @@ def _library(module: str) -> Any:
 
 @contextmanager
 def tracked(n_workers: int, *, host: str = "127.0.0.1", timeout: float = 60.0) -> Iterator[Address]:
-    """Run the tracker, through which so many workers find each other, at the address of this machine that they reach.
+    """Run the tracker through which so many workers find each other; `host` is an address of this machine.
 
-    They wait for one another, to come and in each sum, for `timeout` seconds.
+    Workers wait `timeout` seconds for one another, when they connect and in each sum.
     """
     tracker = _library("tracker").RabitTracker(
         host_ip=host, n_workers=n_workers, sortby="task", timeout=math.ceil(timeout)
@@ -54,15 +55,15 @@ def tracked(n_workers: int, *, host: str = "127.0.0.1", timeout: float = 60.0) -
     try:
         yield Address(str(arguments["dmlc_tracker_uri"]), int(arguments["dmlc_tracker_port"]), n_workers, timeout)
         with suppress(failure):
-            tracker.wait_for(math.ceil(timeout))  # workers take leave of it
+            tracker.wait_for(math.ceil(timeout))  # for workers to disconnect
     finally:
-        with suppress(failure):  # of workers that died, which have said why
+        with suppress(failure):  # workers that died have raised errors of their own
             tracker.free()
 
 
 @contextmanager
 def connected(address: Address, rank: int) -> Iterator[Group]:
-    """Be a worker of a group, in this thread; who leaves in an error lets the others know by it.
+    """Be a worker of a group, in this thread; the other workers notice if it fails.
 
     Raises WorkersLostError if another worker failed, did not come, or did not answer for ``address.timeout`` seconds.
     """
@@ -71,22 +72,22 @@ def connected(address: Address, rank: int) -> Iterator[Group]:
         dmlc_communicator="rabit",
         dmlc_tracker_uri=address.host,
         dmlc_tracker_port=address.port,
-        dmlc_task_id=f"{rank:0{DIGITS}}",
+        dmlc_task_id=f"{rank:0{RANK_DIGITS}}",
         dmlc_timeout=math.ceil(address.timeout),
         dmlc_retry=1,
     )
-    with _named(address, rank):
+    with _naming_worker(address, rank):
         context.__enter__()
         try:
             yield _Network(library, rank, address.n_workers)
-        finally:  # what was done is done, and what went wrong is known: nothing is lost if no leave can be taken
+        finally:  # nothing is lost if disconnecting fails: the work is done, or its error is raised
             with suppress(_library("core").XGBoostError):
                 context.__exit__(None, None, None)
 
 
 @contextmanager
-def _named(address: Address, rank: int) -> Iterator[None]:
-    """Turn what XGBoost says of a broken network into a sentence."""
+def _naming_worker(address: Address, rank: int) -> Iterator[None]:
+    """Raise XGBoost's error of a broken network as WorkersLostError."""
     try:
         yield
     except _library("core").XGBoostError as error:
@@ -99,14 +100,14 @@ def _named(address: Address, rank: int) -> Iterator[None]:
 class _Network(Group):
     """The group of XGBoost's communicator in this thread."""
 
-    def __init__(self, library: Any, rank: int, size: int) -> None:
+    def __init__(self, library: ModuleType, rank: int, size: int) -> None:
         self.rank, self.size, self._library = rank, size, library
 
     def sum(self, *arrays: Any) -> Sequence[Any]:
         return self._reduced(arrays, self._library.Op.SUM)
 
     def max(self, *arrays: Any) -> Sequence[Any]:
-        # the largest of a number and NaN depends on their order
+        # the maximum of a number and NaN depends on their order
         return self._reduced([np.where(np.isnan(array), np.inf, array) for array in arrays], self._library.Op.MAX)
 
     def gather(self, value: T) -> list[T]:
@@ -116,7 +117,7 @@ class _Network(Group):
         return self._broadcast(value, 0)
 
     def _broadcast(self, value: T, root: int) -> T:
-        # in a tuple, as None cannot be sent
+        # in a tuple, as XGBoost cannot send None
         return self._library.broadcast((value,) if self.rank == root else None, root)[0]
 
     def _reduced(self, arrays: Sequence[Any], operation: Any) -> list[Any]:

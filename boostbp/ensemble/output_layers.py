@@ -187,7 +187,7 @@ def boost_again(problem: Problem, plan: OutputLayerPlan, *, over: Callable[[], b
 
 
 def _structures_of(layer: Layer, growth: TreeParams) -> FixedStructure:
-    return FixedStructure.of(layer.forest, shared=growth.shared)
+    return FixedStructure.of(layer.forest, shared=growth.multi_output)
 
 
 def _together(pieces: Sequence[Layer]) -> Layer:

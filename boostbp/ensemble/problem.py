@@ -148,7 +148,8 @@ class Problem:
         Not if these must rise or fall in a feature, as the sum of their gradients that is drawn need not.
         """
         last = self.settings.layers[-1]
-        return self.has_several_classes and last.leaves == "refit" and not (last.growth.shared or last.growth.monotone)
+        is_free = last.leaves == "refit" and not (last.growth.multi_output or last.growth.monotone)
+        return self.has_several_classes and is_free
 
     @property
     def has_several_classes(self) -> bool:

@@ -35,7 +35,7 @@ def round_work(
         Whether the trees of a round share one structure.
     """
     growth = settings.growth
-    trees = 1 if growth.shared else n_outputs
+    trees = 1 if growth.multi_output else n_outputs
     structures = 1 if one_structure else trees
     levels = max(math.log2(min(growth.leaves, n_rows)), 1.0)
     split_row = 1e-6 * max(growth.colsample_bytree * n_features, 1.0) * levels

@@ -45,8 +45,11 @@ STRUCTURE_EPOCHS = 4  # for which structures are kept: half the time of growing 
 NATIVE_ROWS = 20_000  # from here on a library's own threads beat the cost of starting them
 
 
-def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Settings:
-    """Return the settings of a training on so many rows; ValueError if a parameter is out of bounds."""
+def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int, schema: Schema | None = None) -> Settings:
+    """Return the settings of a training on so many rows; ValueError if a parameter is out of bounds.
+
+    Without the `schema` of the table, monotone constraints are left out.
+    """
     for name, check in CHECKS.items():
         check(name, getattr(estimator, name))
     check_validation(estimator.validation)
@@ -56,7 +59,7 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
     specs = _layer_specs(estimator, backprop, len(units), n_outputs)
     native = any(spec.leaves == "native" for spec in specs)
     return Settings(
-        layers=_layers(estimator, specs, (*units, n_outputs), n_rows, seed),
+        layers=_layers(estimator, specs, (*units, n_outputs), n_rows, seed, schema),
         units=units,
         epochs=int(estimator.epochs) if units else 0,
         step=steps.load(backprop.step, backprop.step_size, backprop.momentum),
@@ -105,7 +108,12 @@ def output_spec(estimator: Any) -> LayerSpec:
 
 
 def _layers(
-    estimator: Any, specs: Sequence[LayerSpec], outputs: tuple[int, ...], n_rows: int, seed: int
+    estimator: Any,
+    specs: Sequence[LayerSpec],
+    outputs: tuple[int, ...],
+    n_rows: int,
+    seed: int,
+    schema: Schema | None,
 ) -> tuple[LayerSettings, ...]:
     n_threads = forks.native_threads(threads.count(estimator.n_jobs))
     typed = None if specs[0].clip and len(specs) == 1 else 0.0  # of a single layer on typed columns
@@ -119,7 +127,7 @@ def _layers(
             alone=len(specs) == 1,
             own_trees=i == last,
             min_base_lambda=ALIKE if i > 0 else typed,
-            signs=_signs(estimator, spec, n_outputs) if i == last else None,
+            signs=_signs(estimator, spec, n_outputs, schema) if i == last else None,
         )
         if not settings.basis.columns_per_feature and len(specs) > 1:
             raise ValueError(
@@ -130,12 +138,11 @@ def _layers(
     return tuple(layers)
 
 
-def _signs(estimator: Any, spec: LayerSpec, n_outputs: int) -> Signs | None:
+def _signs(estimator: Any, spec: LayerSpec, n_outputs: int, schema: Schema | None) -> Signs | None:
     """Return the signs of the features of a model of single layers; None if hidden layers are asked for."""
     hidden = np.size(estimator.hidden_layer_sizes) and estimator.deep is True
     if estimator._fewest_hidden or hidden:
         return None
-    schema: Schema | None = getattr(estimator, "schema_", None)  # of a table that was read
     if schema is None:
         return ()
     return signs_of(

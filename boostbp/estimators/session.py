@@ -112,7 +112,7 @@ def training_of(
     check_run(estimator, options)
     random = checks.random_state("random_state", estimator.random_state)
     [n_rows], seed = workers().sum(len(rows)), workers().agree(int(random.randint(2**31 - 1)))
-    settings = settings_of(estimator, int(n_rows), rows.y.shape[1], seed)
+    settings = settings_of(estimator, int(n_rows), rows.y.shape[1], seed, fitted.schema)
     problem_of = partial(_problem_of, fitted.targets, backend=backends.load(estimator.backend), settings=settings)
     how = workers().agree(ensemble_settings_of(estimator, options))  # callbacks may be given on rank 0 alone
     way = way_of(estimator, held_out=bool(evaluation.sets), wanted=how.network_wanted)

@@ -40,7 +40,7 @@ class LayerSettings:
     Attributes
     ----------
     growth : TreeParams
-        With ``growth.shared``, `n_estimators` counts trees in all, not trees per output.
+        With ``growth.multi_output``, `n_estimators` counts trees in all, not trees per output.
     ridge : Ridge
         Of the leaf regressions.
     base : {"ridge", "additive", None}

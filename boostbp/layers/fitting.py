@@ -10,19 +10,19 @@ from typing import cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from boostbp.backends.base import FEW_ROWS, TOGETHER, Grower, NativeGrower
+from boostbp.backends.base import FEW_ROWS, OUTPUTS_PER_CALL, Grower, LinearLeaves, NativeGrower
+from boostbp.backends.grown_trees import check_leaves, check_streams, checked_trees
 from boostbp.floats import Floats
 from boostbp.group import SAMPLE, workers
 from boostbp.layers.bound import BoundInput
 from boostbp.layers.cheaper_growth import along, random_direction
-from boostbp.layers.grown_trees import check_leaves, check_streams, checked_trees, from_native
 from boostbp.layers.objective import Objective
 from boostbp.read_only import read_only, refuse_writes
 from boostbp.trees import interrupts, kernels, threads
 from boostbp.trees.forest import Forest, TreeBatch, TreeWithLeaves
 from boostbp.trees.leaf_regressions import ColumnBins, fit_trees, rows_by_leaf
-from boostbp.trees.leaves import LeafColumns, Workspace, add_to
-from boostbp.trees.ridge import fit_rows
+from boostbp.trees.leaves import LeafColumns, LeafModel, Workspace, add_to, with_missing_leaves
+from boostbp.trees.ridge import LeafRanges, fit_rows
 from boostbp.trees.tree import Tree, Trees
 
 MOST_TRACE = 1 << 30  # bytes of leaf numbers that a layer keeps for its backward pass; an arbitrary number
@@ -62,7 +62,7 @@ class Rounds:
     def of(cls, bound: BoundInput, objective: Objective, n_threads: int, seed: int) -> Rounds:
         """Return room for all trees of a fit, and a running fit of 0."""
         settings, n_rows, n_outputs = bound.settings, len(bound.Z), objective.n_outputs
-        n_trees = bound.n_base + settings.n_estimators * (1 if settings.growth.shared else n_outputs)
+        n_trees = bound.n_base + settings.n_estimators * (1 if settings.growth.multi_output else n_outputs)
         most = settings.growth.leaves - 1
         if settings.leaves == "native":  # a leaf brings along one for each column that a row may miss
             most += settings.growth.leaves * min(most, bound.table.X.shape[1])
@@ -121,7 +121,7 @@ class Rounds:
         """
         n_rows, n_outputs = len(self.bound.Z), self.objective.n_outputs
         able, growth = self.bound.capabilities, self.bound.settings.growth
-        if growth.shared:
+        if growth.multi_output:
             n_groups = 1
         elif able.draws(growth):
             n_groups = able.streams(int(workers().sum(n_rows)[0]), n_outputs, growth)
@@ -129,7 +129,7 @@ class Rounds:
         elif n_rows > SAMPLE and workers().alone:
             n_groups = n_outputs  # what a library keeps for each row of all outputs is more than the calls cost
         else:
-            n_groups = min(self.threads_of_outputs, -(-n_outputs // (1 if n_rows > FEW_ROWS else TOGETHER)))
+            n_groups = min(self.threads_of_outputs, -(-n_outputs // (1 if n_rows > FEW_ROWS else OUTPUTS_PER_CALL)))
         ends = [n_outputs * k // n_groups for k in range(n_groups + 1)]
         groups = [slice(*ends[k : k + 2]) for k in range(n_groups) if ends[k] < ends[k + 1]]
         independent = self.objective.separable and not self.objective.curved
@@ -196,7 +196,7 @@ class Rounds:
         self.objective.check(self.running[outputs].T, outputs, grad, hess, number)
         interrupts.check()
         n_trees, derivatives = outputs.stop - outputs.start, (grad, hess)
-        if growth.shared:
+        if growth.multi_output:
             # The largest hessian of a row: a smaller one would be a longer step than Newton's for some output.
             grad, hess, n_trees = np.ascontiguousarray(grad), np.ascontiguousarray(hess), 1
             weight, derivatives = hess.max(axis=1), (grad, hess)
@@ -204,8 +204,12 @@ class Rounds:
                 derivatives = along(grad, random_direction(grad.shape[1], self.rng)), weight[:, None]
         with refuse_writes("the backend writes into grad or hess: work on a copy."):
             grown = grower.grow(*map(read_only, self._of_sampled_rows(number, *derivatives)))
-        trees = checked_trees(grown, n_trees, self.bound, self.most_leaves)
-        if growth.shared:
+        if isinstance(grown, Trees) and len(grown) == n_trees:  # a library's arrays, read by boostbp
+            trees = grown
+        else:
+            trees = checked_trees(grown, n_trees, self.bound.table, growth)
+        check_leaves(trees, self.most_leaves, growth)
+        if growth.multi_output:
             return TreeBatch(trees, self._leaves_of_all(number, trees[0], grad, weight))
         return TreeBatch(trees, self._leaves_of_each(number, trees, outputs, grad, hess))
 
@@ -280,13 +284,26 @@ class Rounds:
 
         # The library keeps its own score from 0; the running fit so far, such as the base, is added to it.
         native = grower.boost(gradient, settings.n_estimators, settings.learning_rate, settings.ridge.reg_lambda)
-        members = [TreeWithLeaves(*from_native(leaves, bound, self.bins, self.space), 0) for leaves in native]
+        members = [TreeWithLeaves(*self._from_native(leaves), 0) for leaves in native]
         forest = Forest.pack(members, n_features=bound.table.X.shape[1], n_outputs=1, basis=settings.basis, clip=False)
         check_leaves(forest.trees, self.most_leaves, settings.growth)
         leaf = forest.route(bound.table.X)
         self.running[output] += forest.evaluate(bound.table.X, leaf)[:, 0]
         forest.leaves.tree_output[:, 0] = output
         return TreeBatch(forest.trees, forest.leaves), leaf
+
+    def _from_native(self, leaves: LinearLeaves) -> tuple[Tree, LeafModel]:
+        """Return the library's linear leaves in our scaling, with leaves for missing values: the same function."""
+        X, paths = self.bound.table.X, LeafColumns(leaves.start, leaves.features, 1)
+        blocks = rows_by_leaf(leaves.tree, paths, X, X, self.bins, np.empty(len(X), np.int32), self.space)
+        ranges = [LeafRanges.of(rows, paths, self.bound.weight) for rows in blocks]
+        for rows in blocks:
+            rows.give_back(self.space)
+        # The library's leaves are const + coeff x; ours are in u = (x - center) / scale, clipped to the training range.
+        scaling = sum(ranges[1:], start=ranges[0]).scaling(flat_scale=1.0)
+        w = np.insert(leaves.coeff, leaves.start[:-1], leaves.const)
+        kernels.scale_weights(paths.start, 1, 1, scaling, w)
+        return with_missing_leaves(leaves.tree, LeafModel(paths, scaling, w, 1), leaves.missing)
 
 
 def keeps_trace(n_trees: int, n_rows: int, dtype: DTypeLike) -> bool:

@@ -148,7 +148,7 @@ def _check_native(bound: BoundInput, objective: Objective) -> None:
     settings, why = bound.settings, ""
     if not bound.capabilities.native_leaves:
         why = "by this backend, whose capabilities do not say 'native_leaves'"
-    elif settings.growth.shared:
+    elif settings.growth.multi_output:
         why = "with one tree for all outputs: the library fits linear leaves for one output"
     elif settings.basis.has_functions:
         why = f"with basis={settings.basis!r}: the library fits leaves on [1, x] only"

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, Self
 
 from boostbp import backends, checks
-from boostbp.backends.base import CHECKS, MOST_THREADS, Backend, TreeParams
+from boostbp.backends.base import CHECKS, MAX_THREADS, Backend, TreeParams
 from boostbp.layers.bound import LayerSettings
 from boostbp.layers.constraints import Signs, checked_constraints, is_constrained
 from boostbp.layers.rounds import rate_of
@@ -315,10 +315,10 @@ def settings_of(
     growth = TreeParams(
         **spec._values("max_depth", "max_leaves", "min_samples_leaf", "max_bins", "colsample_bytree"),
         extra_trees=not automatic_native and backends.draws(backend, spec.extra_trees or False),
-        n_threads=min(n_threads, MOST_THREADS),
+        n_threads=min(n_threads, MAX_THREADS),
         random_state=seed % (2**31 - 1),
-        shared=shared,
-        alone=alone,
+        multi_output=shared,
+        is_whole_model=alone,
         monotone=spec._check_monotone(signs, shared),
         params=spec.backend_params or {},
     )

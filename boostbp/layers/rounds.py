@@ -58,7 +58,7 @@ def structure_of_another(forest: Forest, settings: LayerSettings) -> str:
     fewest, most = {None: (0, 0), "ridge": (1, 1), "additive": (1, forest.n_features)}[settings.base]
     if not fewest <= forest.n_base <= most:
         return f"a base of {forest.n_base} trees"
-    served = [[0, forest.n_outputs]] if settings.growth.shared else [[j, 1] for j in range(forest.n_outputs)]
+    served = [[0, forest.n_outputs]] if settings.growth.multi_output else [[j, 1] for j in range(forest.n_outputs)]
     by_rounds = np.tile(served, (settings.n_estimators, 1))
     if settings.n_estimators and not native and not np.array_equal(leaves.tree_output[forest.n_base :], by_rounds):
         return "trees in another order than that of the rounds"

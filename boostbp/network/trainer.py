@@ -246,7 +246,7 @@ class Trainer:
         """The input of T_i with the tree structures that T_i had; nothing is binned or drawn for them."""
         layer = self.settings.layers[i]
         growth = replace(layer.growth, extra_trees=False, colsample_bytree=1.0, params={})
-        replay = FixedStructure.of(self.before[i].layer.forest, shared=growth.shared)
+        replay = FixedStructure.of(self.before[i].layer.forest, shared=growth.multi_output)
         if i == 0:
             return self._bind(0, h).with_backend(replay, growth)
         return BoundInput(replay, self._table(i, h), replace(layer, growth=growth), self.rows.weight)

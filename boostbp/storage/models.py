@@ -270,7 +270,7 @@ def check_parameters(estimator: Any) -> None:
     ValueError
         If one is out of bounds; it is named.
     """
-    settings_of(estimator, 1, len(estimator.network_.baseline), 0)
+    settings_of(estimator, 1, len(estimator.network_.baseline), 0, estimator.schema_)
 
 
 def _basis_of(basis: Any) -> str:

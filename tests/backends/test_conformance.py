@@ -52,9 +52,9 @@ def test_trees_keep_to_the_sizes_asked_for(
     name: str, rows: int, depth: int, leaves: int | None, least: int, weight: float, shared: bool, seed: int
 ) -> None:
     trial = Trial(load(name))
-    data = table(np.random.default_rng(seed), rows, missing=trial.able.missing)
-    grad = gradient(data, 2 if shared and trial.able.vector_leaf else 1, seed) * weight
-    growth = {"max_depth": depth, "max_leaves": leaves, "min_samples_leaf": least, "shared": shared}
+    data = table(np.random.default_rng(seed), rows, missing=trial.capabilities.missing)
+    grad = gradient(data, 2 if shared and trial.capabilities.vector_leaf else 1, seed) * weight
+    growth = {"max_depth": depth, "max_leaves": leaves, "min_samples_leaf": least, "multi_output": shared}
     trial.grow(data, grad, np.full_like(grad, weight), **growth)  # it demands these sizes
 
 

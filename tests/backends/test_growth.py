@@ -39,9 +39,9 @@ WRONG: dict[str, list[Any]] = {
     "n_threads": [*NOT_WHOLE, None, 0, -1, 100_000],
     "random_state": [*NOT_NUMBERS[:-1], None, -1, 2.5],
     "colsample_bytree": [*NOT_NUMBERS, None, 0, -0.5, 1.5, 2**40],
-    "shared": [None, "yes", 2, 0.0, [True]],
+    "multi_output": [None, "yes", 2, 0.0, [True]],
     "extra_trees": [None, "auto", 2, 0.0, [True]],
-    "alone": [None, "yes", 2, 0.0, [True]],
+    "is_whole_model": [None, "yes", 2, 0.0, [True]],
     "monotone": [None, 1, "1", b"1", [2], [0.5], [True], [NAN], [None], [[1]], {0: 1}, {1}],
 }
 
@@ -58,12 +58,12 @@ def test_what_compiled_code_cannot_bear_is_refused_by_name(name):
 def test_values_become_python_s_own():
     growth = TreeParams(
         max_depth=np.int64(3), max_leaves=7.0, min_samples_leaf=np.float32(5), max_bins=Fraction(16),
-        n_threads=np.int8(2), random_state=np.uint64(2**63), colsample_bytree=Fraction(1, 2), shared=np.True_,
+        n_threads=np.int8(2), random_state=np.uint64(2**63), colsample_bytree=Fraction(1, 2), multi_output=np.True_,
     )  # fmt: skip
     assert repr(growth) == (
         "TreeParams(max_depth=3, max_leaves=7, min_samples_leaf=5, max_bins=16, n_threads=2, "
-        "random_state=9223372036854775808, shared=True, colsample_bytree=0.5, extra_trees=False, alone=True, "
-        "monotone=(), params={})"
+        "random_state=9223372036854775808, multi_output=True, colsample_bytree=0.5, extra_trees=False, "
+        "is_whole_model=True, monotone=(), params={})"
     )
 
 

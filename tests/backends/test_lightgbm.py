@@ -199,8 +199,8 @@ def test_linear_trees_beside_growers_of_more_threads_do_not_crash() -> None:
 
 def test_several_columns_in_one_tree_are_refused() -> None:
     data, _ = smooth(100)
-    with pytest.raises(ValueError, match=r"shared=True .* one column .* got 2"):
-        load("lightgbm").bind(data, TreeParams(shared=True)).grow(np.ones((100, 2)), np.ones((100, 2)))
+    with pytest.raises(ValueError, match=r"multi_output=True .* one column .* got 2"):
+        load("lightgbm").bind(data, TreeParams(multi_output=True)).grow(np.ones((100, 2)), np.ones((100, 2)))
 
 
 def custom_booster(columns: int, leaves: int) -> tuple[lightgbm.Booster, np.ndarray, np.ndarray]:
@@ -220,7 +220,7 @@ def test_rounds_by_the_c_functions_are_those_of_the_python_interface(columns: in
     booster.reset_parameter({"objective": "none"})
     for number in range(3):
         scaled = grad / np.float32(1 + number)
-        assert _lightgbm_calls.iterations(lightgbm, booster) == other.current_iteration() == number
+        assert booster.current_iteration() == other.current_iteration() == number
         _lightgbm_calls.update(lightgbm, booster, scaled, hess)
         flat = (scaled[0], hess[0]) if columns == 1 else (scaled.T, hess.T)
         other.update(fobj=lambda *_, flat=flat: flat)

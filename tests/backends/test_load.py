@@ -88,7 +88,7 @@ def test_what_cannot_bind_is_refused(thing: object) -> None:
         backends.load(thing)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("name", "extra"), [("lightgbm", "all"), ("xgboost", "xgboost"), ("sklearn", "all")])
+@pytest.mark.parametrize(("name", "extra"), [("lightgbm", "all"), ("xgboost", "xgboost")])
 def test_a_missing_library_is_named_with_the_command_that_installs_it(
     name: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

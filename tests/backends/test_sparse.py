@@ -63,6 +63,6 @@ def test_trees_are_those_of_the_dense_table(name, missing, categorical, samples,
 @pytest.mark.parametrize("name", [name for name in SPARSE if ABLE[name].vector_leaf])
 def test_shared_trees_are_those_of_the_dense_table(name):
     dense, held, grad = tables(missing=False, categorical=False)
-    growth = TreeParams(max_depth=4, shared=True, min_samples_leaf=60)
+    growth = TreeParams(max_depth=4, multi_output=True, min_samples_leaf=60)
     [a], [b] = (load(name).bind(table, growth).grow(grad, np.ones_like(grad)) for table in (dense, held))
     assert_same(a, b)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from leaf_oracles import table, target
+from leaf_oracles import nodes_of_leaves, table, target
 
 from boostbp.backends import _xgboost_ubj, load
 from boostbp.backends.base import Table, TreeParams
@@ -28,8 +28,8 @@ def grown(data: Table, columns: int, growth: TreeParams) -> tuple[Any, Any]:
 @pytest.mark.parametrize(("categories", "shared"), [((), False), ((6, 40), False), ((), True)])
 def test_the_binary_model_says_what_the_json_model_says(categories: tuple[int, ...], shared: bool) -> None:
     data = table(np.random.default_rng(0), 500, numeric=3, categories=categories)
-    _, booster = grown(data, 3, TreeParams(max_depth=4, shared=shared))
-    ours = _xgboost_ubj._read_trees(booster.save_raw("ubj"))
+    _, booster = grown(data, 3, TreeParams(max_depth=4, multi_output=shared))
+    ours = _xgboost_ubj.read_trees(booster.save_raw("ubj"))
     theirs = json.loads(booster.save_raw("json"))["learner"]["gradient_booster"]["model"]["trees"]
     assert len(ours) == len(theirs) == (1 if shared else 3)
     for one, other in zip(ours, theirs, strict=True):
@@ -43,9 +43,8 @@ def test_the_binary_model_says_what_the_json_model_says(categories: tuple[int, .
 
 def test_vector_leaves_are_numbered_as_xgboost_assigns_them() -> None:
     data = table(np.random.default_rng(0), 600)
-    _, booster = grown(data, 3, TreeParams(max_depth=4, shared=True))
-    raw = booster.save_raw("ubj")
-    [tree], [node] = _xgboost_ubj.trees(raw), _xgboost_ubj.node_of_leaf(raw)
+    _, booster = grown(data, 3, TreeParams(max_depth=4, multi_output=True))
+    [tree], [node] = _xgboost_ubj.trees(booster.save_raw("ubj")), nodes_of_leaves(booster)
     theirs = booster.predict(xgboost.DMatrix(data.X, nthread=1), pred_leaf=True).ravel()
     assert tree.n_leaves > 8
     assert np.array_equal(node[tree.leaf_of(data.X)], theirs)
@@ -54,7 +53,7 @@ def test_vector_leaves_are_numbered_as_xgboost_assigns_them() -> None:
 def test_vector_leavesof_few_rows_are_dissolved() -> None:
     data = table(np.random.default_rng(0), 600)
     grad = np.hstack([target(np.random.default_rng(seed), data) for seed in range(3)])
-    grower = load("xgboost").bind(data, TreeParams(max_depth=5, min_samples_leaf=40, shared=True))
+    grower = load("xgboost").bind(data, TreeParams(max_depth=5, min_samples_leaf=40, multi_output=True))
     [tree] = grower.grow(grad, np.ones_like(grad))
     [run] = grower.running.values()
     [theirs] = _xgboost_ubj.trees(run.booster.save_raw("ubj"))

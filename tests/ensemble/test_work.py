@@ -19,7 +19,7 @@ sizes = st.integers(1, 10**6)
 
 @given(sizes, st.integers(1, 500), st.integers(1, 20), sizes, st.integers(1, 500), st.integers(1, 20))
 def test_work_never_falls_with_rows_features_or_outputs(rows, features, outputs, more_rows, more_features, more):
-    for layer in (LAYER, CONSTANT, replace(LAYER, growth=replace(GROWTH, shared=True))):
+    for layer in (LAYER, CONSTANT, replace(LAYER, growth=replace(GROWTH, multi_output=True))):
         least = round_work(layer, rows, features, outputs)
         assert 0 < least <= round_work(layer, rows + more_rows, features, outputs)
         assert least <= round_work(layer, rows, features + more_features, outputs)
@@ -46,8 +46,8 @@ def test_deeper_trees_leaf_regressions_and_more_features_per_tree_cost_more():
     assert work(max_depth=2) < work(max_depth=4) < work(max_depth=8)
     assert work(colsample_bytree=0.2) < work(colsample_bytree=0.5) < work()
     assert work(CONSTANT) < work(LAYER)
-    one, several = (round_work(replace(LAYER, growth=replace(GROWTH, shared=True)), 10_000, 20, n) for n in (1, 5))
-    assert one == several
+    shared = replace(LAYER, growth=replace(GROWTH, multi_output=True))
+    assert round_work(shared, 10_000, 20, 1) == round_work(shared, 10_000, 20, 5)
 
 
 def test_ten_times_the_rows_are_at_most_ten_times_the_work_and_a_bit():

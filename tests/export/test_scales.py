@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -19,6 +21,11 @@ pytest.importorskip("onnxruntime")
 from tests.export.test_onnx import ALL_LEVELS, SMALL, X, assert_same, regressor, served, session_of
 
 every_level = pytest.mark.parametrize("level", ALL_LEVELS, ids=lambda level: level.name)
+
+
+def set_units(model, scale, shift):
+    targets = replace(model.model_.targets, scale=np.array([scale]), shift=np.array([shift]))
+    model.model_ = replace(model.model_, targets=targets)
 
 
 def of_scale(exponent, rows=300):
@@ -113,12 +120,12 @@ def test_targets_of_any_size(exponent, level):
 def test_numbers_that_float32_takes_for_0_or_1(scale, shift, level):
     """The optimizer of onnxruntime compares single constants with 0 and 1 in float32, and drops what seems neutral."""
     model = regressor()
-    model.model_.targets.scale, model.model_.targets.shift = np.array([scale]), np.array([shift])
+    set_units(model, scale, shift)
     model.network_.baseline[:] = 1e-47
     output = session_of(boostbp.to_onnx(model), level).run(None, {"X": X})[0]
     np.testing.assert_allclose(output, model.predict(X), rtol=1e-13, atol=0)
     tiny = 1e-40 * model.predict(X)
-    model.model_.targets.scale, model.model_.targets.shift = np.array([1e-40]), np.array([1e-46])
+    set_units(model, 1e-40, 1e-46)
     output = session_of(boostbp.to_onnx(model), level).run(None, {"X": X})[0]
     np.testing.assert_allclose(output, model.predict(X), rtol=1e-13, atol=1e-54)
     assert np.abs(output - tiny).max() < 1e-39

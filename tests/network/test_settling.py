@@ -27,7 +27,7 @@ def fitted(backend, loss, Y, learning_rate, reg_lambda, *, shared=False):
     settings = layers.LayerSettings(
         n_estimators=N_ROUNDS,
         learning_rate=learning_rate,
-        growth=TreeParams(max_depth=3, min_samples_leaf=1, shared=shared),
+        growth=TreeParams(max_depth=3, min_samples_leaf=1, multi_output=shared),
         ridge=Ridge(reg_lambda, penalize_constant=False),
     )
     bound = layers.BoundInput(libraries.load(backend), Table(X), settings, np.ones(200))

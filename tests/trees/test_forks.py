@@ -73,7 +73,7 @@ def module_locks():
 
 def test_no_lock_of_a_module_is_held_in_a_child():
     locks = module_locks()
-    assert {"numba", "boostbp.trees.threads._lock", "boostbp.backends._lightgbm_calls._turn"} <= set(locks)
+    assert {"numba", "boostbp.trees.threads._lock", "boostbp.backends._lightgbm_calls._gate"} <= set(locks)
     for name, lock in locks.items():
 
         def take(lock=lock):
@@ -86,10 +86,10 @@ def test_no_lock_of_a_module_is_held_in_a_child():
 
 
 def test_nobody_is_inside_lightgbm_in_a_child():
-    other = elsewhere(_lightgbm_calls.Turn(3), 1.0)
+    other = elsewhere(_lightgbm_calls.ThreadGate(3), 1.0)
 
     def with_another_number():
-        with _lightgbm_calls.Turn(2):
+        with _lightgbm_calls.ThreadGate(2):
             return _lightgbm_calls._calls == {2: 1}
 
     assert in_child(with_another_number, 20) == 0
@@ -99,12 +99,12 @@ def test_nobody_is_inside_lightgbm_in_a_child():
 
 def test_a_child_within_a_call_of_lightgbm_leaves_it():
     def leave():
-        with _lightgbm_calls.Turn(2):
+        with _lightgbm_calls.ThreadGate(2):
             pass
         turn.__exit__()
         return not _lightgbm_calls._calls
 
-    turn = _lightgbm_calls.Turn(3)
+    turn = _lightgbm_calls.ThreadGate(3)
     with turn:
         assert in_child(leave, 20) == 0
 

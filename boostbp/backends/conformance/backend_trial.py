@@ -1,8 +1,9 @@
-"""A trial of a backend: tables, trees grown on demand, and the error that tells which duty is broken, and its cure."""
+"""A trial of a backend: small tables, trees grown on demand and checked, errors that tell how to mend a backend."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,19 +12,125 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Grower, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities, ConformanceError, capabilities_of
+from boostbp.backends.grown_trees import checked_trees
 from boostbp.floats import Floats
-from boostbp.trees.tree import Tree
+from boostbp.read_only import read_only, refuse_writes
+from boostbp.trees.tree import Tree, Trees
 
 LARGEST = float(np.finfo(np.float32).max)
-REPEATS = 3  # rows by which each value is tried
+REPEATS = 3  # rows in which each value is tried; arbitrary
 # Zeros, and numbers that float32 rounds to 0 or to infinity
-ANYWHERE = (0.0, -0.0, 1e300, -1e300, 1e-300, -1e-300, 1e-45, -1e-45, 1e-35, -1e-35, LARGEST, -LARGEST)
+EXTREMES = (0.0, -0.0, 1e300, -1e300, 1e-300, -1e-300, 1e-45, -1e-45, 1e-35, -1e-35, LARGEST, -LARGEST)
+
+
+def demand(condition: object, fault: str, cure: str) -> None:
+    """Raise a ConformanceError with the fault and its cure, unless a condition holds."""
+    if not condition:
+        raise ConformanceError(f"{fault} {cure}")
+
+
+@contextmanager
+def faults() -> Iterator[None]:
+    """Raise the error of a check that layers share as a ConformanceError."""
+    try:
+        yield
+    except ValueError as error:
+        raise ConformanceError(str(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A backend under trial."""
+
+    backend: Backend
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the backend declares."""
+        return capabilities_of(self.backend)
+
+    def run(self, check: Callable[[Trial], None], cure: str = "") -> None:
+        """Run a check; ConformanceError tells what failed, or what the backend raised, and another cure if any."""
+        try:
+            check(self)
+        except ConformanceError as error:
+            raise ConformanceError(f"{error} Or {cure}." if cure else str(error)) from error
+        except Exception as error:
+            cure = f"Mend it, or {cure}." if cure else "See the traceback: no backend may raise here."
+            raise ConformanceError(f"it raised {type(error).__name__}: {error} {cure}") from error
+
+    def mixed(self, rng: np.random.Generator, rows: int, **columns: Any) -> Table:
+        """Return a table with missing values where the backend reads them; see `mixed`."""
+        return mixed(rng, rows, **{"missing": self.capabilities.missing} | columns)
+
+    def fork(self, table: Table, growth: TreeParams, columns: int = 1, seed: int = 0) -> Grower:
+        """Return a fork for some columns, on a table bound anew."""
+        return self.backend.bind(table, growth).fork(slice(0, columns), seed)
+
+    def grow(
+        self, table: Table, grad: Floats, hess: Floats | None = None, *, seed: int = 0, **growth: Any
+    ) -> Sequence[Tree]:
+        """Return the trees of the first round on a table bound anew, each of them checked.
+
+        Rows per leaf are counted where all hessians are equal: libraries may count rows by their hessians.
+        """
+        params = TreeParams(**growth)
+        hess = np.ones_like(grad) if hess is None else hess
+        if isinstance(table.X, np.ndarray):
+            table = Table(read_only(table.X), table.categorical)
+        with refuse_writes("the backend writes into X, grad or hess: work on a copy."):
+            grown = self.fork(table, params, grad.shape[1], seed).grow(read_only(grad), read_only(hess))
+        check_trees(grown, 1 if params.multi_output else grad.shape[1], table, params)
+        for tree in grown:
+            check_sizes(tree, table, params, count_rows=bool(np.ptp(hess) == 0.0))
+        return grown
+
+
+def check_trees(grown: Sequence[Tree], count: int, table: Table, growth: TreeParams) -> None:
+    """Demand trees that layers accept, with category sets where there are categories, and gains."""
+    with faults():
+        checked_trees(list(grown) if isinstance(grown, Trees) else grown, count, table, growth)
+    for tree in grown:
+        demand(
+            np.array_equal(tree.cat_start >= 0, np.isin(tree.feature, table.categorical)),
+            f"a tree has the category sets {tree.cat_start.tolist()} for the features {tree.feature.tolist()}, of "
+            f"which {list(table.categorical)} are categorical.",
+            "Split a categorical column by a set of codes (cat_start, cat_words, categories), others by a threshold.",
+        )
+        demand(
+            len(tree.gain) == len(tree.feature) and not (tree.gain < 0).any(),
+            f"a tree of {len(tree.feature)} splits has the gains {tree.gain.tolist()}.",
+            "Leave them out (NaN), or let each be what its split takes from the loss.",
+        )
+
+
+def check_sizes(tree: Tree, table: Table, growth: TreeParams, *, count_rows: bool = True) -> None:
+    """Demand a tree of the sizes that were asked for; rows are counted as `Tree.leaf_of` routes them."""
+    rows = np.bincount(tree.leaf_of(table.X), minlength=tree.n_leaves)
+    demand(
+        tree.n_leaves == 1 or not count_rows or rows.min() >= growth.min_samples_leaf,
+        f"min_samples_leaf={growth.min_samples_leaf} was asked for, and Tree.leaf_of sends {rows.min()} to a leaf.",
+        "If the library sent them elsewhere, mend the threshold or missing_left (boostbp.backends.dialects has the "
+        "thresholds of libraries that compare in float32). If it counts no rows, take out such splits by "
+        "boostbp.backends.dialects.without_small_leaves.",
+    )
+    depth = _depth(tree, 0 if len(tree.feature) else -1)
+    demand(
+        not 0 <= growth.max_depth < depth,
+        f"max_depth={growth.max_depth} was asked for, and a tree has the depth {depth}.",
+        "Keep to TreeParams.max_depth; 0 is a tree of one leaf.",
+    )
+
+
+def _depth(tree: Tree, node: int) -> int:
+    return 0 if node < 0 else 1 + max(_depth(tree, tree.left[node]), _depth(tree, tree.right[node]))
 
 
 def mixed(
     rng: np.random.Generator, rows: int, *, numeric: int = 4, categories: tuple[int, ...] = (), missing: bool = True
 ) -> Table:
-    """Numeric columns of several scales, with ties and missing values, and one column per number of categories."""
+    """Return numeric columns of several scales, with ties, and a column for each number of categories."""
+    # Ties come from rounding the first column, missing values are in every second one.
     X = rng.normal(size=(rows, numeric)) * 10.0 ** rng.integers(-3, 4, numeric)
     X[:, 0] = np.round(X[:, 0] / (X[:, 0].std() or 1.0), 1)
     codes = [rng.integers(0, n, rows).astype(float) for n in categories]
@@ -35,8 +142,13 @@ def mixed(
     return Table(np.column_stack([X, *codes]), tuple(range(numeric, numeric + len(categories))))
 
 
+def switches(rng: np.random.Generator, rows: int, features: int) -> Table:
+    """Return columns of 0 and 1: every threshold between the two separates the same rows, drawn or not."""
+    return Table(rng.integers(0, 2, (rows, features)).astype(float))
+
+
 def gradient(rng: np.random.Generator, table: Table, columns: int = 1) -> Floats:
-    """Gradients, (rows, columns), to which every column of the table matters, at any scale."""
+    """Return gradients, (rows, columns), that depend on every column of the table, whatever its scale."""
     return np.column_stack([_gradient(rng, table) for _ in range(columns)])
 
 
@@ -49,22 +161,25 @@ def _gradient(rng: np.random.Generator, table: Table) -> Floats:
     return total
 
 
-def switches(rng: np.random.Generator, rows: int, features: int) -> Table:
-    """Columns of 0 and 1: every threshold between parts the rows alike, whether it is drawn or the best one."""
-    return Table(rng.integers(0, 2, (rows, features)).astype(float))
+def loss_left(tree: Tree, X: Floats, grad: Floats, hess: Floats | float = 1.0) -> float:
+    """Return the share of the quadratic loss of one column that Newton steps in the leaves of a tree leave.
 
-
-def loss_left(tree: Tree, X: Floats, grad: Floats, hess: Floats) -> float:
-    """Share of the quadratic loss of one column that Newton steps in the leaves of a tree leave."""
-    leaf = tree.leaf_of(X)
+    Steps reduce the loss by g^2 / 2h, with sums g and h over a leaf; the most is a step for each row.
+    """
+    leaf, hess = tree.leaf_of(X), np.broadcast_to(hess, grad.shape)
     g, h = (np.bincount(leaf, weights=column.ravel(), minlength=tree.n_leaves) for column in (grad, hess))
-    gained = np.divide(g**2, h, out=np.zeros_like(g), where=h > 0).sum()
-    most = np.divide(grad**2, hess, out=np.zeros_like(grad), where=hess > 0).sum()
-    return float(1.0 - gained / most)
+    gain = np.divide(g**2, h, out=np.zeros_like(g), where=h > 0).sum()
+    largest_gain = np.divide(grad**2, hess, out=np.zeros_like(grad), where=hess > 0).sum()
+    return float(1.0 - gain / largest_gain)
+
+
+def grow_rounds(fork: Grower, grad: Floats, count: int) -> list[Tree]:
+    """Return the trees of some rounds of one column; the gradient has three scales in turn."""
+    return [fork.grow(grad * (1 + number % 3), np.ones_like(grad))[0] for number in range(count)]
 
 
 def same(tree: Tree, other: Tree) -> bool:
-    """Whether two trees are the same to the bit, but for what they say of gains."""
+    """Return whether two trees have the same bits, but for their gains."""
     return all(
         np.array_equal(getattr(tree, name), getattr(other, name), equal_nan=True)
         for name in tree.__dataclass_fields__
@@ -73,9 +188,9 @@ def same(tree: Tree, other: Tree) -> bool:
 
 
 def adversarial(tree: Tree, table: Table, rng: np.random.Generator, *, missing: bool = True) -> Floats:
-    """Rows that reach each split of a tree with a value on which it is easy to go wrong.
+    """Return rows that reach each split of a tree with a value that is easily sent to the wrong side.
 
-    They are the threshold and its neighbours in both precisions, zeros, the ends of float32, codes never seen.
+    These are the threshold and its neighbours in both precisions, zeros, the ends of float32, and unknown codes.
     """
     rows = [table.X]
     leaf = tree.leaf_of(table.X)
@@ -83,23 +198,23 @@ def adversarial(tree: Tree, table: Table, rng: np.random.Generator, *, missing: 
         column = table.X[:, tree.feature[split]]
         values = _codes(column) if tree.cat_start[split] >= 0 else _around(tree.threshold[split])
         values = np.append(values, np.nan) if missing else values
-        reached = np.flatnonzero(np.isin(leaf, _leaves_below(tree, split)))
+        reached = np.flatnonzero(np.isin(leaf, list(_leaves_below(tree, split))))
         chosen = np.repeat(table.X[rng.choice(reached, REPEATS)], len(values), axis=0)
         chosen[:, tree.feature[split]] = np.tile(values, REPEATS)
         rows.append(chosen)
     return np.ascontiguousarray(np.concatenate(rows))
 
 
-def _leaves_below(tree: Tree, node: int) -> list[int]:
-    return [~node] if node < 0 else [leaf for child in _children(tree, node) for leaf in _leaves_below(tree, child)]
-
-
-def _children(tree: Tree, split: int) -> tuple[int, int]:
-    return int(tree.left[split]), int(tree.right[split])
+def _leaves_below(tree: Tree, node: int) -> Iterator[int]:
+    if node < 0:
+        yield ~node
+        return
+    for child in (tree.left[node], tree.right[node]):
+        yield from _leaves_below(tree, int(child))
 
 
 def _around(threshold: float) -> Floats:
-    """The threshold, its neighbours in both precisions, the midpoints between those of float32, and the rest."""
+    """Return the threshold, its neighbours in both precisions, midpoints between those of float32, and extremes."""
     with np.errstate(over="ignore"):
         single = [np.float32(np.clip(threshold, -LARGEST, LARGEST))]
         for _ in range(2):
@@ -108,140 +223,9 @@ def _around(threshold: float) -> Floats:
         wide = np.clip(np.array(single, np.float64), -2 * LARGEST, 2 * LARGEST)
         points = np.concatenate([wide, (wide[1:] + wide[:-1]) / 2, [threshold]])
         points = np.concatenate([points, np.nextafter(points, -np.inf), np.nextafter(points, np.inf)])
-    return np.concatenate([points[np.isfinite(points)], ANYWHERE])
+    return np.concatenate([points[np.isfinite(points)], EXTREMES])
 
 
 def _codes(column: NDArray[np.float64]) -> Floats:
     codes = np.unique(column[~np.isnan(column)])
     return np.concatenate([codes[:60], codes[-3:], codes[-1] + np.array([1, 2, 31, 32, 33, 10_000]), [-1, -7]])
-
-
-def demand(holds: Any, broken: str, cure: str) -> None:
-    """Raise an error that says what is broken and how to mend it, unless a promise is kept."""
-    if not holds:
-        raise ConformanceError(f"{broken} {cure}")
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """A backend under trial."""
-
-    backend: Backend
-
-    @property
-    def able(self) -> Capabilities:
-        """What it says that it can do."""
-        return capabilities_of(self.backend)
-
-    def fork(self, table: Table, growth: TreeParams, columns: int = 1, seed: int = 0) -> Grower:
-        """A fork for some columns, on a table bound anew."""
-        return self.backend.bind(table, growth).fork(slice(0, columns), seed)
-
-    def grow(
-        self, table: Table, grad: Floats, hess: Floats | None = None, *, seed: int = 0, **growth: Any
-    ) -> Sequence[Tree]:
-        """The first round on a table bound anew, each tree checked.
-
-        Rows per leaf are counted where all hessians are equal: libraries may count rows by these.
-        """
-        settings = TreeParams(**growth)
-        hess = np.ones_like(grad) if hess is None else hess
-        arrays = {"X": table.X, "grad": grad, "hess": hess}
-        before = {name: array.copy() for name, array in arrays.items() if isinstance(array, np.ndarray)}
-        trees = self.fork(table, settings, grad.shape[1], seed).grow(grad, hess)
-        for name, copy in before.items():
-            demand(np.array_equal(arrays[name], copy, equal_nan=True), f"{name} was written to.", "Work on a copy.")
-        count = 1 if settings.shared else grad.shape[1]
-        demand(
-            isinstance(trees, Sequence) and len(trees) == count,
-            f"grow() returned {trees!r:.200} for a gradient of {grad.shape[1]} columns with shared={settings.shared}.",
-            f"Let it return a list of {count} Tree.",
-        )
-        for tree in trees:
-            well_formed(tree, table)
-            sized(tree, table, settings, count_rows=bool(np.ptp(hess) == 0.0))
-        return trees
-
-    def try_declared(self, word: str, capability: Callable[[Trial], None]) -> None:
-        """Try what a backend says that it can do."""
-        try:
-            capability(self)
-        except ConformanceError as error:
-            raise ConformanceError(f"{error} Or leave {word!r} out of its capabilities.") from error
-        except Exception as error:
-            raise ConformanceError(
-                f"its capabilities say {word!r}, but it raised {type(error).__name__}: {error} "
-                f"Mend it, or leave {word!r} out of its capabilities."
-            ) from error
-
-
-def well_formed(tree: Any, table: Table) -> None:
-    """Demand a tree that routing can trust: kernels do not look where they read."""
-    demand(isinstance(tree, Tree), f"grow() returned {tree!r:.200} among its trees.", "Make them by Tree.of(...).")
-    n_splits, n_features = len(tree.feature), table.X.shape[1]
-    arrays = ("threshold", "left", "right", "missing_left", "cat_start", "cat_words", "gain")
-    lengths = {name: len(getattr(tree, name)) for name in arrays}
-    demand(
-        set(lengths.values()) == {n_splits},
-        f"a tree of {n_splits} splits has arrays of the lengths {lengths}.",
-        "Give one number for each split; leaves are no rows of these arrays.",
-    )
-    children = np.sort(np.concatenate([tree.left, tree.right]))
-    demand(
-        np.array_equal(children, np.r_[-tree.n_leaves : 0, 1:n_splits] if n_splits else []),
-        f"a tree of {n_splits} splits has the children {children.tolist()}.",
-        "Split 0 is the root; each other split 1, 2, ... and each leaf ~0, ~1, ... is a child once. "
-        "boostbp.backends.dialects.Numbering makes these numbers of arrays in which splits and leaves are mixed.",
-    )
-    demand(
-        np.all((tree.feature >= 0) & (tree.feature < n_features)),
-        f"a tree splits the features {np.unique(tree.feature).tolist()}, of {n_features}.",
-        "They count from 0, in the order of the table's columns.",
-    )
-    is_set = tree.cat_start >= 0
-    demand(
-        np.array_equal(is_set, np.isin(tree.feature, table.categorical))
-        and not np.isnan(tree.threshold[~is_set]).any(),
-        f"a tree has the thresholds {tree.threshold.tolist()} and the category sets {tree.cat_start.tolist()} for the "
-        f"features {tree.feature.tolist()}, of which {list(table.categorical)} are categorical.",
-        "Split a categorical column by a set of codes (cat_start, cat_words, categories), any other by a threshold.",
-    )
-    end = (tree.cat_start + tree.cat_words)[is_set].max(initial=0)
-    demand(
-        end <= len(tree.categories),
-        f"a category set ends at word {end} of {len(tree.categories)}.",
-        "Code c is in a set if bit c % 32 of its word c // 32 is set.",
-    )
-    demand(
-        not (tree.gain < 0).any(),
-        f"a tree has the gains {tree.gain.tolist()}.",
-        "Leave them out (NaN), or let them be what a split takes from the loss.",
-    )
-
-
-def sized(tree: Tree, table: Table, growth: TreeParams, *, count_rows: bool = True) -> None:
-    """Demand a tree of the sizes that were asked for, counted on the rows as we route them."""
-    rows = np.bincount(tree.leaf_of(table.X), minlength=tree.n_leaves)
-    demand(
-        tree.n_leaves == 1 or not count_rows or rows.min() >= growth.min_samples_leaf,
-        f"min_samples_leaf={growth.min_samples_leaf} was asked for, and Tree.leaf_of sends {rows.min()} to a leaf.",
-        "If the library went another way with them, mend the threshold or missing_left (boostbp.backends.dialects has "
-        "the thresholds of libraries that compare in float32). If it counts no rows, take out such splits by "
-        "boostbp.backends.dialects.without_small_leaves.",
-    )
-    demand(
-        tree.n_leaves <= growth.leaves,
-        f"max_leaves={growth.max_leaves} and max_depth={growth.max_depth} allow {growth.leaves} leaves, and a tree has "
-        f"{tree.n_leaves}.",
-        "Keep to TreeParams.leaves.",
-    )
-    depth = _depth(tree, 0 if len(tree.feature) else -1)
-    demand(
-        growth.max_depth < 0 or depth <= growth.max_depth,
-        f"max_depth={growth.max_depth} was asked for, and a tree has the depth {depth}.",
-        "Keep to TreeParams.max_depth; 0 is a tree of one leaf.",
-    )
-
-
-def _depth(tree: Tree, node: int) -> int:
-    return 0 if node < 0 else 1 + max(_depth(tree, child) for child in _children(tree, node))
