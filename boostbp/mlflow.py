@@ -21,8 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.extras import require
+from boostbp.files.tables import open_table
 from boostbp.inputs.blocks import is_blocks
-from boostbp.inputs.sources import TableFiles
 from boostbp.versions import __version__
 
 __all__ = ["autolog", "log_fit", "log_model"]
@@ -244,7 +244,7 @@ def _rows_like(X: Any, model: BaseBoostBP) -> Any:
     if schema.names is None:
         return np.array([cells])
     if not isinstance(X, Iterator):
-        table = TableFiles.of(X).open()
+        table = open_table(X)
         whole = [str(table.type_of(name)).startswith(("int", "uint")) for name in schema.names]
         cells = [0 if cell == 0.0 and is_whole else cell for cell, is_whole in zip(cells, whole, strict=True)]
     return _required("pandas").DataFrame([cells], columns=list(schema.names))

@@ -45,12 +45,41 @@ def spells_date(value: Any) -> bool:
     return isinstance(value, str) and _DATE.fullmatch(value.strip()) is not None
 
 
-def fault(values: Sequence[Any], counts: Sequence[int]) -> tuple[str, list[str]] | None:
-    """What keeps a column of text from being categories: it is numbers, or dates, that were written as text.
+def refuse_numbers_as_text(values: Sequence[Any], counts: Sequence[int], label: str) -> None:
+    """Raise ValueError, which calls the column `label`, if a column of text spells numbers or dates.
 
-    Whole numbers may be codes (of stores, say) if nothing else is among them, and they are few or come often. Of
-    distinct `values`, none of them missing, and of the `counts` of rows that hold each, it returns a sentence, and up
-    to three values that do not spell what the others do; None if they may be categories.
+    The arguments are those of `reason_not_categorical`.
+    """
+    reason = reason_not_categorical(values, counts)
+    if reason is not None:
+        sentence, others = reason
+        missing = ""
+        if others:
+            missing = f", or na_values={others} where the file is read, --missing {others[0]!r} on the command line"
+        raise ValueError(
+            f"{label} holds text, but {sentence}. As categories they would have no order: turn it into numbers "
+            f"(pandas.to_numeric(column, errors='coerce'){missing}; of dates, days since one), drop "
+            "it, or say that it holds categories (name it in categorical_features, or .astype('category'); "
+            "--categorical on the command line)."
+        )
+
+
+def reason_not_categorical(values: Sequence[Any], counts: Sequence[int]) -> tuple[str, list[str]] | None:
+    """Say what keeps a column of text from being categories: it holds numbers, or dates, that were written as text.
+
+    Whole numbers may be codes (of stores, say) if nothing else is among them, and they are few or come often.
+
+    Parameters
+    ----------
+    values : sequence
+        The distinct values of the column, none of them missing.
+    counts : sequence of int
+        The number of rows that hold each of them.
+
+    Returns
+    -------
+    tuple of str and list of str, or None
+        A sentence, and up to three values that do not spell what the others do; None if they may be categories.
     """
     for what, spells in (("dates or times", spells_date), ("numbers", spells_number)):
         spelt = [spells(value) for value in values]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boostbp.spelling import fault, spells_date, spells_number
+from boostbp.spelling import reason_not_categorical, spells_date, spells_number
 
 
 @given(st.one_of(st.integers(), st.floats()))
@@ -61,7 +61,7 @@ def test_other_text_is_neither(text):
     ],
 )
 def test_columns_that_spell_numbers_or_dates_are_no_categories(values, each, said):
-    sentence, others = fault(values, [each] * len(values))
+    sentence, others = reason_not_categorical(values, [each] * len(values))
     assert re.search(said, sentence), sentence
     assert all(repr(other) in sentence for other in others)
 
@@ -83,11 +83,11 @@ def test_columns_that_spell_numbers_or_dates_are_no_categories(values, each, sai
     ],
 )
 def test_codes_and_names_are_categories(values, each):
-    assert fault(values, [each] * len(values)) is None
+    assert reason_not_categorical(values, [each] * len(values)) is None
 
 
 def test_rare_slips_among_few_numbers_are_told_by_their_rows():
     ratings, slips = ["1", "2", "3", "4", "5"], ["?"]
-    assert fault(ratings + slips, [100] * 5 + [3]) is not None
-    assert fault(ratings + slips, [100] * 5 + [200]) is None  # "?" is as good a category
-    assert fault(["0", "flyer", "post", "shop"], [970, 10, 10, 10]) is None
+    assert reason_not_categorical(ratings + slips, [100] * 5 + [3]) is not None
+    assert reason_not_categorical(ratings + slips, [100] * 5 + [200]) is None  # "?" is as good a category
+    assert reason_not_categorical(["0", "flyer", "post", "shop"], [970, 10, 10, 10]) is None

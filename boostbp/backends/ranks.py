@@ -128,6 +128,7 @@ def _merges(values: Floats, alike: Alike, n_rows: float) -> bool:
 
 
 def _edges_of_sparse(table: Table, alike: Alike) -> dict[int, Floats]:
+    assert isinstance(table.X, Sparse)
     indptr, _, data = table.X.arrays
     n_rows, edges = len(table.X), {}
     # Entries that are not stored are zeros: no column with fewer entries than the share can lose more rows than it.

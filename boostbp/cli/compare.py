@@ -73,7 +73,7 @@ def compare(
     """
     from boostbp.cli.assignments import settings, task_told
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
-    from boostbp.files import Columns
+    from boostbp.files.tables import ColumnRoles
     from boostbp.report import comparison, page
     from boostbp.report.datasets import NAMES, load
     from boostbp.versions import versions
@@ -86,7 +86,7 @@ def compare(
     if html_out is not None:
         check_written("--html", html_out, *read, ("--json", json_out))
         page.check(html_out)
-    columns = Columns(categorical=categorical or (), numeric=numeric or (), drop=drop or (), missing=missing or ())
+    columns = ColumnRoles(categorical=categorical or (), numeric=numeric or (), drop=drop or (), missing=missing or ())
     outcomes: dict[str, list[Result]] = {}
     studies: list[Study] = []
     datasets = {}

@@ -85,15 +85,15 @@ def fit(
     from boostbp import storage
     from boostbp.cli.assignments import settings, task_told
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
-    from boostbp.files import Columns, columns_like, numbers_of, open_table, read_beside
-    from boostbp.inputs.sources import TableFiles, first_rows, numbers_in
+    from boostbp.files.reading import columns_like, first_rows, numbers_of, read_table, size_in_float64
+    from boostbp.files.tables import ColumnRoles, open_table
     from boostbp.report.datasets import task_of
 
     files = ("DATA", data), ("--valid", valid), ("--config", config), ("--init-model", init_model)
     check_written("--model", model, *files)
     if groups is not None and valid is not None:
         raise fail("--groups is of rows held out of DATA, and --valid is held out already: leave one of them out.", 2)
-    columns = Columns(
+    columns = ColumnRoles(
         categorical=categorical or (),
         numeric=numeric or (),
         verbatim=[*([] if groups is None else [groups]), *(offset or ())],
@@ -108,17 +108,17 @@ def fit(
         raise fail("--categorical and --numeric say how columns are read, as --init-model does: leave them out.", 2)
     earlier = None if init_model is None else storage.load(init_model)
     if earlier is not None:
-        known = earlier.schema_.columns()
+        known = earlier.schema_.roles()
         columns = columns._replace(features=known.features, categorical=known.categorical, numeric=known.numeric)
-    by_blocks = data.is_dir() or numbers_in(data) > LARGE
+    by_blocks = data.is_dir() or size_in_float64(data) > LARGE
     rows: dict[str, Any] = {"init_model": earlier}
     if by_blocks:
-        table = TableFiles(data, open_table(data, columns.missing).roles(columns, beside=[target]))
+        table = open_table(data, columns).resolve(beside=[target])
         X, y = first_rows(table, target, TOLD_BY)
         rows |= {"X": table, "y": target, "groups": groups, "offset": offset}
     else:
         text = None if earlier is None else np.asarray(getattr(earlier, "classes_", 0)).dtype.kind == "U"
-        X, y, beside = read_beside(data, target, columns, text=text)
+        X, y, beside = read_table(data, target, columns, text=text)
         of_groups = None if groups is None else beside[groups].to_pylist()
         rows |= {"X": X, "y": y, "groups": of_groups, "offset": numbers_of(beside, offset or (), data.name)}
     kind: str = task_of(y, told, n_offsets=len(offset or ())) if earlier is None else _task_of(earlier, task)
@@ -131,7 +131,7 @@ def fit(
     if valid is not None:
         # typed as the training file: few rows of text may look like numbers
         as_trained = columns_like(X, missing or ())._replace(verbatim=offset or ())
-        *pair, beside = read_beside(valid, target, as_trained, text=y.dtype.kind == "U")
+        *pair, beside = read_table(valid, target, as_trained, text=y.dtype.kind == "U")
         rows |= {"eval_set": [tuple(pair)], "eval_offset": numbers_of(beside, offset or (), valid.name)}
     if not quiet:
         count = "read block by block" if by_blocks else f"{len(y)} rows"

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from boostbp.cli.console import Missing, Offset, Quiet, check_written, fail, one_line_errors, say
-from boostbp.cli.predict import columns_of
-from boostbp.files import Columns
+from boostbp.cli.predict import roles_of
+from boostbp.files.tables import ColumnRoles
 
 _FORMATS = {".png", ".svg", ".pdf"}
 
 
-class Kind(StrEnum):
+class PlotKind(StrEnum):
     """What to draw."""
 
     training = "training"
@@ -40,7 +40,7 @@ def plot(
     data: Annotated[
         Path | None, typer.Argument(help="CSV or Parquet file, for representation, calibration and residuals.")
     ] = None,
-    kind: Annotated[Kind, typer.Option("--kind", "-k", help="What to draw.")] = Kind.training,
+    kind: Annotated[PlotKind, typer.Option("--kind", "-k", help="What to draw.")] = PlotKind.training,
     target: Annotated[
         str | None, typer.Option("--target", "-t", help="Column that was predicted; it colours a representation.")
     ] = None,
@@ -62,21 +62,21 @@ def plot(
     check_written("--out", out, ("MODEL", model), ("DATA", data))
     _check(kind, data, target)
     estimator: Any = storage.load(model)
-    panels = {Kind.training: n_curves(estimator.history_), Kind.health: len(PANELS)}.get(kind, 1)
+    panels = {PlotKind.training: n_curves(estimator.history_), PlotKind.health: len(PANELS)}.get(kind, 1)
     made, axes = figure(panels)
-    if kind is Kind.training:
+    if kind is PlotKind.training:
         plots.training_curves(estimator, axes)
-    elif kind is Kind.health:
+    elif kind is PlotKind.health:
         plots.layer_health(estimator, axes)
-    elif kind is Kind.importances:
+    elif kind is PlotKind.importances:
         plots.importances(estimator, axes[0])
     else:
         assert data is not None
-        columns = columns_of(estimator, offset or (), missing or ())
+        columns = roles_of(estimator, offset or (), missing or ())
         X, y, known = _sample(estimator, data, target, rows, columns)
-        if kind is Kind.representation:
+        if kind is PlotKind.representation:
             plots.representations(estimator, X, y, axes[0], layer=layer, method=method.value)
-        elif kind is Kind.residuals:
+        elif kind is PlotKind.residuals:
             _needs(not hasattr(estimator, "predict_proba"), kind, "regressor", estimator)
             plots.residuals(y, estimator.predict(X, offset=known), axes[0])
         else:
@@ -88,34 +88,34 @@ def plot(
         say(f"Drawn to {out}.")
 
 
-def _check(kind: Kind, data: Path | None, target: str | None) -> None:
+def _check(kind: PlotKind, data: Path | None, target: str | None) -> None:
     """Whether what a picture needs was given."""
-    of_data = kind in (Kind.representation, Kind.calibration, Kind.residuals)
+    of_data = kind in (PlotKind.representation, PlotKind.calibration, PlotKind.residuals)
     if of_data and data is None:
         raise fail(f"--kind {kind} is a picture of rows: name a .csv or .parquet file after the model.", 2)
     if not of_data and data is not None:
         raise fail(f"--kind {kind} is a picture of the model alone: leave out {str(data)!r}.", 2)
-    if kind in (Kind.calibration, Kind.residuals) and target is None:
+    if kind in (PlotKind.calibration, PlotKind.residuals) and target is None:
         raise fail(f"--kind {kind} needs --target: the column that was predicted.", 2)
 
 
-def _needs(fits: bool, kind: Kind, what: str, estimator: Any) -> None:
+def _needs(fits: bool, kind: PlotKind, what: str, estimator: Any) -> None:
     if not fits:
         raise ValueError(f"--kind {kind} needs a {what}, but the model is a {type(estimator).__name__}.")
 
 
-def _sample(estimator: Any, data: Path, target: str | None, most: int, columns: Columns) -> tuple[Any, Any, Any]:
+def _sample(estimator: Any, data: Path, target: str | None, most: int, columns: ColumnRoles) -> tuple[Any, Any, Any]:
     """Some rows of a file, their targets if these are named, and their offset, the verbatim columns."""
     import numpy as np
 
-    from boostbp.files import chunks, numbers_of, read_beside
+    from boostbp.files.reading import chunks, numbers_of, read_table
 
     if target is None:
         (X, beside), y = next(chunks(data, columns)), None
     else:
         classes = getattr(estimator, "classes_", None)
         text = None if classes is None else classes.dtype.kind in "OU"
-        X, y, beside = read_beside(data, target, columns, text=text)
+        X, y, beside = read_table(data, target, columns, text=text)
     known = numbers_of(beside, list(columns.verbatim), data.name)
     chosen = np.sort(np.random.default_rng(0).permutation(len(X))[:most])
     return X.iloc[chosen], *(None if values is None else values[chosen] for values in (y, known))

@@ -12,8 +12,8 @@ import typer
 from boostbp.atomic_write import atomic_write
 from boostbp.cli.console import Missing, Model, Offset, Out, Quiet, check_written, fail, one_line_errors, say
 from boostbp.extras import require
-from boostbp.files import Columns
 from boostbp.files.paths import format_of, is_compressed
+from boostbp.files.tables import ColumnRoles
 
 Data = Annotated[Path, typer.Argument(help="CSV file with a header, Parquet file, or folder of either.")]
 Keep = Annotated[
@@ -50,7 +50,7 @@ def predict(
     Of a model that was fitted with --offset it is added again; without it, it is 0.
     """
     from boostbp import storage
-    from boostbp.files import numbers_of
+    from boostbp.files.reading import numbers_of
 
     _check_out(out, data, model, escape)
     estimator = storage.load(model)
@@ -75,7 +75,7 @@ def predict(
             columns |= {f"probability_{name}": probability[:, k] for k, name in enumerate(estimator.classes_)}
         return columns
 
-    _stream(estimator, data, out, made, columns_of(estimator, beside, missing or ()), kept, escape, n_jobs, quiet)
+    _stream(estimator, data, out, made, roles_of(estimator, beside, missing or ()), kept, escape, n_jobs, quiet)
 
 
 @one_line_errors
@@ -101,7 +101,7 @@ def transform(
         return _numbered("h", estimator.hidden_representation(X, layer))
 
     kept = list(keep or ())
-    _stream(estimator, data, out, made, columns_of(estimator, kept, missing or ()), kept, escape, n_jobs, quiet)
+    _stream(estimator, data, out, made, roles_of(estimator, kept, missing or ()), kept, escape, n_jobs, quiet)
     words = weight_in_words(estimator.history_.weight())
     if words and not quiet:
         say(f"They are the units of hidden layers with {words}.")
@@ -117,9 +117,9 @@ def _numbered(stem: str, values: Any) -> dict[str, Any]:
     return {f"{stem}{column}": values[:, column] for column in range(values.shape[1])}
 
 
-def columns_of(estimator: Any, keep: Sequence[str] = (), missing: Sequence[str] = ()) -> Columns:
+def roles_of(estimator: Any, keep: Sequence[str] = (), missing: Sequence[str] = ()) -> ColumnRoles:
     """Columns of the file that the model reads, as what they were in training."""
-    columns: Columns = estimator.schema_.columns()
+    columns: ColumnRoles = estimator.schema_.roles()
     return columns._replace(verbatim=keep, missing=missing)
 
 
@@ -128,14 +128,14 @@ def _stream(
     data: Path,
     out: Path,
     made: Made,
-    columns: Columns,
+    columns: ColumnRoles,
     kept: list[str],
     escape: bool,
     n_jobs: int | None,
     quiet: bool,
 ) -> None:
     """Read, compute and write chunk by chunk."""
-    from boostbp.files import chunks
+    from boostbp.files.reading import chunks
 
     pyarrow = require("pyarrow", extra="frames", what=f"reading {data.name}")
     if n_jobs is not None:

@@ -49,6 +49,7 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     """Parameters, training and hidden representations; see `BoostBPRegressor` for the parameters."""
 
     _fewest_hidden = 1
+    _takes_blocks = False  # whether `X` of a fit may be a path or an iterator of blocks
     _packing: ClassVar[tuple[Callable[..., dict[str, Any]], Callable[..., dict[str, Any]]]]  # of `packed_state`
     # who splits by groups means them for our held-out rows, too
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}

@@ -16,7 +16,7 @@ from boostbp.ensemble.quality_levels import LEVELS
 from boostbp.estimators.parameter_use import Way, way_of
 from boostbp.floats import Floats
 from boostbp.group import SAMPLE, joined, workers
-from boostbp.inputs.repeats import distinct_rows, hashes_of, numbered
+from boostbp.inputs.repeats import distinct_rows, hashes_of, number_values
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.targets import read_groups
 from boostbp.network.eval_sets import EvalSet
@@ -166,7 +166,7 @@ def at_random(
         return _by_hash(estimator, table, counted, strata, n_rows, seed)
     shares, *labels = together.together(weight[counted], *([] if strata is None else [strata[counted]]))
     if groups is not None:
-        group, what, enough = numbered(groups[counted]), "groups", n_rows >= fewest
+        group, what, enough = number_values(groups[counted]), "groups", n_rows >= fewest
     else:
         with joined(together):
             group = distinct_rows(table if len(counted) == len(weight) else table.take(counted))

@@ -204,10 +204,12 @@ def all_or_nothing(fit: F) -> F:
     def whole(*args: Any, **options: Any) -> Any:
         estimator = args[0]
         refuse_unknown(method, type(estimator), options)
-        X = args[1] if len(args) > 1 else options.get("X")
+        in_blocks = estimator._takes_blocks and is_blocks(args[1] if len(args) > 1 else options.get("X"))
         before = dict(vars(estimator))
         try:
-            fitted = fit_blocks(fit, *args, **options) if is_blocks(X) else fit(*args, **options)
+            fitted = (
+                fit_blocks(fit, *args, **options) if in_blocks else fit(*args, **options)
+            )
         except BaseException:
             vars(estimator).clear()
             vars(estimator).update(before)

@@ -54,6 +54,7 @@ class Supervised(BaseBoostBP):
     __metadata_request__score: ClassVar[dict[str, bool]] = _ROUTED
 
     _fewest_hidden = 0  # a single layer is a model
+    _takes_blocks = True
     loss: Any
     calibration: Any
 

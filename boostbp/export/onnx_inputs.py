@@ -99,7 +99,7 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class InputColumns:
     """What splits look at, (columns, rows): cells, and a column for each kind of categorical split.
 
     Attributes
@@ -113,7 +113,7 @@ class Columns:
     number: NDArray[np.int64]
 
     @classmethod
-    def of(cls, graph: Graph, forest: Forest, inputs: Input, splits: SplitColumns) -> Columns:
+    def of(cls, graph: Graph, forest: Forest, inputs: Input, splits: SplitColumns) -> InputColumns:
         """Add the columns of a forest's splits; those of its terms come first."""
         nodes, width = forest.nodes, forest.n_features
         parts, number = [inputs.below], nodes.feature.astype(np.int64)

@@ -20,7 +20,7 @@ from boostbp.export.description import Description
 from boostbp.export.leaf_terms import Linear, linear_of
 from boostbp.export.onnx_categories import SplitColumns
 from boostbp.export.onnx_graph import Graph, int64, library
-from boostbp.export.onnx_inputs import Columns, Input
+from boostbp.export.onnx_inputs import Input, InputColumns
 from boostbp.export.onnx_numbers import FEW, Units, lowest_bits, multiples, whole_numbers
 from boostbp.export.onnx_sums import Sums
 from boostbp.export.onnx_trees import add_trees
@@ -95,7 +95,7 @@ def _layer(graph: Graph, forest: Forest, inputs: Input, values: Mapping[int, Flo
     if len(linear.output):
         sums.add(_linear(graph, forest, linear, inputs, sums.zeros), linear.output, linear.tree << 32)
     if tables:
-        columns = Columns.of(graph, forest, inputs, SplitColumns(forest, values))
+        columns = InputColumns.of(graph, forest, inputs, SplitColumns(forest, values))
         for part in tables:
             add_trees(graph, forest, part, columns, inputs, sums)
     return sums.total(graph)

@@ -9,7 +9,7 @@ times rows, and is read from tables of one axis.
 from __future__ import annotations
 
 from boostbp.export.onnx_graph import Graph, int64, library
-from boostbp.export.onnx_inputs import Columns, Input
+from boostbp.export.onnx_inputs import Input, InputColumns
 from boostbp.export.onnx_leaves import Reached
 from boostbp.export.onnx_rows import Rows, joined, looked_up
 from boostbp.export.onnx_sums import Sums
@@ -20,7 +20,9 @@ from boostbp.trees.forest import Forest
 PADDING = 0.2  # of the trees may have ended before a step that all take
 
 
-def add_trees(graph: Graph, forest: Forest, tables: TreeTables, columns: Columns, inputs: Input, sums: Sums) -> None:
+def add_trees(
+    graph: Graph, forest: Forest, tables: TreeTables, columns: InputColumns, inputs: Input, sums: Sums
+) -> None:
     """Add a walk down some trees, and note what it finds as parts of the outputs."""
     rows = Rows() if inputs.single else Rows.of(graph, columns.name)
     nodes = Nodes.of(graph, tables, columns.number, not_above(graph, forest))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,24 +15,28 @@ from boostbp import spelling
 from boostbp.cautions import named_in_errors
 from boostbp.extras import require
 from boostbp.files.parts import arrow
-from boostbp.files.tables import Columns, is_number, open_table
+from boostbp.files.paths import files_of, format_of, is_compressed
+from boostbp.files.tables import ColumnRoles, TableFiles, is_number, open_table
 
-EXACT = 2.0**53  # whole numbers below are told apart by float64
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+EXACT = 2.0**53  # float64 tells all whole numbers below this one apart
 
 
-def _frame(table: Any, features: list[str]) -> Any:
-    """A pandas frame: float64 with NaN for missing, and categories."""
-    pa = arrow()
+def _frame(table: pa.Table) -> pd.DataFrame:
+    """Return a pandas frame of float64, with NaN for missing, and categories."""
     require("pandas", extra="frames", what="reading a CSV or Parquet file")
-    table = table.select(features).combine_chunks()
-    for place, field in enumerate(table.schema):
-        if pa.types.is_string(field.type):
-            table = table.set_column(place, field.name, table[field.name].dictionary_encode())
-    return table.to_pandas()
+    return table.to_pandas(strings_to_categorical=True)
 
 
-def labels_of(column: Any, kind: Any, name: str, text: bool | None = None) -> NDArray[Any]:
-    """Target values; whole numbers are integers, truth values are text."""
+def typed_values(column: pa.ChunkedArray, kind: pa.DataType, name: str, text: bool | None = None) -> NDArray[Any]:
+    """Return target values, (rows,): whole numbers as integers, other numbers as float64, and all else as text.
+
+    `kind` is the type of the column in its file; `text` says whether the target is text, whatever the file holds.
+    Raises ValueError if a value is missing or a date, or cannot be read as a number.
+    """
     pa = arrow()
     if column.null_count:
         raise ValueError(
@@ -58,36 +63,38 @@ def labels_of(column: Any, kind: Any, name: str, text: bool | None = None) -> ND
     return values
 
 
+def typed_columns(
+    table: pa.Table, kinds: Mapping[str, pa.DataType], names: Sequence[str], text: bool | None = None
+) -> NDArray[Any]:
+    """Return the values of some columns, (rows,) or (rows, columns), as `typed_values` gives them."""
+    columns = [typed_values(table[name], kinds[name], name, text) for name in names]
+    return columns[0] if len(columns) == 1 else np.column_stack(columns)
+
+
 def _refuse_merged(texts: Sequence[str], name: str) -> None:
     """Refuse whole numbers that float64 merges: two classes would become one."""
-    spelled: dict[float, int] = {}
-    for number in (int(text) for text in texts if re.fullmatch(r"[+-]?\d+", text)):
-        if (other := spelled.setdefault(float(number), number)) != number:
+    numbers = sorted({int(text) for text in texts if re.fullmatch(r"[+-]?\d+", text)})
+    for number, following in pairwise(numbers):
+        if float(number) == float(following):
             raise ValueError(
-                f"Target {name!r} holds {other} and {number}, which do not fit into 64 bits and are equal in float64: "
-                "write classes as text, for example with a letter before each, and amounts with fewer digits."
+                f"Target {name!r} holds {number} and {following}, which do not fit into 64 bits and are equal in "
+                "float64: write classes as text, for example with a letter before each, and amounts with fewer digits."
             )
 
 
-def numbers_of(table: Any, names: Sequence[str], source: str) -> NDArray[Any] | None:
+def numbers_of(table: pa.Table, names: Sequence[str], source: str) -> NDArray[Any] | None:
     """Return the numbers of verbatim columns, (rows,) or (rows, columns); None if no column is named.
 
     Raises ValueError if a cell is not a number.
     """
+    kinds = {name: table[name].type for name in names}
     with named_in_errors(source):
-        columns = [labels_of(table[name], table[name].type, name, text=False) for name in names]
-    return None if not columns else columns[0] if len(columns) == 1 else np.column_stack(columns)
+        return typed_columns(table, kinds, names, text=False) if names else None
 
 
-def read(path: Path, target: str, columns: Columns, *, text: bool | None = None) -> tuple[Any, NDArray[Any]]:
-    """Read a whole file as features and target: `read_beside` without the verbatim columns."""
-    X, y, _ = read_beside(path, target, columns, text=text)
-    return X, y
-
-
-def read_beside(
-    path: Path, target: str, columns: Columns, *, text: bool | None = None
-) -> tuple[Any, NDArray[Any], Any]:
+def read_table(
+    path: Path, target: str, roles: ColumnRoles | None = None, *, text: bool | None = None
+) -> tuple[pd.DataFrame, NDArray[Any], pa.Table]:
     """Read a whole file as features, target and verbatim columns.
 
     `text` says whether the target is text or numbers, as in another file; by default it is as this file looks.
@@ -99,7 +106,7 @@ def read_beside(
     y : (rows,) array
         Text, int64 if every value is whole, or float64. Truth values are text.
     beside : pyarrow.Table
-        The verbatim columns of the same rows.
+        The verbatim columns of the same rows, the target among them.
 
     Raises
     ------
@@ -107,50 +114,60 @@ def read_beside(
         For a column that does not exist, cannot be read as numbers or categories, is text that spells numbers, or a
         target with missing values.
     """
-    table = open_table(path, columns.missing)
-    roles = table.roles(columns, beside=[target])
-    names, batches = list(roles.features or ()), list(table.batches(roles))
+    table = open_table(path, roles).resolve(beside=[target])
+    batches = list(table.batches())
     if not batches:
         raise ValueError(f"{table.name} has no rows.")
-    features, kept = (arrow().concat_tables(part) for part in zip(*batches, strict=True))
-    column = kept[target]
-    if column.null_count:
-        raise ValueError(
-            f"Target {target!r} is missing in {column.null_count} rows of {table.name}: remove these rows."
-        )
-    X = _frame(features, names)
-    for name in names:
-        if X[name].dtype.kind != "f" and name not in roles.categorical:
-            _refuse_numbers(X[name], table.name)
-    return X, labels_of(column, table.type_of(target), target, text), kept.select(list(columns.verbatim))
+    features, verbatim = (arrow().concat_tables(tables) for tables in zip(*batches, strict=True))
+    if n_missing := verbatim[target].null_count:
+        raise ValueError(f"Target {target!r} is missing in {n_missing} rows of {table.name}: remove these rows.")
+    X = _frame(features)
+    for name in X.columns:
+        if X[name].dtype.kind != "f" and name not in table.roles.categorical:
+            counts = X[name].value_counts(sort=False)
+            spelling.refuse_numbers_as_text(list(counts.index), counts.tolist(), f"Column {name!r} of {table.name}")
+    return X, typed_values(verbatim[target], table.type_of(target), target, text), verbatim
 
 
-def _refuse_numbers(column: Any, source: str) -> None:
-    """Refuse a column that is text, and that nobody called categorical, if it spells numbers or dates."""
-    counts = np.bincount(column.cat.codes[column.cat.codes >= 0], minlength=len(column.cat.categories))
-    fault = spelling.fault(column.cat.categories.tolist(), counts.tolist())
-    if fault is not None:
-        sentence, others = fault
-        missing = f"say which text means missing (--missing {others[0]!r}), " if others else ""
-        raise ValueError(
-            f"Column {column.name!r} of {source} is text, but {sentence}. As categories they would have no order: "
-            f"{missing}write them as plain numbers, name the column categorical, or drop it."
-        )
+def columns_like(X: pd.DataFrame, missing: Collection[str] = ()) -> ColumnRoles:
+    """Return the columns of a frame that `read_table` gave, with their types, for another file."""
+    numeric = [name for name in X.columns if X[name].dtype.kind == "f"]
+    return ColumnRoles(tuple(X.columns), [name for name in X.columns if name not in numeric], numeric, missing=missing)
 
 
-def columns_like(X: Any, missing: Collection[str] = ()) -> Columns:
-    """The columns of a frame that `read` gave, with their types, for another file."""
-    of_numbers = [name for name in X.columns if X[name].dtype.kind == "f"]
-    text = [name for name in X.columns if name not in of_numbers]
-    return Columns(tuple(X.columns), text, of_numbers, missing=missing)
-
-
-def chunks(path: Path, columns: Columns) -> Iterator[tuple[Any, Any]]:
-    """Read a file in pieces that fit into memory: features as `read` gives them, and the verbatim columns as a table.
+def chunks(path: Path, roles: ColumnRoles | None = None) -> Iterator[tuple[pd.DataFrame, pa.Table]]:
+    """Yield pieces of a file that fit into memory: features as `read_table` gives them, and the verbatim columns.
 
     A piece knows its own categories only.
     """
-    table = open_table(path, columns.missing)
-    roles = table.roles(columns)
-    for features, kept in table.batches(roles):
-        yield _frame(features, list(features.column_names)), kept
+    for features, verbatim in open_table(path, roles).resolve().batches():
+        yield _frame(features), verbatim
+
+
+def first_rows(table: TableFiles, target: str, n_rows: int) -> tuple[pd.DataFrame, NDArray[Any]]:
+    """Return some features of a resolved table, as `read_table` gives them, and the target of its first rows.
+
+    These are at least `n_rows`, unless the table has fewer. Raises ValueError if it has none.
+    """
+    kind = table.type_of(target)
+    X, parts = None, []
+    for features, verbatim in table.batches():
+        X = _frame(features) if X is None else X
+        parts.append(typed_values(verbatim[target], kind, target))
+        if sum(map(len, parts)) >= n_rows:
+            break
+    if X is None:
+        raise ValueError(f"{table.name} has no rows.")
+    return X, np.concatenate(parts)
+
+
+def size_in_float64(path: Path) -> int:
+    """Return the bytes that a table takes as numbers: 8 for each cell of Parquet files.
+
+    A cell of a CSV file takes about as many bytes there, and a tenth of them if it is gzipped.
+    """
+    paths = files_of(path)
+    if format_of(paths[0]) == "csv":
+        return sum(file.stat().st_size * (10 if is_compressed(file) else 1) for file in paths)
+    footers = map(arrow("pyarrow.parquet").read_metadata, paths)
+    return sum(8 * footer.num_rows * footer.num_columns for footer in footers)

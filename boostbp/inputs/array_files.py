@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
@@ -15,52 +15,49 @@ from numpy.typing import NDArray
 from boostbp.files.paths import check_regular
 from boostbp.trees import interrupts
 
-_AT_ONCE = 1 << 26  # bytes that are read between two checks for an interrupt
+_PART_BYTES = 1 << 26  # that are read between two checks for an interrupt: less than a second, even of a slow disk
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
-class _Array(NamedTuple):
+class _ArrayFile(NamedTuple):
     """An array in an open file."""
 
-    file: IO[bytes]
-    name: str
-    start: int  # byte at which its numbers begin
+    file: BinaryIO
+    start: int  # byte at which its items begin
     shape: tuple[int, ...]
     is_fortran: bool  # columns lie one after the other, not rows
     dtype: np.dtype[Any]
 
-    def read(self, out: NDArray[Any], first: int = 0) -> None:
-        """Fill a contiguous array with the items of the file from item `first` on."""
-        rest = out.reshape(-1).view(np.uint8).data if out.nbytes else memoryview(b"")
+    def items(self, first: int, count: int) -> NDArray[Any]:
+        """Return items as they lie in the file, (count,)."""
+        interrupts.check()
         self.file.seek(self.start + first * self.dtype.itemsize)
-        while rest:
-            interrupts.check()
-            count = self.file.readinto(rest[:_AT_ONCE])  # type: ignore[attr-defined]
-            if not count:
-                raise ValueError(f"{self.name!r} was truncated while it was read: write it again.")
-            rest = rest[count:]
+        items = np.fromfile(self.file, self.dtype, count)
+        if len(items) < count:
+            raise ValueError(f"{self.file.name!r} was truncated while it was read: write it again.")
+        return items
 
     def whole(self) -> NDArray[Any]:
         """Return all of it."""
-        out = np.empty(self.shape[::-1] if self.is_fortran else self.shape, self.dtype)
-        self.read(out)
-        return out.T if self.is_fortran else out
+        out = np.empty(math.prod(self.shape), self.dtype)
+        size = _PART_BYTES // max(1, self.dtype.itemsize)
+        for first in range(0, len(out), size):
+            out[first : first + size] = self.items(first, min(size, len(out) - first))
+        return out.reshape(self.shape, order="F" if self.is_fortran else "C")
 
     def rows(self, first: int, last: int) -> NDArray[Any]:
         """Return some rows of an array of two axes."""
         n_rows, n_columns = self.shape
         if not self.is_fortran:
-            out = np.empty((last - first, n_columns), self.dtype)
-            self.read(out, first * n_columns)
-            return out
-        columns = np.empty((n_columns, last - first), self.dtype)
-        for j, column in enumerate(columns):
-            self.read(column, j * n_rows + first)
-        return columns.T
+            return self.items(first * n_columns, (last - first) * n_columns).reshape(last - first, n_columns)
+        out = np.empty((last - first, n_columns), self.dtype, order="F")
+        for j in range(n_columns):
+            out[:, j] = self.items(j * n_rows + first, last - first)
+        return out
 
 
 def read_array(path: str | os.PathLike[str]) -> NDArray[Any]:
-    """Return the array in a file. Raises ValueError if it is not there or truncated, and OSError."""
+    """Return the array in a file; ValueError if the file holds none or is truncated, and OSError."""
     with _opened(path) as array:
         return array.whole()
 
@@ -76,7 +73,7 @@ def array_blocks(path: str | os.PathLike[str], n_rows: int) -> Iterator[NDArray[
 
 
 @contextmanager
-def _opened(path: str | os.PathLike[str]) -> Iterator[_Array]:
+def _opened(path: str | os.PathLike[str]) -> Iterator[_ArrayFile]:
     name = os.fspath(path)
     check_regular(path)
     with open(path, "rb") as file:
@@ -93,4 +90,4 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[_Array]:
                 f"{name!r} holds {there} bytes of an array {shape} of {dtype}, which takes {needed}: it was truncated, "
                 "or is still being written."
             )
-        yield _Array(file, name, start, shape, is_fortran, dtype)
+        yield _ArrayFile(file, start, shape, is_fortran, dtype)

@@ -1,4 +1,4 @@
-"""Blocks: rows beyond memory, read once, block by block, into files of numbers that are mapped into memory."""
+"""Rows beyond memory, read once, block by block, into files of numbers that are mapped into memory."""
 
 from __future__ import annotations
 
@@ -6,30 +6,34 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from boostbp.cautions import named_in_errors
+from boostbp.files.parts import is_dataset
+from boostbp.files.reading import typed_columns
+from boostbp.files.tables import TableFiles, open_table
 from boostbp.floats import Floats
 from boostbp.inputs.array_files import array_blocks, read_array
 from boostbp.inputs.categories import Factors, check_categories
 from boostbp.inputs.columns import DECLARED
 from boostbp.inputs.schema import Schema
-from boostbp.inputs.sources import Source, TableFiles, blocks_of_table, is_dataset, open_source, warn_of_row_index
+from boostbp.inputs.sources import Source, open_source, warn_of_row_index
 from boostbp.inputs.targets import read_numbers, read_target
 from boostbp.trees import interrupts
 from boostbp.trees.disk_arrays import scratch_folder
 from boostbp.trees.sparse import Sparse
 
-BLOCK_ROWS = 65_536  # of an array in a file
+BLOCK_ROWS = 65_536  # of an array in a file: 16 MB of 30 columns
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowsOnDisk:
     """Rows that were read, in the place of what a user passes as X."""
 
     X: Floats  # (rows, features) float64: with codes in the place of categories
@@ -40,19 +44,14 @@ class Rows:
         """Number of rows."""
         return len(self.X)
 
-    def __getitem__(self, rows: Any) -> Any:
-        """Some of the rows, for who splits them."""
+    def __getitem__(self, rows: NDArray[Any] | slice) -> Floats:
+        """Return some of the rows, for splitters of scikit-learn."""
         return self.X[rows]
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and features."""
-        return len(self.X), self.schema.n_features
 
-
-def is_blocks(X: Any) -> bool:
-    """Whether an input is a path, a dataset, or an iterator of blocks, and no array, frame or list."""
-    if isinstance(X, np.ndarray):  # of which abstract classes would ask for half a microsecond
+def is_blocks(X: object) -> bool:
+    """Return whether an input is a path, a dataset, or an iterator of blocks, and no array, frame or list."""
+    if isinstance(X, np.ndarray):  # abstract classes would take half a microsecond to tell
         return False
     if isinstance(X, str | os.PathLike | TableFiles) or is_dataset(X):
         return True
@@ -68,7 +67,7 @@ def rows_of(
 
     Parameters
     ----------
-    X : path, TableFiles or iterator
+    X : path, TableFiles, dataset or iterator
         A file in CSV, Parquet or NumPy's format, a folder of the first two, or blocks ``(X, y)`` or
         ``(X, y, sample_weight)``.
     beside : mapping
@@ -83,70 +82,63 @@ def rows_of(
         return read_array(X), {
             name: read_array(value) if _is_array_file(value) else value for name, value in beside.items()
         }
-    named: set[Any] = set()  # columns that are categories whatever they look like
+    names: dict[str, list[str]]  # columns of a table, by what `fit` calls them
     if isinstance(X, Iterator):
         if beside["y"] is not None:
             raise ValueError(
                 f"y is given, a {type(beside['y']).__name__}, with an iterator of blocks: let blocks be (X, y) or "
                 "(X, y, sample_weight), and leave y out."
             )
-        read, blocks = {"y", "sample_weight"}, _blocks_of_pairs(X)
+        blocks, names, declared = _blocks_of_tuples(X), {"y": [], "sample_weight": []}, set[Any]()
     else:
-        table, columns = TableFiles.of(X).open(), TableFiles.of(X).columns
-        names = {name: columns_of for name, value in beside.items() if (columns_of := _names(value))}
+        table = open_table(X)
         if beside["y"] is None:
             listed = ", ".join(map(repr, table.names))
             raise ValueError(f"y=None with a table in files: name the column of the target, one of {listed}.")
-        columns = table.roles(
-            columns, beside=[name for part in names.values() for name in part], categorical=_names(categorical_features)
-        )
-        read, blocks = set(names), blocks_of_table(table, columns, names)
-        named |= set(columns.categorical)
-    with closing(_Reader(labels, categorical_features, schema, named)) as reader:
+        names = {name: columns for name, value in beside.items() if (columns := _names(value))}
+        table = table.resolve(beside=list(chain(*names.values())), categorical=_names(categorical_features))
+        blocks, declared = _blocks_of_table(table, names), {*table.roles.categorical}
+    with closing(_BlockReader(labels, categorical_features, schema)) as reader:
         for number, (features, values) in enumerate(blocks):
             interrupts.check()
             with named_in_errors(f"block {number} of X"):
                 reader.add(features, values)
-        rows, arrays = reader.rows()
-    return rows, {name: arrays.get(name) if name in read else value for name, value in beside.items()}
+        rows, arrays = reader.rows(declared)
+    return rows, {name: arrays.get(name) if name in names else value for name, value in beside.items()}
 
 
 def blocks_of(X: Any, schema: Schema) -> Iterator[Any]:
-    """Blocks of the features of some rows, as tables that an estimator with this schema reads.
+    """Yield blocks of the features of some rows, as tables that an estimator with this schema reads.
 
     `X` is as in `rows_of`, but an iterator gives blocks of features alone. Raises ValueError if there are no rows.
     """
-    count = 0
-    for count, block in enumerate(_blocks_of(X, schema), 1):  # noqa: B007
-        yield block
-    if not count:
-        raise ValueError("X has no rows: give at least one block of them.")
-
-
-def _blocks_of(X: Any, schema: Schema) -> Iterator[Any]:
     if _is_array_file(X):
-        yield from array_blocks(X, BLOCK_ROWS)
+        blocks = array_blocks(X, BLOCK_ROWS)
     elif isinstance(X, Iterator):
-        yield from X
+        blocks = X
     else:
-        files_of_table = TableFiles.of(X, schema.columns())
-        table = files_of_table.open()
-        yield from (features for features, _ in table.batches(table.roles(files_of_table.columns)) if len(features))
+        batches = open_table(X, schema.roles()).resolve().batches()
+        blocks = (features for features, _ in batches if len(features))
+    first = next(blocks, None)
+    if first is None:
+        raise ValueError("X has no rows: give at least one block of them.")
+    yield first
+    yield from blocks
 
 
-def _is_array_file(X: Any) -> bool:
+def _is_array_file(X: object) -> bool:
     return isinstance(X, str | os.PathLike) and Path(X).suffix.lower() == ".npy"
 
 
-def _names(value: Any) -> list[str]:
-    """Names of columns, if a value is one or several."""
+def _names(value: object) -> list[str]:
+    """Return names of columns, if a value is one or several."""
     if isinstance(value, str):
         return [value]
-    several = isinstance(value, list | tuple) and len(value) and all(isinstance(name, str) for name in value)
-    return list(value) if several else []
+    several = isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
+    return list(value) if several else []  # type: ignore[call-overload]
 
 
-def _blocks_of_pairs(blocks: Iterator[Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
+def _blocks_of_tuples(blocks: Iterator[Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
     for number, block in enumerate(blocks):
         if not isinstance(block, tuple) or len(block) not in (2, 3):
             received = f"a tuple of {len(block)}" if isinstance(block, tuple) else f"a {type(block).__name__}"
@@ -154,72 +146,74 @@ def _blocks_of_pairs(blocks: Iterator[Any]) -> Iterator[tuple[Any, dict[str, Any
         yield block[0], dict(zip(("y", "sample_weight"), block[1:], strict=False))
 
 
-class _Column:
-    """Numbers that come block by block, in a file without a name, which is mapped into memory at the end."""
+def _blocks_of_table(
+    table: TableFiles, names: Mapping[str, list[str]]
+) -> Iterator[tuple[Any, dict[str, NDArray[Any]]]]:
+    """Yield blocks of a table's features, and what `fit` takes beside them: `names` has its columns."""
+    kinds = {column: table.type_of(column) for column in table.roles.verbatim}
+    for features, verbatim in table.batches():
+        if len(features):
+            yield features, {name: typed_columns(verbatim, kinds, columns) for name, columns in names.items()}
 
-    def __init__(self, dtype: Any = np.float64) -> None:
-        self.n_rows, self._dtype, self._shape = 0, np.dtype(dtype), ()
+
+class _StoredValues:
+    """Values that come block by block, in a file without a name, which is mapped into memory at the end.
+
+    Of labels, the file holds numbers by which `labels` has the distinct ones.
+    """
+
+    def __init__(self, *, of_labels: bool = False) -> None:
+        self.labels: dict[Any, int] | None = {} if of_labels else None
+        self.n_rows, self._dtype, self._shape = 0, np.int64 if of_labels else np.float64, ()
         self.file = tempfile.TemporaryFile(dir=scratch_folder())  # noqa: SIM115
 
     def add(self, values: NDArray[Any]) -> None:
-        """Write the numbers of a block, (rows,) or (rows, columns)."""
+        """Write the values of a block, (rows,) or (rows, columns)."""
         if self.n_rows and values.shape[1:] != self._shape:
             raise ValueError(f"it has the shape {values.shape}, those before have {(self.n_rows, *self._shape)}.")
         self._shape = values.shape[1:]
+        values = values if self.labels is None else _number_labels(values, self.labels)
         self.file.write(np.ascontiguousarray(values, self._dtype).data)
         self.n_rows += len(values)
 
     def array(self) -> NDArray[Any]:
-        """All rows."""
+        """Return all rows."""
         self.file.flush()
-        return np.asarray(np.memmap(self.file, self._dtype, "r+", shape=(self.n_rows, *self._shape)))
+        values = np.asarray(np.memmap(self.file, self._dtype, "r+", shape=(self.n_rows, *self._shape)))
+        return values if self.labels is None else np.array(list(self.labels))[values]
 
 
-@dataclass
-class _Labels:
-    """Labels that come block by block, as codes of the distinct ones."""
-
-    code: dict[Any, int] = field(default_factory=dict)
-    codes: _Column = field(default_factory=lambda: _Column(np.int64))
-
-    def add(self, labels: NDArray[Any]) -> None:
-        """Write the labels of a block, (rows,)."""
-        values, place = np.unique(labels, return_inverse=True)
-        known = [self.code.setdefault(value, len(self.code)) for value in values.tolist()]
-        if len({isinstance(value, str) for value in self.code}) > 1:
-            text = next(value for value in self.code if isinstance(value, str))
-            raise ValueError(f"y holds text, such as {text!r}, beside numbers: make all of them text, or numbers.")
-        self.codes.add(np.array(known)[place])
-
-    def array(self) -> NDArray[Any]:
-        """All rows."""
-        return np.array(list(self.code))[self.codes.array()]
-
-    @property
-    def file(self) -> Any:
-        """Where the codes are."""
-        return self.codes.file
+def _number_labels(labels: NDArray[Any], number_of: dict[Any, int]) -> NDArray[np.intp]:
+    """Return the number of each label, (rows,), and add those of labels that are new."""
+    distinct, place = np.unique(labels, return_inverse=True)
+    numbers = [number_of.setdefault(label, len(number_of)) for label in distinct.tolist()]
+    if len({isinstance(label, str) for label in number_of}) > 1:
+        text = next(label for label in number_of if isinstance(label, str))
+        raise ValueError(f"y holds text, such as {text!r}, beside numbers: make all of them text, or numbers.")
+    return np.array(numbers)[place]
 
 
-class _Reader:
+class _BlockReader:
     """What was read of the blocks so far."""
 
-    def __init__(self, labels: bool, categorical_features: Any, schema: Schema | None, named: set[Any]) -> None:
-        self.labels, self.categorical_features, self.schema, self.named = labels, categorical_features, schema, named
-        self.X = _Column()
+    def __init__(self, labels: bool, categorical_features: Any, schema: Schema | None) -> None:
+        self.labels, self.categorical_features, self.schema = labels, categorical_features, schema
+        self.X = _StoredValues()
         self.parts: list[tuple[int, Schema]] = []  # rows and schema of each block
         self.first: Source | None = None
-        self.columns: dict[str, _Column | _Labels] = {}
+        self.columns: dict[str, _StoredValues] = {}
 
-    def add(self, features: Any, values: Mapping[str, Any]) -> None:
-        """Read a block; one without rows is none."""
+    def add(self, features: Any, values: Mapping[str, ArrayLike]) -> None:
+        """Read a block, unless it has no rows."""
         if not (features.shape[0] if hasattr(features, "shape") else len(features)):
             return
         source = open_source(features)
         schema = self.schema or Schema.of(source, categorical_features=self.categorical_features, checked=False)
         if self.first is None:
             self.first = source
-            self.columns = {name: self._column(name) for name in values}
+            self.columns = {
+                name: _StoredValues(of_labels=name == "groups" or (name == "y" and self.labels)) for name in values
+            }
         X = schema.read(source).X
         if isinstance(X, Sparse):
             raise ValueError("X is sparse, which is not supported in blocks: pass X.toarray(), some rows at a time.")
@@ -233,10 +227,7 @@ class _Reader:
         self.X.add(X)
         self.parts.append((len(X), schema))
 
-    def _column(self, name: str) -> _Column | _Labels:
-        return _Labels() if name == "groups" or (name == "y" and self.labels) else _Column()
-
-    def _read(self, name: str, value: Any, n_rows: int) -> NDArray[Any]:
+    def _read(self, name: str, value: ArrayLike, n_rows: int) -> NDArray[Any]:
         if name == "y":
             return read_target(value, n_rows, labels=self.labels)
         return np.asarray(value) if name == "groups" else read_numbers(value, n_rows, name)
@@ -246,34 +237,29 @@ class _Reader:
         for column in (self.X, *self.columns.values()):
             column.file.close()
 
-    def rows(self) -> tuple[Rows, dict[str, NDArray[Any]]]:
-        """All rows, and the columns beside them."""
+    def rows(self, declared: set[Any]) -> tuple[RowsOnDisk, dict[str, NDArray[Any]]]:
+        """Return all rows, and the columns beside them. Columns that are `declared` may hold any categories."""
         if self.first is None:
             raise ValueError("X has no rows: give at least one block of them.")
-        X, schema = self.X.array(), Schema.common([schema for _, schema in self.parts])
-        first = 0
-        for n_rows, of_block in self.parts:
-            _recode(X[first : first + n_rows], of_block, schema)
-            first += n_rows
+        X, schema, start = self.X.array(), Schema.common([schema for _, schema in self.parts]), 0
+        for n_rows, schema_of_block in self.parts:
+            _recode(X[start : start + n_rows], schema_of_block, schema)
+            start += n_rows
         if self.schema is None:
             warn_of_row_index(self.first)
-            self._check_categories(X, schema)
-        return Rows(X, schema, self.first), {name: column.array() for name, column in self.columns.items()}
-
-    def _check_categories(self, X: Floats, schema: Schema) -> None:
-        """Look at columns of categories, which only all blocks together tell from numbers or names written as text."""
-        by_name = not isinstance(self.categorical_features, str)
-        for j, categories in schema.categories.items():
-            factors = Factors(np.nan_to_num(X[:, j], nan=-1.0).astype(np.int64), list(categories))
-            name = j if schema.names is None else schema.names[j]
-            declared = by_name or schema.dtypes[j] in DECLARED or name in self.named
-            check_categories(factors, f"Column {name!r}", declared=declared)
+            by_name = not isinstance(self.categorical_features, str)
+            for j, categories in schema.categories.items():  # only all rows tell whether they are
+                factors = Factors(np.nan_to_num(X[:, j], nan=-1.0).astype(np.int64), list(categories))
+                name = j if schema.names is None else schema.names[j]
+                is_declared = by_name or schema.dtypes[j] in DECLARED or name in declared
+                check_categories(factors, f"Column {name!r}", declared=is_declared)
+        return RowsOnDisk(X, schema, self.first), {name: column.array() for name, column in self.columns.items()}
 
 
-def _recode(X: Floats, of_block: Schema, schema: Schema) -> None:
+def _recode(X: Floats, schema_of_block: Schema, schema: Schema) -> None:
     """Write the codes that categories have in all blocks in the place of those that they have in one."""
-    for j, categories in of_block.categories.items():
+    for j, categories in schema_of_block.categories.items():
         if categories != schema.categories[j]:
             code = {category: float(number) for number, category in enumerate(schema.categories[j])}
-            table = np.array([*(code[category] for category in categories), np.nan])
-            X[:, j] = table[np.nan_to_num(X[:, j], nan=len(categories)).astype(np.int64)]
+            codes = np.array([*(code[category] for category in categories), np.nan])
+            X[:, j] = codes[np.nan_to_num(X[:, j], nan=len(categories)).astype(np.int64)]

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.extras import require
-from boostbp.inputs.categories import Factors, factorize, is_missing, text_in
+from boostbp.floats import Floats
+from boostbp.inputs.categories import Factors, factorize, text_in
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -22,11 +23,12 @@ _NO_NUMBER = ("Array", "Binary", "Date", "Datetime", "Duration", "List", "Struct
 class ArrayColumn:
     """A column of a NumPy array of numbers, strings or objects."""
 
+    is_categorical = False  # the dtype never says that the column holds categories
+
     def __init__(self, values: NDArray[Any], label: str) -> None:
         self.values = values
         self.label = label  # what errors call the column
         self.dtype = str(values.dtype)
-        self.is_categorical = False  # whether the dtype says that the column holds categories
 
     @cached_property
     def factors(self) -> Factors:
@@ -37,17 +39,16 @@ class ArrayColumn:
             raise ValueError(f"{self.label} holds objects that cannot be categories: {error}.") from error
 
     def text(self) -> str | None:
-        """A string that keeps the column from being read as numbers; None if there is none."""
-        if self.values.dtype.kind in "fiub":
-            return None
+        """Return a string that keeps the column from being read as numbers; None if there is none."""
         try:
-            self._floats  # noqa: B018
+            self.numbers()
         except ValueError:
-            return next((value for value in self.factors.values if _spells_no_number(value)), None)
+            texts = (value for value in self.factors.values if isinstance(value, str))
+            return next((text for text in texts if not _spells_float(text)), None)
         return None
 
     def numbers(self) -> NDArray[Any]:
-        """The column as numbers; strings that spell numbers are numbers.
+        """Return the column as numbers; strings that spell numbers are numbers.
 
         Raises ValueError if a string does not spell a number, and TypeError if an object is neither a string nor a
         number.
@@ -55,106 +56,95 @@ class ArrayColumn:
         return self.values if self.values.dtype.kind in "fiub" else self._floats
 
     @cached_property
-    def _floats(self) -> NDArray[np.float64]:
+    def _floats(self) -> Floats:
+        values = self.values
+        if values.dtype.kind == "O":  # pandas' NA and NaT are no floats
+            is_na = [type(value).__name__ in ("NAType", "NaTType") for value in values]
+            values = np.where(is_na, np.nan, values)
         try:
-            return _floats_of(self.values)
-        except TypeError:  # NA is no float
-            gone = np.array([type(value).__name__ in ("NAType", "NaTType") for value in self.values])
-        try:
-            return _floats_of(np.where(gone, np.nan, self.values))
+            return values.astype(np.float64)
+        except OverflowError as error:
+            raise ValueError(f"Input X contains infinity: {error}.") from error
         except TypeError as error:
             raise TypeError(f"{self.label}: {error}. Turn it into numbers.") from error
+
+
+def _spells_float(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 class FrameColumn:
     """A column of a dataframe, which answers as `ArrayColumn` does."""
 
     def __init__(self, series: nw.Series[Any], label: str) -> None:
-        self.series = _arrow_series(series)
+        self.series = _without_arrow_dtype(series)
         self.label = label
         self.dtype = _dtype_of(self.series)
+        self._is_pandas = self.series.implementation.is_pandas_like()
 
     @cached_property
     def is_categorical(self) -> bool:
         """Whether the dtype holds categories; a column of objects does if one is a string."""
-        if self.dtype == "Object" and self._is_pandas:
-            return text_in(self.factors.values) is not None
-        return self.dtype in _TEXT
-
-    @property
-    def _is_pandas(self) -> bool:
-        return self.series.implementation.is_pandas_like()
+        return self.dtype in _TEXT or self.text() is not None
 
     @cached_property
     def factors(self) -> Factors:
         """The column as categories."""
-        native = self.series.to_native()
         if self._is_pandas:
-            if self.dtype in DECLARED:
-                return Factors(native.cat.codes.to_numpy(), native.cat.categories.tolist(), ordered=True)
-            try:
-                place, values = native.factorize()
-            except (TypeError, OverflowError) as error:  # not hashable; or, in pandas 2, an integer beyond float64
-                raise ValueError(f"{self.label} holds objects that cannot be categories: {error}.") from error
-            return Factors(place, values.tolist())
+            return self._factors_by_pandas()
         if self.dtype in _NO_NUMBER or self.dtype == "Object":
             raise self._refusal()
-        return self._factors_by_narwhals()
-
-    def _factors_by_narwhals(self) -> Factors:
         import narwhals as nw
 
-        series = _decoded(self.series)
+        dtype, series = self.series.dtype, _decoded(self.series)
         if series.dtype.is_float():
             return factorize(series.to_numpy())
-        dtype = self.series.dtype
-        fixed = isinstance(dtype, nw.Enum)
-        present = series.drop_nulls().unique(maintain_order=True)
-        values = list(dtype.categories) if isinstance(dtype, nw.Enum) else present.to_list()
+        if isinstance(dtype, nw.Enum):
+            values = list(dtype.categories)
+        else:
+            values = series.drop_nulls().unique(maintain_order=True).to_list()
         if not values:
             return Factors(np.full(len(series), -1), [])
         place = series.replace_strict(values, list(range(len(values))), return_dtype=nw.Float64).to_numpy()
-        return Factors(np.nan_to_num(place, nan=-1).astype(np.int64), values, ordered=fixed)
+        return Factors.of(np.nan_to_num(place, nan=-1).astype(np.int64), values, isinstance(dtype, nw.Enum))
+
+    def _factors_by_pandas(self) -> Factors:
+        native = self.series.to_native()
+        if self.dtype in DECLARED:
+            return Factors.of(native.cat.codes.to_numpy(), native.cat.categories.tolist(), ordered=True)
+        try:
+            place, values = native.factorize()
+        except (TypeError, OverflowError) as error:  # not hashable; or, in pandas 2, an integer beyond float64
+            raise ValueError(f"{self.label} holds objects that cannot be categories: {error}.") from error
+        return Factors.of(place, values.tolist())
 
     def text(self) -> str | None:
-        """A string among the values; None if there is none."""
+        """Return a string among the values; None if there is none."""
         if self.dtype in _TEXT or (self.dtype == "Object" and self._is_pandas):
             return text_in(self.factors.values)
         return None
 
     def numbers(self) -> NDArray[Any]:
-        """The column as numbers; ValueError if the dtype holds no numbers (dates, lists, ...)."""
+        """Return the column as numbers; ValueError if the dtype holds no numbers (dates, lists, ...)."""
         import narwhals as nw
 
-        if self.dtype in _NO_NUMBER:
+        if self.dtype in _NO_NUMBER or "complex" in self.dtype:
             raise self._refusal()
-        if self.dtype in _TEXT or self.dtype == "Object":
-            return self._numbers_of_factors()
-        values = None
-        if self.series.dtype.is_float() or self.series.dtype.is_integer() or self.dtype == "Boolean":
-            values = self._to_numpy()
-        if values is not None and values.dtype.kind in "fiub":
-            return values
-        if "complex" in str(getattr(self.series.to_native(), "dtype", "")):
-            raise self._refusal()
+        dtype, factors = self.series.dtype, self.factors if self.dtype in (*_TEXT, "Object") else None
         try:
+            if factors is not None:
+                return np.array([*map(float, factors.values), np.nan])[factors.place]
+            if (dtype.is_float() or dtype.is_integer() or self.dtype == "Boolean") and "128" not in self.dtype:
+                values = self.series.to_numpy()
+                if values.dtype.kind in "fiub":  # truth values of which some are missing are objects
+                    return values
             return self.series.cast(nw.Float64).to_numpy()
         except Exception as error:  # each library has errors of its own
             raise self._refusal() from error
-
-    def _to_numpy(self) -> NDArray[Any] | None:
-        try:
-            return self.series.to_numpy()
-        except Exception:  # integers wider than NumPy's
-            return None
-
-    def _numbers_of_factors(self) -> NDArray[np.float64]:
-        factors = self.factors
-        try:
-            table = [np.nan if is_missing(value) else float(value) for value in factors.values]
-        except (OverflowError, TypeError, ValueError) as error:
-            raise self._refusal() from error
-        return np.array([*table, np.nan])[factors.place]
 
     def _refusal(self) -> ValueError:
         cure = (
@@ -169,7 +159,7 @@ class FrameColumn:
 Column = ArrayColumn | FrameColumn
 
 
-def _arrow_series(series: nw.Series[Any]) -> nw.Series[Any]:
+def _without_arrow_dtype(series: nw.Series[Any]) -> nw.Series[Any]:
     """Return an Arrow-backed column of pandas as an Arrow column: its accessors differ from those of other columns."""
     native = series.to_native()
     if not series.implementation.is_pandas() or type(native.dtype).__name__ != "ArrowDtype":
@@ -193,7 +183,7 @@ def _dtype_of(series: nw.Series[Any]) -> str:
 
 
 def _decoded(series: nw.Series[Any]) -> nw.Series[Any]:
-    """Categories as the values that they stand for."""
+    """Return categories as the values that they stand for."""
     import narwhals as nw
 
     if series.implementation.is_pyarrow():
@@ -203,20 +193,3 @@ def _decoded(series: nw.Series[Any]) -> nw.Series[Any]:
         native = native.cast("large_string") if str(native.type) == "string_view" else native
         return nw.from_native(native, series_only=True)
     return series.cast(nw.String) if isinstance(series.dtype, (nw.Categorical, nw.Enum)) else series
-
-
-def _floats_of(values: NDArray[Any]) -> NDArray[np.float64]:
-    try:
-        return values.astype(np.float64)
-    except OverflowError as error:
-        raise ValueError(f"Input X contains infinity: {error}.") from error
-
-
-def _spells_no_number(value: Any) -> bool:
-    if not isinstance(value, str):
-        return False
-    try:
-        float(value)
-    except ValueError:
-        return True
-    return False

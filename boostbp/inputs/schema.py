@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,14 @@ from sklearn.utils import assert_all_finite, check_array
 
 from boostbp import cautions
 from boostbp.backends.base import Table
-from boostbp.files import Columns
-from boostbp.inputs.categories import Category, categories_of, check_categories, codes_of, in_order
-from boostbp.inputs.columns import DECLARED, ArrayColumn
+from boostbp.files.tables import ColumnRoles
+from boostbp.inputs.categories import Category, categories_of, check_categories, codes_of, sort_categories
+from boostbp.inputs.columns import DECLARED, Column
 from boostbp.inputs.sources import Source, matrix_of
 from boostbp.trees.sparse import Matrix, Sparse
 
 _EXACT = 2**53  # float64 holds every whole number up to this one
+CategoricalFeatures = str | Iterable[str | int | bool] | None  # "from_dtype", None, or names, numbers or a mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,15 @@ class Schema:
     categories: Mapping[int, tuple[Category, ...]]
     dtypes: tuple[str, ...]  # what each column was; for people
 
+    @property
+    def categorical(self) -> tuple[int, ...]:
+        """Numbers of the categorical columns, ascending."""
+        return tuple(sorted(self.categories))
+
     @classmethod
-    def of(cls, source: Source, *, categorical_features: Any = "from_dtype", checked: bool = True) -> Schema:
+    def of(
+        cls, source: Source, *, categorical_features: CategoricalFeatures = "from_dtype", checked: bool = True
+    ) -> Schema:
         """Look at a training table.
 
         Parameters
@@ -42,8 +50,8 @@ class Schema:
             "from_dtype": columns of a dataframe that hold categories or strings. None: no column.
             Otherwise column names, column numbers, or a mask, (features,).
         checked : bool
-            Whether to look for columns of categories that hold none, with a ValueError if strings that nobody calls
-            categories spell numbers or dates, and a warning if nearly all values are distinct; a part of a table does
+            Whether to look for columns of categories that hold none: ValueError if strings that nobody calls
+            categories spell numbers or dates, and a warning if nearly all values are distinct. A part of a table does
             not tell.
 
         Raises
@@ -51,51 +59,44 @@ class Schema:
         ValueError
             If a column that is not categorical holds strings, or `categorical_features` names no column.
         """
-        columns = source.columns
         n_features = source.original.shape[1]
         chosen = _chosen(source, categorical_features)
+        numeric = [column for j, column in enumerate(source.columns) if j not in chosen]
         if source.block is None:
-            _refuse_text([columns[j] for j in range(n_features) if j not in chosen], categorical_features)
-        for j, column in enumerate(columns):
-            if j not in chosen:
-                _warn_of_rounding(column)
+            _refuse_text(numeric, categorical_features)
+        for column in numeric:
+            _warn_of_rounding(column)
         by_name = not isinstance(categorical_features, str)
         categories: dict[int, tuple[Category, ...]] = {}
         for j in chosen:
-            column = _column(source, j)
+            column = source.column(j)
             categories[j] = categories_of(column.factors, column.label)
             if checked:
                 check_categories(column.factors, column.label, declared=by_name or column.dtype in DECLARED)
-        dtypes = tuple(column.dtype for column in columns) or (str(source.block.dtype),) * n_features
+        dtypes = tuple(column.dtype for column in source.columns) or (str(source.block.dtype),) * n_features
         return cls(n_features, source.names, categories, dtypes)
 
     @classmethod
     def common(cls, schemas: Sequence[Schema], parts: Sequence[str] = ()) -> Schema:
-        """The schema of a table, by those of its parts, which errors call ``worker 0`` and so on, or as `parts` says.
+        """Return the schema of a table whose parts have these; errors call them ``worker 0`` and so on, or as `parts`.
 
-        Categories that the parts have in another order than each other, or that only some have, are put in order as
-        those of a column of text are. Raises ValueError if a part has other columns than the first, or other columns
-        that hold categories.
+        If the parts do not all have the same categories in the same order, they are put in order as those of a column
+        of text are. Raises ValueError if a part has other columns than the first, or other columns with categories.
         """
-        first, parts = schemas[0], parts or [f"worker {number}" for number in range(len(schemas))]
+        first, categories = schemas[0], dict(schemas[0].categories)
+        parts = parts or [f"worker {number}" for number in range(len(schemas))]
         for part, other in zip(parts, schemas, strict=True):
-            for what in ("n_features", "names"):
-                if getattr(other, what) != getattr(first, what):
+            for name in ("n_features", "names", "categorical"):
+                value, expected = getattr(other, name), getattr(first, name)
+                if value != expected:
                     raise ValueError(
-                        f"X of {part} has {what}={getattr(other, what)!r}, that of {parts[0]} has "
-                        f"{getattr(first, what)!r}: give all of them the same columns."
+                        f"X of {part} has {name}={value!r}, that of {parts[0]} has {expected!r}: give all of them the "
+                        "same columns, and name those with categories in categorical_features."
                     )
-            if other.categories.keys() != first.categories.keys():
-                columns = sorted(other.categories.keys() ^ first.categories.keys())
-                raise ValueError(
-                    f"columns {columns} of X hold categories on {part} or on {parts[0]}, and numbers on the other: "
-                    "name the columns with categories in categorical_features."
-                )
-        categories = dict(first.categories)
         for j in categories:
-            of_parts = dict.fromkeys(schema.categories[j] for schema in schemas)
-            if len(of_parts) > 1:
-                categories[j] = in_order(value for part in of_parts for value in part)
+            distinct = dict.fromkeys(schema.categories[j] for schema in schemas)
+            if len(distinct) > 1:
+                categories[j] = sort_categories(value for values in distinct for value in values)
         return replace(first, categories=categories)
 
     def read(self, source: Source) -> Table:
@@ -107,15 +108,15 @@ class Schema:
         """
         X = self._matrix(source)
         try:
-            with np.errstate(invalid="ignore"):  # its first look is a sum
+            with np.errstate(invalid="ignore"):  # it takes a sum first, which may be inf - inf
                 assert_all_finite(X.entries if isinstance(X, Sparse) else X, allow_nan=True, input_name="X")
         except ValueError as error:
-            row, j, value = _infinity(X)
+            row, j, value = _first_infinity(X)
             raise ValueError(
-                f"Input X contains infinity: {_column(source, j).label}, row {row} (counted from 0) holds {value}. "
+                f"Input X contains infinity: {source.column(j).label}, row {row} (counted from 0) holds {value}. "
                 "Clip it, or make it missing (NaN)."
             ) from error
-        return Table(X, tuple(sorted(self.categories)))
+        return Table(X, self.categorical)
 
     def _matrix(self, source: Source) -> Matrix:
         if source.block is None:
@@ -131,7 +132,7 @@ class Schema:
         return X
 
     def _values(self, source: Source, j: int) -> NDArray[Any]:
-        column = _column(source, j)
+        column = source.column(j)
         if j in self.categories:
             return codes_of(column.factors, self.categories[j], column.label)
         if source.block is None and (text := column.text()) is not None:
@@ -140,8 +141,8 @@ class Schema:
             )
         return column.numbers()
 
-    def columns(self) -> Columns:
-        """The columns of a file that a model of this table reads, as what they were in training.
+    def roles(self) -> ColumnRoles:
+        """Return the columns of a file that a model of this table reads, as what they were in training.
 
         Raises ValueError if the table had no names.
         """
@@ -151,97 +152,81 @@ class Schema:
             )
         # as text: a float64 would not hold large whole numbers, and text that spells a number is that category, too
         categorical = [self.names[j] for j in self.categories]
-        return Columns(
-            features=self.names,
-            categorical=categorical,
-            numeric=[name for name in self.names if name not in categorical],
-        )
+        numeric = [name for name in self.names if name not in categorical]
+        return ColumnRoles(self.names, categorical, numeric)
 
     def to_dict(self) -> dict[str, Any]:
-        """The schema in types that JSON holds."""
-        return {
-            "n_features": self.n_features,
-            "names": None if self.names is None else list(self.names),
-            "categories": {str(j): list(values) for j, values in self.categories.items()},
-            "dtypes": list(self.dtypes),
-        }
+        """Return the schema in types that JSON holds; it writes tuples as lists and numbers of columns as text."""
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Schema:
-        """The schema that `to_dict` described; ValueError if the fields do not describe a schema."""
+        """Return the schema that `to_dict` described; ValueError if the fields do not describe a schema."""
         try:
-            schema = cls(
-                fields["n_features"],
-                None if fields["names"] is None else _listed(fields["names"]),
-                {int(j): _listed(values) for j, values in fields["categories"].items()},
-                _listed(fields["dtypes"]),
-            )
-            schema._check()
+            names = None if fields["names"] is None else _as_tuple(fields["names"])
+            categories = {int(j): _as_tuple(values) for j, values in fields["categories"].items()}
+            schema = cls(fields["n_features"], names, categories, _as_tuple(fields["dtypes"]))
+            if not schema._is_consistent():
+                raise ValueError(f"{schema!r:.999} contradicts itself")
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"This is not a schema of columns: {error!r}.") from error
         return schema
 
-    def _check(self) -> None:
-        if type(self.n_features) is not int or len(self.dtypes) != self.n_features:
-            raise ValueError(f"{len(self.dtypes)} dtypes for {self.n_features!r} features")
-        if self.names is not None and list(map(type, self.names)) != [str] * self.n_features:
-            raise ValueError(f"the names are {self.names}")
-        for j, values in self.categories.items():
-            if not 0 <= j < self.n_features or not all(isinstance(value, (str, int, float)) for value in values):
-                raise ValueError(f"column {j} of {self.n_features} has the categories {values}")
-            if len(set(values)) != len(values):
-                raise ValueError(f"column {j} has a category twice")
+    def _is_consistent(self) -> bool:
+        n_features = self.n_features
+        return (
+            type(n_features) is int
+            and len(self.dtypes) == n_features
+            and (self.names is None or list(map(type, self.names)) == [str] * n_features)
+            and all(0 <= j < n_features and len({*values}) == len(values) for j, values in self.categories.items())
+            and all(isinstance(value, (str, int, float)) for values in self.categories.values() for value in values)
+        )
 
 
-def _listed(values: Any) -> tuple[Any, ...]:
-    """Return the members of a list or tuple; TypeError for text, which has letters for members, and all else."""
+def _as_tuple(values: object) -> tuple[Any, ...]:
+    """Return the members of a list or tuple; TypeError for text, whose members are letters, and all else."""
     if not isinstance(values, (list, tuple)):
         raise TypeError(f"{values!r:.99} is no list")
     return tuple(values)
 
 
-def _infinity(X: Matrix) -> tuple[int, int, float]:
-    """Row, column and value of an infinity."""
+def _first_infinity(X: Matrix) -> tuple[int, int, float]:
+    """Return the row, the column and the value of an infinity."""
     if isinstance(X, Sparse):
-        indptr, indices, data = X.arrays
-        at = int(np.isinf(data).argmax())
-        return int(indices[at]), int(np.searchsorted(indptr, at, "right")) - 1, float(data[at])
+        cells = X.entries.tocoo()
+        at = int(np.isinf(cells.data).argmax())
+        return int(cells.row[at]), int(cells.col[at]), float(cells.data[at])
     row, j = divmod(int(np.isinf(X).argmax()), X.shape[1])
     return row, j, float(X[row, j])
 
 
-def _column(source: Source, j: int) -> Any:
-    if source.columns:
-        return source.columns[j]
-    return ArrayColumn(source.block[:, [j]].toarray()[:, 0], f"Column {j}")
-
-
-def _refuse_text(columns: Sequence[Any], categorical_features: Any) -> None:
-    wrong = [column for column in columns if column.text() is not None]
-    if wrong:
-        labels = ", ".join(column.label for column in wrong).replace(", Column", ",")
+def _refuse_text(columns: Sequence[Column], categorical_features: CategoricalFeatures) -> None:
+    texts = {column.label: text for column in columns if (text := column.text()) is not None}
+    if texts:
+        labels = ", ".join(texts).replace(", Column", ",")
         raise ValueError(
-            f"{labels} could not be read as numbers (the first holds {wrong[0].text()!r}), and "
+            f"{labels} could not be read as numbers (the first holds {next(iter(texts.values()))!r}), and "
             f"categorical_features={categorical_features!r} does not make it categorical: name such columns in "
             "categorical_features, pass a dataframe with categorical_features='from_dtype', or encode them as numbers."
         )
 
 
-def _warn_of_rounding(column: Any) -> None:
+def _warn_of_rounding(column: Column) -> None:
     """Warn if whole numbers of a column, (rows,), are too large for float64 to tell them apart."""
     values = column.numbers()
     if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or not len(values):
         return
     if max(abs(int(values.min())), abs(int(values.max()))) > _EXACT:
-        here, kept = len(np.unique(values)), len(np.unique(values.astype(np.float64)))
-        if kept < here:
+        n_distinct, n_floats = len(np.unique(values)), len(np.unique(values.astype(np.float64)))
+        if n_floats < n_distinct:
             cautions.warn(
-                f"{column.label} holds whole numbers beyond 2**53, of which float64 makes {kept} out of {here}: "
-                "subtract a constant, or name it in categorical_features if they are identifiers."
+                f"{column.label} holds whole numbers beyond 2**53, of which float64 makes {n_floats} out of "
+                f"{n_distinct}: subtract a constant, or name it in categorical_features if they are identifiers."
             )
 
 
-def _chosen(source: Source, categorical_features: Any) -> list[int]:
+def _chosen(source: Source, categorical_features: CategoricalFeatures) -> list[int]:
+    """Return the numbers of the categorical columns, ascending."""
     if categorical_features is None:
         return []
     if isinstance(categorical_features, str) and categorical_features == "from_dtype":
@@ -251,24 +236,19 @@ def _chosen(source: Source, categorical_features: Any) -> list[int]:
             f"categorical_features={categorical_features!r} is not known: use 'from_dtype', None, "
             "or a list of column names, column numbers or bools."
         )
-    return sorted(set(_positions(list(categorical_features), source)))
-
-
-def _positions(wanted: list[Any], source: Source) -> Iterable[int]:
-    n_features = source.original.shape[1]
-    if all(isinstance(item, (bool, np.bool_)) for item in wanted):
-        if wanted and len(wanted) != n_features:
-            raise ValueError(f"categorical_features is a mask of {len(wanted)} columns, but X has {n_features}.")
-        return np.flatnonzero(wanted).tolist()
-    if all(isinstance(item, str) for item in wanted):
-        unknown = [item for item in wanted if item not in (source.names or ())]
-        if unknown:
-            known = "X has no column names" if source.names is None else f"the columns are {list(source.names)}"
+    items: list[Any] = list(categorical_features)
+    n_features, names = source.original.shape[1], source.names or ()
+    if all(isinstance(item, (bool, np.bool_)) for item in items):
+        if items and len(items) != n_features:
+            raise ValueError(f"categorical_features is a mask of {len(items)} columns, but X has {n_features}.")
+        return np.flatnonzero(items).tolist()
+    if all(isinstance(item, str) for item in items):
+        if unknown := [item for item in items if item not in names]:
+            known = f"the columns are {list(names)}" if names else "X has no column names"
             raise ValueError(f"categorical_features names {unknown}, but {known}.")
-        return [(source.names or ()).index(item) for item in wanted]
-    if all(isinstance(item, (int, np.integer)) and not isinstance(item, bool) for item in wanted):
-        wrong = [item for item in wanted if not 0 <= item < n_features]
-        if wrong:
-            raise ValueError(f"categorical_features holds {wrong}, but columns are numbered 0 to {n_features - 1}.")
-        return [int(item) for item in wanted]
-    raise ValueError(f"categorical_features={wanted!r} mixes kinds: use column names, column numbers or bools.")
+        return sorted({names.index(item) for item in items})
+    if any(isinstance(item, bool) or not isinstance(item, (int, np.integer)) for item in items):
+        raise ValueError(f"categorical_features={items!r} mixes kinds: use column names, column numbers or bools.")
+    if wrong := [item for item in items if not 0 <= item < n_features]:
+        raise ValueError(f"categorical_features holds {wrong}, but columns are numbered 0 to {n_features - 1}.")
+    return sorted({int(item) for item in items})

@@ -12,7 +12,7 @@ import numpy as np
 
 from boostbp.backends.base import Backend
 from boostbp.group import workers
-from boostbp.inputs.repeats import stirred
+from boostbp.inputs.repeats import splitmix64
 from boostbp.inputs.rows import Rows
 from boostbp.losses import Loss
 from boostbp.network.eval_sets import Evaluation
@@ -74,14 +74,14 @@ def _rows(array: Any, *, rounded: bool = False) -> Any:
         return array
     numbers, total = group.numbers(len(array))
     columns = np.ascontiguousarray(array, np.float64).reshape(len(array), array.size // max(len(array), 1))
-    places, found = stirred(np.arange(columns.shape[1], dtype=np.uint64)), np.zeros((), np.uint64)
+    places, found = splitmix64(np.arange(columns.shape[1], dtype=np.uint64)), np.zeros((), np.uint64)
     for start in range(0, len(array), _BLOCK):
         bits = columns[start : start + _BLOCK].view(np.uint64)
         if rounded:
             bits = (bits + (np.uint64(1) << (_LAST_BITS - np.uint64(1)))) >> _LAST_BITS
-        of_rows = stirred(bits + places).sum(axis=1, dtype=np.uint64)
+        of_rows = splitmix64(bits + places).sum(axis=1, dtype=np.uint64)
         number = numbers[start : start + _BLOCK].astype(np.uint64)
-        found += stirred(of_rows + stirred(number)).sum(dtype=np.uint64)
+        found += splitmix64(of_rows + splitmix64(number)).sum(dtype=np.uint64)
     return total, [int(np.sum(group.gather(found), dtype=np.uint64))]
 
 

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from sklearn import datasets
 
 from boostbp.extras import require
-from boostbp.files import Columns, read
 from boostbp.files.paths import is_table
+from boostbp.files.reading import read_table
+from boostbp.files.tables import ColumnRoles
 
 Task = Literal["classification", "regression"]
 
@@ -64,7 +65,7 @@ NAMES = tuple(_LOADERS)
 
 
 def load(
-    source: str, *, target: str | None = None, task: Task | None = None, columns: Columns | None = None
+    source: str, *, target: str | None = None, task: Task | None = None, columns: ColumnRoles | None = None
 ) -> Dataset:
     """Load a data set: a name of `NAMES`, ``openml:NAME`` or ``openml:NUMBER``, or the path of a CSV or Parquet file.
 
@@ -81,7 +82,7 @@ def load(
     elif is_table(Path(source)):
         if target is None:
             raise ValueError(f"target=None: {source} needs the name of the column that is predicted.")
-        X, y = read(Path(source), target, columns or Columns())
+        X, y, _ = read_table(Path(source), target, columns)
     else:
         raise ValueError(
             f"source={source!r} is not a data set: give one of {', '.join(NAMES)}, openml:NAME, "

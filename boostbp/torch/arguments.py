@@ -20,7 +20,7 @@ from boostbp.single import check_codes
 from boostbp.torch.passes import as_floats, is_tensor, learns_from
 from boostbp.trees import interrupts, threads
 
-Columns = NDArray[np.bool_] | None
+ColumnMask = NDArray[np.bool_] | None
 _ENOUGH = 20  # rows that tell columns without missing values from those that have many
 
 
@@ -43,7 +43,7 @@ def weights(sample_weight: Any, n_rows: int) -> Floats:
     return read_weight(as_floats(sample_weight) if is_tensor(sample_weight) else sample_weight, n_rows)
 
 
-def complete(X: Floats) -> Columns:
+def complete(X: Floats) -> ColumnMask:
     """Which columns of (rows, features) have no missing value, (features,); None if too few rows tell."""
     return np.logical_not(np.isnan(X).any(axis=0)) if len(X) >= _ENOUGH else None
 
@@ -69,7 +69,7 @@ def refuse_learnt(x: Any, X: Floats) -> None:
     )
 
 
-def refuse_lost(X: Floats, complete: Columns) -> None:
+def refuse_lost(X: Floats, complete: ColumnMask) -> None:
     """Refuse NaN that modules below made without a graph: trees would take them for missing values.
 
     `complete` are the columns that had no missing value when the trees were fitted. NaN in all rows tells: features of

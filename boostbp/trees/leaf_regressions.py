@@ -14,7 +14,7 @@ from boostbp.trees import leaves as tree_leaves
 from boostbp.trees.basis import Basis
 from boostbp.trees.leaves import LeafColumns, LeafRows, Workspace, stacked
 from boostbp.trees.ridge import NOT_MONOTONE, Ridge, TreeRows, fit_together
-from boostbp.trees.sparse import Matrix, Sparse, row_blocks
+from boostbp.trees.sparse import Matrix, Sparse, columns_of, row_blocks
 from boostbp.trees.tree import Tree, Trees, offsets, paths_of
 
 CUTS = 254
@@ -200,7 +200,7 @@ def rows_by_leaf(
 
 
 def _sparse_rows(
-    tree: Tree, paths: LeafColumns, X: Sparse, Z: Sparse, block: slice, leaf: NDArray[np.integer], space: Workspace
+    tree: Tree, paths: LeafColumns, X: Matrix, Z: Matrix, block: slice, leaf: NDArray[np.integer], space: Workspace
 ) -> LeafRows:
     """One block of a sparse input; only the columns that the tree splits on are made dense."""
     features, place = np.unique(tree.feature, return_inverse=True)
@@ -209,14 +209,14 @@ def _sparse_rows(
     parts, split = row_blocks(block.start, block.stop, len(features)), offsets([len(tree.feature)])
     part = np.empty((0, 0))
     for rows in parts:
-        part = X.dense(features, rows)
+        part = columns_of(X, features, rows)
         part_leaf = leaf[None, rows.start - block.start : rows.stop - block.start]
         kernels.route(nodes, split, part, 0, len(part), part_leaf)
     start = np.empty(tree.n_leaves + 1, np.int64)
     kernels.group_rows(leaf[None], 0, 0, len(leaf), order, start)
     at, source = start[:-1].copy(), Z if isinstance(Z, Sparse) else X  # a constant basis has no columns of either
     for rows in parts:
-        part = source.dense(features, rows) if len(parts) > 1 or source is not X else part
+        part = columns_of(source, features, rows) if len(parts) > 1 or source is not X else part
         begin, end = rows.start - block.start, rows.stop - block.start
         kernels.group_paths(order, start, paths.start, column.astype(np.int32), part, begin, end, at, values)
     return LeafRows(block.start, start, order, values)

@@ -1,10 +1,10 @@
-"""Sparse: an input of which only the entries that are not zero are held."""
+"""Sparse inputs: only the entries that are not zero are held."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,16 +13,14 @@ from numpy.typing import NDArray
 from boostbp.floats import Floats
 from boostbp.trees.kernels import moments as kernels
 
-Matrix = Any
-"""(rows, features) float64, C-contiguous, or `Sparse`."""
 CELLS = 1 << 20  # numbers in a block of rows: 8 MB
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sparse:
-    """A sparse input, (rows, features): what is not held is 0, and a NaN that is held is missing.
+    """A sparse input, (rows, features): entries that are not held are 0, and a NaN that is held is missing.
 
-    Kernels read dense rows, of few columns: those that trees split on. `row_blocks` says how many rows go at once.
+    Kernels read dense rows of those few columns that trees split on. `row_blocks` says how many rows go at once.
 
     Attributes
     ----------
@@ -30,11 +28,11 @@ class Sparse:
         Rows ascend within a column, and none comes twice.
     """
 
-    entries: Any
+    entries: sp.csc_matrix
 
     @classmethod
-    def of(cls, X: Any) -> Self:
-        """From a sparse matrix of any kind, which is not changed."""
+    def of(cls, X: sp.spmatrix | sp.sparray) -> Self:
+        """Return the input in a sparse matrix of any kind, which is not changed."""
         entries = sp.csc_matrix(X, dtype=np.float64)
         if not entries.has_canonical_format:
             entries = entries.copy()
@@ -55,67 +53,71 @@ class Sparse:
         """Compressed columns, for the kernels: ``indptr, indices, data``."""
         return self.entries.indptr, self.entries.indices, self.entries.data
 
-    def __getitem__(self, rows: Any) -> Self:
-        """Some of the rows."""
+    def __getitem__(self, rows: slice | NDArray[Any]) -> Self:
+        """Return some of the rows, by numbers or by a mask."""
         return type(self).of(self.entries[rows])
 
-    def without(self, columns: Any) -> Self:
-        """All but some of the columns."""
+    def without(self, columns: list[int]) -> Self:
+        """Return all but some of the columns."""
         return type(self).of(self.entries[:, np.delete(np.arange(self.shape[1]), columns)])
 
     def replaced(self, columns: Mapping[int, Floats]) -> Self:
-        """With other values, (rows,), in some of the columns."""
+        """Return the input with other values, (rows,), in some of the columns."""
         if not columns:
             return self
-        parts, done = [], 0
-        for j, values in sorted(columns.items()):
-            parts += [self.entries[:, done:j], sp.csc_matrix(values[:, None])]
-            done = j + 1
-        return type(self).of(sp.hstack([*parts, self.entries[:, done:]]))
+        entries = sp.hstack([self.entries, *(sp.csc_matrix(values[:, None]) for values in columns.values())], "csc")
+        source = np.arange(self.shape[1])
+        source[list(columns)] = self.shape[1] + np.arange(len(columns))
+        return type(self).of(entries[:, source])
 
     def dense(self, columns: NDArray[np.integer], rows: slice) -> Floats:
-        """Some columns of some rows in a row, (rows, columns), C-contiguous."""
+        """Return some columns of neighbouring rows, (rows, columns), C-contiguous."""
         out = np.zeros((rows.stop - rows.start, len(columns)))
         kernels.fill(*self.arrays, columns, rows.start, rows.stop, out)
         return out
 
     def toarray(self) -> Floats:
-        """All of it, (rows, features), C-contiguous."""
+        """Return all of it, (rows, features), C-contiguous."""
         return self.entries.toarray(order="C")
 
 
+# `Any` stands for `Sparse`: most callers pass either on, and the types of NumPy's functions know only arrays.
+Matrix: TypeAlias = Floats | Any
+"""(rows, features) float64, C-contiguous, or `Sparse`."""
+
+
 def dense(X: Matrix) -> Floats:
-    """The input as an array."""
+    """Return the input as an array."""
     return X.toarray() if isinstance(X, Sparse) else X
 
 
 def columns_of(X: Matrix, columns: NDArray[np.integer], rows: slice) -> Floats:
-    """Some columns of some rows as an array, (rows, columns)."""
+    """Return some columns of some rows as an array, (rows, columns)."""
     return X.dense(columns, rows) if isinstance(X, Sparse) else X[rows].take(columns, axis=1)
 
 
 def column_of(X: Matrix, column: int, rows: slice = slice(None)) -> Floats:
-    """Some rows of one column, (rows,); of an array a view."""
+    """Return some rows of one column, (rows,); of an array a view."""
     if isinstance(X, Sparse):
         return X.dense(np.array([column]), slice(*rows.indices(len(X))[:2]))[:, 0]
     return X[rows, column]
 
 
 def hstack(left: Floats, right: Matrix) -> Matrix:
-    """Columns of two inputs in one; sparse if the right one is."""
+    """Return the columns of two inputs in one; sparse if the right one is."""
     if isinstance(right, Sparse):
         return Sparse.of(sp.hstack([sp.csc_matrix(left), right.entries]))
     return np.hstack([left, right])
 
 
 def vstack(top: Matrix, bottom: Matrix) -> Matrix:
-    """Rows of two inputs of one kind in one."""
-    if isinstance(top, Sparse):
+    """Return the rows of two inputs of one kind in one."""
+    if isinstance(top, Sparse) and isinstance(bottom, Sparse):
         return Sparse.of(sp.vstack([top.entries, bottom.entries]))
     return np.vstack([top, bottom])
 
 
 def row_blocks(begin: int, end: int, n_columns: int) -> list[slice]:
-    """Rows ``begin .. end - 1`` in blocks of at most `CELLS` numbers."""
+    """Return rows ``begin .. end - 1`` in blocks of at most `CELLS` numbers."""
     size = max(1, CELLS // max(1, n_columns))
     return [slice(first, min(first + size, end)) for first in range(begin, end, size)]

@@ -34,7 +34,7 @@ def test_one_text_cell_among_numbers_is_refused_and_may_be_called_missing(tmp_pa
     fit = ["fit", tmp_path / "rows.csv", "-t", "y", "-m", tmp_path / "model", *QUICK]
     refused = run(*fit)
     assert refused.exit_code == 1
-    assert "error: Column 'x' of rows.csv is text, but" in refused.stderr
+    assert "error: Column 'x' of rows.csv holds text, but" in refused.stderr
     assert run(*fit, "--missing", "?").exit_code == 0
     predict = ["predict", tmp_path / "rows.csv", "-m", tmp_path / "model", "-o", tmp_path / "out.csv"]
     assert run(*predict).exit_code == 1

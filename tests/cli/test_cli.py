@@ -14,9 +14,10 @@ from pyarrow import csv, parquet
 from sklearn.datasets import load_diabetes, load_iris
 
 import boostbp
-from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, files, storage
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, storage
 from boostbp.cli.assignments import settings
 from boostbp.cli.predict import sink
+from boostbp.files.reading import read_table
 from boostbp.network.trainer import Trainer
 from boostbp.report import comparison
 from boostbp.report.result import Result
@@ -134,7 +135,7 @@ def test_chunks_change_nothing(folder, model, tmp_path, monkeypatch):
     whole, pieces = tmp_path / "whole.parquet", tmp_path / "pieces.parquet"
     source = folder / "iris.parquet"
     assert run("transform", source, "-m", model, "-o", whole).exit_code == 0
-    monkeypatch.setattr(files.parts, "_PARQUET_ROWS", 7)
+    monkeypatch.setattr("boostbp.files.parts._PARQUET_ROWS", 7)
     assert run("transform", source, "-m", model, "-o", pieces).exit_code == 0
     expected = pd.read_parquet(whole)
     X = pd.read_parquet(source).drop(columns=["key", "species"])
@@ -543,5 +544,5 @@ def test_quantiles_are_named_by_their_levels(folder, tmp_path):
     assert run("predict", folder / "diabetes.csv", "-m", file, "-o", out, "-q").exit_code == 0
     found = pd.read_csv(out)
     assert list(found) == ["quantile_0.1", "quantile_0.5"]
-    expected = storage.load(file).predict(files.read(folder / "diabetes.csv", "target", files.Columns())[0])
+    expected = storage.load(file).predict(read_table(folder / "diabetes.csv", "target")[0])
     np.testing.assert_array_equal(found, expected)

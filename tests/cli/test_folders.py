@@ -11,7 +11,7 @@ import pytest
 from command_line import run
 from pyarrow import csv, parquet
 
-from boostbp import files, load
+from boostbp import load
 
 QUICK = ["-s", "quality=1", "--seed", "3"]
 fit_module = importlib.import_module("boostbp.cli.fit")
@@ -39,7 +39,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(files.parts, "_PARQUET_ROWS", 70)
+    monkeypatch.setattr("boostbp.files.parts._PARQUET_ROWS", 70)
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])

@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from boostbp.files import read
-from boostbp.files.tables import Columns
+from boostbp.files.reading import read_table
 from tests.command_line import run
 
 QUICK = ("--task", "classification", "--set", "quality=1")
@@ -57,5 +56,5 @@ def test_classes_beyond_64_bits_that_would_become_one_are_refused(tmp_path):
 def test_large_amounts_stay_what_they_are(tmp_path):
     data = tmp_path / "rows.csv"
     data.write_text(table([10**20, 3 * 10**20, 10**30]))
-    _, y = read(data, "y", Columns())
+    _, y, _ = read_table(data, "y")
     assert set(y.tolist()) == {1e20, 3e20, 1e30}

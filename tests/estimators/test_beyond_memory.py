@@ -16,7 +16,7 @@ from scipy.sparse import csr_matrix
 from sklearn.model_selection import TimeSeriesSplit
 
 import boostbp.backends.xgboost
-from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, files
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.distributed.worker import check_supported
 from boostbp.inputs import blocks
 from boostbp.layers import fitting
@@ -57,7 +57,7 @@ def scratch(tmp_path, monkeypatch):
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setattr(files.parts, "_PARQUET_ROWS", 130)
+    monkeypatch.setattr("boostbp.files.parts._PARQUET_ROWS", 130)
     monkeypatch.setattr(blocks, "BLOCK_ROWS", 130)
     yield folder
     assert not list(folder.iterdir())
@@ -395,7 +395,7 @@ def test_a_full_disk_is_an_error_that_leaves_nothing(monkeypatch, scratch):
     def full(self, values):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(blocks._Column, "add", full)
+    monkeypatch.setattr(blocks._StoredValues, "add", full)
     model = BoostBPRegressor()
     with pytest.raises(OSError, match=r"No room for the rows and arrays of the fit in the folder .*scratch.*TMPDIR"):
         model.fit(iter([(NUMBERS, TABLE["target"])]))

@@ -11,8 +11,9 @@ import pytest
 from command_line import run
 from pyarrow import csv, dataset, parquet
 
-from boostbp import BoostBPClassifier, BoostBPRegressor, files, load
-from boostbp.files import Columns, read
+from boostbp import BoostBPClassifier, BoostBPRegressor, load
+from boostbp.files.reading import chunks, read_table
+from boostbp.files.tables import ColumnRoles
 
 MISSING = "__HIVE_DEFAULT_PARTITION__"
 
@@ -55,7 +56,7 @@ def test_they_are_those_that_arrow_reads(years):
     folder, frame = years
     form = next(folder.rglob("part.*")).suffix[1:]
     theirs = dataset.dataset(folder, format=form, partitioning="hive").to_table().to_pandas()
-    ours, _ = read(folder, "y", Columns())
+    ours, _, _ = read_table(folder, "y")
     assert ours["year"].tolist() == theirs["year"].tolist() == frame["year"].tolist()
     for table in (ours, theirs, frame):
         assert (
@@ -93,10 +94,10 @@ def test_the_command_line_reads_them(years, tmp_path):
 def test_zeros_before_a_number_and_escaped_names_are_read(tmp_path):
     write(rows().assign(y=1.0), tmp_path / "t" / "month=01" / "kind=a%2Fb" / "p.parquet")
     write(rows().assign(y=2.0), tmp_path / "t" / "month=11" / "kind=%C3%BC" / "p.parquet")
-    X, _ = read(tmp_path / "t", "y", Columns())
+    X, _, _ = read_table(tmp_path / "t", "y")
     assert X["month"].unique().tolist() == [1.0, 11.0]
     assert X["kind"].unique().tolist() == ["a/b", "ü"]
-    X, _ = read(tmp_path / "t", "y", Columns(categorical=["month"]))
+    X, _, _ = read_table(tmp_path / "t", "y", ColumnRoles(categorical=["month"]))
     assert X["month"].unique().tolist() == ["01", "11"]
 
 
@@ -104,26 +105,32 @@ def test_a_column_that_is_in_the_files_too_is_read_from_there_if_they_agree(tmp_
     for year in (2019, 2020):
         part = rows().assign(year=year, day=dt.date(year, 1, 2), y=float(year))
         write(part, tmp_path / "t" / f"year={year}" / f"day={year}-01-02" / "p.parquet")
-    X, _ = read(tmp_path / "t", "y", Columns(drop=["day"]))
+    X, _, _ = read_table(tmp_path / "t", "y", ColumnRoles(drop=["day"]))
     assert X["year"].unique().tolist() == [2019.0, 2020.0]
-    assert read(tmp_path / "t", "y", Columns(categorical=["day"]))[0]["day"].unique().tolist() == [
+    assert read_table(tmp_path / "t", "y", ColumnRoles(categorical=["day"]))[0]["day"].unique().tolist() == [
         "2019-01-02",
         "2020-01-02",
     ]
     (tmp_path / "t" / "year=2020").rename(tmp_path / "t" / "year=2021")
     message = r"Column 'year' of t/year=2021/day=2020-01-02/p.parquet holds other values than '2021', which its folder"
     with pytest.raises(ValueError, match=message):
-        read(tmp_path / "t", "y", Columns(drop=["day"]))
+        read_table(tmp_path / "t", "y", ColumnRoles(drop=["day"]))
 
 
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["year=2020", "."], r"folders of t/year=2020/1.parquet name the columns 'year', those of t/0.parquet none"),
-        (["year=2020", "month=1"], r"name the columns 'year', those of t/month=1/0.parquet 'month': put all files"),
-        (["year=", "year=2020"], r"The folder 'year=' of 'year=/0.parquet' names no value: rename it"),
-        (["=2020", "year=2020"], r"The folder '=2020' of '=2020/0.parquet' names no key: rename it"),
-        (["year=1/year=2", "year=1"], r"The folders of 'year=1/year=2/1.parquet' name 'year' twice"),
+        (["year=2020", "."], r"t/year=2020/1.parquet and t/0.parquet differ in the columns 'year': give a folder"),
+        (
+            ["year=2020", "month=1"],
+            r"t/year=2020/1.parquet and t/month=1/0.parquet differ in the columns 'month', 'year'",
+        ),
+        (["year=", "year=2020"], r"The folder 'year=' of 'year=/0.parquet' names no column, or no value: rename it"),
+        (["=2020", "year=2020"], r"The folder '=2020' of '=2020/0.parquet' names no column, or no value: rename it"),
+        (
+            ["year=1/year=2", "year=1"],
+            r"The folder 'year=2' of 'year=1/year=2/1.parquet' names 'year' twice: rename it",
+        ),
     ],
 )
 def test_folders_that_disagree_or_name_nothing_are_refused(tmp_path, names, message):
@@ -165,9 +172,9 @@ def folder_of(where, *kinds):
 
 @pytest.mark.parametrize("first", ["number", "whole", "text", "dictionary"])
 def test_a_part_that_is_null_is_of_the_type_of_the_others(tmp_path, first):
-    expected, _ = read(folder_of(tmp_path, first), "y", Columns())
+    expected, _, _ = read_table(folder_of(tmp_path, first), "y")
     for kinds in (("null", first), (first, "null")):
-        found, _ = read(folder_of(tmp_path / kinds[0], *kinds), "y", Columns())
+        found, _, _ = read_table(folder_of(tmp_path / kinds[0], *kinds), "y")
         seen = found.iloc[60:] if kinds[0] == "null" else found.iloc[:60]
         assert seen["a"].astype(str).tolist() == expected["a"].astype(str).tolist()
         assert found["a"].isna().sum() == 60
@@ -187,11 +194,11 @@ def test_files_whose_types_disagree_are_named_with_the_column(tmp_path, kinds):
         lambda: BoostBPRegressor(quality=1).fit(folder, "y"),
         lambda: BoostBPRegressor(quality=1).fit(folder, "a"),
         lambda: BoostBPRegressor(quality=1).fit(folder, "y", sample_weight="a"),
-        lambda: read(folder, "y", Columns()),
+        lambda: read_table(folder, "y"),
     ):
         with pytest.raises(ValueError, match=message):
             reading()
-    assert read(folder, "y", Columns(drop=["a"]))[0].columns.tolist() == ["x"]
+    assert read_table(folder, "y", ColumnRoles(drop=["a"]))[0].columns.tolist() == ["x"]
 
 
 @pytest.mark.parametrize("kind", ["date", "list", "text"])
@@ -215,7 +222,7 @@ def test_a_file_that_lacks_a_column_is_named(tmp_path):
 def test_whole_numbers_of_one_file_are_not_cut_from_fractions_of_another(tmp_path):
     write(pa.table({"id": [1, 2], "x": [0.5, 1.5]}), tmp_path / "t" / "0.parquet")
     write(pa.table({"id": [1.5, 2.5], "x": [0.5, 1.5]}), tmp_path / "t" / "1.parquet")
-    parts = [kept["id"].to_pylist() for _, kept in files.chunks(tmp_path / "t", Columns(("x",), verbatim=["id"]))]
+    parts = [kept["id"].to_pylist() for _, kept in chunks(tmp_path / "t", ColumnRoles(("x",), verbatim=["id"]))]
     assert parts == [[1.0, 2.0], [1.5, 2.5]]
 
 
@@ -225,14 +232,14 @@ def test_csv_files_whose_first_blocks_disagree_are_named(tmp_path):
     (tmp_path / "t" / "1.csv").write_text("a,y\nx,1\nz,2\n")
     with pytest.raises(ValueError, match=r"Column 'a' of t holds int64 in t/0.csv, and string in t/1.csv: write it"):
         BoostBPRegressor().fit(tmp_path / "t", "y")
-    X, _ = read(tmp_path / "t", "y", Columns(categorical=["a"]))
+    X, _, _ = read_table(tmp_path / "t", "y", ColumnRoles(categorical=["a"]))
     assert X["a"].tolist() == ["1", "2", "x", "z"]
     (tmp_path / "t" / "0.csv").write_text("a,y\n,1\n,2\n")
-    assert read(tmp_path / "t", "y", Columns())[0]["a"].astype(object).tolist()[2:] == ["x", "z"]
+    assert read_table(tmp_path / "t", "y")[0]["a"].astype(object).tolist()[2:] == ["x", "z"]
 
 
 def test_a_cell_that_does_not_fit_is_named_by_file_column_and_row(tmp_path, monkeypatch):
-    monkeypatch.setattr(files.parts, "_CSV_BLOCK", 4096)
+    monkeypatch.setattr("boostbp.files.parts._CSV_BLOCK", 4096)
     (tmp_path / "t").mkdir()
     (tmp_path / "t" / "0.csv").write_text("b,a,y\n" + "1,1.5,1\n" * 3000 + "1,late text,1\n")
     with pytest.raises(ValueError, match=r"t/0.csv: In column 'a': Row #3002: CSV conversion error.*'late text'"):

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from boostbp import BoostBPRegressor, files
-from boostbp.files import Columns, chunks, columns_like, read
+from boostbp import BoostBPRegressor
+from boostbp.files.reading import chunks, columns_like, read_table
+from boostbp.files.tables import ColumnRoles
 
 TABLE = pa.table(
     {
@@ -32,7 +33,7 @@ def path(request, tmp_path):
 
 
 def test_columns_become_float64_and_categories(path):
-    X, y = read(path, "y", Columns(drop=["id"]))
+    X, y, _ = read_table(path, "y", ColumnRoles(drop=["id"]))
     expected = pd.DataFrame(
         {
             "whole": [1.0, np.nan, 3.0, 4.0],
@@ -47,7 +48,7 @@ def test_columns_become_float64_and_categories(path):
 
 
 def test_types_can_be_overridden(path):
-    X, _ = read(path, "y", Columns(categorical=["whole"], numeric=["id"], features=("id", "whole")))
+    X, _, _ = read_table(path, "y", ColumnRoles(categorical=["whole"], numeric=["id"], features=("id", "whole")))
     assert list(X.columns) == ["id", "whole"]
     assert X["id"].tolist() == [7.0, 8.0, 9.0, 10.0]
     assert X["whole"].cat.categories.tolist() == ["1", "3", "4"]
@@ -73,53 +74,53 @@ def test_target_keeps_its_values(tmp_path, column, expected, kind, form):
         csv.write_csv(table.set_column(1, "y", text), where)
     else:
         parquet.write_table(table, where)
-    _, y = read(where, "y", Columns())
+    _, y, _ = read_table(where, "y")
     assert y.tolist() == expected
     assert y.dtype.kind == kind
 
 
 def test_chunks_put_together_are_the_whole(path, monkeypatch):
-    monkeypatch.setattr(files.parts, "_PARQUET_ROWS", 3)
-    columns = Columns(verbatim=["id"], drop=["y", "text"])
+    monkeypatch.setattr("boostbp.files.parts._PARQUET_ROWS", 3)
+    columns = ColumnRoles(verbatim=["id"], drop=["y", "text"])
     pieces, kept = zip(*chunks(path, columns), strict=True)
-    whole, _ = read(path, "y", Columns(drop=["id", "text"]))
+    whole, _, _ = read_table(path, "y", ColumnRoles(drop=["id", "text"]))
     pd.testing.assert_frame_equal(pd.concat(pieces, ignore_index=True), whole)
     assert pa.concat_tables(kept)["id"].to_pylist() == ["007", "008", "009", "010"]
     assert len(pieces) == (2 if path.suffix == ".parquet" else 1)
 
 
 def test_large_csv_comes_in_more_than_one_chunk(tmp_path, monkeypatch):
-    monkeypatch.setattr(files.parts, "_CSV_BLOCK", 4096)
+    monkeypatch.setattr("boostbp.files.parts._CSV_BLOCK", 4096)
     values = np.random.default_rng(0).normal(size=2000)
     where = tmp_path / "rows.csv"
     csv.write_csv(pa.table({"x": values}), where)
-    pieces = [X["x"].to_numpy() for X, _ in chunks(where, Columns())]
+    pieces = [X["x"].to_numpy() for X, _ in chunks(where)]
     assert len(pieces) > 5
     np.testing.assert_array_equal(np.concatenate(pieces), values)
 
 
 def test_type_that_changes_after_the_first_block_is_explained(tmp_path, monkeypatch):
-    monkeypatch.setattr(files.parts, "_CSV_BLOCK", 4096)
+    monkeypatch.setattr("boostbp.files.parts._CSV_BLOCK", 4096)
     where = tmp_path / "rows.csv"
     where.write_text("x\n" + "1.5\n" * 3000 + "late text\n")
     with pytest.raises(ValueError, match=r"rows.csv: .*late text.*name a column of text categorical"):
-        list(chunks(where, Columns()))
-    assert sum(len(X) for X, _ in chunks(where, Columns(categorical=["x"]))) == 3001
+        list(chunks(where))
+    assert sum(len(X) for X, _ in chunks(where, ColumnRoles(categorical=["x"]))) == 3001
 
 
 @pytest.mark.parametrize(
     ("columns", "target", "message"),
     [
-        (Columns(), "z", r"rows.\w+ has no column 'z': its columns are whole, real"),
-        (Columns(drop=["z"]), "y", r"has no column 'z'"),
-        (Columns(features=("real", "w")), "y", r"has no column 'w'"),
-        (Columns(), "real", r"Target 'real' is missing in 1 rows of rows.\w+: remove these rows"),
-        (Columns(features=("y",)), "y", r"rows.\w+ has no feature besides 'y'"),
+        (ColumnRoles(), "z", r"rows.\w+ has no column 'z': its columns are whole, real"),
+        (ColumnRoles(drop=["z"]), "y", r"has no column 'z'"),
+        (ColumnRoles(features=("real", "w")), "y", r"has no column 'w'"),
+        (ColumnRoles(), "real", r"Target 'real' is missing in 1 rows of rows.\w+: remove these rows"),
+        (ColumnRoles(features=("y",)), "y", r"rows.\w+ has no feature besides 'y'"),
     ],
 )
 def test_wrong_columns_are_named(path, columns, target, message):
     with pytest.raises(ValueError, match=message):
-        read(path, target, columns)
+        read_table(path, target, columns)
 
 
 def test_dates_are_refused_with_the_cure(tmp_path):
@@ -128,8 +129,8 @@ def test_dates_are_refused_with_the_cure(tmp_path):
     with pytest.raises(
         ValueError, match=r"Column 'when' of rows.csv holds date32\[day\].*drop it, name it categorical"
     ):
-        read(where, "y", Columns())
-    X, _ = read(where, "y", Columns(categorical=["when"]))
+        read_table(where, "y")
+    X, _, _ = read_table(where, "y", ColumnRoles(categorical=["when"]))
     assert X["when"].tolist() == ["2020-01-01", "2020-01-02"]
 
 
@@ -137,14 +138,14 @@ def test_same_name_twice_is_refused(tmp_path):
     where = tmp_path / "rows.csv"
     where.write_text("x,x,y\n1,2,3\n")
     with pytest.raises(ValueError, match=r"more than one column 'x': rename"):
-        read(where, "y", Columns())
+        read_table(where, "y")
 
 
 def test_unknown_format_and_missing_file_are_told_apart(tmp_path):
     with pytest.raises(ValueError, match=r"unknown format: give a file that ends in .csv, .csv.gz or .parquet"):
-        read(tmp_path / "rows.xlsx", "y", Columns())
+        read_table(tmp_path / "rows.xlsx", "y")
     with pytest.raises(FileNotFoundError, match=r"rows\.csv' is neither a file nor a folder"):
-        read(tmp_path / "rows.csv", "y", Columns())
+        read_table(tmp_path / "rows.csv", "y")
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
@@ -153,7 +154,7 @@ def test_kept_column_stays_as_it_stands_though_it_is_a_feature_too(tmp_path, for
     numbers = [1234567890123456789, 1234567890123456790]
     table = pa.table({"id": numbers, "zip": ["01235", "90210"], "flag": [True, False], "x": [0.5, 1.5]})
     (csv.write_csv if form == "csv" else parquet.write_table)(table, where)
-    columns = Columns(features=("id", "zip", "flag", "x"), numeric=["id", "zip", "flag", "x"])
+    columns = ColumnRoles(features=("id", "zip", "flag", "x"), numeric=["id", "zip", "flag", "x"])
     [(X, kept)] = chunks(where, columns._replace(verbatim=["id", "zip", "flag"]))
     [(expected, _)] = chunks(where, columns)
     pd.testing.assert_frame_equal(X, expected)
@@ -168,8 +169,8 @@ def test_few_rows_are_typed_as_the_many(tmp_path):
     many, few = tmp_path / "many.csv", tmp_path / "few.csv"
     many.write_text("grade,x,y\nA,1,x\n1,2,1\n2,3,2\n")
     few.write_text("grade,x,y\n1,1,1\n2,2.5,2\n")
-    X, y = read(many, "y", Columns())
-    again, labels = read(few, "y", columns_like(X), text=True)
+    X, y, _ = read_table(many, "y")
+    again, labels, _ = read_table(few, "y", columns_like(X), text=True)
     assert again["grade"].tolist() == ["1", "2"]
     assert (again.dtypes.map(str) == X.dtypes.map(str)).all()
     assert y.tolist() == ["x", "1", "2"]
@@ -180,24 +181,24 @@ def test_what_is_no_table_of_numbers_and_text_is_explained(tmp_path):
     where = tmp_path / "rows.csv"
     where.write_bytes("city,y\nMünchen,1\nKöln,2\n".encode("latin-1"))
     with pytest.raises(ValueError, match=r"Column 'city' of rows.csv holds bytes that are not UTF-8: save"):
-        read(where, "y", Columns())
+        read_table(where, "y")
     where.write_text("a;y\n1;2\n3,4;5\n")
     with pytest.raises(ValueError, match=r"rows.csv: .*separated by commas, in UTF-8"):
-        read(where, "a;y", Columns())
+        read_table(where, "a;y")
     where.write_text("day,x\n2024-01-02,1\n2024-01-03,2\n")
     with pytest.raises(ValueError, match=r"Target 'day' holds date.*turn dates and times into numbers or classes"):
-        read(where, "day", Columns())
+        read_table(where, "day")
 
 
 def test_header_that_is_not_utf8_is_explained(tmp_path):
     where = tmp_path / "rows.csv"
     where.write_bytes("größe,y\n1,2\n3,4\n".encode("latin-1"))
     message = r"header of rows\.csv holds bytes that are not UTF-8: save the file in UTF-8"
-    for reading in (lambda: read(where, "y", Columns()), lambda: list(chunks(where, Columns(features=("y",))))):
+    for reading in (lambda: read_table(where, "y"), lambda: list(chunks(where, ColumnRoles(features=("y",))))):
         with pytest.raises(ValueError, match=message):
             reading()
     where.write_bytes(where.read_bytes().decode("latin-1").encode("utf-8"))
-    assert list(read(where, "y", Columns())[0].columns) == ["größe"]
+    assert list(read_table(where, "y")[0].columns) == ["größe"]
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
@@ -207,34 +208,34 @@ def test_text_that_spells_numbers_is_refused_unless_it_is_called_missing_or_cate
     values[7] = "?"
     table = pa.table({"x": values, "y": range(400)})
     (csv.write_csv if form == "csv" else parquet.write_table)(table, where)
-    with pytest.raises(ValueError, match=rf"Column 'x' of rows.{form} is text, .*'\?' does not.*--missing '\?'"):
-        read(where, "y", Columns())
-    X, _ = read(where, "y", Columns(missing=["?"], numeric=["x"]))
+    with pytest.raises(ValueError, match=rf"Column 'x' of rows.{form} holds text, but .*'\?' does not.*--missing '\?'"):
+        read_table(where, "y")
+    X, _, _ = read_table(where, "y", ColumnRoles(missing=["?"], numeric=["x"]))
     assert np.flatnonzero(X["x"].isna()).tolist() == [7]
     [(streamed, _)] = chunks(where, columns_like(X, ["?"])._replace(drop=["y"]))
     pd.testing.assert_frame_equal(streamed, X)
-    X, _ = read(where, "y", Columns(categorical=["x"]))
+    X, _, _ = read_table(where, "y", ColumnRoles(categorical=["x"]))
     assert X["x"].cat.categories.size == 400
 
 
 def test_a_number_misspelt_after_the_first_block_is_refused_with_the_cure(tmp_path, monkeypatch):
-    monkeypatch.setattr(files.parts, "_CSV_BLOCK", 4096)
+    monkeypatch.setattr("boostbp.files.parts._CSV_BLOCK", 4096)
     where = tmp_path / "rows.csv"
     where.write_text("x,y\n" + "1.5,1\n" * 3000 + "?,1\n")
     with pytest.raises(ValueError, match=r"rows.csv: .*'\?'.*--missing"):
-        read(where, "y", Columns())
-    X, _ = read(where, "y", Columns(missing=["?"]))
+        read_table(where, "y")
+    X, _, _ = read_table(where, "y", ColumnRoles(missing=["?"]))
     assert X["x"].isna().sum() == 1
     where.write_text("x,y\n?,1\n" + "".join(f"{x / 7:.2f},1\n" for x in range(3000)))
-    with pytest.raises(ValueError, match=r"Column 'x' of rows.csv is text"):
-        read(where, "y", Columns())
+    with pytest.raises(ValueError, match=r"Column 'x' of rows.csv holds text"):
+        read_table(where, "y")
 
 
 def test_a_dictionary_is_declared_to_be_categories(tmp_path):
     values = [f"{k / 7:.2f}" for k in range(40)]
     frame = pd.DataFrame({"c": pd.Categorical(values), "x": np.arange(40) / 7, "y": np.arange(40)})
     frame.to_parquet(tmp_path / "rows.parquet", index=False)
-    X, _ = read(tmp_path / "rows.parquet", "y", Columns())
+    X, _, _ = read_table(tmp_path / "rows.parquet", "y")
     assert X["c"].astype(str).tolist() == values
     with pytest.warns(UserWarning, match="distinct values"):
         model = BoostBPRegressor(quality=1, random_state=0).fit(tmp_path / "rows.parquet", "y")

@@ -36,7 +36,7 @@ def test_arrays_are_those_of_numpy(tmp_path, dtype, order, shape):
 
 
 def test_a_file_is_read_in_parts_that_may_be_interrupted(tmp_path, monkeypatch):
-    monkeypatch.setattr(array_files, "_AT_ONCE", 100)
+    monkeypatch.setattr(array_files, "_PART_BYTES", 100)
     np.save(tmp_path / "x.npy", X)
     np.testing.assert_array_equal(read_array(tmp_path / "x.npy"), X)
 
@@ -48,7 +48,6 @@ import pyarrow as pa
 from pyarrow import parquet
 from boostbp import BoostBPRegressor
 from boostbp.inputs import array_files, blocks
-from boostbp.files import parts
 X = np.random.default_rng(0).normal(size=(200_000, 4))
 model = BoostBPRegressor(quality=1, random_state=0).fit(X[:500], X[:500, 0])
 np.save("x.npy", X)
@@ -61,7 +60,7 @@ for use in (lambda: model.predict("x.npy"), lambda: model.fit("x.npy", "y.npy"))
         calls.append(1)
         if len(calls) == 2:
             os.truncate("x.npy", 5000)
-    array_files.interrupts.check, array_files._AT_ONCE = cut, 1 << 16
+    array_files.interrupts.check, array_files._PART_BYTES = cut, 1 << 16
     try:
         use()
     except ValueError as error:

@@ -254,13 +254,16 @@ def test_no_weights_and_one_weight_are_one_for_each_row():
 @pytest.mark.parametrize(
     ("weight", "message"),
     [
-        ([1.0, -2.0, -1.0], r"Negative values in sample_weight: 2 of 3, the first in row 1 \(-2.0\)"),
+        (
+            [1.0, -2.0, -1.0],
+            r"sample_weight contains negative values: 2 of 3 rows, the first in row 1 .* holds -2.0\. Weights must be",
+        ),
         ([0.0, 0.0, 0.0], "sample_weight is zero for every row"),
         (0, "sample_weight is zero for every row"),
         ([1.0, NAN, 1.0], "Input sample_weight contains NaN: 1 of 3 rows, the first in row 1.*weight 0"),
         ([1.0, np.inf, 1.0], "Input sample_weight contains infinity"),
         ([1.0, 2.0], r"inconsistent numbers of samples: \[3, 2\]"),
-        (np.ones((3, 1)), r"sample_weight must be a number or a 1D array, \(rows,\); got shape \(3, 1\)"),
+        (np.ones((3, 1)), r"sample_weight must be a 1D array, \(rows,\); got shape \(3, 1\)"),
         (["a", "b", "c"], "sample_weight holds text, such as 'a': numbers belong there"),
         ("balanced", "sample_weight='balanced' is text: .* class_weight='balanced'"),
     ],
