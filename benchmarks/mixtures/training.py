@@ -18,8 +18,9 @@ from boostbp.estimators.session import FittedOn
 from boostbp.extras import require
 from boostbp.inputs.rows import Rows
 from boostbp.layers import Layer, rounds
-from boostbp.losses import Loss, checked
+from boostbp.losses import Loss
 from boostbp.losses.checked_loss import CheckedLoss
+from boostbp.losses.loss_trial import try_loss
 from boostbp.network.eval_sets import Evaluation
 from boostbp.network.history import Epoch, History, Stop
 from boostbp.network.monitor import Callback, Monitor
@@ -102,7 +103,7 @@ class MixtureTraining:
             _no_state()
         rows, evaluation, settings, plan = self.rows, self.evaluation, self.settings, self.plan
         loss = self.fitted.targets.loss
-        CheckedLoss.of(loss, checked.baseline(loss, rows.y, rows.weight), rows.y)
+        try_loss(loss, CheckedLoss(loss).baseline(rows.y, rows.weight), rows.y)
         metric = evaluation.metric
         history = History(metric=metric.name if metric and evaluation.sets else "")
         # the monitor would cut the output layer of a network of trees: a mixture is cut here
@@ -187,7 +188,7 @@ def _network(rows: Rows, loss: Loss, settings: Settings, plan: NetworkPlan, back
         return MixtureNetwork(columns, hidden, trees, n_outputs, settings.skip)
     output = Dense(units[-1] + besides, n_outputs, generator=generator)
     with torch.no_grad():
-        output.linear.bias.copy_(torch.from_numpy(checked.baseline(loss, rows.y, rows.weight)))
+        output.linear.bias.copy_(torch.from_numpy(CheckedLoss(loss).baseline(rows.y, rows.weight)))
     hidden = [trees, *layers(units, besides=besides)]
     return MixtureNetwork(columns, hidden, output, n_outputs, settings.skip)
 
@@ -269,7 +270,7 @@ class _Run:
             trees.boost(self.loss, self.y, x=seen, sample_weight=self.weight)
         elif self.epoch == 0:
             zero = np.zeros(self.y.shape)  # as in Algorithm 1, whose output starts from 0
-            target = -self.settings.step.alpha * checked.gradient(self.loss, zero, self.y)
+            target = -self.settings.step.alpha * CheckedLoss(self.loss).gradient(zero, self.y)
             trees.fit_moved(StepTarget(seen.double().numpy(), target, self.weight, first=0))
         else:
             self._losses(network.train().top(h, self.x), slice(None)).sum().backward()
@@ -324,9 +325,9 @@ class _RowLosses(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, raw: Tensor, y: Floats, loss: Loss) -> Tensor:
         h = raw.detach().double().numpy()
-        ctx.slope = torch.from_numpy(np.ascontiguousarray(checked.gradient(loss, h, y)))
+        ctx.slope = torch.from_numpy(np.ascontiguousarray(CheckedLoss(loss).gradient(h, y)))
         ctx.dtype = raw.dtype
-        return torch.from_numpy(np.ascontiguousarray(checked.value(loss, h, y), np.float64))
+        return torch.from_numpy(np.ascontiguousarray(CheckedLoss(loss).raw_value(h, y), np.float64))
 
     @staticmethod
     @once_differentiable

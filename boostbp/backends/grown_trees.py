@@ -11,31 +11,9 @@ from numbers import Integral
 import numpy as np
 
 from boostbp import checks
-from boostbp.backends.base import Grower, Table, TreeParams
-from boostbp.floats import Floats
-from boostbp.read_only import read_only, refuse_writes
+from boostbp.backends.base import Table, TreeParams
 from boostbp.trees.packed import check_nodes
 from boostbp.trees.tree import Tree, Trees
-
-
-def grown_trees(grower: Grower, grad: Floats, hess: Floats, count: int, table: Table, growth: TreeParams) -> Trees:
-    """Grow a round of `count` trees on a table.
-
-    Parameters
-    ----------
-    grad, hess : (rows, columns) float64
-        The grower cannot write to them.
-
-    Raises
-    ------
-    ValueError
-        If the backend writes into its arguments, or does not return `count` well-formed trees.
-    """
-    with refuse_writes("the backend writes into grad or hess: work on a copy."):
-        grown = grower.grow(read_only(grad), read_only(hess))
-    if isinstance(grown, Trees) and len(grown) == count:  # a library's arrays, read by boostbp
-        return grown
-    return checked_trees(grown, count, table, growth)
 
 
 def checked_trees(grown: object, count: int, table: Table, growth: TreeParams) -> Trees:

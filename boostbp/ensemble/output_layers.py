@@ -57,15 +57,15 @@ class Boosted:
         """Boost one piece more; with the structures of another layer, if there is one."""
         problem, number = self.problem, len(self.pieces)
         n_rounds, growth = min(self.bound.settings.n_estimators, self.rounds_left), self.bound.settings.growth
-        bound = self.bound.changed(n_estimators=n_rounds)
+        bound = self.bound.with_settings(n_estimators=n_rounds)
         if structures_of is not None:
-            bound = bound.grown_by(_structures_of(structures_of, growth), growth)
+            bound = bound.with_backend(_structures_of(structures_of, growth), growth)
         rows, first_round = problem.rows, number * bound.settings.n_estimators
         y, fit = np.asfortranarray(rows.y), np.asfortranarray(self.fit)  # as the running fit lies in memory
         goal = LossObjective(problem.loss, y, rows.weight, fit, first_round=first_round)
         n_threads, seed = problem.settings.n_threads, problem.settings.seed + number
         piece = layers.fit(bound, goal, n_threads=n_threads, seed=seed)
-        bound = self.bound if number else self.bound.changed(base=None)
+        bound = self.bound if number else self.bound.with_settings(base=None)
         left, pieces = self.rounds_left - n_rounds, (*self.pieces, piece.layer)
         return replace(self, bound=bound, fit=self.fit + piece.output, rounds_left=left, pieces=pieces)
 

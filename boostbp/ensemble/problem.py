@@ -17,6 +17,7 @@ from boostbp.inputs.rows import Rows
 from boostbp.layers.cheaper_growth import RowSampling, SharedStructure, drawn_rows, on_sample
 from boostbp.losses import Loss, traits_of
 from boostbp.losses.checked_loss import CheckedLoss
+from boostbp.losses.loss_trial import try_loss
 from boostbp.network.backprop import BackPropagation
 from boostbp.network.baseline import baseline_of
 from boostbp.network.eval_sets import NO_EVALUATION, Evaluation, raw_output
@@ -107,7 +108,7 @@ class Problem:
         """Return the problem of a fit; `to_target` makes targets of an evaluation set what the loss takes."""
         with joined(rows.group):
             baseline = baseline_of(loss, rows, settings)
-            loss = CheckedLoss.of(loss, baseline + rows.offset, rows.y)
+            loss = try_loss(loss, baseline + rows.offset, rows.y)
         target = smoothed = np.empty((0, rows.y.shape[1]))
         if evaluation.sets:
             held_out = evaluation.sets[0].rows

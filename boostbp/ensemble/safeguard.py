@@ -16,7 +16,6 @@ from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.inputs.rows import Rows
-from boostbp.losses.checked import refuse_unusable
 from boostbp.network.choice import CONSTANT, NETWORK, CandidateResult, Choice
 from boostbp.network.history import History
 from boostbp.network.network import Network
@@ -115,7 +114,7 @@ def refuse_undefined(network: Network, problem: Problem) -> None:
     link = problem.loss.link(raw)
     if np.isnan(link).any():
         nan = np.where(np.isnan(link) & np.isfinite(raw).all(axis=1, keepdims=True), np.nan, 0.0)
-        refuse_unusable(problem.loss, {"link": nan}, raw, rows.y, "of the trained model")
+        problem.loss.refuse_unusable({"link": nan}, raw, rows.y, "of the trained model")
 
 
 def _held_out(problem: Problem) -> float:

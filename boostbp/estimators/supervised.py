@@ -30,7 +30,8 @@ from boostbp.group import joined, workers
 from boostbp.inputs.rows import NO_OFFSET, Rows
 from boostbp.inputs.targets import read_groups, read_weight
 from boostbp.inspection.calibration import Calibration
-from boostbp.losses import checked, traits_of
+from boostbp.losses import traits_of
+from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.model import Model, Targets
 from boostbp.network.eval_sets import EvalSet, Evaluation, raw_output
 from boostbp.network.monitor import Progress
@@ -145,7 +146,7 @@ class Supervised(BaseBoostBP):
         loss = targets.loss
         if earlier is not None:
             check_target(earlier, loss, targets.n_outputs)
-        checked.check_target(loss, target)
+        CheckedLoss(loss).check(target)
         passed = listed(eval_set, eval_X, eval_y, eval_sample_weight, eval_offset)
         sets = [
             self._eval_set(name, part, FittedOn(schema, targets, offset is not None), earlier)
@@ -235,7 +236,7 @@ class Supervised(BaseBoostBP):
                 passed, other = ("offset", "eval_offset") if fitted.with_offset else ("eval_offset", "offset")
                 raise ValueError(f"{passed} is given without {other}: give both; zeros where there is none.")
             offset = self._offset(table.X, part.offset, targets, earlier, "eval_offset")
-            checked.check_target(targets.loss, y)
+            CheckedLoss(targets.loss).check(y)
         return EvalSet(name, Rows(table, y, weight, offset))
 
     def _offset(self, X: Matrix, offset: Any, targets: Targets, earlier: Model | None, name: str = "offset") -> Floats:

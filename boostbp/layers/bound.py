@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from threading import Lock
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -78,49 +77,45 @@ class BoundInput:
 
     Attributes
     ----------
-    own : (rows,) int or None
-        Of the rows of several workers that are few in all, those of this worker: all else is of all of them.
+    table : Table
+        The input of all rows that this process fits layers to.
+    Z : (rows, columns) float64, or Sparse
+        The columns of the basis, which leaf regressions read.
     X : (rows, features) float64, or Sparse
-        The input as it was given.
+        The input of this worker's rows.
+    local_rows : (rows,) int or None
+        The numbers of this worker's rows in `table`, if it holds the rows of all workers, as these are few; else None.
     runs : list of (int, int)
         Runs of neighbours among the rows of all workers; see `boostbp.group.Group.runs`.
     """
 
     def __init__(self, backend: Backend, table: Table, settings: LayerSettings, weight: Floats) -> None:
-        self.settings = settings
-        self.X = table.X
-        self.own: NDArray[np.int64] | None = None
-        self.runs, n_rows = workers().runs(len(table.X))
-        if are_gathered(n_rows):
-            self.own, _ = workers().numbers(len(table.X))
-            self.runs = [(0, n_rows)]
-            X, weight = workers().together(table.X, weight)
-            apart(lambda: self._make(backend, Table(X, table.categorical), weight))
-        else:
+        group = workers()
+        self.settings, self.X = settings, table.X
+        self.local_rows: NDArray[np.int64] | None = None
+        self.runs, n_rows = group.runs(len(table.X))
+        if group.alone or n_rows > GATHERED_ROWS:
             self._make(backend, table, weight)
+            return
+        self.local_rows, _ = group.numbers(len(table.X))
+        self.runs = [(0, n_rows)]
+        X, weight = group.together(table.X, weight)
+        run_without_group(lambda: self._make(backend, Table(X, table.categorical), weight))
 
     def _make(self, backend: Backend, table: Table, weight: Floats) -> None:
-        self.table = table
-        self.weight = weight
-        settings = self.settings
-        check_supported(backend, table, settings.growth)
-        if isinstance(table.X, Sparse):
-            _check_sparse(settings)
-        self.Z = bases.expand(settings.basis, table.X)
-        if settings.basis.has_functions:
-            if settings.base == "additive":
-                raise ValueError(
-                    "base='additive' is not supported with functions of your own: it has functions of its own. Use "
-                    "base='ridge', or basis='linear' or 'quadratic'."
-                )
-            numeric = [j for j in range(table.X.shape[1]) if j not in table.categorical]
-            bases.check_finite(settings.basis, table.X, self.Z, numeric)
-        if not isinstance(table.X, Sparse):
-            try_basis(settings.basis, table.X)
-        self._bind(backend)
+        self.table, self.weight = table, weight
         self._base: RidgeBase | None = None
         self._column_bins: ColumnBins | None = None
-        self._lock = Lock()
+        basis = self.settings.basis
+        check_supported(backend, table, self.settings.growth)
+        _check_basis(self.settings, is_sparse=isinstance(table.X, Sparse))
+        self.Z = bases.expand(basis, table.X)
+        if basis.has_functions:
+            numeric = [j for j in range(table.X.shape[1]) if j not in table.categorical]
+            bases.check_finite(basis, table.X, self.Z, numeric)
+        if not isinstance(table.X, Sparse):
+            try_basis(basis, table.X)
+        self._bind(backend)
 
     def _bind(self, backend: Backend) -> None:
         self.capabilities = capabilities_of(backend)
@@ -133,20 +128,19 @@ class BoundInput:
                 f"{' and no '.join(lacks)}: return a grower (boostbp.backends.base.Grower)."
             )
 
-    def grown_by(self, backend: Backend, growth: TreeParams) -> BoundInput:
-        """The same input, with all that was made of it, under another backend."""
-        other = copy.copy(self)
-        other.settings = replace(self.settings, growth=growth)
-        if self.own is None:
+    def with_backend(self, backend: Backend, growth: TreeParams) -> BoundInput:
+        """Return the same input, with all that was computed of it, under another backend."""
+        other = self.with_settings(growth=growth)
+        if self.local_rows is None:
             other._bind(backend)
         else:
-            apart(lambda: other._bind(backend))
+            run_without_group(lambda: other._bind(backend))
         return other
 
-    def changed(self, **settings: Any) -> BoundInput:
+    def with_settings(self, **changes: Any) -> BoundInput:
         """Return the same bound input with other settings on which it does not depend: rounds, or no base."""
         other = copy.copy(self)
-        other.settings = replace(self.settings, **settings)
+        other.settings = replace(self.settings, **changes)
         return other
 
     @property
@@ -154,19 +148,18 @@ class BoundInput:
         """Whether one tree is grown on the gradients of all outputs: no library does so on categories."""
         return self.capabilities.vector_leaf and not self.table.categorical
 
+    # Not functools.cached_property: in Python 3.11 its lock is one for all objects, and `base` waits for other workers.
+
     @property
     def column_bins(self) -> ColumnBins | None:
-        """The bins of a dense input, by which rows are routed, made on first use."""
-        if isinstance(self.table.X, Sparse):
-            return None
-        with self._lock:
-            if self._column_bins is None:
-                self._column_bins = ColumnBins.of(self.table.X)
-            return self._column_bins
+        """The bins of a dense input, by which rows are routed, computed on first use."""
+        if self._column_bins is None and not isinstance(self.table.X, Sparse):
+            self._column_bins = ColumnBins.of(self.table.X)
+        return self._column_bins
 
     @property
     def base(self) -> RidgeBase:
-        """The ridge regression on all numeric columns, or on smooth functions of them, made on first use."""
+        """The ridge regression on all numeric columns, or on smooth functions of them, computed on first use."""
         if self._base is None:
             numeric, least = self._numeric, self.settings.min_base_lambda
             if self.settings.base == "additive":
@@ -189,28 +182,28 @@ class BoundInput:
         return 0 if self.settings.base is None else self.base.U.n_trees
 
 
-def _check_sparse(settings: LayerSettings) -> None:
-    why = ""
-    if settings.basis.has_functions:
-        why = f"with basis={settings.basis!r}: its functions need not be 0 at 0. Use 'linear' or 'quadratic'"
-    elif settings.leaves == "native":
+def _check_basis(settings: LayerSettings, *, is_sparse: bool) -> None:
+    """Refuse a base, or a sparse input, that the basis or the leaves do not go with."""
+    basis = settings.basis
+    if is_sparse and (basis.has_functions or settings.leaves == "native"):
         why = "with leaves='native': the library would hold all numbers once more, dense. Use leaves='refit'"
-    if why:
+        if basis.has_functions:
+            why = f"with basis={basis!r}: its functions need not be 0 at 0. Use 'linear' or 'quadratic'"
         raise ValueError(f"X is sparse, which is not supported {why}, or pass X.toarray().")
+    if basis.has_functions and settings.base == "additive":
+        raise ValueError(
+            "base='additive' is not supported with functions of your own: it has functions of its own. Use "
+            "base='ridge', or basis='linear' or 'quadratic'."
+        )
 
 
-def are_gathered(n_rows: int) -> bool:
-    """Return whether so many rows of all workers are gathered; those of one machine are all here."""
-    return not workers().alone and n_rows <= GATHERED_ROWS
-
-
-def apart(work: Callable[[], R]) -> R:
+def run_without_group(work: Callable[[], R]) -> R:
     """Do what concerns no other worker: in a thread of its own, as the network of a library is that of a thread."""
 
-    def alone(_: None) -> R:
+    def work_alone(_: None) -> R:
         with joined(ALONE):
             return work()
 
     with Team(2) as team:
-        [result] = team.map(alone, [None])
+        [result] = team.map(work_alone, [None])
     return result

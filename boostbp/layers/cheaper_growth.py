@@ -1,10 +1,11 @@
-"""Cheaper growth: backends around another one, of which the layer does not know.
+"""Cheaper growth: backends around another backend; the layer does not know of them.
 
-`RowSampling` grows tree structures on some of the rows, while leaves are fitted on all. `FixedStructure` gives those of
-an earlier fit again. `SharedStructure` grows one for the trees of a round, one per output, whose leaves differ: on the
-gradients of all outputs along a random direction, drawn for each round. Inner products of the rows' gradients stay as
-they are on average (Johnson and Lindenstrauss; for boosting: Iosipoi and Vakhrushev 2022). With many classes growth is
-most of a round, and a structure that serves all classes fits the noise of none.
+`RowSampling` grows tree structures on some of the rows, while leaves are fitted on all. `FixedStructure` returns the
+structures of an earlier fit. `SharedStructure` grows one structure for the trees of a round, which serve one output
+each and differ in their leaves. It is grown on the gradients of all outputs along a random direction, drawn for each
+round: on average this keeps the inner products of the rows' gradients (Johnson and Lindenstrauss; for boosting: Iosipoi
+and Vakhrushev 2022). With many classes, growth is most of a round, and a structure for all classes fits the noise of
+none.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from boostbp.trees.tree import Tree, Trees
 
 
 def on_sample(backend: Backend, samples: int | None) -> Backend:
-    """The backend, which grows on so many rows; on all for None."""
+    """Return the backend that grows on so many rows; on all for None."""
     return backend if samples is None else RowSampling(backend, samples)
 
 
 def drawn_rows(n_rows: int, samples: int, seed: int) -> NDArray[np.intp]:
-    """Numbers of the rows of a sample, ascending; of a group of workers, those of one worker in the sample of all."""
+    """Return the rows of a sample, ascending; of a group of workers, this worker's rows in the sample of all."""
     return workers().chosen(n_rows, lambda total: np.sort(np.random.default_rng(seed).permutation(total)[:samples]))
 
 
@@ -38,17 +39,17 @@ def drawn_rows(n_rows: int, samples: int, seed: int) -> NDArray[np.intp]:
 class RowSampling:
     """Another backend on a sample of the rows.
 
-    Growing costs as much as the sample is large; the leaf regressions that make the model are sums over all rows and
-    stay exact.
+    The cost of growing is proportional to the sample. The leaf regressions that make the model stay exact: they are
+    sums over all rows.
 
     Attributes
     ----------
     samples : int
         Rows to grow on; a table with no more rows is used whole.
     anew : bool
-        Whether each fit draws rows of its own, or all fits on an input share those that are drawn, and binned, once.
-        Many fits on top of one another would fit the noise of one sample. The smallest leaf is scaled with the one
-        sample, and counts rows of the sample where each fit has its own: then it is a small part of the table.
+        Whether each fit draws rows of its own. Otherwise rows are drawn and binned once for all fits on an input. Many
+        fits on top of one another would fit the noise of one sample. `min_samples_leaf` shrinks with a single sample;
+        where each fit draws its own, it counts rows of the sample, which is then a small part of the table.
     """
 
     backend: Backend
@@ -57,14 +58,14 @@ class RowSampling:
 
     @property
     def capabilities(self) -> Capabilities:
-        """Those of the other on the rows of the sample; leaves of its own would be fitted on these alone."""
+        """Those of the other backend on the sample; not native leaves, which would be fitted on the sample alone."""
         able = capabilities_of(self.backend)
-
-        def streams(n_rows: int, n_outputs: int, growth: TreeParams) -> int:
-            return able.streams(min(n_rows, self.samples), n_outputs, growth)
-
-        deterministic = able.deterministic and not self.anew
-        return replace(able, native_leaves=False, streams=streams, deterministic=deterministic)
+        return replace(
+            able,
+            native_leaves=False,
+            deterministic=able.deterministic and not self.anew,
+            streams=lambda n_rows, n_outputs, growth: able.streams(min(n_rows, self.samples), n_outputs, growth),
+        )
 
     def bind(self, table: Table, growth: TreeParams) -> Grower:
         """Draw the rows and bin them, with the seed of `growth`; or bin all rows, if each fit draws its own."""
@@ -72,13 +73,16 @@ class RowSampling:
         if n_rows <= self.samples:
             return self.backend.bind(table, growth)
         if self.anew:
-            whole = self.backend.bind(table, growth) if capabilities_of(self.backend).row_subsets else None
-            return _DrawingGrower(self, table, growth, cast("SubsetGrower | None", whole))
+            binned = self.backend.bind(table, growth) if capabilities_of(self.backend).row_subsets else None
+            return _DrawingGrower(self, table, growth, cast("SubsetGrower | None", binned))
         smallest = max(1, round(growth.min_samples_leaf * self.samples / n_rows))
-        growth = replace(growth, min_samples_leaf=smallest)
         rows = drawn_rows(len(table.X), self.samples, growth.random_state)
+        return _SampledGrower(self.bind_rows(table, replace(growth, min_samples_leaf=smallest), rows), rows)
+
+    def bind_rows(self, table: Table, growth: TreeParams, rows: NDArray[np.intp]) -> Grower:
+        """Bin some of the rows."""
         with joined(workers().of(rows)):
-            return _SampledGrower(self.backend.bind(table.take(rows), growth), rows)
+            return self.backend.bind(table.take(rows), growth)
 
 
 @dataclass
@@ -88,20 +92,19 @@ class _DrawingGrower:
     sampling: RowSampling
     table: Table
     growth: TreeParams
-    whole: SubsetGrower | None
+    binned: SubsetGrower | None
 
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Grow a round on a sample of its own."""
         return self.fork(slice(0, grad.shape[1]), self.growth.random_state).grow(grad, hess)
 
     def fork(self, outputs: slice, seed: int) -> Grower:
-        """A grower on other rows for each seed."""
+        """Return a grower on other rows for each seed."""
         rows = drawn_rows(len(self.table.X), self.sampling.samples, seed)
-        if self.whole is not None:
-            some: Grower = self.whole.take(rows)
+        if self.binned is None:
+            some = self.sampling.bind_rows(self.table, self.growth, rows)
         else:
-            with joined(workers().of(rows)):
-                some = self.sampling.backend.bind(self.table.take(rows), self.growth)
+            some = self.binned.take(rows)
         return _SampledGrower(some.fork(outputs, seed), rows)
 
 
@@ -115,26 +118,29 @@ class _SampledGrower:
         return self.grower.grow(np.ascontiguousarray(grad[self.rows]), np.ascontiguousarray(hess[self.rows]))
 
     def fork(self, outputs: slice, seed: int) -> _SampledGrower:
-        """A sibling on the same rows and bins."""
+        """Return a sibling on the same rows and bins."""
         return _SampledGrower(self.grower.fork(outputs, seed), self.rows)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class FixedStructure:
-    """The trees of a fitted layer: there is nothing to bin, and growing looks at no gradient.
+    """The trees of a fitted layer, round by round, as a backend and its grower: nothing to bin, no gradient to look at.
 
     Attributes
     ----------
-    numbers : tuple of tuple of int
+    numbers : sequence of sequence of int
         For each output the numbers of its trees, in the order of the rounds; a single entry if the trees serve all
         outputs.
+    round : int
+        Number of the next round.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(
         missing=True, categories=True, sparse=True, vector_leaf=True, deterministic=True
     )
     trees: Trees
-    numbers: tuple[tuple[int, ...], ...]
+    numbers: Sequence[Sequence[int]]
+    round: int = 0
 
     @classmethod
     def of(cls, forest: Forest, *, shared: bool) -> FixedStructure:
@@ -142,23 +148,18 @@ class FixedStructure:
         by_output: list[list[int]] = [[] for _ in range(1 if shared else forest.n_outputs)]
         for number, output in enumerate(forest.leaves.tree_output[forest.n_base :, 0].tolist(), forest.n_base):
             by_output[output].append(number)
-        return cls(forest.trees, tuple(map(tuple, by_output)))
+        return cls(forest.trees, by_output)
 
-    def bind(self, table: Table, growth: TreeParams) -> Structures:
-        """The trees of all outputs, from the first round on."""
-        return Structures(self.trees, self.numbers)
+    def bind(self, table: Table, growth: TreeParams) -> FixedStructure:
+        """Return the trees of all outputs, from the first round on."""
+        return FixedStructure(self.trees, self.numbers)
 
-
-@dataclass
-class Structures:
-    """Trees that were grown, given again round by round."""
-
-    trees: Trees
-    numbers: Sequence[Sequence[int]]
-    round: int = 0
+    def fork(self, outputs: slice, seed: int) -> FixedStructure:
+        """Return the trees of some outputs, from the first round on."""
+        return FixedStructure(self.trees, self.numbers[outputs])
 
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
-        """The trees of the next round."""
+        """Return the trees of the next round."""
         numbers = [of_output[self.round] for of_output in self.numbers]
         self.round += 1
         first, count = numbers[0], len(numbers)
@@ -166,50 +167,35 @@ class Structures:
             return self.trees[first : first + count]
         return [self.trees[number] for number in numbers]
 
-    def fork(self, outputs: slice, seed: int) -> Structures:
-        """The trees of some outputs, from the first round on."""
-        return Structures(self.trees, self.numbers[outputs])
-
 
 def random_direction(n_outputs: int, rng: np.random.Generator) -> Floats:
     """Return a direction of the outputs, (outputs,): N(0, 1 / outputs) in each."""
     return rng.standard_normal(n_outputs) / np.sqrt(n_outputs)
 
 
-def projected(grad: Floats, rng: np.random.Generator) -> Floats:
-    """Gradients of all outputs, (rows, outputs), along one random direction, (rows, 1): N(0, 1 / outputs) in each.
-
-    Inner products of two rows stay as they are on average (Johnson and Lindenstrauss).
-    """
-    direction = random_direction(grad.shape[1], rng)[:, None]
-    product: Floats = np.einsum("ni,ij->nj", grad, direction)  # not BLAS, whose sums may depend on its threads
+def along(columns: Floats, direction: Floats) -> Floats:
+    """Return the product of columns, (rows, outputs), and a direction, as (rows, 1)."""
+    product: Floats = np.einsum("ni,i->n", columns, direction)[:, None]  # not BLAS, whose sums depend on its threads
     return product
 
 
 @dataclass(frozen=True, slots=True)
 class SharedStructure:
-    """Another backend that grows one tree for the trees of a round; all outputs are columns of one call.
-
-    Attributes
-    ----------
-    backend : Backend
-    """
+    """Another backend that grows one tree for the trees of a round; all outputs are columns of one call."""
 
     backend: Backend
 
     @property
     def capabilities(self) -> Capabilities:
-        """Those of the other; leaves of its own, or for several outputs, would be of the one tree."""
+        """Those of the other backend, but for leaves of its own or of several outputs: they would be of one tree."""
         able = capabilities_of(self.backend)
-        return replace(able, native_leaves=False, vector_leaf=False, deterministic=False, streams=_one_stream)
+        return replace(
+            able, native_leaves=False, vector_leaf=False, deterministic=False, streams=lambda *_: 1
+        )  # one stream: all outputs are columns of one call
 
     def bind(self, table: Table, growth: TreeParams) -> Grower:
         """Bind the other."""
         return _SharingGrower(self.backend.bind(table, growth), np.random.default_rng(growth.random_state))
-
-
-def _one_stream(n_rows: int, n_outputs: int, growth: TreeParams) -> int:
-    return 1
 
 
 @dataclass
@@ -218,12 +204,11 @@ class _SharingGrower:
     rng: np.random.Generator
 
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
-        """Grow one tree, and give it to each output."""
+        """Grow one tree on the derivatives of the loss along a random direction, and give it to each output."""
         direction = random_direction(grad.shape[1], self.rng)
-        along = [np.einsum("ni,i->n", part, by)[:, None] for part, by in ((grad, direction), (hess, direction**2))]
-        grown = Trees.of(self.grower.grow(*along))
-        return grown.repeated(grad.shape[1])
+        tree = Trees.of(self.grower.grow(along(grad, direction), along(hess, direction**2)))
+        return tree.repeated(grad.shape[1])
 
     def fork(self, outputs: slice, seed: int) -> _SharingGrower:
-        """A sibling that draws other directions for each seed."""
+        """Return a sibling that draws other directions for each seed."""
         return _SharingGrower(self.grower.fork(slice(0, 1), seed), np.random.default_rng(seed))

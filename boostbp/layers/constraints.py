@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 from boostbp import checks
 
 Signs = tuple[int, ...]
 
 
-def checked_constraints(name: str, value: Any) -> Signs | dict[str, int]:
+def is_constrained(constraints: Sequence[int] | Mapping[str, int] | None) -> bool:
+    """Return whether any feature has a sign."""
+    return any(constraints.values() if isinstance(constraints, Mapping) else constraints or ())
+
+
+def checked_constraints(name: str, value: object) -> Signs | dict[str, int]:
     """Return constraints as a tuple of signs, or as a dict of column names and signs.
 
     Raises
@@ -50,8 +54,7 @@ def signs_of(
     ValueError
         If they are not those of such an input, or cannot be kept.
     """
-    signs = (constraints or {}).values() if isinstance(constraints, Mapping | None) else constraints
-    if constraints is None or not any(signs):
+    if constraints is None or not is_constrained(constraints):
         return ()
     shown = f"monotone_constraints={checks.shown(constraints)}"
     if isinstance(constraints, Mapping):

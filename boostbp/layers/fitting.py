@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, cast
+from functools import partial
+from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from boostbp.backends.base import FEW_ROWS, OUTPUTS_PER_CALL, Grower, LinearLeaves, NativeGrower
-from boostbp.backends.grown_trees import check_leaves, check_streams, grown_trees
+from boostbp.backends.grown_trees import check_leaves, check_streams, checked_trees
 from boostbp.floats import Floats
 from boostbp.group import SAMPLE, workers
 from boostbp.layers.bound import BoundInput
-from boostbp.layers.cheaper_growth import projected
+from boostbp.layers.cheaper_growth import along, random_direction
 from boostbp.layers.objective import Objective
+from boostbp.read_only import read_only, refuse_writes
 from boostbp.trees import interrupts, kernels, threads
 from boostbp.trees.forest import Forest, TreeBatch, TreeWithLeaves
-from boostbp.trees.leaf_regressions import fit_trees, rows_by_leaf
+from boostbp.trees.leaf_regressions import ColumnBins, fit_trees, rows_by_leaf
 from boostbp.trees.leaves import LeafColumns, LeafModel, Workspace, add_to, with_missing_leaves
 from boostbp.trees.ridge import LeafRanges, fit_rows
 from boostbp.trees.tree import Tree, Trees
 
-MOST_TRACE = 1 << 30  # bytes of leaf numbers that a layer keeps for its backward pass
-LEAST_SHARE = 1e-6  # of a round: smaller steps than these are none
+MOST_TRACE = 1 << 30  # bytes of leaf numbers that a layer keeps for its backward pass; an arbitrary number
+LEAST_SHARE = 1e-6  # stop halving a round below this share of it; an arbitrary number
 # Weight of a row that is not sampled: a target -grad / hess stays a number, and no sum of float64 with a sampled row in
 # it changes; splits between which only other rows lie are alike then, whatever the order in which rows are added.
 UNSAMPLED = 1e-20
@@ -38,10 +40,10 @@ class Rounds:
     ----------
     running : (outputs, rows) float64
         The running fit.
-    parts : list of TreeBatch
-        The trees: the base, then those of the first round by output, those of the second, and so on.
     leaf : (trees, rows), smallest integer type
         The leaf of each row under each tree; of no tree unless they are kept.
+    parts : list of TreeBatch
+        The trees: the base, then those of the first round by output, those of the second, and so on.
     """
 
     bound: BoundInput
@@ -49,14 +51,16 @@ class Rounds:
     n_threads: int
     seed: int
     running: Floats
-    parts: list[TreeBatch]
-    leaf: NDArray[Any]
-    keeps_leaf: bool = True
+    leaf: NDArray[np.integer]
+    keeps_leaf: bool
+    rng: np.random.Generator  # draws the directions along which trees of all outputs are grown
+    bins: ColumnBins | None  # of a dense input
+    parts: list[TreeBatch] = field(default_factory=list)
     space: Workspace = field(default_factory=Workspace)
 
     @classmethod
     def of(cls, bound: BoundInput, objective: Objective, n_threads: int, seed: int) -> Rounds:
-        """Room for all trees of a fit, and a running fit of 0."""
+        """Return room for all trees of a fit, and a running fit of 0."""
         settings, n_rows, n_outputs = bound.settings, len(bound.Z), objective.n_outputs
         n_trees = bound.n_base + settings.n_estimators * (1 if settings.growth.multi_output else n_outputs)
         most = settings.growth.leaves - 1
@@ -65,20 +69,27 @@ class Rounds:
         dtype = np.uint8 if most < 1 << 8 else np.uint16 if most < 1 << 16 else np.int32
         keeps = keeps_trace(n_trees, n_rows, dtype)
         leaf = np.empty((n_trees if keeps else 0, n_rows), dtype)
-        return cls(bound, objective, n_threads, seed, np.zeros((n_outputs, n_rows)), [], leaf, keeps)
+        running, rng = np.zeros((n_outputs, n_rows)), np.random.default_rng(seed)
+        bins = bound.column_bins if settings.n_estimators else None  # before threads ask for them
+        return cls(bound, objective, n_threads, seed, running, leaf, keeps, rng, bins)
 
-    @cached_property
+    @property
     def sign(self) -> NDArray[np.int64]:
         """Sign of each feature in which the layer must rise or fall, (features,); (0,) if in none."""
         return np.array(self.bound.settings.growth.monotone, np.int64)
 
     @property
-    def first(self) -> int:
-        """Number of the first tree of the first round."""
-        return self.bound.n_base
+    def most_leaves(self) -> int:
+        """Leaves of a tree whose numbers fit the type of `leaf`."""
+        return np.iinfo(self.leaf.dtype).max + 1
 
-    def fit_base(self) -> TreeBatch:
-        """One ridge regression for all outputs; of a curved loss, its minimum: a Newton step would go too far."""
+    @property
+    def threads_of_outputs(self) -> int:
+        """Threads that outputs are shared among: the sums of a group of workers belong to one."""
+        return self.n_threads if workers().alone else 1
+
+    def fit_base(self) -> None:
+        """Fit one ridge regression for all outputs; of a curved loss, find its minimum: a Newton step goes too far."""
         everything = slice(0, self.objective.n_outputs)
         grad, hess = self.objective.gradient(self.running.T, everything)
         self.objective.check(self.running.T, everything, grad, hess, 0)
@@ -86,139 +97,158 @@ class Rounds:
         if self.objective.curved:
             base = self.bound.base.minimise(lambda fit: self.objective.derivatives(fit)[:2], hess, penalty)
         else:
+            # The Newton step of each row; a row without weight has hessian 0 and takes no step.
             with np.errstate(divide="ignore", invalid="ignore"):
                 target = np.where(hess > 0, -grad / hess, 0.0)
             base = self.bound.base.fit(target, penalty)
         if len(self.sign):
-            # where the function is less steep than a straight line, trees would have to take back what they cannot
+            # A column that must rise or fall is left to the trees: where the function is less steep than the straight
+            # line of the base, they would have to take back what they cannot.
             base.leaves.weight[1:][self.sign[base.leaves.column] != 0] = 0.0
         leaf = self.bound.base.U.leaf
-        self.leaf[: self.first] = leaf[: len(self.leaf)]
+        self.leaf[: self.bound.n_base] = leaf[: len(self.leaf)]
         out = np.zeros((len(self.bound.Z), self.objective.n_outputs))
         add_to(out, base.leaves, leaf, self.bound.Z)
         self.running += out.T
         self.parts.append(base)
-        return base
 
-    def one_tree_per_output(self) -> None:
-        """All rounds with one tree per output.
+    def groups(self) -> list[list[slice]]:
+        """Return the outputs as groups, one call of the library each, in lists that can be boosted side by side.
 
         Outputs go together as far as the threads gain by it, which saves calls. If the library draws, who goes
-        together does not depend on the threads. Those of a curved loss wait for each other after each round, to be
-        settled.
+        together does not depend on the threads. Outputs wait for each other after each round, in one list, if their
+        gradients depend on each other, or if rounds of a curved loss may be shortened.
         """
-        n_rounds, groups = self.bound.settings.n_estimators, self._groups()
-        batches: list[list[TreeBatch]] = [[] for _ in groups]
-
-        def alone(k: int) -> None:
-            grower = self._fork(groups[k])  # libraries keep some dozen bytes for each row, which end with it
-            for number in range(n_rounds):
-                grad, hess = self.objective.gradient(self.running[groups[k]].T, groups[k])
-                batches[k].append(self._round(number, grower, groups[k], grad, hess))
-
-        if self.objective.separable and not self.objective.curved:
-            threads.parallel_map(alone, range(len(groups)), self._threads_of_outputs)
-            self.parts += [part for of_round in zip(*batches, strict=True) for part in of_round]
-            return
-        with threads.Team(min(self._threads_of_outputs, len(groups))) as team:
-            self._lockstep(team, [self._fork(outputs) for outputs in groups], groups)
-
-    @property
-    def _threads_of_outputs(self) -> int:
-        """Threads that outputs are shared among: the sums of a group of workers belong to one."""
-        return self.n_threads if workers().alone else 1
-
-    def _groups(self) -> list[slice]:
-        """Outputs that go together."""
         n_rows, n_outputs = len(self.bound.Z), self.objective.n_outputs
         able, growth = self.bound.capabilities, self.bound.settings.growth
-        if able.draws(growth):
+        if growth.multi_output:
+            n_groups = 1
+        elif able.draws(growth):
             n_groups = able.streams(int(workers().sum(n_rows)[0]), n_outputs, growth)
             check_streams(n_groups, n_outputs)
         elif n_rows > SAMPLE and workers().alone:
             n_groups = n_outputs  # what a library keeps for each row of all outputs is more than the calls cost
         else:
-            n_groups = min(self._threads_of_outputs, -(-n_outputs // (1 if n_rows > FEW_ROWS else OUTPUTS_PER_CALL)))
+            n_groups = min(self.threads_of_outputs, -(-n_outputs // (1 if n_rows > FEW_ROWS else OUTPUTS_PER_CALL)))
         ends = [n_outputs * k // n_groups for k in range(n_groups + 1)]
-        return [slice(*ends[k : k + 2]) for k in range(n_groups) if ends[k] < ends[k + 1]]
+        groups = [slice(*ends[k : k + 2]) for k in range(n_groups) if ends[k] < ends[k + 1]]
+        independent = self.objective.separable and not self.objective.curved
+        return [[outputs] for outputs in groups] if independent else [groups]
+
+    def boost(self, groups: Sequence[slice]) -> list[list[TreeBatch]]:
+        """Return the trees of some groups of outputs for each round, one tree per output or one for all.
+
+        The growers, for which libraries keep some dozen bytes for each row, end with it.
+        """
+        n_rounds, curved = self.bound.settings.n_estimators, self.objective.curved
+        first, last = groups[0].start, groups[-1].stop
+        outputs = slice(first, last)
+        pieces = [(self._fork(group), group, slice(group.start - first, group.stop - first)) for group in groups]
+        rounds = []
+        loss, grad, hess = self._derivatives(outputs)
+        before = self.running.copy() if curved else self.running
+        n_threads = min(self.threads_of_outputs, len(pieces))
+        with threads.Team(n_threads) as team:
+            for number in range(n_rounds):
+                if curved:
+                    np.copyto(before, self.running)
+                grow = partial(self._round, number, grad, hess)
+                parts = team.map(grow, pieces) if n_threads > 1 else list(map(grow, pieces))
+                share = 1.0
+                if curved or number + 1 < n_rounds:
+                    share, (loss, grad, hess) = self._backtracked(before, loss, outputs)
+                rounds.append(parts if share == 1.0 else [part.times(share) for part in parts])
+        return rounds
 
     def _fork(self, outputs: slice) -> Grower:
-        """A grower of some outputs, which draws from a stream of its own."""
+        """Return a grower of some outputs, which draws from a stream of its own."""
         return self.bound.grower.fork(outputs, self.seed + outputs.start)
 
-    def _lockstep(self, team: threads.Team, growers: list[Grower], groups: list[slice]) -> None:
-        """All rounds with one tree per output, where the gradient of an output depends on the others."""
-        curved, n_rounds = self.objective.curved, self.bound.settings.n_estimators
-        loss, grad, hess = self._derivatives()
-        before = self.running.copy() if curved else self.running
-        for number in range(n_rounds):
-            if curved:
-                np.copyto(before, self.running)
-
-            def part(k: int, number: int = number, grad: Floats = grad, hess: Floats = hess) -> TreeBatch:
-                return self._round(number, growers[k], groups[k], grad[:, groups[k]], hess[:, groups[k]])
-
-            of_round = team.map(part, range(len(groups)))
-            share = 1.0
-            if curved or number + 1 < n_rounds:
-                share, (loss, grad, hess) = self._backtracked(before, loss)
-            self.parts += of_round if share == 1.0 else [part.times(share) for part in of_round]
-
-    def _derivatives(self) -> tuple[float, Floats, Floats]:
-        """Loss of all rows, gradient and hessian of the running fit; the loss is 0 if not curved, for nobody asks."""
+    def _derivatives(self, outputs: slice) -> tuple[float, Floats, Floats]:
+        """Return the loss of all rows, gradient and hessian of the running fit; 0 for a loss that is not curved."""
         if self.objective.curved:
             loss, grad, hess = self.objective.derivatives(self.running.T)
             return workers().sum(loss)[0], grad, hess
-        return 0.0, *self.objective.gradient(self.running.T, slice(0, self.objective.n_outputs))
+        return 0.0, *self.objective.gradient(self.running[outputs].T, outputs)
 
-    def _backtracked(self, before: Floats, lowest: float) -> tuple[float, tuple[float, Floats, Floats]]:
-        """Halve a round of Newton steps until it does not raise a curved loss; its share, loss and derivatives then."""
-        now, share = self._derivatives(), 1.0
+    def _backtracked(self, before: Floats, lowest: float, outputs: slice) -> tuple[float, tuple[float, Floats, Floats]]:
+        """Halve a round of Newton steps until it does not raise a curved loss; return its share, and derivatives."""
+        now, share = self._derivatives(outputs), 1.0
         if now[0] <= lowest:
             return share, now
+        # A full Newton step may raise a loss whose hessian varies: go back along it, halving, to a fit that does not.
         step = self.running - before
         while share and not now[0] <= lowest:  # a loss that is no number would be halved for ever
             share = share / 2 if share > LEAST_SHARE else 0.0
             np.add(before, share * step, out=self.running)
-            now = self._derivatives()
+            now = self._derivatives(outputs)
         if np.isnan(now[0]):
             self.objective.refuse_value(self.running.T)
         return share, now
 
-    def _round(self, number: int, grower: Grower, outputs: slice, grad: Floats, hess: Floats) -> TreeBatch:
-        """One round of some outputs."""
+    def _round(self, number: int, grad: Floats, hess: Floats, piece: tuple[Grower, slice, slice]) -> TreeBatch:
+        """Grow one round of a group of outputs, fit its leaves, and add their values to the running fit.
+
+        A piece is a grower, the numbers of its outputs, and those of their columns in `grad` and `hess`.
+        """
+        (grower, outputs, columns), growth = piece, self.bound.settings.growth
+        grad, hess = grad[:, columns], hess[:, columns]
         self.objective.check(self.running[outputs].T, outputs, grad, hess, number)
-        settings, n_outputs = self.bound.settings, self.objective.n_outputs
-        n_groups = -(-n_outputs // (outputs.stop - outputs.start))
         interrupts.check()
-        trees = self._grow(grower, number, grad, hess, outputs.stop - outputs.start)
-        first = self.first + number * n_outputs
-        at = slice(first + outputs.start, first + outputs.stop)
-        bound = self.bound
+        n_trees, derivatives = outputs.stop - outputs.start, (grad, hess)
+        if growth.multi_output:
+            # The largest hessian of a row: a smaller one would be a longer step than Newton's for some output.
+            grad, hess, n_trees = np.ascontiguousarray(grad), np.ascontiguousarray(hess), 1
+            weight, derivatives = hess.max(axis=1), (grad, hess)
+            if not self.bound.vector_leaf:
+                derivatives = along(grad, random_direction(grad.shape[1], self.rng)), weight[:, None]
+        with refuse_writes("the backend writes into grad or hess: work on a copy."):
+            grown = grower.grow(*map(read_only, self._of_sampled_rows(number, *derivatives)))
+        if isinstance(grown, Trees) and len(grown) == n_trees:  # a library's arrays, read by boostbp
+            trees = grown
+        else:
+            trees = checked_trees(grown, n_trees, self.bound.table, growth)
+        check_leaves(trees, self.most_leaves, growth)
+        if growth.multi_output:
+            return TreeBatch(trees, self._leaves_of_all(number, trees[0], grad, weight))
+        return TreeBatch(trees, self._leaves_of_each(number, trees, outputs, grad, hess))
+
+    def _leaves_of_each(self, number: int, trees: Trees, outputs: slice, grad: Floats, hess: Floats) -> kernels.Leaves:
+        """Fit the leaves of trees that serve one output each."""
+        bound, settings, n_outputs = self.bound, self.bound.settings, self.objective.n_outputs
+        # Threads that are left when outputs have theirs go to the rows of each tree.
+        n_groups = -(-n_outputs // (outputs.stop - outputs.start))
+        n_threads = max(1, self.n_threads // min(n_groups, self.threads_of_outputs))
+        first = bound.n_base + number * n_outputs
+        leaf = self._leaf_of(slice(first + outputs.start, first + outputs.stop))
         leaves = fit_trees(
-            trees, bound.table.X, bound.Z, bound.column_bins, settings.basis, _by_output(grad), _by_output(hess),
-            settings.ridge, learning_rate=settings.learning_rate, leaf=self._leaf_of(at), out=self.running[outputs],
-            sign=self.sign,
-            n_threads=max(1, self.n_threads // min(n_groups, self._threads_of_outputs)), space=self.space,
+            trees, bound.table.X, bound.Z, self.bins, settings.basis, _by_output(grad), _by_output(hess),
+            settings.ridge, learning_rate=settings.learning_rate, leaf=leaf, out=self.running[outputs],
+            sign=self.sign, n_threads=n_threads, space=self.space,
         )  # fmt: skip
         leaves.tree_output[:, 0] += outputs.start
-        return TreeBatch(trees, leaves)
+        return leaves
 
-    def _grow(self, grower: Grower, number: int, grad: Floats, hess: Floats, count: int) -> Trees:
-        """Return the trees of a round."""
-        derivatives, growth = self._of_sampled_rows(number, grad, hess), self.bound.settings.growth
-        trees = grown_trees(grower, *derivatives, count, self.bound.table, growth)
-        check_leaves(trees, np.iinfo(self.leaf.dtype).max + 1, growth)
-        return trees
+    def _leaves_of_all(self, number: int, tree: Tree, grad: Floats, weight: Floats) -> kernels.Leaves:
+        """Fit the leaves of a tree that serves all outputs."""
+        bound, settings, n_threads = self.bound, self.bound.settings, self.n_threads
+        paths, at = LeafColumns.of(tree, settings.basis), bound.n_base + number
+        [leaf] = self._leaf_of(slice(at, at + 1))
+        blocks = rows_by_leaf(tree, paths, bound.table.X, bound.Z, self.bins, leaf, self.space, n_threads)
+        model = fit_rows(blocks, paths, _by_output(grad), weight, settings.ridge, settings.learning_rate, n_threads)
+        model.add_rows(blocks, self.running, n_threads)
+        for rows in blocks:
+            rows.give_back(self.space)
+        return model.leaves()
 
-    def _leaf_of(self, trees: slice) -> NDArray[Any]:
-        """Room for the leaf of each row under some trees, (trees, rows)."""
+    def _leaf_of(self, trees: slice) -> NDArray[np.integer]:
+        """Return room for the leaf of each row under some trees, (trees, rows)."""
         if self.keeps_leaf:
             return self.leaf[trees]
         return np.empty((trees.stop - trees.start, self.leaf.shape[1]), self.leaf.dtype)
 
     def _of_sampled_rows(self, number: int, grad: Floats, hess: Floats) -> tuple[Floats, Floats]:
-        """Gradients and hessians, (rows, outputs), by which other rows than those of this round's sample hardly count.
+        """Return gradients and hessians, (rows, columns), by which rows that are not sampled hardly count.
 
         The rows of a round are the same for all outputs, so that they do not depend on how outputs share threads.
         """
@@ -233,57 +263,17 @@ class Rounds:
         weight = np.where(np.concatenate(drawn) < share, 1.0, UNSAMPLED)[:, None]
         return grad * weight, hess * weight
 
-    def multi_output_trees(self) -> None:
-        """All rounds with one tree for all outputs, whose leaves weigh a row by its largest hessian.
-
-        A smaller one would be a longer step than Newton's for some output. The tree is grown on all gradients where
-        the library has vector leaves, and on a random projection of them where not.
-        """
-        settings, curved = self.bound.settings, self.objective.curved
-        grower = self._fork(slice(0, self.objective.n_outputs))
-        rng = np.random.default_rng(self.seed)
-        end = self.first + settings.n_estimators
-        loss, grad, hess = self._derivatives()
-        before = self.running.copy() if curved else self.running
-        for number in range(self.first, end):
-            interrupts.check()
-            if curved:
-                np.copyto(before, self.running)
-            everything = slice(0, self.objective.n_outputs)
-            self.objective.check(self.running.T, everything, grad, hess, number - self.first)
-            grad, hess = np.ascontiguousarray(grad), np.ascontiguousarray(hess)
-            weight = hess.max(axis=1)
-            if self.bound.vector_leaf:
-                derivatives = grad, hess
-            else:
-                derivatives = projected(grad, rng), weight[:, None]
-            trees = self._grow(grower, number - self.first, *derivatives, 1)
-            [tree] = trees
-            paths, n_threads = LeafColumns.of(tree, settings.basis), self.n_threads
-            X, Z, [leaf] = self.bound.table.X, self.bound.Z, self._leaf_of(slice(number, number + 1))
-            blocks = rows_by_leaf(tree, paths, X, Z, self.bound.column_bins, leaf, self.space, n_threads)
-            model = fit_rows(blocks, paths, _by_output(grad), weight, settings.ridge, settings.learning_rate, n_threads)
-            model.add_rows(blocks, self.running, n_threads)
-            for rows in blocks:
-                rows.give_back(self.space)
-            share, part = 1.0, TreeBatch(trees, model.leaves())
-            if curved or number + 1 < end:
-                share, (loss, grad, hess) = self._backtracked(before, loss)
-            self.parts.append(part if share == 1.0 else part.times(share))
-
     def native_leaves(self) -> None:
-        """All rounds with the library's own linear leaves, output by output."""
-        boosted = threads.parallel_map(self._native, range(self.objective.n_outputs), self.n_threads)
-        number = self.first
-        for part, leaf in boosted:
+        """Run all rounds with the library's own linear leaves, output by output."""
+        number = self.bound.n_base
+        for part, leaf in threads.parallel_map(self._native, range(self.objective.n_outputs), self.n_threads):
             if len(leaf):
                 self.parts.append(part)
                 self.leaf[number : number + len(leaf)] = leaf[: len(self.leaf)]
                 number += len(leaf)
 
-    def _native(self, output: int) -> tuple[TreeBatch, NDArray[Any]]:
-        settings, bound = self.bound.settings, self.bound
-        outputs = slice(output, output + 1)
+    def _native(self, output: int) -> tuple[TreeBatch, NDArray[np.integer]]:
+        settings, bound, outputs = self.bound.settings, self.bound, slice(output, output + 1)
         grower = cast("NativeGrower", self._fork(outputs))
         start = self.running[outputs].T.copy()
 
@@ -292,35 +282,36 @@ class Rounds:
             grad, hess = self.objective.gradient(start + score.reshape(-1, 1), outputs)
             return grad.ravel(), hess.ravel()
 
+        # The library keeps its own score from 0; the running fit so far, such as the base, is added to it.
         native = grower.boost(gradient, settings.n_estimators, settings.learning_rate, settings.ridge.reg_lambda)
         members = [TreeWithLeaves(*self._from_native(leaves), 0) for leaves in native]
         forest = Forest.pack(members, n_features=bound.table.X.shape[1], n_outputs=1, basis=settings.basis, clip=False)
-        check_leaves(forest.trees, np.iinfo(self.leaf.dtype).max + 1, self.bound.settings.growth)
+        check_leaves(forest.trees, self.most_leaves, settings.growth)
         leaf = forest.route(bound.table.X)
         self.running[output] += forest.evaluate(bound.table.X, leaf)[:, 0]
         forest.leaves.tree_output[:, 0] = output
         return TreeBatch(forest.trees, forest.leaves), leaf
 
     def _from_native(self, leaves: LinearLeaves) -> tuple[Tree, LeafModel]:
-        """The library's linear leaves in our scaling, and leaves for missing values: same function, with ranges."""
-        bound, paths = self.bound, LeafColumns(leaves.start, leaves.features, 1)
-        leaf = np.empty(len(bound.Z), np.int32)
-        blocks = rows_by_leaf(leaves.tree, paths, bound.table.X, bound.table.X, bound.column_bins, leaf, self.space)
-        ranges = [LeafRanges.of(rows, paths, bound.weight) for rows in blocks]
+        """Return the library's linear leaves in our scaling, with leaves for missing values: the same function."""
+        X, paths = self.bound.table.X, LeafColumns(leaves.start, leaves.features, 1)
+        blocks = rows_by_leaf(leaves.tree, paths, X, X, self.bins, np.empty(len(X), np.int32), self.space)
+        ranges = [LeafRanges.of(rows, paths, self.bound.weight) for rows in blocks]
         for rows in blocks:
             rows.give_back(self.space)
+        # The library's leaves are const + coeff x; ours are in u = (x - center) / scale, clipped to the training range.
         scaling = sum(ranges[1:], start=ranges[0]).scaling(flat_scale=1.0)
         w = np.insert(leaves.coeff, leaves.start[:-1], leaves.const)
         kernels.scale_weights(paths.start, 1, 1, scaling, w)
         return with_missing_leaves(leaves.tree, LeafModel(paths, scaling, w, 1), leaves.missing)
 
 
-def keeps_trace(n_trees: int, n_rows: int, dtype: Any) -> bool:
-    """Whether the leaf of each row under each tree is kept for the backward pass, or rows are routed again there."""
+def keeps_trace(n_trees: int, n_rows: int, dtype: DTypeLike) -> bool:
+    """Return whether the leaf of each row under each tree is kept for the backward pass; else rows are routed again."""
     return n_trees * n_rows * np.dtype(dtype).itemsize <= MOST_TRACE
 
 
 def _by_output(columns: Floats) -> Floats:
-    """(rows, outputs) as (outputs, rows) in one piece; a single row if all outputs share one column in memory."""
+    """Return (rows, outputs) as (outputs, rows) in one piece; one row if all outputs share a column in memory."""
     shared = columns.strides[1] == 0 and len(columns) > 0  # strides of no rows say nothing
     return np.require(columns[:, :1].T if shared else columns.T, np.float64, ["C", "W"])

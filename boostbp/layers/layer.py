@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.floats import Floats, usual_in_methods
-from boostbp.layers.bound import BoundInput, apart
+from boostbp.group import workers
+from boostbp.layers.bound import BoundInput, run_without_group
 from boostbp.layers.fitting import Rounds, keeps_trace
 from boostbp.layers.objective import Objective
-from boostbp.trees import interrupts
+from boostbp.trees import interrupts, threads
 from boostbp.trees.forest import Forest
 from boostbp.trees.sparse import Matrix, Sparse
 
@@ -20,7 +21,7 @@ from boostbp.trees.sparse import Matrix, Sparse
 @usual_in_methods
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What a forward pass leaves behind, so that the backward pass routes nothing again unless rows are very many.
+    """What a forward pass keeps for the backward pass, which routes rows again only if they are very many.
 
     Attributes
     ----------
@@ -28,22 +29,23 @@ class Trace:
     X : (rows, features) float64, or Sparse
         The layer's input.
     kept : (trees, rows), smallest integer type, or None
-        The leaf of each row under each tree; None of more than `MOST_TRACE` bytes, which are routed again.
+        The leaf of each row under each tree. None if that would take more than `MOST_TRACE` bytes: then rows are routed
+        again.
     n_threads : int
     """
 
     forest: Forest
     X: Matrix
-    kept: NDArray[Any] | None
+    kept: NDArray[np.integer] | None
     n_threads: int = 1
 
     @property
-    def leaf(self) -> NDArray[Any]:
+    def leaf(self) -> NDArray[np.integer]:
         """The leaf of each row under each tree, (trees, rows)."""
         return self.forest.route(self.X, self.n_threads) if self.kept is None else self.kept
 
     def vjp(self, G: Floats, unit: Floats | None = None) -> Floats:
-        """``J' G``: dL/dh of the input, (rows, features), from dL/dh of the output, (rows, outputs).
+        """Return ``J' G``: dL/dh of the input, (rows, features), from dL/dh of the output, (rows, outputs).
 
         With a `unit` of each feature, (features,), derivatives are those in ``X / unit``.
         """
@@ -53,7 +55,7 @@ class Trace:
         return self.forest.vjp(self.X, self.kept, G, self.n_threads, unit)
 
     def jacobian(self, unit: Floats | None = None) -> Floats:
-        """Jacobian of each row, (rows, outputs, features), in ``X / unit``."""
+        """Return the Jacobian of each row, (rows, outputs, features), in ``X / unit``."""
         return self.forest.jacobian(self.X, self.leaf, self.n_threads, unit)
 
 
@@ -65,24 +67,24 @@ class Layer:
     forest: Forest
 
     def trace(self, H: Matrix, *, n_jobs: int = 1) -> Trace:
-        """The trace for the backward pass."""
+        """Return the trace for the backward pass."""
         H, forest = layer_matrix(self.forest, H), self.forest
         keeps = keeps_trace(forest.n_trees, len(H), forest.leaf_dtype)
         return Trace(forest, H, forest.route(H, n_jobs) if keeps else None, n_jobs)
 
     def forward(self, H: Matrix, *, n_jobs: int = 1) -> tuple[Floats, Trace]:
-        """Output, (rows, outputs), and the trace for the backward pass."""
+        """Return the output, (rows, outputs), and the trace for the backward pass."""
         trace = self.trace(H, n_jobs=n_jobs)
         if trace.kept is None:
             return self.forest.predict(trace.X, n_jobs), trace
         return self.forest.evaluate(trace.X, trace.kept, n_jobs), trace
 
     def predict(self, H: Matrix, *, n_jobs: int = 1) -> Floats:
-        """Output, (rows, outputs), without a trace."""
+        """Return the output, (rows, outputs), without a trace."""
         return self.forest.predict(layer_matrix(self.forest, H), n_jobs)
 
     def jacobian(self, H: Matrix, *, n_jobs: int = 1) -> Floats:
-        """Jacobian of each row, (rows, outputs, features)."""
+        """Return the Jacobian of each row, (rows, outputs, features)."""
         return self.forward(H, n_jobs=n_jobs)[1].jacobian()
 
 
@@ -93,8 +95,12 @@ class Fit(NamedTuple):
     output: Floats
     trace: Trace
 
+    def take(self, rows: NDArray[np.int64], X: Matrix) -> Fit:
+        """Return the same layer with its output and trace on some of the rows, whose input is `X`."""
+        kept = None if self.trace.kept is None else np.ascontiguousarray(self.trace.kept[:, rows])
+        return Fit(self.layer, self.output[rows], replace(self.trace, X=X, kept=kept))
 
-@interrupts.deferred()
+
 def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: int = 0) -> Fit:
     """Fit a layer from scratch.
 
@@ -107,37 +113,35 @@ def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: in
     seed : int
         Seed of whatever the library draws.
     """
-    if bound.own is None:
-        return _fit(bound, objective, n_threads, seed)
-    gathered = objective.gathered()
-    layer, output, trace = apart(lambda: _fit(bound, gathered, n_threads, seed))
-    kept = None if trace.kept is None else np.ascontiguousarray(trace.kept[:, bound.own])
-    return Fit(layer, output[bound.own], replace(trace, X=bound.X, kept=kept))
-
-
-def _fit(bound: BoundInput, objective: Objective, n_threads: int, seed: int) -> Fit:
+    if bound.local_rows is not None and not workers().alone:
+        gathered = objective.gathered()
+        with interrupts.deferred():
+            whole = run_without_group(lambda: fit(bound, gathered, n_threads=n_threads, seed=seed))
+        return whole.take(bound.local_rows, bound.X)
     settings = bound.settings
     if settings.leaves == "native":
         _check_native(bound, objective)
-    run = Rounds.of(bound, objective, n_threads, seed)
-    if settings.base is not None:
-        run.fit_base()
-    if settings.growth.multi_output:
-        run.multi_output_trees()
-    elif settings.leaves == "native":
-        run.native_leaves()
-    else:
-        run.one_tree_per_output()
-    forest = Forest.of(
-        run.parts,
-        n_features=bound.table.X.shape[1],
-        n_outputs=objective.n_outputs,
-        basis=settings.basis,
-        clip=settings.clip,
-        n_base=run.first,
-    )
-    trace = Trace(forest, bound.table.X, run.leaf[: forest.n_trees] if run.keeps_leaf else None, n_threads)
-    return Fit(Layer(forest), np.ascontiguousarray(run.running.T), trace)
+    with interrupts.deferred():
+        rounds = Rounds.of(bound, objective, n_threads, seed)
+        if settings.base is not None:
+            rounds.fit_base()
+        if settings.leaves == "native":
+            rounds.native_leaves()
+        else:
+            groups = rounds.groups()
+            n = min(rounds.threads_of_outputs, len(groups))
+            boosted = threads.parallel_map(rounds.boost, groups, n) if n > 1 else map(rounds.boost, groups)
+            rounds.parts += [part for of_round in zip(*boosted, strict=True) for parts in of_round for part in parts]
+        forest = Forest.of(
+            rounds.parts,
+            n_features=bound.table.X.shape[1],
+            n_outputs=objective.n_outputs,
+            basis=settings.basis,
+            clip=settings.clip,
+            n_base=bound.n_base,
+        )
+        kept = rounds.leaf[: forest.n_trees] if rounds.keeps_leaf else None
+        return Fit(Layer(forest), np.ascontiguousarray(rounds.running.T), Trace(forest, bound.table.X, kept, n_threads))
 
 
 def _check_native(bound: BoundInput, objective: Objective) -> None:

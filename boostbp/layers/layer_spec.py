@@ -1,24 +1,23 @@
-"""LayerSpec: how a layer of boosted trees is fitted, in the words of its users."""
+"""LayerSpec says how a layer of boosted trees is fitted, in the words of its users."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from boostbp import backends, checks
-from boostbp.backends.base import CHECKS, MAX_THREADS, TreeParams
+from boostbp.backends.base import CHECKS, MAX_THREADS, Backend, TreeParams
 from boostbp.layers.bound import LayerSettings
-from boostbp.layers.constraints import Signs, checked_constraints
+from boostbp.layers.constraints import Signs, checked_constraints, is_constrained
 from boostbp.layers.rounds import rate_of
 from boostbp.suggestions import suggestion
 from boostbp.trees import basis as bases
 from boostbp.trees.basis import Elementwise
 from boostbp.trees.ridge import Ridge
 
-TRUTH = (True, False)
-# Native names of what two fields say: given beside the field, one of the two would not be heard.
+# Native names of two fields. If a field and its native name were both given, the library would ignore one of them.
 SAID_NATIVELY: Mapping[str, frozenset[str]] = {
     "subsample": frozenset(("subsample", "bagging_fraction", "sub_row", "bagging")),
     "colsample_bytree": frozenset(("colsample_bytree", "feature_fraction", "sub_feature")),
@@ -30,34 +29,47 @@ def _known_basis(name: str, value: Any) -> Any:
     return value
 
 
-# What each field may be; None is the default of each.
-FIELDS: Mapping[str, Callable[[str, Any], Any]] = {
-    "n_estimators": partial(checks.whole, least=0, most=checks.LARGEST_INT),
-    "learning_rate": partial(checks.at_least, least=0, most=2),  # beyond it each round is further from a target
-    **{name: CHECKS[name] for name in ("max_depth", "min_samples_leaf", "max_bins", "colsample_bytree")},
-    "max_leaves": partial(checks.whole, least=2, most=checks.MOST_LEAVES),
-    "subsample": checks.share,
-    "extra_trees": partial(checks.one_of, allowed=("auto", *TRUTH)),
-    "multi_strategy": partial(checks.one_of, allowed=("one_output_per_tree", "multi_output_tree")),
-    "leaves": partial(checks.one_of, allowed=("refit", "native")),
-    "basis": _known_basis,
-    "reg_lambda": partial(checks.at_least, least=0),
-    "penalize_constant": partial(checks.one_of, allowed=TRUTH),
-    "standardize": partial(checks.one_of, allowed=TRUTH),
-    "clip": partial(checks.one_of, allowed=TRUTH),
-    "base": partial(checks.one_of, allowed=("ridge", "additive", "zero")),
-    "base_lambda": checks.or_else("gcv", partial(checks.at_least, least=0)),
-    "monotone_constraints": checked_constraints,
-    "backend_params": checks.named,
+class Field(NamedTuple):
+    """The check of a field, and its default; None if that differs between places, or if the field may stay None."""
+
+    check: Callable[[str, Any], Any]
+    default: Any = None
+
+
+_truth = partial(checks.one_of, allowed=(True, False))
+_not_negative = partial(checks.at_least, least=0)
+FIELDS: Mapping[str, Field] = {
+    "n_estimators": Field(partial(checks.whole, least=0, most=checks.LARGEST_INT)),
+    "learning_rate": Field(partial(checks.at_least, least=0, most=2)),  # beyond it rounds move away from a target
+    "max_depth": Field(CHECKS["max_depth"]),
+    "max_leaves": Field(partial(checks.whole, least=2, most=checks.MOST_LEAVES)),
+    "min_samples_leaf": Field(CHECKS["min_samples_leaf"], 20),
+    "max_bins": Field(CHECKS["max_bins"], 255),
+    "subsample": Field(checks.share, 1.0),
+    "colsample_bytree": Field(CHECKS["colsample_bytree"], 1.0),
+    "extra_trees": Field(partial(checks.one_of, allowed=("auto", True, False)), "auto"),
+    "multi_strategy": Field(
+        partial(checks.one_of, allowed=("one_output_per_tree", "multi_output_tree")), "one_output_per_tree"
+    ),
+    "leaves": Field(partial(checks.one_of, allowed=("refit", "native")), "refit"),
+    "basis": Field(_known_basis, "quadratic"),
+    "reg_lambda": Field(_not_negative, 1.0),
+    "penalize_constant": Field(_truth, True),
+    "standardize": Field(_truth, True),
+    "clip": Field(_truth, True),
+    "base": Field(partial(checks.one_of, allowed=("ridge", "additive", "zero")), "ridge"),
+    "base_lambda": Field(checks.or_else("gcv", _not_negative), "gcv"),
+    "monotone_constraints": Field(checked_constraints),
+    "backend_params": Field(checks.named, {}),
 }
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Spec:
-    """What specs share: frozen values that may also be given as a dict of their fields."""
+    """Base of specs: frozen values that users may also give as a dict of their fields."""
 
     def __repr__(self) -> str:
-        """As Python writes it, without the fields that are at their defaults."""
+        """Return the call that makes it, without the fields that are at their defaults."""
         values = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in values.items())})"
 
@@ -68,7 +80,7 @@ class Spec:
         Raises
         ------
         ValueError
-            If it is none of these, or holds what is no field or out of bounds; the message begins with `name`.
+            If it is none of these, or holds an unknown field or a value out of bounds; the message begins with `name`.
         """
         if value is None:
             return cls()
@@ -91,7 +103,7 @@ class LayerSpec(Spec):
     """How a layer of boosted trees with regressions in their leaves is fitted.
 
     Each field may be None, its default: that of an estimator's own parameter of the same name, if it has one, else
-    what stands here. Estimators take a spec, or a dict of its fields, for their hidden layers and for their output
+    the one listed here. Estimators take a spec, or a dict of its fields, for their hidden layers and for their output
     layer; `boostbp.fit_layer` and `boostbp.torch.GBDTModule` for the layer that they fit.
 
     Parameters
@@ -101,7 +113,7 @@ class LayerSpec(Spec):
         tells five or more classes apart, 400 trees in all but at least 20 rounds.
     learning_rate : float or None
         Shrinkage of each tree (the paper's beta). None: 0.1 where trees are boosted on the loss; where they are fitted
-        to a target that has moved, so much that they can cover 95 % of it, ``1 - 0.05 ** (1 / n_estimators)``.
+        to a target that has moved, ``1 - 0.05 ** (1 / n_estimators)``, with which they can cover 95 % of it.
     max_depth : int or None
         -1: no limit. None: 3 in a hidden layer, 4 in an output layer, no limit if `max_leaves` is set.
     max_leaves : int or None
@@ -189,20 +201,24 @@ class LayerSpec(Spec):
     backend_params: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        for name, check in FIELDS.items():
+        for name, field in FIELDS.items():
             value = getattr(self, name)
             if value is not None:
-                object.__setattr__(self, name, check(name, value))
+                object.__setattr__(self, name, field.check(name, value))
+
+    def _values(self, *names: str) -> dict[str, Any]:
+        """Return some of the fields by their names."""
+        return {name: getattr(self, name) for name in names}
 
     def or_else(self, other: LayerSpec) -> Self:
-        """Return the spec with the fields of another where it has none; of native parameters, those of both."""
+        """Return the spec with its open fields filled from another one; native parameters are those of both."""
         taken = {field.name: getattr(other, field.name) for field in fields(self) if getattr(self, field.name) is None}
         if self.backend_params and other.backend_params:
             taken["backend_params"] = {**other.backend_params, **self.backend_params}
         return replace(self, **taken)
 
     def complete(self, default: LayerSpec) -> Self:
-        """Return the spec with the defaults of its place; a number of leaves replaces the default depth."""
+        """Return the spec with its open fields filled from the defaults; `max_leaves` replaces the default depth."""
         return self.or_else(default if self.max_leaves is None else replace(default, max_depth=-1))
 
     @property
@@ -212,79 +228,59 @@ class LayerSpec(Spec):
         names |= {name for name, natives in SAID_NATIVELY.items() if natives.intersection(self.backend_params or ())}
         return frozenset(names | {"max_depth"} if self.max_leaves is not None else names)
 
-
-def _check_together(spec: LayerSpec) -> None:
-    """Refuse fields that exclude each other."""
-    if spec.leaves == "native" and spec.subsample != 1.0:
-        raise ValueError(
-            f"subsample={spec.subsample!r} is not supported with leaves='native': the library fits its leaves on the "
-            "rows it grows on. Use leaves='refit', or backend_params={'bagging_fraction': ..., 'bagging_freq': 1}."
-        )
-    for name, natives in SAID_NATIVELY.items():
-        both = sorted(natives.intersection(spec.backend_params or ()))
-        if both and getattr(spec, name) != 1.0:
+    def _check_together(self) -> None:
+        """Refuse fields that exclude each other."""
+        if self.leaves == "native" and self.subsample != 1.0:
             raise ValueError(
-                f"{name}={getattr(spec, name)!r} and backend_params[{both[0]!r}] say the same: leave one of them out."
+                f"subsample={self.subsample!r} is not supported with leaves='native': the library fits its leaves on "
+                "the rows it grows on. Use leaves='refit', or backend_params={'bagging_fraction': ..., 'bagging_freq': "
+                "1}."
             )
+        for name, natives in SAID_NATIVELY.items():
+            both = sorted(natives.intersection(self.backend_params or ()))
+            if both and getattr(self, name) != 1.0:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} and backend_params[{both[0]!r}] say the same: leave one of them "
+                    "out."
+                )
 
+    def _check_monotone(self, signs: Signs | None, shared: bool) -> Signs:
+        """Return the signs of the features; refuse constraints that the layer cannot keep.
 
-def _check_monotone(spec: LayerSpec, signs: Signs | None, shared: bool) -> Signs:
-    """Return the signs of the features; refuse constraints where there are none to speak of, or none would be kept.
-
-    `LayerSpec.monotone_constraints` names what others cannot do.
-    """
-    constraints: Any = spec.monotone_constraints
-    if signs is None:
-        if any(constraints.values() if isinstance(constraints, Mapping) else constraints or ()):
+        None stands for the signs of a layer that cannot be monotone.
+        """
+        shown = f"monotone_constraints={checks.shown(self.monotone_constraints)}"
+        if signs is None and is_constrained(self.monotone_constraints):
             raise ValueError(
-                f"monotone_constraints={checks.shown(constraints)} is not supported in a hidden layer, or beside other "
-                "layers: what stands above it need not be monotone. Give it to the output layer of a regressor or "
-                "classifier, output={'monotone_constraints': ...}, or to fit_layer."
+                f"{shown} is not supported in a hidden layer, or beside other layers: what stands above it need not be "
+                "monotone. Give it to the output layer of a regressor or classifier, output={'monotone_constraints': "
+                "...}, or to fit_layer."
             )
-        return ()
-    if signs:
-        has_functions = spec.basis is not None and bases.load(spec.basis).has_functions
+        if not signs:
+            return ()
+        has_functions = self.basis is not None and bases.load(self.basis).has_functions
         refused = {
-            "leaves": (spec.leaves == "native", "use 'refit'"),
+            "leaves": (self.leaves == "native", "use 'refit'"),
             "basis": (has_functions, "use 'linear', 'quadratic' or 'constant'"),
-            "base": (spec.base == "additive", "use 'ridge' or 'zero'"),
-            "clip": (not spec.clip, "use True: a range that is not bounded has no order"),
-            "standardize": (not spec.standardize, "use True"),
+            "base": (self.base == "additive", "use 'ridge' or 'zero'"),
+            "clip": (not self.clip, "use True: a range that is not bounded has no order"),
+            "standardize": (not self.standardize, "use True"),
             "multi_strategy": (shared, "use 'one_output_per_tree'"),
         }
         for name, (is_refused, cure) in refused.items():
             if is_refused:
-                raise ValueError(
-                    f"{name}={checks.shown(getattr(spec, name))} is not supported with "
-                    f"monotone_constraints={checks.shown(constraints)}: {cure}."
-                )
-    return signs
+                raise ValueError(f"{name}={checks.shown(getattr(self, name))} is not supported with {shown}: {cure}.")
+        return signs
 
 
-_ANY_PLACE = LayerSpec(
-    min_samples_leaf=20,
-    max_bins=255,
-    subsample=1.0,
-    colsample_bytree=1.0,
-    extra_trees="auto",
-    multi_strategy="one_output_per_tree",
-    leaves="refit",
-    basis="quadratic",
-    reg_lambda=1.0,
-    penalize_constant=True,
-    standardize=True,
-    clip=True,
-    base="ridge",
-    base_lambda="gcv",
-    backend_params={},
-)
+_ANY_PLACE = LayerSpec(**{name: field.default for name, field in FIELDS.items()})
 HIDDEN = LayerSpec(n_estimators=20, max_depth=3).or_else(_ANY_PLACE)
 OUTPUT = LayerSpec(n_estimators=100, learning_rate=0.1, max_depth=4).or_else(_ANY_PLACE)
 
 
 def settings_of(
     spec: LayerSpec,
-    backend: Any,
+    backend: str | Backend,
     *,
     seed: int,
     n_threads: int = 1,
@@ -293,15 +289,15 @@ def settings_of(
     min_base_lambda: float | None = 0.0,
     signs: Signs | None = None,
 ) -> LayerSettings:
-    """Return the settings of a layer by a spec that has all its fields, but for those that None is a value of.
+    """Return the settings of a layer by a spec that is complete: None is left only where it is a value of the field.
 
     Parameters
     ----------
     spec : LayerSpec
-        `HIDDEN` or `OUTPUT` behind what the user says of it.
+        The user's, completed by `HIDDEN` or `OUTPUT`.
     backend : str or Backend
     seed : int
-        Of what the library draws.
+        Seed of whatever the library draws.
     n_threads : int
         Native threads of the library.
     alone : bool
@@ -311,37 +307,29 @@ def settings_of(
     min_base_lambda : float or None
         See `LayerSettings`.
     signs : tuple of int or None
-        What `signs_of` made of the constraints; None where no layer can be monotone.
+        The constraints as `signs_of` returns them; None if the layer cannot be monotone.
     """
-    complete: Any = spec  # no field is None but max_leaves and learning_rate
-    _check_together(spec)
-    shared = complete.multi_strategy == "multi_output_tree" and not own_trees
-    automatic_native = complete.leaves == "native" and complete.extra_trees == "auto"
+    spec._check_together()
+    shared = spec.multi_strategy == "multi_output_tree" and not own_trees
+    automatic_native = spec.leaves == "native" and spec.extra_trees == "auto"
     growth = TreeParams(
-        max_depth=complete.max_depth,
-        max_leaves=complete.max_leaves,
-        min_samples_leaf=complete.min_samples_leaf,
-        max_bins=complete.max_bins,
-        extra_trees=not automatic_native and backends.draws(backend, complete.extra_trees),
-        colsample_bytree=complete.colsample_bytree,
+        **spec._values("max_depth", "max_leaves", "min_samples_leaf", "max_bins", "colsample_bytree"),
+        extra_trees=not automatic_native and backends.draws(backend, spec.extra_trees or False),
         n_threads=min(n_threads, MAX_THREADS),
         random_state=seed % (2**31 - 1),
         multi_output=shared,
         is_whole_model=alone,
-        monotone=_check_monotone(spec, signs, shared),
-        params=complete.backend_params,
+        monotone=spec._check_monotone(signs, shared),
+        params=spec.backend_params or {},
     )
-    rate = rate_of(complete.n_estimators) if complete.learning_rate is None else complete.learning_rate
+    rate = rate_of(spec.n_estimators or 0) if spec.learning_rate is None else spec.learning_rate
     return LayerSettings(
-        n_estimators=complete.n_estimators,
+        **spec._values("n_estimators", "subsample", "clip", "leaves"),
         learning_rate=rate,
         growth=growth,
-        subsample=complete.subsample,
-        basis=bases.load(complete.basis),
-        ridge=Ridge(complete.reg_lambda, complete.penalize_constant, complete.standardize),
-        clip=complete.clip,
-        base=None if complete.base == "zero" else complete.base,
-        base_lambda=None if complete.base_lambda == "gcv" else complete.base_lambda,
+        basis=bases.load(spec.basis or "quadratic"),
+        ridge=Ridge(*spec._values("reg_lambda", "penalize_constant", "standardize").values()),
+        base=None if spec.base == "zero" else spec.base,
+        base_lambda=None if spec.base_lambda == "gcv" else spec.base_lambda,
         min_base_lambda=min_base_lambda,
-        leaves=complete.leaves,
     )

@@ -10,8 +10,9 @@ import numpy as np
 
 from boostbp.floats import Floats
 from boostbp.group import workers
-from boostbp.losses import Loss, checked
+from boostbp.losses import Loss
 from boostbp.losses.checked_loss import CheckedLoss
+from boostbp.losses.loss_trial import try_loss
 
 BLOCK = 1 << 15  # numbers of an array of a block: 64 kB
 LEAST_WEIGHT = 1e-290  # of a row: its product with a hessian is still above 0
@@ -124,7 +125,7 @@ class LossObjective:
     @classmethod
     def of(cls, loss: Loss, y: Floats, weight: Floats, baseline: Floats) -> Self:
         """Try a loss, and return its objective."""
-        return cls(CheckedLoss.of(loss, baseline, y), y, weight, baseline)
+        return cls(try_loss(loss, baseline, y), y, weight, baseline)
 
     @property
     def n_outputs(self) -> int:
@@ -170,8 +171,7 @@ class LossObjective:
             return
         weight = np.maximum(self.weight, LEAST_WEIGHT)[:, None]
         hess = np.where((hess == 0.0) & (self.weight < LEAST_WEIGHT)[:, None], weight, hess)
-        checked.refuse_unusable(
-            self.loss,
+        self.loss.refuse_unusable(
             {"gradient": grad / weight, "hessian": hess / weight},
             fit + self.baseline[..., outputs],
             self.y[:, outputs],

@@ -1,18 +1,18 @@
 """Final losses of a network, by name or the user's own.
 
-A loss is a class that says all about itself: see `Loss` and `Traits`. It is known by name once it is in `LOSSES`, the
-only list of losses that there is; ``docs/extending.md`` writes one.
+A loss is a class that describes itself: see `Loss` and `Traits`. It has a name once it is in `LOSSES`, the only list of
+losses; ``docs/extending.md`` writes one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from numbers import Real
 from typing import Any
 
 from boostbp.losses.base import Loss, Task, Traits, traits_of
-from boostbp.losses.likelihoods import Logistic, Poisson, Softmax
-from boostbp.losses.log_link import Gamma, Tweedie
+from boostbp.losses.classes import Logistic, Softmax
+from boostbp.losses.log_link import Gamma, Poisson, Tweedie
 from boostbp.losses.residuals import AbsoluteError, Huber, Quantile, Quantiles, SquaredError
 from boostbp.suggestions import nearest, unsupported
 
@@ -35,17 +35,18 @@ __all__ = [
     "traits_of",
 ]
 
-# By their own names; each is made without arguments, or by the parameters that a file of a model holds.
+# Each class by its own name. It is made without arguments, or with the parameters that a model file holds.
 LOSSES: dict[str, type[Any]] = {
     loss.name: loss
     for loss in (SquaredError, AbsoluteError, Huber, Quantile, Quantiles, Poisson, Gamma, Tweedie, Logistic, Softmax)
 }
-_TASKS = (None, "regression", "classification")  # None: it does not say
 _MEMBERS = ("name", "scale_free", "value", "gradient", "hessian", "link", "baseline", "check")
 
 
-def load(loss: str | Loss, *, n_outputs: int, alpha: Any = None, task: Task | None = None) -> Loss:
-    """Loss by name, or the user's own object if it has all that a `Loss` needs.
+def load(
+    loss: str | Loss, *, n_outputs: int, alpha: float | Sequence[float] | None = None, task: Task | None = None
+) -> Loss:
+    """Return a loss by its name, or the user's own object if it has all members of `Loss`.
 
     Parameters
     ----------
@@ -55,11 +56,10 @@ def load(loss: str | Loss, *, n_outputs: int, alpha: Any = None, task: Task | No
     n_outputs : int
         Columns of the target.
     alpha : float, sequence of float or None
-        Level of ``"quantile"``, or ascending levels, each with an output. Another loss does not look at a number, as in
-        scikit-learn and LightGBM, and refuses several.
-
+        Level of ``"quantile"``, or ascending levels, each with an output. Other losses ignore a number, as in
+        scikit-learn and LightGBM, and refuse several.
     task : {"regression", "classification"}, optional
-        Whose names a message about an unknown one lists; all if left out.
+        The error for an unknown name lists the losses of this task; all if left out.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def load(loss: str | Loss, *, n_outputs: int, alpha: Any = None, task: Task | No
     if missing:
         raise TypeError(f"loss={loss!r} lacks {', '.join(missing)}: add them (see boostbp.losses.Loss).")
     traits = traits_of(loss)
-    if traits.task not in _TASKS:
+    if traits.task not in (None, "regression", "classification"):
         raise ValueError(f"loss={loss!r} has task={traits.task!r}: let it be 'regression' or 'classification'.")
     if traits.copies is not None and not traits.takes(n_outputs):
         raise ValueError(f"loss={loss!r} takes one target, y has {n_outputs}: train a model for each column of y.")
@@ -99,7 +99,7 @@ def _called(name: str) -> list[type[Any]]:
     return [loss for known, loss in LOSSES.items() if name == known or name in traits_of(loss).aliases]
 
 
-def _at_levels(loss: Any, alpha: Any) -> Any:
+def _at_levels(loss: str | Loss, alpha: Any) -> str | Loss:
     """Return the quantile loss at a level, or at several; another loss as it is."""
     several = isinstance(alpha, Iterable) and not isinstance(alpha, str)
     levels = tuple(alpha) if several else (alpha,)
@@ -116,28 +116,25 @@ def _at_levels(loss: Any, alpha: Any) -> Any:
 
 
 def _by_name(name: str, n_outputs: int, task: Task | None) -> Loss:
-    named = _called(name)
-    if not named:
+    losses = _called(name)
+    if not losses:
         if reason := unsupported(name):
             raise ValueError(f"loss={name!r}: {reason}")
-        losses = {known: traits_of(loss) for known, loss in LOSSES.items()}
-        of_task = {known: traits for known, traits in losses.items() if task in (None, traits.task)}
-        names = list(dict.fromkeys(alias for known, traits in of_task.items() for alias in (known, *traits.aliases)))
+        of_task = [loss for loss in LOSSES.values() if task in (None, traits_of(loss).task)]
+        names = list(dict.fromkeys(alias for loss in of_task for alias in (loss.name, *traits_of(loss).aliases)))
         close = nearest(name, names)
         cure = f"did you mean {close!r}?" if close else f"use one of {', '.join(names)}, or an own object."
         raise ValueError(f"loss={name!r} is unknown: {cure}")
-    for loss in named:
-        if traits_of(loss).takes(n_outputs):
+    suitable = [loss for loss in LOSSES.values() if traits_of(loss).takes(n_outputs)]
+    for loss in losses:
+        if loss in suitable:
             made: Loss = loss()
             return made
-    takes = traits_of(named[0])
-    others = [traits_of(loss) for loss in LOSSES.values() if traits_of(loss).takes(n_outputs)]
-    shared = [alias for alias in takes.aliases if any(alias in other.aliases for other in others)]
-    cure = f"use loss={shared[0]!r}" if shared else "use another loss"
-    raise ValueError(f"loss={name!r} takes {_count(takes.min_outputs, takes.max_outputs)}, y has {n_outputs}: {cure}.")
-
-
-def _count(least: int, most: int | None) -> str:
-    if most is None:
-        return f"{least} outputs or more"
-    return f"{least} output{'s' * (least > 1)}" if most == least else f"{least} to {most} outputs"
+    traits = traits_of(losses[0])
+    common = [alias for alias in traits.aliases if any(alias in traits_of(loss).aliases for loss in suitable)]
+    cure = f"use loss={common[0]!r}" if common else "use another loss"
+    least, most = traits.min_outputs, traits.max_outputs
+    takes = f"{least} outputs or more" if most is None else f"{least} to {most} outputs"
+    if least == most:
+        takes = f"{least} output{'s' * (least > 1)}"
+    raise ValueError(f"loss={name!r} takes {takes}, y has {n_outputs}: {cure}.")

@@ -8,16 +8,15 @@ Conventions, the same for every loss:
                                   (logistic), one-hot (softmax)
 ``weight``  (rows,)               weight of each row, float64, >= 0, not all 0
 value       (rows,)               loss of each row, summed over outputs, without weight
-gradient    (rows, outputs)       d value / d h of each row: **not divided by the number of rows**
+gradient    (rows, outputs)       d value / d h of each row, **not divided by the number of rows**
 hessian     (rows, outputs)       positive Newton weight: a step goes to ``h - gradient / hessian``
 link        (rows, outputs)       ``h`` on the scale of ``y``; may be ``h`` itself
 baseline    (outputs,)            constant ``h`` with the least weighted value, always finite
 ==========  ====================  ==================================================================
 
-Where the true curvature vanishes the hessian is held at 1e-6: without it a row that is fitted well
-would lose all weight in the leaf regressions, and a row that is badly wrong would ask for an
-infinite step. Losses without curvature (absolute, Huber, quantile) have hessian 1, as in LightGBM:
-their trees fit the plain negative gradient.
+Where the true curvature vanishes, the hessian is held at 1e-6. Otherwise a row that is fitted well would lose all
+weight in the leaf regressions, and a row that is badly wrong would ask for an infinite step. Losses without curvature
+(absolute, Huber, quantile) have hessian 1, as in LightGBM: their trees fit the plain negative gradient.
 """
 
 from __future__ import annotations
@@ -32,27 +31,27 @@ from boostbp.floats import Floats
 
 Task = Literal["classification", "regression"]
 LinkName = Literal["identity", "log", "logit", "softmax", "sorted"]
-LEAST_HESSIAN = 1e-6
+LEAST_HESSIAN = 1e-6  # an arbitrary small number
 
 
 class Loss(Protocol):
-    """What training needs to know of a loss: these, or an object of the user's own.
+    """What training needs to know of a loss: one of the package, or an object of the user's own.
 
-    What else may be said of a loss, by attributes of the names in `Traits`, has a default there: its task, its other
-    names, its default metric, and so on. Whether its hessian varies, and whether its outputs can be boosted side by
-    side, is found out on a few rows (`boostbp.losses.checked_loss.CheckedLoss`).
+    A loss may also have the attributes that `Traits` lists, each with a default: its task, its other names, its default
+    metric, and so on. `boostbp.losses.loss_trial.try_loss` finds out on a few rows whether its hessian varies, and
+    whether its outputs can be boosted side by side.
 
-    Value and derivatives are apart, because an evaluation needs no derivative. Each round of a loss whose hessian
-    varies needs all: where there is a method ``derivatives(h, y) -> (value, gradient, hessian)``, it is asked for them
-    at once. A method ``inverse_link(prediction) -> h`` lets the mean of a loss be a metric by its name. Where
-    intervals are made of residuals, these are divided by what a method ``deviation(prediction)`` returns, (rows,
-    outputs).
+    Value and derivatives are separate members, because an evaluation needs no derivative. Each round of a loss whose
+    hessian varies needs all three: a loss may have a method ``derivatives(h, y) -> (value, gradient, hessian)`` that
+    computes them together. With a method ``inverse_link(prediction) -> h``, the mean of the loss is a metric, known by
+    its name. A method ``deviation(prediction)`` returns the scale of residuals, (rows, outputs), by which prediction
+    intervals divide them.
 
-    Shapes are those above, also of a single output: LightGBM and XGBoost take a gradient of (rows,), which is
-    ``gradient[:, None]`` here. Other shapes are refused, and so is a loss that writes into `h` or `y`.
+    A single output has the shapes above, too: LightGBM and XGBoost take a gradient of (rows,), which is
+    ``gradient[:, None]`` here. A fit refuses other shapes, and a loss that writes into `h` or `y`.
     `boostbp.check_loss` compares the members with one another.
 
-    >>> from boostbp.network import losses
+    >>> from boostbp import losses
     >>> loss = losses.load("log_loss", n_outputs=1)
     >>> y = np.array([[0.0], [1.0], [1.0]])
     >>> loss.check(y)
@@ -65,7 +64,7 @@ class Loss(Protocol):
 
     @property
     def name(self) -> str:
-        """What the loss is called in messages and files."""
+        """Name of the loss in messages and files."""
         ...
 
     @property
@@ -74,23 +73,23 @@ class Loss(Protocol):
         ...
 
     def value(self, h: Floats, y: Floats) -> Floats:
-        """Loss of each row, (rows,)."""
+        """Return the loss of each row, (rows,)."""
         ...
 
     def gradient(self, h: Floats, y: Floats) -> Floats:
-        """Derivative of `value`, (rows, outputs)."""
+        """Return the derivative of `value`, (rows, outputs)."""
         ...
 
     def hessian(self, h: Floats, y: Floats) -> Floats:
-        """Positive Newton weight, (rows, outputs)."""
+        """Return the positive Newton weight, (rows, outputs)."""
         ...
 
     def link(self, h: Floats) -> Floats:
-        """Prediction on the scale of `y`, (rows, outputs)."""
+        """Return the prediction on the scale of `y`, (rows, outputs)."""
         ...
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
-        """Best constant raw output, (outputs,)."""
+        """Return the best constant raw output, (outputs,)."""
         ...
 
     def check(self, y: Floats) -> None:
@@ -100,39 +99,39 @@ class Loss(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What a loss says about itself by attributes, and what is taken for true where it says nothing.
+    """What a loss declares by attributes, with the defaults of those that it does not have.
 
     Attributes
     ----------
     task : {"regression", "classification", None}
-        What it is for: an estimator of the other kind refuses it. None: both take it, as a loss of what they predict;
-        a regressor refuses metrics of classes whatever its loss says.
+        The kind of estimator that it is for: the other kind refuses it. None: both kinds take it. A regressor refuses
+        metrics of classes whatever its loss declares.
     aliases : tuple of str
-        What else it is called, by LightGBM, XGBoost or scikit-learn. Two losses may share an alias if no number of
-        outputs suits both.
+        Other names, of LightGBM, XGBoost or scikit-learn. Two losses may share an alias if no number of outputs suits
+        both.
     link_name : {"identity", "log", "logit", "softmax", "sorted", None}
-        What `link` undoes; "sorted": nothing, it sorts the outputs of a row. The labels of a classifier are read from
-        the raw output itself if it is log-odds, by a logit or softmax link, and the probability of the other one of
-        two classes is ``link(-h)``: nothing is rounded away.
+        The function that `link` undoes; "sorted" undoes none, but sorts the outputs of a row. With a logit or softmax
+        link, a classifier reads labels from the raw output itself, and takes ``link(-h)`` for the probability of the
+        other one of two classes: nothing is rounded away.
     min_outputs, max_outputs : int, int or None
         Columns of the targets that it takes; None: any number.
     copies : int or None
-        Outputs that learn the one column of a target, of which ``y`` then has copies side by side; None: outputs are
-        the columns of the target.
+        Number of outputs that learn the one column of a target: ``y`` then has as many copies of it side by side. None:
+        outputs are the columns of the target.
     default_metric : str or None
-        Name of the metric of evaluation sets where ``eval_metric`` is None. None: the log-loss of a classifier, and
-        the mean of the loss itself of a regressor.
+        Name of the metric of evaluation sets if ``eval_metric`` is None. None: a classifier takes the log-loss, a
+        regressor the mean of the loss itself.
     homogeneous : bool
-        ``value(a h, a y) = a value(h, y)`` for a > 0: its mean is then told in units of the target, and not in
+        ``value(a h, a y) = a value(h, y)`` for a > 0. Its mean is then reported in units of the target, and not in
         those of the standardised target that training sees.
     robust : bool
-        A few rows far off hardly bend the fit. A target that may be scaled then is so by median and quartiles.
+        A few outlying rows hardly change the fit. If the target may be scaled, median and quartiles scale it.
     least_squares : bool
         It is half the squared residual. The slope of held-out targets on the model then has a standard error, by which
-        models are shrunk that hardly follow them.
+        models are shrunk that hardly follow their targets.
     soft_labels : bool
-        `value` takes probabilities of classes in the place of 0 and 1. Held-out labels are then smoothed where
-        candidates for a model are compared.
+        `value` takes probabilities of classes in place of 0 and 1. Held-out labels are then smoothed in comparisons of
+        candidates.
     """
 
     task: Task | None = None
@@ -155,9 +154,9 @@ class Traits:
 _DEFAULTS: tuple[tuple[str, Any], ...] = tuple((field.name, field.default) for field in fields(Traits))
 
 
-def traits_of(loss: Loss | type[Any]) -> Traits:
-    """Return what a loss, or the class of one, says about itself."""
-    return Traits(*[getattr(loss, name, default) for name, default in _DEFAULTS])  # quick: asked for in every round
+def traits_of(loss: Loss | type[Loss]) -> Traits:
+    """Return the traits of a loss, or of a class of losses."""
+    return Traits(*[getattr(loss, name, default) for name, default in _DEFAULTS])  # quick, as each round asks for it
 
 
 def refuse(y: Floats, wrong: NDArray[np.bool_], cure: str) -> None:
@@ -168,7 +167,7 @@ def refuse(y: Floats, wrong: NDArray[np.bool_], cure: str) -> None:
     y : (rows, outputs) float64
     wrong : (rows, outputs) bool
     cure : str
-        What the loss takes and what to do; follows the first wrong value and its place.
+        What the loss takes and what to do. The error names the first wrong value and its place before it.
     """
     if wrong.any():
         row, output = np.argwhere(wrong)[0]

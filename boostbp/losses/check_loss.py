@@ -1,23 +1,22 @@
-"""check_loss: the members of a loss, compared with one another on a target of the user's."""
+"""check_loss compares the members of a loss with one another, on a target of the user's."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from boostbp.backends.capabilities import ConformanceError
 from boostbp.floats import Floats, usual_floats
-from boostbp.losses import checked, load
+from boostbp.losses import load
 from boostbp.losses.base import Loss, traits_of
-from boostbp.losses.checked_loss import CheckedLoss, differences
+from boostbp.losses.checked_loss import CheckedLoss
+from boostbp.losses.loss_trial import CLOSE, slopes, try_loss
 
-MOST_ROWS = 1000  # rows of the target that are tried
-CLOSE = 1e-4  # relative error of finite differences
-KINK = 1e-3  # relative difference of two slopes at a raw output where the function is not smooth
+MOST_ROWS = 1000  # rows of the target that are tried; an arbitrary number
+KINK = 1e-3  # relative difference of the slopes of two steps where the function is not smooth
 LEAST_SHARE = 0.5  # of the second derivative: with a smaller hessian, a step is more than twice too long
 MOVES = (-1.0, -0.1, -0.01, 0.01, 0.1, 1.0)  # of the baseline, none of which may lower the loss
 LOWER, MUCH_LOWER = 1e-6, 0.01  # shares of the mean loss that are reported, and refused
@@ -56,20 +55,30 @@ class LossReport:
 class _Trial(NamedTuple):
     """A loss, with the rows on which it is tried."""
 
-    loss: Loss
+    loss: CheckedLoss
     h: Floats  # (rows, outputs), about the baseline
     y: Floats
     weight: Floats
 
-    def value(self, h: Floats) -> Floats:
-        return checked.value(self.loss, h, self.y)
+    def mean(self, constant: Floats) -> float:
+        """Return the weighted mean loss of a constant raw output, (outputs,)."""
+        losses = self.loss.raw_value(np.broadcast_to(constant, self.y.shape).copy(), self.y)
+        return float(self.weight @ losses / self.weight.sum())
 
-    def gradient(self, h: Floats) -> Floats:
-        return checked.gradient(self.loss, h, self.y)
+    def refuse_where(self, wrong: NDArray[np.bool_], member: str, returned: Floats, expected: Floats, why: str) -> None:
+        """Raise ConformanceError with both numbers of the first wrong row; `why` holds ``{}`` for what is expected."""
+        if wrong.any():
+            at = tuple(np.argwhere(wrong)[0])
+            raise ConformanceError(
+                f"loss={self.loss.name!r}: its {member} is {returned[at]:.6g} in row {at[0]}, where y is "
+                f"{self.y[at[0]]} and the raw output {self.h[at[0]]}, but {why.format(f'{expected[at]:.6g}')}."
+            )
 
 
 @usual_floats()
-def check_loss(loss: str | Loss, y: Any, *, sample_weight: Any = None, random_state: int = 0) -> LossReport:
+def check_loss(
+    loss: str | Loss, y: ArrayLike, *, sample_weight: ArrayLike | None = None, random_state: int = 0
+) -> LossReport:
     """Compare the members of a loss with one another on a target.
 
     The gradient is compared with finite differences of the value, the hessian with finite differences of the gradient,
@@ -114,56 +123,50 @@ def check_loss(loss: str | Loss, y: Any, *, sample_weight: Any = None, random_st
     target = target.reshape(len(target), -1)
     loaded = load(loss, n_outputs=target.shape[1])
     target = np.repeat(target, traits_of(loaded).copies or 1, axis=1)
-    checked.check_target(loaded, target)
+    CheckedLoss(loaded).check(target)
     rows = np.linspace(0, len(target) - 1, min(len(target), MOST_ROWS)).astype(int)
     target = np.ascontiguousarray(target[rows])
     weight = np.ones(len(target)) if sample_weight is None else np.asarray(sample_weight, np.float64)[rows]
-    baseline = checked.baseline(loaded, target, weight)
-    tried = CheckedLoss.of(loaded, baseline, target)
-    unit = float(np.std(target)) if np.allclose(tried.link(target), target) and np.ptp(target) > 0 else 1.0
+    baseline = CheckedLoss(loaded).baseline(target, weight)
+    checked = try_loss(loaded, baseline, target)
+    # Raw outputs are tried about the baseline: in units of the target if the link is the identity.
+    unit = float(np.std(target)) if np.allclose(checked.link(target), target) and np.ptp(target) > 0 else 1.0
     noise = np.random.default_rng(random_state).standard_normal(target.shape)
-    trial = _Trial(loaded, baseline + unit * noise, target, weight)
+    trial = _Trial(checked, baseline + unit * noise, target, weight)
     gradient_error, of_gradient = _compare_gradient(trial)
     hessian_error, of_hessian = _compare_hessian(trial)
-    how = (
-        "rounds that raise the loss are shortened, as its hessian varies" if tried.curved else "its hessian is constant"
-    )
-    side = "outputs are boosted side by side" if tried.separable else "outputs are boosted together"
+    varies = "rounds that raise the loss are shortened, as its hessian varies"
+    side_by_side = "side by side" if checked.separable else "together"
     lines = (
         f"gradient: {of_gradient}",
         f"hessian: {of_hessian}",
         f"baseline: {_compare_baseline(trial, baseline, unit)}",
         f"link: {_compare_link(trial)}",
         *(f"{name}: it is so" for name in _compare_traits(trial)),
-        f"{how}; {side}",
+        f"{varies if checked.curved else 'its hessian is constant'}; outputs are boosted {side_by_side}",
     )
-    return LossReport(loaded.name, tried.curved, tried.separable, gradient_error, hessian_error, baseline, lines)
-
-
-def _slopes(function: Callable[[Floats], Floats], h: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return central differences, and where they hold: finite, and alike for steps of two lengths."""
-    with np.errstate(all="ignore"):
-        fine, coarse = differences(function, h, 1e-5), differences(function, h, 3e-4)
-        smooth = np.abs(fine - coarse) <= KINK * (np.abs(fine) + np.abs(coarse)) + CLOSE
-    return fine, smooth & np.isfinite(fine)
+    return LossReport(loaded.name, checked.curved, checked.separable, gradient_error, hessian_error, baseline, lines)
 
 
 def _compare_gradient(trial: _Trial) -> tuple[float, str]:
-    gradient = trial.gradient(trial.h).astype(np.float64)
-    slope, holds = _slopes(trial.value, trial.h)
+    gradient = trial.loss.gradient(trial.h, trial.y).astype(np.float64)
+    slope, holds = slopes(lambda at: trial.loss.raw_value(at, trial.y), trial.h, KINK)
+    # A gradient near 0 is compared in units of the mean slope.
     size = np.maximum(np.abs(slope), float(np.abs(slope[holds]).mean()) if holds.any() else 1.0)
     error = np.where(holds, np.abs(gradient - slope) / np.maximum(size, np.finfo(float).tiny), 0.0)
-    _refuse_where(trial, error > 10 * CLOSE, "gradient", gradient, "finite differences of value() give", slope,
-                  "return the derivative of value() in h, of each row by itself")  # fmt: skip
+    why = "finite differences of value() give {}: return the derivative of value() in h, of each row by itself"
+    trial.refuse_where(error > 10 * CLOSE, "gradient", gradient, slope, why)
     return float(error.max()), "agrees with differences of value"
 
 
 def _compare_hessian(trial: _Trial) -> tuple[float, str]:
-    hessian = checked.hessian(trial.loss, trial.h, trial.y).astype(np.float64)
-    curvature, holds = _slopes(trial.gradient, trial.h)
-    checked.refuse_unusable(trial.loss, {"hessian": hessian}, trial.h, trial.y, "in check_loss")
-    _refuse_where(trial, holds & (hessian < LEAST_SHARE * curvature - CLOSE), "hessian", hessian,
-                  "finite differences of gradient() give", curvature, "return the second derivative")  # fmt: skip
+    hessian = trial.loss.hessian(trial.h, trial.y).astype(np.float64)
+    curvature, holds = slopes(lambda at: trial.loss.gradient(at, trial.y), trial.h, KINK)
+    trial.loss.refuse_unusable({"hessian": hessian}, trial.h, trial.y, "in check_loss")
+    too_small = holds & (hessian < LEAST_SHARE * curvature - CLOSE)
+    why = "finite differences of gradient() give {}: return the second derivative"
+    trial.refuse_where(too_small, "hessian", hessian, curvature, why)
+    # The error is told, not refused: a larger hessian makes steps shorter, as that of a Poisson loss is meant to do.
     bent = holds & (curvature > CLOSE)
     if not bent.any():
         return 1.0, "above 0, where the gradient has no slope"
@@ -175,15 +178,12 @@ def _compare_hessian(trial: _Trial) -> tuple[float, str]:
 
 
 def _compare_baseline(trial: _Trial, baseline: Floats, unit: float) -> str:
-    def mean(constant: Floats) -> float:
-        losses = trial.value(np.broadcast_to(constant, trial.y.shape).copy())
-        return float(trial.weight @ losses / trial.weight.sum())
-
-    moves = [move * unit * along for along in np.eye(len(baseline)) for move in MOVES]
+    moved = [baseline + move * unit * axis for axis in np.eye(len(baseline)) for move in MOVES]
     with np.errstate(all="ignore"):
-        size = float(np.abs(trial.value(np.broadcast_to(baseline, trial.y.shape))).mean())
-        best = min((baseline + move for move in moves), key=lambda beside: np.nan_to_num(mean(beside), nan=np.inf))
-        here, lowest = mean(baseline), mean(best)
+        size = float(np.abs(trial.loss.raw_value(np.broadcast_to(baseline, trial.y.shape), trial.y)).mean())
+        best = min(moved, key=lambda constant: np.nan_to_num(trial.mean(constant), nan=np.inf))
+        here, lowest = trial.mean(baseline), trial.mean(best)
+    # In units of the mean size of the loss, which may be below 0.
     gain = (here - lowest) / max(size, np.finfo(float).tiny)
     if gain > MUCH_LOWER:
         raise ConformanceError(
@@ -196,36 +196,26 @@ def _compare_baseline(trial: _Trial, baseline: Floats, unit: float) -> str:
 
 
 def _compare_link(trial: _Trial) -> str:
-    prediction = checked.link(trial.loss, trial.h)
-    checked.refuse_unusable(trial.loss, {"link": prediction}, trial.h, trial.y, "in check_loss")
+    prediction = trial.loss.link(trial.h)
+    trial.loss.refuse_unusable({"link": prediction}, trial.h, trial.y, "in check_loss")
     inverse_link = getattr(trial.loss, "inverse_link", None)
     if inverse_link is None:
         return "finite; there is no inverse_link to undo it"
     back = np.asarray(inverse_link(prediction))
-    far = ~np.isclose(back, trial.h, 1e-6, 1e-6)
-    _refuse_where(trial, far, "inverse_link", back, "the raw output before link() was", trial.h,
-                  "let inverse_link(link(h)) return h")  # fmt: skip
+    why = "the raw output before link() was {}: let inverse_link(link(h)) return h"
+    trial.refuse_where(~np.isclose(back, trial.h, 1e-6, 1e-6), "inverse_link", back, trial.h, why)
     return "inverse_link undoes it"
 
 
 def _compare_traits(trial: _Trial) -> list[str]:
     """Return the declared attributes of the value; raise if one is not true."""
-    traits, h, y, value = traits_of(trial.loss), trial.h, trial.y, trial.value(trial.h)
-    expected = {}
+    loss, h, y = trial.loss, trial.h, trial.y
+    value, traits, expected = loss.raw_value(h, y), traits_of(loss), {}
     if traits.homogeneous:
-        expected["homogeneous"] = checked.value(trial.loss, 2.0 * h, 2.0 * y) / 2.0
+        expected["homogeneous"] = loss.raw_value(2.0 * h, 2.0 * y) / 2.0
     if traits.least_squares:
         expected["least_squares"] = 0.5 * np.square(h - y).sum(axis=1)
     for name, values in expected.items():
-        _refuse_where(trial, ~np.isclose(value, values, 1e-6, 1e-9), "value", value, f"{name} = True means", values,
-                      f"leave {name} out")  # fmt: skip
+        why = f"{name} = True means {{}}: leave {name} out"
+        trial.refuse_where(~np.isclose(value, values, 1e-6, 1e-9), "value", value, values, why)
     return list(expected)
-
-
-def _refuse_where(trial: _Trial, wrong: Any, what: str, found: Floats, of: str, expected: Floats, cure: str) -> None:
-    if wrong.any():
-        at = tuple(np.argwhere(wrong)[0])
-        raise ConformanceError(
-            f"loss={trial.loss.name!r}: its {what} is {found[at]:.6g} in row {at[0]}, where y is {trial.y[at[0]]} and "
-            f"the raw output {trial.h[at[0]]}, but {of} {expected[at]:.6g}: {cure}."
-        )

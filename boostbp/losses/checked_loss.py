@@ -1,74 +1,48 @@
-"""Checked loss: takes the place of a loss in training, and tries it before training begins.
+"""Checked losses: calls of a loss, perhaps the user's, whose results are checked before anything reads them.
 
-It finds out on a few rows whether the hessian varies and whether outputs can be boosted side by side, so authors of
-losses need not declare either.
+Compiled code reads these arrays without looking at their sizes: a wrong shape there would end the process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import numpy as np
 
 from boostbp.floats import Floats
-from boostbp.group import workers
-from boostbp.losses import checked
 from boostbp.losses.base import Loss
+from boostbp.read_only import read_only, refuse_writes
 
-TRIED_ROWS = 64  # rows on which a loss is tried
-SHIFTS = (0.1, -0.1, 1.0, -1.0)  # of raw outputs, in units of the target, at which the hessian is compared
-SAME = 1e-9  # relative difference of numbers that differ by rounding alone
-STEP = 1e-4  # of central differences, relative to a raw output; their error is its square
-TOO_LONG = 4.0  # times the step to the minimum; from twice that step on, steps do not converge
-UPHILL = -0.5  # correlation of the gradient with differences of the value below which steps raise the loss
+Shape = tuple[int, ...]
+_NAMES = {"value": "(rows,)", "baseline": "(outputs,)"} | dict.fromkeys(
+    ("gradient", "hessian", "link"), "(rows, outputs)"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheckedLoss:
     """A loss whose every call is checked; it has all other attributes of the loss.
 
+    Each method raises ValueError, with the name of the loss, if the loss writes into its arguments, or if its result
+    has a wrong shape or does not hold numbers.
+
     Attributes
     ----------
     loss : Loss
     curved : bool
-        Whether its hessian varies. The ridge regression under its layer then minimises the loss itself, as one Newton
+        Whether the hessian varies. The ridge regression under its layer then minimises the loss itself, as one Newton
         step from a constant would go too far, and rounds that raise the loss are shortened.
     separable : bool
         Whether outputs can be boosted side by side, as the loss is a sum over outputs.
+
+    `boostbp.losses.loss_trial.try_loss` finds out both. Until then they have their cautious values.
     """
 
     loss: Loss
-    curved: bool
-    separable: bool
-
-    @classmethod
-    def of(cls, loss: Loss, start: Floats, y: Floats) -> CheckedLoss:
-        """Try a loss at the raw outputs from which training begins, (outputs,) or (rows, outputs).
-
-        Raises
-        ------
-        ValueError
-            If an array has a wrong shape or is not finite; if the loss writes into its arguments; if its result for a
-            row depends on other rows or on earlier calls; if the gradient does not point where the value rises; if
-            steps by its hessian would be far too long; or if it declares `scale_free` and is not.
-        """
-        if isinstance(loss, cls):
-            return loss
-        h = np.broadcast_to(start, y.shape)
-        _check_members(loss, h, y)
-        rows = workers().spaced(len(y), TRIED_ROWS)
-        h, y = workers().of(rows).together(np.ascontiguousarray(h[rows]), np.ascontiguousarray(y[rows]))
-        checked.baseline(loss, y, np.ones(len(y)))
-        with np.errstate(all="ignore"):  # a loss need not be defined wherever it is tried
-            _check_calls(loss, h, y)
-            _check_gradient(loss, h, y)
-            if loss.scale_free:
-                _check_scale_free(loss, h, y)
-            if not (curved := _varies(loss, h, y)):
-                _check_step_length(loss, h, y)
-            return cls(loss, curved, y.shape[1] == 1 or _is_separable(loss, h, y))
+    curved: bool = True
+    separable: bool = False
 
     def __getattr__(self, name: str) -> Any:
         if name in self.__slots__:  # while the object is being copied
@@ -76,173 +50,119 @@ class CheckedLoss:
         return getattr(self.loss, name)
 
     def value(self, h: Floats, y: Floats) -> Floats:
-        """Loss of each row, (rows,); ValueError if it is NaN where the raw output is a number."""
-        values = checked.value(self.loss, h, y)
+        """Return the loss of each row, (rows,); raise ValueError if it is NaN where the raw output is a number."""
+        values = self.raw_value(h, y)
         if np.isnan(values.sum()):
-            known = np.isfinite(h).all(axis=1)
-            checked.refuse_unusable(
-                self.loss, {"value": np.where(np.isnan(values) & known, np.nan, 0.0)}, h, y, "in training"
-            )
+            wrong = np.isnan(values) & np.isfinite(h).all(axis=1)
+            self.refuse_unusable({"value": np.where(wrong, np.nan, 0.0)}, h, y, "in training")
         return values
 
+    def raw_value(self, h: Floats, y: Floats) -> Floats:
+        """Return the loss of each row, (rows,), which may be NaN."""
+        return self._array("value", self._call("value", h, y), h.shape[:1])
+
     def gradient(self, h: Floats, y: Floats) -> Floats:
-        """Derivative of `value`, (rows, outputs)."""
-        return checked.gradient(self.loss, h, y)
+        """Return the derivative of the value in `h`, (rows, outputs)."""
+        return self._array("gradient", self._call("gradient", h, y), h.shape)
 
     def hessian(self, h: Floats, y: Floats) -> Floats:
-        """Newton weight, (rows, outputs)."""
-        return checked.hessian(self.loss, h, y)
+        """Return the Newton weight, (rows, outputs)."""
+        return self._array("hessian", self._call("hessian", h, y), h.shape)
 
     def derivatives(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-        """Value, gradient and hessian."""
-        return checked.derivatives(self.loss, h, y)
+        """Return value, gradient and hessian; by the loss's own method `derivatives`, if it has one."""
+        if getattr(self.loss, "derivatives", None) is None:
+            return self.raw_value(h, y), self.gradient(h, y), self.hessian(h, y)
+        triple = self._call("derivatives", h, y)
+        if not isinstance(triple, tuple | list) or len(triple) != 3:
+            received = f"{len(triple)} members" if isinstance(triple, tuple | list) else f"type {type(triple).__name__}"
+            raise self.error(f"what its derivatives() returns has {received}, not 3: return (value, gradient, hessian)")
+        shapes = {"value": h.shape[:1], "gradient": h.shape, "hessian": h.shape}
+        value, gradient, hessian = map(self._array, shapes, triple, shapes.values(), [" of derivatives()"] * 3)
+        return value, gradient, hessian
 
     def link(self, h: Floats) -> Floats:
-        """Prediction on the scale of `y`, (rows, outputs)."""
-        return checked.link(self.loss, h)
+        """Return the prediction, (rows, outputs)."""
+        return self._array("link", self._call("link", h), h.shape)
+
+    def baseline(self, y: Floats, weight: Floats) -> Floats:
+        """Return the best constant raw output, (outputs,), float64; raise ValueError if it is not finite."""
+        constant = self._array("baseline", self._call("baseline", y, weight), y.shape[1:])
+        if not np.isfinite(constant).all():
+            raise self.error(f"its baseline is {constant}: let it be finite, or let check() refuse y")
+        return np.asarray(constant, np.float64)
+
+    def check(self, y: Floats) -> None:
+        """Let the loss refuse a target, (rows, outputs), that it cannot take."""
+        self._call("check", y)
+
+    def refuse_unusable(
+        self, returned: dict[str, Floats], h: Floats, y: Floats, when: str, what_to_do: str = ""
+    ) -> None:
+        """Refuse numbers that are not finite, and a hessian that is not above 0.
+
+        Parameters
+        ----------
+        returned : dict of str to array
+            By the name of the member that returned it; (rows,) or (rows, outputs).
+        when : str
+            Where in training this is, for the message.
+        what_to_do : str
+            A cure beside that of the member.
+
+        Raises
+        ------
+        ValueError
+            With the first wrong row, its target and its raw output.
+        """
+        for what, array in returned.items():
+            by_row = array.reshape(len(y), -1 if len(y) else 1)  # a worker may have no rows
+            wrong, cure = ~np.isfinite(by_row).all(axis=1), f"let it be finite there{what_to_do}"
+            if what.startswith("hessian") and not wrong.any():
+                wrong, cure = ~(by_row > 0).all(axis=1), "let it be above 0 there, such as by np.maximum(hessian, 1e-6)"
+            if wrong.any():
+                row = int(np.argmax(wrong))
+                raise self.error(
+                    f"its {what} is {array[row]} in row {row}, where y is {y[row]} and the raw output is {h[row]}, "
+                    f"{when}: {cure}"
+                )
+
+    def error(self, text: str) -> ValueError:
+        """Return the error that names the loss, with what is wrong and the cure."""
+        return ValueError(f"loss={self.loss.name!r}: {text}.")
+
+    def _call(self, member: str, *arrays: Floats) -> Any:
+        """Call a member of the loss on read-only arrays."""
+        received = f"h or y, or another array that its {member}() receives"
+        with refuse_writes(f"loss={self.loss.name!r} writes into {received}: work on a copy."):
+            return getattr(self.loss, member)(*map(read_only, arrays))
+
+    def _array(self, member: str, returned: object, shape: Shape, where: str = "") -> Floats:
+        """Return the result of a member as an array; raise ValueError unless it holds numbers and has this shape.
+
+        It is called in every round: two attributes and a call that copies nothing.
+        """
+        if getattr(returned, "shape", None) == shape:
+            array = np.asarray(returned)
+            if array.dtype.kind in "fiub":
+                return array
+            raise self.error(f"its {member}{where} has dtype {array.dtype}, not numbers: return float64")
+        got = () if isinstance(returned, Number) else getattr(returned, "shape", None)
+        received = f"type {type(returned).__name__}" if got is None else f"shape {tuple(got)}"
+        wanted = f"{'an array of shape ' if got is None else ''}{shape}, which is {_NAMES[member]}"
+        raise self.error(f"its {member}{where} has {received}, not {wanted}: {_cure(member, got, shape)}")
 
 
-def _check_members(loss: Loss, h: Floats, y: Floats) -> None:
-    """Refuse wrong shapes, and numbers that allow no step, on all rows."""
-    returned = {
-        "value": checked.value(loss, h, y),
-        "gradient": checked.gradient(loss, h, y),
-        "hessian": checked.hessian(loss, h, y),
-        "link": checked.link(loss, h),
-    }
-    if hasattr(loss, "derivatives"):
-        of_all = zip(("value", "gradient", "hessian"), checked.derivatives(loss, h, y), strict=True)
-        returned |= {f"{what} of derivatives()": array for what, array in of_all}
-    checked.refuse_unusable(loss, returned, h, y, "from which training begins", ", or let check() refuse the target")
-
-
-def _check_calls(loss: Loss, h: Floats, y: Floats) -> None:
-    """Refuse results that depend on other rows or on earlier calls."""
-    half = slice(0, max(1, len(y) // 2))
-    for what in ("value", "gradient", "hessian"):
-        call = getattr(checked, what)
-        first = call(loss, h, y)
-        kept = first.copy()
-        call(loss, h + 1.0, y)
-        some = call(loss, h[half], y[half])
-        if not _same(first, kept):
-            raise ValueError(
-                f"loss={loss.name!r}: an array that its {what}() returned was changed by a later call: return a new "
-                "array from each call."
-            )
-        if not _same(call(loss, h, y), kept):
-            raise ValueError(
-                f"loss={loss.name!r}: its {what}() returned two results for the same h and y: let it depend on h and y "
-                "alone."
-            )
-        if len(some) and not _same(some, kept[half]):
-            row = int(np.argmax(~np.isclose(some, kept[half], SAME, SAME).reshape(len(some), -1).all(axis=1)))
-            raise ValueError(
-                f"loss={loss.name!r}: its {what} in row {row} is {kept[row]} among {len(y)} rows and {some[row]} among "
-                f"{len(some)}: let it depend on its row alone, and do not divide by the number of rows."
-            )
-
-
-def _check_gradient(loss: Loss, h: Floats, y: Floats) -> None:
-    """Refuse a gradient that points where the value falls."""
-    slope, gradient = differences(lambda at: checked.value(loss, at, y), h), checked.gradient(loss, h, y)
-    noise = np.finfo(float).eps * np.abs(checked.value(loss, h, y)).max(initial=0.0) / STEP
-    known = np.isfinite(slope) & np.isfinite(gradient)
-    slope, gradient = slope[known], gradient[known].astype(np.float64)
-    size = np.sqrt((slope @ slope) * (gradient @ gradient))
-    if not size > 0 or np.abs(slope).max() <= 1e3 * noise or slope @ gradient >= UPHILL * size:
-        return
-    worst = int(np.argmin(slope * gradient))
-    raise ValueError(
-        f"loss={loss.name!r}: its gradient is {gradient[worst]:g} where finite differences of its value are "
-        f"{slope[worst]:g}, so each step raises the loss: let gradient() return the derivative of value() in h, such "
-        "as h - y for squared error, not y - h. boostbp.check_loss(loss, y) compares all members."
-    )
-
-
-def _check_step_length(loss: Loss, h: Floats, y: Floats) -> None:
-    """Refuse a constant hessian far below the second derivative: nothing shortens the steps of such a loss."""
-
-    def gradient(at: Floats) -> Floats:
-        return checked.gradient(loss, at, y)
-
-    fine, coarse = differences(gradient, h), differences(gradient, h, 30.0 * STEP)
-    curvature = fine[np.abs(fine - coarse) <= 0.1 * np.abs(fine)]  # at a kink it grows as steps become shorter
-    hessian = checked.hessian(loss, h, y)
-    if len(curvature) and (middle := float(np.median(curvature))) > TOO_LONG * float(np.median(hessian)):
-        raise ValueError(
-            f"loss={loss.name!r}: its hessian is {float(np.median(hessian)):g} where finite differences of its "
-            f"gradient are {middle:g}, so each step is many times too long: let hessian() return the second "
-            "derivative of value() in h, or more."
-        )
-
-
-def _check_scale_free(loss: Loss, h: Floats, y: Floats) -> None:
-    """Refuse ``scale_free = True`` if the loss does not shift with the target."""
-    cure = "set scale_free = False, and training does not scale the target"
-    here, shifted = checked.gradient(loss, h, y), checked.gradient(loss, h + 1.0, y + 1.0)
-    if not np.allclose(here, shifted, 1e-6, 1e-6, equal_nan=True):
-        row = int(np.argmax(~np.isclose(here, shifted, 1e-6, 1e-6).all(axis=1)))
-        raise ValueError(
-            f"loss={loss.name!r} has scale_free=True, but its gradient in row {row} changes from {here[row]} to "
-            f"{shifted[row]} if 1 is added to h and y: {cure}."
-        )
-    link, moved = checked.link(loss, h), checked.link(loss, 2.0 * h + 1.0)
-    if not np.allclose(2.0 * link + 1.0, moved, 1e-6, 1e-6):
-        raise ValueError(f"loss={loss.name!r} has scale_free=True, but its link is not linear: {cure}.")
-
-
-def probes(loss: Loss, h: Floats, y: Floats) -> Iterator[Floats]:
-    """Yield raw outputs around the start of training, and the target itself if it is on their scale."""
-    identity = np.allclose(checked.link(loss, h), h)
-    units = {1.0, float(np.std(y)) or 1.0} if identity else {1.0}
-    yield h + _jitter(h)  # softmax does not change where all outputs move together
-    yield from (h + shift * unit for unit in sorted(units) for shift in SHIFTS)
-    if identity:
-        yield y
-
-
-def _jitter(h: Floats) -> Floats:
-    """Return a shift that differs between rows and outputs."""
-    return np.cos(np.arange(h.size)).reshape(h.shape)
-
-
-def _varies(loss: Loss, h: Floats, y: Floats) -> bool:
-    """Whether the hessian is not one number."""
-    found = [checked.hessian(loss, h, y), *(checked.hessian(loss, at, y) for at in probes(loss, h, y))]
-    known = np.concatenate([of_probe[np.isfinite(of_probe)] for of_probe in found])
-    return len(known) > 0 and bool(np.ptp(known) > SAME * np.abs(known).max())
-
-
-def _is_separable(loss: Loss, h: Floats, y: Floats) -> bool:
-    """Whether an output has the same derivatives alone as among all outputs, whatever the others are."""
-    for at in (h, h + _jitter(h)):
-        whole = [checked.gradient(loss, at, y), checked.hessian(loss, at, y)]
-        for output in range(y.shape[1]):
-            alone = slice(output, output + 1)
-            try:
-                part = [call(loss, at[:, alone], y[:, alone]) for call in (checked.gradient, checked.hessian)]
-            except Exception:  # the loss needs all outputs
-                return False
-            if not all(_same(of_part, of_all[:, alone]) for of_part, of_all in zip(part, whole, strict=True)):
-                return False
-    return True
-
-
-def differences(function: Callable[[Floats], Floats], h: Floats, step: float = STEP) -> Floats:
-    """Return central differences of a function by each output of its row, (rows, outputs).
-
-    The function returns (rows,), or (rows, outputs), of which each output is taken by itself.
-    """
-    slopes = np.empty(h.shape)
-    for output in range(h.shape[1]):
-        width = np.zeros(h.shape)
-        width[:, output] = step * np.maximum(1.0, np.abs(h[:, output]))
-        up, down = h + width, h - width
-        rise = function(up) - function(down)
-        slopes[:, output] = (rise if rise.ndim == 1 else rise[:, output]) / (up - down)[:, output]
-    return slopes
-
-
-def _same(a: Floats, b: Floats) -> bool:
-    return bool(np.allclose(a, b, SAME, SAME, equal_nan=True))
+def _cure(member: str, got: Shape | None, shape: Shape) -> str:
+    """Return the advice for a loss that returned an array of shape `got`."""
+    if got == shape[:1] and shape[1:] == (1,):
+        return f"return {member}[:, None]"
+    if member == "baseline":
+        return "return one number for each output, as y.mean(axis=0) has them"
+    if member == "value":
+        by_output = got is not None and len(got) == 2 and got[:1] == shape
+        return "return value.sum(axis=1)" if by_output else "return one number for each row, not their sum or mean"
+    if got is not None and got == shape[::-1]:
+        return f"return {member}.T"
+    constant = f", such as np.full(h.shape, {member})" if got == () else ""
+    return f"return one number for each row and output, as h has them{constant}"

@@ -10,29 +10,29 @@ import numpy as np
 
 from boostbp.floats import Floats
 
-_ABSENT = 1e-6  # stands for the share of a class, or the mean of a count, that never occurs
-_ROUNDING = 1e-12  # by which sums such as 1/3 + 1/3 may miss what they should be
+_ABSENT = 1e-6  # share of a class, or mean of a count, that never occurs; an arbitrary small number
+_ROUNDING = 1e-12  # relative rounding error of sums of shares, such as 1/3 + 1/3; a bound with a wide margin
 
 
 def mean(y: Floats, weight: Floats) -> Floats:
-    """Weighted mean."""
+    """Return the weighted mean."""
     return np.asarray(_shares(weight) @ y)
 
 
 def log_mean(y: Floats, weight: Floats) -> Floats:
-    """Log of the weighted mean of `y` >= 0; ``log(1e-6)`` for a column that is 0."""
+    """Return the logarithm of the weighted mean of `y` >= 0; ``log(1e-6)`` for a column of zeros."""
     average = mean(y, weight)
     return np.log(np.where(average > 0, average, _ABSENT))
 
 
 def quantile(y: Floats, weight: Floats, alpha: float) -> Floats:
-    """Weighted quantile: the middle of all constants with the least pinball loss."""
+    """Return the weighted quantile: the middle of all constants with the least pinball loss."""
     share = _shares(weight)
     return np.array([_quantile(column, share, alpha) for column in y.T])
 
 
 def huber_centre(y: Floats, weight: Floats, delta: float) -> Floats:
-    """Weighted Huber centre: the middle of all constants with the least Huber loss."""
+    """Return the weighted Huber centre: the middle of all constants with the least Huber loss."""
     share = _shares(weight)
     median = quantile(y, weight, 0.5)
     # The centre lies within delta of the median: a row further off than 2 delta only pulls with delta.
@@ -41,8 +41,8 @@ def huber_centre(y: Floats, weight: Floats, delta: float) -> Floats:
 
 
 def _shares(weight: Floats) -> Floats:
-    """`weight` with sum 1; by its largest first, so that no sum overflows."""
-    largest = weight.max()
+    """Return the weights divided by their sum."""
+    largest = weight.max()  # divided by it first, so that no sum overflows
     if not 0 < largest < np.inf:
         raise ValueError(f"sample_weight has the largest value {largest:g}: give some row a positive, finite weight.")
     scaled = weight / largest
@@ -59,7 +59,8 @@ def _quantile(column: Floats, share: Floats, alpha: float) -> float:
 
 
 def _huber_root(column: Floats, share: Floats, delta: float) -> float:
-    """Root ``c`` of ``sum(share * clip(c - column, -delta, delta))``, which is piecewise linear and rises."""
+    """Return the root ``c`` of ``sum(share * clip(c - column, -delta, delta))``."""
+    # The sum rises, piecewise linear in c: a row adds its share to the slope while |c - column| < delta.
     knots = np.concatenate((column - delta, column + delta))
     order = np.argsort(knots, kind="stable")
     knots = knots[order]

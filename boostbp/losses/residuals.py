@@ -15,18 +15,18 @@ from boostbp.losses.base import LinkName, Task, refuse
 
 @dataclass(frozen=True, slots=True)
 class _Regression:
-    """What the losses of a residual ``h - y`` share."""
+    """The hessian, link, check and traits that losses of a residual ``h - y`` share."""
 
     task: ClassVar[Task] = "regression"
     link_name: ClassVar[LinkName] = "identity"
     scale_free: ClassVar[bool] = True
 
     def hessian(self, h: Floats, y: Floats) -> Floats:
-        """One."""
+        """Return ones."""
         return np.ones_like(h)
 
     def link(self, h: Floats) -> Floats:
-        """Identity."""
+        """Return the raw output itself."""
         return h
 
     def check(self, y: Floats) -> None:
@@ -44,15 +44,15 @@ class SquaredError(_Regression):
     least_squares: ClassVar[bool] = True
 
     def value(self, h: Floats, y: Floats) -> Floats:
-        """Half the squared residual."""
+        """Return half the squared residual."""
         return 0.5 * np.square(h - y).sum(axis=1)
 
     def gradient(self, h: Floats, y: Floats) -> Floats:
-        """Residual."""
+        """Return the residual."""
         return h - y
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
-        """Weighted mean."""
+        """Return the weighted mean."""
         return location.mean(y, weight)
 
 
@@ -67,15 +67,15 @@ class AbsoluteError(_Regression):
     homogeneous: ClassVar[bool] = True
 
     def value(self, h: Floats, y: Floats) -> Floats:
-        """Size of the residual."""
+        """Return the absolute residual."""
         return np.abs(h - y).sum(axis=1)
 
     def gradient(self, h: Floats, y: Floats) -> Floats:
-        """Sign of the residual."""
+        """Return the sign of the residual."""
         return np.sign(h - y)
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
-        """Weighted median."""
+        """Return the weighted median."""
         return location.quantile(y, weight, 0.5)
 
 
@@ -87,8 +87,8 @@ class Huber(_Regression):
     ----------
     delta : float
         Where the loss turns from square to linear, **in units of the target that the loss sees**.
-        Training divides `y` by its standard deviation, as quartiles tell it: that of a Gaussian with the same
-        ones. So 1 is one standard deviation of the target. `baseline` must see the target so divided.
+        Training divides `y` by its standard deviation, estimated as that of a Gaussian with the same quartiles. So 1
+        is one standard deviation of the target. `baseline` must see the divided target.
     """
 
     delta: float = 1.0
@@ -101,17 +101,18 @@ class Huber(_Regression):
             raise ValueError(f"delta={self.delta!r} is not a positive number: use e.g. Huber(delta=1.0).")
 
     def value(self, h: Floats, y: Floats) -> Floats:
-        """Square near, linear far."""
+        """Return half the squared residual up to `delta`, and its tangent beyond."""
+        # near (size - near / 2) is size^2 / 2 where near = size, and delta (size - delta / 2) beyond.
         size = np.abs(h - y)
         near = np.minimum(size, self.delta)
         return (near * (size - 0.5 * near)).sum(axis=1)
 
     def gradient(self, h: Floats, y: Floats) -> Floats:
-        """Residual, held within `delta`."""
+        """Return the residual, clipped to ``[-delta, delta]``."""
         return np.clip(h - y, -self.delta, self.delta)
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
-        """Weighted Huber location."""
+        """Return the weighted Huber centre."""
         return location.huber_centre(y, weight, self.delta)
 
 
@@ -137,17 +138,18 @@ class Quantile(_Regression):
             raise ValueError(f"alpha={self.alpha!r} is not between 0 and 1: use e.g. Quantile(alpha=0.9).")
 
     def value(self, h: Floats, y: Floats) -> Floats:
-        """Pinball loss."""
+        """Return the pinball loss."""
+        # One of the two products is negative: the other one is the loss. A level for each column broadcasts.
         short, level = y - h, np.asarray(self.alpha)
         return np.maximum(level * short, (level - 1) * short).sum(axis=1)
 
     def gradient(self, h: Floats, y: Floats) -> Floats:
-        """``-alpha`` below the target, ``1 - alpha`` above, 0 on it."""
+        """Return ``-alpha`` below the target, ``1 - alpha`` above, 0 on it."""
         level = np.asarray(self.alpha)
         return np.select([h < y, h > y], [-level, 1 - level], 0.0)
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
-        """Weighted quantile."""
+        """Return the weighted quantile."""
         return location.quantile(y, weight, self.alpha)
 
 
@@ -156,7 +158,7 @@ class Quantiles(Quantile):
     """Sum of the losses of `Quantile` at several levels, with an output for each; baseline: weighted quantiles.
 
     The columns of ``y`` are copies of one target: see `Traits.copies`. Raw outputs may cross; `link` sorts those of a
-    row, by which no quantile is estimated worse [1]_.
+    row, which makes no quantile worse [1]_.
 
     Attributes
     ----------
@@ -191,9 +193,9 @@ class Quantiles(Quantile):
         return len(self.alpha)
 
     def link(self, h: Floats) -> Floats:
-        """Raw outputs of each row in ascending order."""
+        """Return the raw outputs of each row in ascending order."""
         return np.sort(h, axis=1)
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
-        """Weighted quantiles."""
+        """Return the weighted quantiles."""
         return np.array([location.quantile(y[:, [k]], weight, level)[0] for k, level in enumerate(self.alpha)])

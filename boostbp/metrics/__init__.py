@@ -1,13 +1,13 @@
-"""Evaluation metrics of predictions: by the names of LightGBM, XGBoost and scikit-learn, or one's own.
+"""Evaluation metrics of predictions: by the names of LightGBM, XGBoost and scikit-learn, or the user's own.
 
-A metric sees what users see: `prediction` (rows, outputs) on the scale of `y` (the loss's link is
-applied), `y` (rows, outputs) as the loss takes it, `weight` (rows,). Classes are one column of
-P(class 1) with 0 and 1, or a column of probability for each class with one-hot rows. Of several
-regression outputs the metric is the mean over the outputs, as in scikit-learn.
+A metric sees what users see: `prediction` (rows, outputs) on the scale of `y`, after the link of the loss; `y` (rows,
+outputs) as the loss takes it; and `weight` (rows,). Of two classes, `prediction` is a column of P(class 1), and `y` one
+of 0 and 1; of more, they are a column of probabilities for each class, and one-hot rows. The metric of several
+regression outputs is the mean over the outputs, as in scikit-learn.
 
-Known are the names and aliases of both libraries but for ranking, survival, and LightGBM's
-``cross_entropy_lambda``, to which weights are numbers of trials. Where the two libraries differ under one name
-(``mape`` of a small `y`, ``gamma_deviance``) it is XGBoost's.
+The names and aliases are those of both libraries, except for ranking, survival, and LightGBM's
+``cross_entropy_lambda``, which reads weights as numbers of trials. Where the two libraries differ under one name
+(``mape`` of a small `y`, ``gamma_deviance``), the metric is XGBoost's.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,8 @@ from boostbp import cautions
 from boostbp.floats import Floats
 from boostbp.losses import LOSSES, Loss, traits_of
 from boostbp.metrics import scores
-from boostbp.metrics.custom_metrics import adapt, is_maximised, name_of
+from boostbp.metrics.custom_metrics import CustomMetric, is_maximised, name_of
+from boostbp.metrics.scores import against_the_rest, by_sklearn, of_labels
 from boostbp.suggestions import nearest, unsupported
 
 __all__ = ["Metric", "default_metric", "load"]
@@ -38,13 +38,13 @@ class Metric:
     Attributes
     ----------
     name : str
-        What it is called in the history.
+        Its name in the history.
     greater_is_better : bool
         Whether the best epoch has the largest value.
     function : callable
         ``function(prediction, y, weight) -> float``.
     takes_raw : bool
-        Whether it rates raw outputs, and not predictions: the mean of a loss whose link nothing undoes.
+        Whether it rates raw outputs, and not predictions: so does the mean of a loss without `inverse_link`.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Metric:
     takes_raw: bool = False
 
     def __call__(self, prediction: Floats, y: Floats, weight: Floats) -> float:
-        """Value of the metric; the worst there is (inf, or -inf) if a prediction, or the value, is not a number.
+        """Return the metric; or the worst value (inf, or -inf) if a prediction is not finite, or the metric is NaN.
 
         Parameters
         ----------
@@ -87,11 +87,9 @@ def _called(names: str, greater_is_better: bool, function: Function) -> dict[str
 
 _REGRESSION = {
     **_called("rmse root_mean_squared_error l2_root", False, scores.rmse),
-    **_called("mse l2 mean_squared_error regression regression_l2", False, scores.mse),
-    **_called("mae l1 mean_absolute_error regression_l1", False, scores.mae),
-    **_called(
-        "mape mean_absolute_percentage_error", False, partial(scores.by_sklearn, "mean_absolute_percentage_error")
-    ),
+    **_called("mse l2 mean_squared_error regression regression_l2", False, partial(by_sklearn, "mean_squared_error")),
+    **_called("mae l1 mean_absolute_error regression_l1", False, partial(by_sklearn, "mean_absolute_error")),
+    **_called("mape mean_absolute_percentage_error", False, partial(by_sklearn, "mean_absolute_percentage_error")),
     **_called("rmsle", False, scores.rmsle),
     **_called("r2", True, scores.r2),
     **_called("fair", False, scores.fair),
@@ -101,26 +99,25 @@ _REGRESSION = {
     **_called("gamma gamma-nloglik", False, scores.gamma),
     **_called("gamma_deviance gamma-deviance", False, scores.gamma_deviance),
 }
+_LOGLOSS = """
+    logloss log_loss binary_logloss multi_logloss mlogloss binary multiclass softmax multiclassova multiclass_ova ova
+    ovr cross_entropy xentropy kullback_leibler kldiv
+"""
 _CLASSES = {
-    **_called(
-        "logloss log_loss binary_logloss multi_logloss mlogloss binary multiclass softmax multiclassova multiclass_ova "
-        "ova ovr cross_entropy xentropy kullback_leibler kldiv",
-        False,
-        scores.logloss,
-    ),
-    **_called("error binary_error multi_error merror", False, scores.error),
-    **_called("accuracy", True, scores.accuracy),
-    **_called("auc roc_auc", True, scores.auc),
+    **_called(_LOGLOSS, False, scores.logloss),
+    **_called("error binary_error multi_error merror", False, partial(of_labels, "zero_one_loss")),
+    **_called("accuracy", True, partial(of_labels, "accuracy_score")),
+    **_called("auc roc_auc", True, partial(against_the_rest, "auc", "roc_auc_score")),
     **_called("auc_mu", True, scores.auc_mu),
     **_called("aucpr", True, scores.aucpr),
-    **_called("average_precision", True, scores.average_precision),
+    **_called("average_precision", True, partial(against_the_rest, "average_precision", "average_precision_score")),
 }
+# Metrics whose name holds a number, as in XGBoost: the metric, which numbers it takes, and these in words.
 _AT: dict[str, tuple[Callable[..., float], Callable[[float], bool], str]] = {
     "tweedie-nloglik": (scores.tweedie, lambda power: 1 < power < 2, "rho, 1 < rho < 2"),
     "error": (scores.error_at, lambda threshold: 0 <= threshold <= 1, "t, a threshold from 0 to 1"),
     "multi_error": (scores.error_of_top, lambda k: k >= 1 and k.is_integer(), "k, a whole number from 1"),
 }
-_NUMBERS = ("tweedie-nloglik",)  # the one that is not of classes
 
 
 def load(
@@ -130,31 +127,30 @@ def load(
     classes: bool | None = None,
     scale: Floats | float = 1.0,
 ) -> Metric:
-    """Metric by name, or from the user's own function.
+    """Return a metric by its name, or of the user's own function.
 
     Parameters
     ----------
     metric : str, callable, (name, callable, greater_is_better), Metric or None
         None is `default_metric`.
-        A callable is ``f(y_true, y_pred) -> float``, or takes ``sample_weight`` too. A single output
-        comes as (rows,). Of classes, `y_true` holds their numbers 0, 1, ..., and `y_pred`
-        probabilities, (rows,) of class 1 or (rows, classes); scikit-learn's functions of labels
-        (``accuracy_score``, ``f1_score``, ...) get labels. A name that ends in ``_score`` is
-        maximised, as in scikit-learn, any other minimised: give a tuple to say otherwise, and where the words of
-        the name say otherwise (``accuracy``, ``brier_score``).
+        A callable is ``f(y_true, y_pred) -> float``, or takes ``sample_weight`` too. It gets a single output as
+        (rows,). If classes are predicted, `y_true` holds their numbers 0, 1, ..., and `y_pred` probabilities, (rows,)
+        of class 1 or (rows, classes); scikit-learn's functions of labels (``accuracy_score``, ``f1_score``, ...) get
+        labels. It is maximised if its name ends in ``_score``, as in scikit-learn, and minimised otherwise. A tuple
+        says which; a name whose words contradict this rule (``accuracy``, ``brier_score``) needs one.
     loss : Loss
-        What the network is trained by. A metric of its name takes its parameters: ``"quantile"`` its `alpha`,
-        ``"tweedie"`` its `power`, ``"huber"`` its `delta` and its units.
+        The loss of the training. A metric of its name takes its parameters: ``"quantile"`` its `alpha`, ``"tweedie"``
+        its `power`, ``"huber"`` its `delta` and its units.
     classes : bool or None
-        Whether classes are predicted, and not numbers; None: as the loss says.
+        Whether classes are predicted, and not numbers; None: as the loss declares.
     scale : (outputs,) or float
-        What targets are divided by before the loss sees them.
+        Divides targets before the loss sees them.
 
     Raises
     ------
     ValueError
-        If the name is unknown, the metric is one of classes and they are not predicted, or the name of a function
-        contradicts the direction in which it would be taken.
+        If the name is unknown, the metric is one of classes and numbers are predicted, or the name of a function
+        suggests the opposite of the direction in which it would be taken.
     TypeError
         If `metric` is none of these.
     """
@@ -170,9 +166,9 @@ def load(
         name, function, greater_is_better = metric
         if not isinstance(greater_is_better, bool | np.bool_):
             raise TypeError(f"eval_metric={metric!r}: its third part says whether greater is better: True or False.")
-        return Metric(str(name), bool(greater_is_better), adapt(function, classes=classes))
+        return Metric(str(name), bool(greater_is_better), CustomMetric.of(function, classes=classes))
     if callable(metric) and not hasattr(metric, "_score_func"):
-        return Metric(name_of(metric), is_maximised(metric), adapt(metric, classes=classes))
+        return Metric(name_of(metric), is_maximised(metric), CustomMetric.of(metric, classes=classes))
     raise TypeError(
         f"eval_metric={metric!r} is no metric: pass a name, a function f(y_true, y_pred), or a tuple "
         f"(name, function, greater_is_better); of a scikit-learn scorer, its metric function."
@@ -188,18 +184,18 @@ def default_metric(loss: Loss, *, classes: bool = False, scale: Floats | float =
     return replace(_mean_of(loss, scale), takes_raw=not _told_by_predictions(loss))
 
 
-def _told_by_predictions(loss: Loss | type[Any]) -> bool:
-    """Whether predictions tell the raw output, and with it the loss."""
+def _told_by_predictions(loss: Loss | type[Loss]) -> bool:
+    """Return whether the raw output, and with it the loss, follows from predictions."""
     return bool(loss.scale_free) or hasattr(loss, "inverse_link")
 
 
 def _mean_of(loss: Loss, scale: Floats | float) -> Metric:
-    """Mean of a loss, in units of the target where the loss has such; otherwise of targets as training sees them."""
+    """Return the mean of a loss: of a homogeneous one in units of the target, else of targets as training sees them."""
     return Metric(loss.name, False, partial(scores.mean_value, loss, 1.0 if traits_of(loss).homogeneous else scale))
 
 
 def _of_losses() -> list[str]:
-    """Names of the losses whose metric is their own mean."""
+    """Return the names of the losses whose metric is their own mean."""
     return [name for name, loss in LOSSES.items() if not traits_of(loss).default_metric and _told_by_predictions(loss)]
 
 
@@ -210,26 +206,15 @@ def _by_name(name: str, loss: Loss, classes: bool, scale: Floats | float) -> Met
         return Metric(name, *_REGRESSION[name])
     stem, at, parameter = name.partition("@")
     if stem not in (_AT if at else _CLASSES):
-        if reason := unsupported(name):
-            raise ValueError(f"eval_metric={name!r}: {reason}")
-        names = [*_REGRESSION, *_of_losses(), *(_CLASSES if classes else ())]
-        close = nearest(name, names)
-        names += [f"{stem}@{says.partition(',')[0]}" for stem, (*_, says) in _AT.items() if classes or stem in _NUMBERS]
-        cure = (
-            f"did you mean {close!r}?" if close else f"use one of {', '.join(names)}, or a function f(y_true, y_pred)."
-        )
-        raise ValueError(f"eval_metric={name!r} is unknown: {cure}")
+        raise _unknown(name, classes)
     if stem in _CLASSES and not classes:
         raise ValueError(
             f"eval_metric={name!r} is for classes, and numbers are predicted, by loss={loss.name!r}: use e.g. 'rmse', "
             "or a classifier."
         )
-    return _at(name, stem, parameter, loss) if at else Metric(name, *_CLASSES[name])
-
-
-def _at(name: str, stem: str, parameter: str, loss: Loss) -> Metric:
-    """Metric whose name holds a number, as in XGBoost."""
-    function, is_valid, says = _AT[stem]
+    if not at:
+        return Metric(name, *_CLASSES[name])
+    function, is_valid, words = _AT[stem]
     if stem == "error" and not traits_of(loss).takes(1):  # two classes are one column
         raise ValueError(f"eval_metric={name!r} is for two classes: use 'multi_error', or 'multi_error@2'.")
     try:
@@ -237,5 +222,19 @@ def _at(name: str, stem: str, parameter: str, loss: Loss) -> Metric:
     except ValueError:
         number = np.nan
     if not is_valid(number):
-        raise ValueError(f"eval_metric={name!r} must be {stem}@{says}.")
+        raise ValueError(f"eval_metric={name!r} must be {stem}@{words}.")
     return Metric(name, False, partial(function, number))
+
+
+def _unknown(name: str, classes: bool) -> ValueError:
+    if reason := unsupported(name):
+        return ValueError(f"eval_metric={name!r}: {reason}")
+    names = [*_REGRESSION, *_of_losses(), *(_CLASSES if classes else ())]
+    if close := nearest(name, names):
+        return ValueError(f"eval_metric={name!r} is unknown: did you mean {close!r}?")
+    names += [
+        f"{stem}@{words.partition(',')[0]}" for stem, (*_, words) in _AT.items() if classes or stem not in _CLASSES
+    ]
+    return ValueError(
+        f"eval_metric={name!r} is unknown: use one of {', '.join(names)}, or a function f(y_true, y_pred)."
+    )

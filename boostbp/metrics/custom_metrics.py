@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,28 +16,18 @@ from boostbp.floats import Floats
 from boostbp.metrics.scores import labels
 from boostbp.read_only import read_only, refuse_writes
 
-_OF_LABELS = frozenset(
-    (
-        "accuracy_score",
-        "balanced_accuracy_score",
-        "cohen_kappa_score",
-        "f1_score",
-        "fbeta_score",
-        "hamming_loss",
-        "jaccard_score",
-        "matthews_corrcoef",
-        "precision_score",
-        "recall_score",
-        "zero_one_loss",
-    )
-)
+# Functions of scikit-learn that take labels, where others take probabilities.
+_OF_LABELS = """
+    accuracy_score balanced_accuracy_score cohen_kappa_score f1_score fbeta_score hamming_loss jaccard_score
+    matthews_corrcoef precision_score recall_score zero_one_loss
+"""
 
 
 def _words(name: str) -> frozenset[str]:
     return frozenset(re.findall("[a-z0-9]+", name.lower()))
 
 
-# Words of names from which a reader knows whether greater is better, and what turns them round.
+# Words in names of metrics that are better when greater, of those that are better when smaller, and what reverses both.
 _GOOD = _words(
     "acc accuracy auc aucpr auroc corr correlation f1 fbeta gain gini kappa likelihood mcc ndcg pearson precision "
     "profit r2 recall reward spearman"
@@ -44,72 +36,72 @@ _BAD = _words("brier cost crps deviance error interval loss mae mape mse pinball
 _NEGATIVE = _words("neg negative minus")
 
 
-def adapt(function: Callable[..., Any], *, classes: bool) -> Callable[[Floats, Floats, Floats], float]:
-    """Make ``f(prediction, y, weight)`` of ``function(y_true, y_pred)``, with or without ``sample_weight``.
+@dataclass(frozen=True, slots=True)
+class CustomMetric:
+    """``f(prediction, y, weight)`` of a function ``f(y_true, y_pred)`` of the user or of scikit-learn.
 
-    Of `classes` the function sees their numbers, not one-hot rows; ValueError if scikit-learn's is for labels, and
-    there are none.
+    Attributes
+    ----------
+    classes : bool
+        Whether classes are predicted: the function then sees their numbers, not one-hot rows.
+    of_labels : bool
+        Whether it also sees labels in place of probabilities.
+    weighted : bool
+        Whether it takes ``sample_weight``.
     """
-    of_labels = _is_sklearn(function) and name_of(function) in _OF_LABELS
-    if of_labels and not classes:
-        raise ValueError(
-            f"eval_metric={name_of(function)} is for classes, and numbers are predicted: use a metric of numbers, such "
-            "as 'rmse', or a classifier."
-        )
-    return partial(_call, function, of_labels, classes, _takes_weight(function))
 
+    function: Callable[..., object]
+    classes: bool
+    of_labels: bool
+    weighted: bool
 
-def _call(
-    function: Callable[..., Any],
-    of_labels: bool,
-    numbered: bool,
-    weighted: bool,
-    prediction: Floats,
-    y: Floats,
-    weight: Floats,
-) -> float:
-    y_true = labels(y) if numbered else _flat(y)
-    y_pred = labels(prediction) if of_labels else _flat(prediction)
-    beside = {"sample_weight": read_only(weight)} if weighted else {}
-    with refuse_writes(f"eval_metric={name_of(function)!r} writes into its arguments: work on a copy."):
-        value = function(read_only(y_true), read_only(y_pred), **beside)
-    number = _number(value)
-    if number is None:
+    @classmethod
+    def of(cls, function: Callable[..., object], *, classes: bool) -> CustomMetric:
+        """Adapt a function; ValueError if it is one of scikit-learn's for labels, and numbers are predicted."""
+        of_labels = _is_sklearn(function) and name_of(function) in _OF_LABELS.split()
+        if of_labels and not classes:
+            raise ValueError(
+                f"eval_metric={name_of(function)} is for classes, and numbers are predicted: use a metric of numbers, "
+                "such as 'rmse', or a classifier."
+            )
+        return cls(function, classes, of_labels, _takes_weight(function))
+
+    def __call__(self, prediction: Floats, y: Floats, weight: Floats) -> float:
+        """Call the function on read-only arrays; TypeError unless it returns a single number."""
+        y_true = labels(y) if self.classes else _flat(y)
+        y_pred = labels(prediction) if self.of_labels else _flat(prediction)
+        options = {"sample_weight": read_only(weight)} if self.weighted else {}
+        with refuse_writes(f"eval_metric={name_of(self.function)!r} writes into its arguments: work on a copy."):
+            value: Any = self.function(read_only(y_true), read_only(y_pred), **options)
+        with suppress(TypeError, ValueError):  # a ragged list, or an object that is no number
+            if not isinstance(value, str | bytes) and np.ndim(value) == 0:  # text is none, whatever it spells
+                return float(value)
         raise TypeError(
-            f"eval_metric={name_of(function)!r} returned {value!r}: return a single number, and say whether "
-            f"greater is better by the tuple (name, function, greater_is_better)."
+            f"eval_metric={name_of(self.function)!r} returned {value!r}: return a single number, and say whether "
+            "greater is better by the tuple (name, function, greater_is_better)."
         )
-    return number
-
-
-def _number(value: Any) -> float | None:
-    """As a float; None if it is not a single number, such as text, whatever it spells."""
-    try:
-        return None if isinstance(value, str | bytes) or np.ndim(value) != 0 else float(value)
-    except (TypeError, ValueError):
-        return None
 
 
 def _flat(columns: Floats) -> Floats:
     return columns[:, 0] if columns.shape[1] == 1 else columns
 
 
-def _innermost(function: Callable[..., Any]) -> Callable[..., Any]:
+def _innermost(function: Callable[..., object]) -> Callable[..., object]:
     while isinstance(function, partial):
         function = function.func
     return function
 
 
-def name_of(function: Callable[..., Any]) -> str:
+def name_of(function: Callable[..., object]) -> str:
     """Return the name of a function, of what a partial calls, or of an object's class."""
     inner = _innermost(function)
     return str(getattr(inner, "__name__", type(inner).__name__))
 
 
-def is_maximised(function: Callable[..., Any]) -> bool:
-    """Whether the best value of a function is its greatest: where its name ends in ``_score``, as in scikit-learn.
+def is_maximised(function: Callable[..., object]) -> bool:
+    """Return whether greater is better: if the name of the function ends in ``_score``, as in scikit-learn.
 
-    Raises ValueError if other words in the name of the user's own function say the opposite.
+    Raises ValueError if other words in the name of the user's own function suggest the opposite.
     """
     name = name_of(function)
     words = _words(name)
@@ -125,11 +117,11 @@ def is_maximised(function: Callable[..., Any]) -> bool:
     return maximised
 
 
-def _is_sklearn(function: Callable[..., Any]) -> bool:
+def _is_sklearn(function: Callable[..., object]) -> bool:
     return str(getattr(_innermost(function), "__module__", "")).startswith("sklearn.")
 
 
-def _takes_weight(function: Callable[..., Any]) -> bool:
+def _takes_weight(function: Callable[..., object]) -> bool:
     try:
         return "sample_weight" in inspect.signature(function).parameters
     except (TypeError, ValueError):  # a compiled function without a signature

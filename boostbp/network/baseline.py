@@ -7,7 +7,8 @@ import numpy as np
 from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.inputs.rows import Rows
-from boostbp.losses import Loss, checked
+from boostbp.losses import Loss
+from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.network.settings import Settings
 
 MOST_STEPS, LEAST_STEP = 100, 1e-10
@@ -28,21 +29,21 @@ def best_constant(loss: Loss, rows: Rows) -> Floats:
     Newton's method, or by bisection where a step would leave the bracket, or steps hardly become shorter. Of the
     workers of a group it is that of a sample, the same for all.
     """
-    y, weight, offset = rows.y, rows.weight, rows.offset
+    y, weight, offset, checked = rows.y, rows.weight, rows.offset, CheckedLoss(loss)
     if not offset.ndim:
-        return checked.baseline(loss, *workers().sample(y, weight))
+        return checked.baseline(*workers().sample(y, weight))
     y, weight, offset = workers().sample(y, weight, offset)
     if loss.scale_free:  # a fit that shifts with the target
-        return checked.baseline(loss, y - offset, weight)
-    constant = checked.baseline(loss, y, weight)
+        return checked.baseline(y - offset, weight)
+    constant = checked.baseline(y, weight)
     low, high = constant - offset.max(axis=0), constant - offset.min(axis=0)
     constant = constant - weight @ offset / weight.sum()
     step = high - low
     for _ in range(MOST_STEPS):
         h = constant + offset
-        slope = weight @ checked.gradient(loss, h, y)
+        slope = weight @ checked.gradient(h, y)
         low, high = np.where(slope < 0, constant, low), np.where(slope > 0, constant, high)
-        after = constant - slope / (weight @ checked.hessian(loss, h, y))
+        after = constant - slope / (weight @ checked.hessian(h, y))
         newton = (low <= after) & (after <= high) & (np.abs(after - constant) <= SHORTER * step)
         after = np.where(newton, after, (low + high) / 2)
         step, constant = np.abs(after - constant), after

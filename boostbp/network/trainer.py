@@ -15,8 +15,7 @@ from boostbp.inputs.rows import Rows
 from boostbp.layers import BoundInput, LossObjective, Objective, SquaredObjective
 from boostbp.layers.cheaper_growth import FixedStructure, on_sample
 from boostbp.losses import Loss
-from boostbp.losses.checked import refuse_unusable
-from boostbp.losses.checked_loss import CheckedLoss
+from boostbp.losses.loss_trial import try_loss
 from boostbp.network.baseline import baseline_of
 from boostbp.network.history import Epoch
 from boostbp.network.linear_probe import MOST_ROWS, linear_probe_r2
@@ -49,7 +48,7 @@ class Trainer:
             )
         self.input: BoundInput | None = None  # h_0 never changes: binned once
         self.baseline = baseline_of(loss, rows, settings)
-        self.loss = CheckedLoss.of(loss, self.baseline + rows.offset, rows.y)
+        self.loss = try_loss(loss, self.baseline + rows.offset, rows.y)
         self.total = workers().sum(rows.weight.sum())[0]
         self.constant = self._loss(np.broadcast_to(self.baseline, rows.y.shape))
         self.epoch = -1  # 0 is the stack before any back-propagation
@@ -135,7 +134,7 @@ class Trainer:
         gradient = self.loss.gradient(h, self.rows.y)
         if not np.isfinite(gradient.sum()) and np.abs(h).max() < MAX_ABS:
             where = f"in epoch {max(self.epoch, 0)} of training"
-            refuse_unusable(self.loss, {"gradient": gradient}, h, self.rows.y, where)
+            self.loss.refuse_unusable({"gradient": gradient}, h, self.rows.y, where)
         return gradient
 
     def record(self, held_out: Rows | None = None) -> Epoch:
@@ -249,7 +248,7 @@ class Trainer:
         growth = replace(layer.growth, extra_trees=False, colsample_bytree=1.0, params={})
         replay = FixedStructure.of(self.before[i].layer.forest, shared=growth.multi_output)
         if i == 0:
-            return self._bind(0, h).grown_by(replay, growth)
+            return self._bind(0, h).with_backend(replay, growth)
         return BoundInput(replay, self._table(i, h), replace(layer, growth=growth), self.rows.weight)
 
     def _bind(self, i: int, h: Floats) -> BoundInput:

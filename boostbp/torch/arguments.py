@@ -14,7 +14,8 @@ from boostbp.extras import require
 from boostbp.floats import Floats
 from boostbp.inputs.targets import drop_zero_weight, read_weight, weights_in_rows
 from boostbp.layers import BoundInput, Layer, LayerSettings, LossObjective, Objective, SquaredObjective
-from boostbp.losses import Loss, checked
+from boostbp.losses import Loss
+from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.network.starts import STARTS, start_of
 from boostbp.single import check_codes
 from boostbp.torch.passes import as_floats, learns_from
@@ -172,7 +173,7 @@ class Refits:
         baseline = np.zeros(target.shape[1])
         objective: Objective = SquaredObjective(target, weight)
         if loss is not None:
-            baseline = checked.baseline(loss, target, weight)
+            baseline = CheckedLoss(loss).baseline(target, weight)
             objective = LossObjective.of(loss, target, weight, baseline)
         bound = self.bound
         if (

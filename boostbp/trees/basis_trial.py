@@ -7,7 +7,7 @@ import numpy as np
 from boostbp.floats import Floats
 from boostbp.trees.basis import Basis, Polynomial, expand, vjp
 
-MOST_ROWS = 32  # on which a basis is tried
+MOST_ROWS = 32  # on which a basis is tried; an arbitrary number, as are those of features and columns below
 STEP = 1e-6  # of differences, relative to a value, or to the typical size of values where that is more
 UNLIKE = 0.01  # relative difference of two slopes that are not the same
 
@@ -21,67 +21,61 @@ def try_basis(basis: Basis, X: Floats) -> None:
         If columns of a row depend on other rows, if columns of a feature depend on another feature, or if `vjp` is not
         the derivative of `expand` at most values of a column.
     """
-    if isinstance(basis, Polynomial):
+    if isinstance(basis, Polynomial) or not len(X):
         return
     rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), MOST_ROWS)).astype(int))
     X = np.ascontiguousarray(X[rows])
-    with np.errstate(all="ignore"):
-        if len(X):
-            if not basis.has_functions and not np.array_equal(expand(basis, X), X, equal_nan=True):
-                raise ValueError(
-                    f"basis={basis!r} has has_functions=False, but its expand() does not return the features: set "
-                    "has_functions = True."
-                )
-            _check_rows(basis, X)
-            _check_features(basis, X)
-            _check_slopes(basis, X)
-
-
-def _check_rows(basis: Basis, X: Floats) -> None:
     half = max(1, len(X) // 2)
-    if not np.allclose(expand(basis, X[:half]), expand(basis, X)[:half], equal_nan=True):
-        raise ValueError(
-            f"basis={basis!r}: its expand() gives other columns for a row if other rows change: use the features of "
-            "the row alone."
-        )
+    with np.errstate(all="ignore"):
+        Z = expand(basis, X)
+        if not basis.has_functions and not np.array_equal(Z, X, equal_nan=True):
+            raise ValueError(
+                f"basis={basis!r} has has_functions=False, but its expand() does not return the features: set "
+                "has_functions = True."
+            )
+        if not np.allclose(expand(basis, X[:half]), Z[:half], equal_nan=True):
+            raise ValueError(
+                f"basis={basis!r}: its expand() gives other columns for a row if other rows change: use the features "
+                "of the row alone."
+            )
+        _check_features(basis, X, Z)
+        _check_slopes(basis, X, Z)
 
 
-def _check_features(basis: Basis, X: Floats) -> None:
+def _check_features(basis: Basis, X: Floats, Z: Floats) -> None:
     """Change one feature after the other: only its own columns may change with it."""
     per_feature = basis.columns_per_feature
-    Z = expand(basis, X)
     for feature in range(min(X.shape[1], 4) if X.shape[1] > 1 else 0):
-        other = X.copy()
-        other[:, feature] = X[::-1, feature]
+        changed = X.copy()
+        changed[:, feature] = X[::-1, feature]
+        columns = expand(basis, changed)
         place = slice(feature * per_feature, (feature + 1) * per_feature)
-        now = expand(basis, other)
-        now[:, place] = Z[:, place]
-        if not np.allclose(now, Z, equal_nan=True):
-            column = int(np.argmax(~np.isclose(now, Z, equal_nan=True).all(axis=0)))
+        columns[:, place] = Z[:, place]
+        same = np.isclose(columns, Z, equal_nan=True).all(axis=0)
+        if not same.all():
             raise ValueError(
-                f"basis={basis!r}: column {column} of its expand() changes with feature {feature}: let columns "
-                "j * q to j * q + q - 1 be the functions of feature j, where q is columns_per_feature."
+                f"basis={basis!r}: column {int(np.argmin(same))} of its expand() changes with feature {feature}: let "
+                "columns j * q to j * q + q - 1 be the functions of feature j, where q is columns_per_feature."
             )
 
 
-def _check_slopes(basis: Basis, X: Floats) -> None:
-    per_feature = basis.columns_per_feature
-    known = np.isfinite(X)
+def _check_slopes(basis: Basis, X: Floats, Z: Floats) -> None:
+    """Compare `vjp` with differences of `expand` between neighbours, where these are alike on both sides."""
+    per_feature, known = basis.columns_per_feature, np.isfinite(X)
     typical = np.median(np.abs(X[known])) if known.any() else 1.0
     step = STEP * np.maximum(np.abs(X), typical if typical > 0 else 1.0)
-    here, up, down = expand(basis, X), expand(basis, X + step), expand(basis, X - step)
-    of_feature = np.repeat(step, per_feature, axis=1)
-    above, below, middle = (up - here) / of_feature, (here - down) / of_feature, (up - down) / (2 * of_feature)
-    for column in range(min(n_columns := here.shape[1], 8 * per_feature)):
-        feature = column // per_feature
-        G = np.zeros((len(X), 1, n_columns))
+    up, down, width = expand(basis, X + step), expand(basis, X - step), np.repeat(step, per_feature, axis=1)
+    above, below, middle = (up - Z) / width, (Z - down) / width, (up - down) / (2 * width)
+    for column in range(min(Z.shape[1], 8 * per_feature)):
+        feature, function = divmod(column, per_feature)
+        G = np.zeros((len(X), 1, Z.shape[1]))
         G[:, 0, column] = 1.0
         slope, rise = vjp(basis, X, G)[:, 0, feature], middle[:, column]
-        if (np.isnan(slope) & known[:, feature] & np.isfinite(here[:, column])).any():
-            row = int(np.argmax(np.isnan(slope) & known[:, feature]))
+        nan = np.isnan(slope) & known[:, feature]
+        if (nan & np.isfinite(Z[:, column])).any():
             raise ValueError(
-                f"basis={basis!r}: its vjp() gives NaN for function {column % per_feature} at the value "
-                f"{X[row, feature]} of feature {feature}: return a number."
+                f"basis={basis!r}: its vjp() gives NaN for function {function} at the value "
+                f"{X[np.argmax(nan), feature]} of feature {feature}: return a number."
             )
         size = np.abs(slope) + np.abs(rise)
         smooth = np.abs(above[:, column] - below[:, column]) <= UNLIKE * (np.abs(rise) + typical * UNLIKE)
@@ -89,7 +83,7 @@ def _check_slopes(basis: Basis, X: Floats) -> None:
         if wrong.sum() > 0.5 * len(X):
             row = int(np.argmax(wrong))
             raise ValueError(
-                f"basis={basis!r}: its vjp() gives the slope {slope[row]:g} for function {column % per_feature} at the "
-                f"value {X[row, feature]} of feature {feature}, but finite differences of expand() give "
-                f"{rise[row]:g}: let it be the derivative."
+                f"basis={basis!r}: its vjp() gives the slope {slope[row]:g} for function {function} at the value "
+                f"{X[row, feature]} of feature {feature}, but finite differences of expand() give {rise[row]:g}: let "
+                "it be the derivative."
             )

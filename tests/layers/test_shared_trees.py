@@ -8,7 +8,7 @@ from flat_parameters import parameters
 
 from boostbp import BoostBPRegressor
 from boostbp.backends import available
-from boostbp.layers.cheaper_growth import projected
+from boostbp.layers.cheaper_growth import along, random_direction
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (400, 4))
@@ -17,7 +17,7 @@ y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
 
 def test_projections_keep_inner_products_of_rows_on_average():
     grad = rng.standard_normal((5, 8))
-    mean = np.mean([(S := projected(grad, rng)) @ S.T for _ in range(12_000)], axis=0)
+    mean = np.mean([(S := along(grad, random_direction(8, rng))) @ S.T for _ in range(12_000)], axis=0)
     np.testing.assert_allclose(mean * 8, grad @ grad.T, atol=0.6)
 
 

@@ -11,7 +11,7 @@ from user_losses import LogCosh, UserLoss
 
 from boostbp import check_loss, losses
 from boostbp.backends import ConformanceError
-from boostbp.losses.checked_loss import CheckedLoss
+from boostbp.losses.loss_trial import try_loss
 
 rng = np.random.default_rng(0)
 Y = rng.standard_normal(80)
@@ -95,18 +95,18 @@ def test_what_no_fit_could_use_is_refused_as_there():
 def test_kinks_at_which_most_rows_lie_are_no_steep_gradient(loss):
     """Most targets of an amount are 0, where the median is: differences across a kink grow as steps get shorter."""
     y = np.append(np.zeros(60), np.arange(20.0))[:, None]
-    tried = CheckedLoss.of(losses.load(loss, n_outputs=1), np.zeros(1), y)
+    tried = try_loss(losses.load(loss, n_outputs=1), np.zeros(1), y)
     assert (tried.curved, tried.separable) == (False, True)
-    CheckedLoss.of(losses.load(loss, n_outputs=1), np.zeros(1), y[:1])
+    try_loss(losses.load(loss, n_outputs=1), np.zeros(1), y[:1])
 
 
 def test_what_follows_from_a_loss_is_found_out():
     y = rng.standard_normal((50, 2))
     mixed = UserLoss(gradient=lambda h, y: (h - y) @ np.array([[1.0, 0.5], [0.5, 1.0]]), value=lambda h, y: (
         0.5 * ((h - y) @ np.array([[1.0, 0.5], [0.5, 1.0]]) * (h - y)).sum(axis=1)))  # fmt: skip
-    assert CheckedLoss.of(UserLoss(), np.zeros(2), y).separable
-    assert not CheckedLoss.of(mixed, np.zeros(2), y).separable
-    assert not CheckedLoss.of(UserLoss(), np.zeros(2), y).curved
-    assert CheckedLoss.of(LogCosh(), np.zeros(2), y).curved
+    assert try_loss(UserLoss(), np.zeros(2), y).separable
+    assert not try_loss(mixed, np.zeros(2), y).separable
+    assert not try_loss(UserLoss(), np.zeros(2), y).curved
+    assert try_loss(LogCosh(), np.zeros(2), y).curved
     for far in (1e-3, 1e6):  # in any unit of a target that is not brought to one
-        assert CheckedLoss.of(LogCosh(scale_free=False), np.zeros(1), far * y[:, :1]).curved
+        assert try_loss(LogCosh(scale_free=False), np.zeros(1), far * y[:, :1]).curved

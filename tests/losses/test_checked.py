@@ -13,8 +13,8 @@ from boostbp import BoostBPClassifier, BoostBPRegressor, losses
 from boostbp.ensemble.problem import smooth_labels
 from boostbp.estimators.target_units import units_of
 from boostbp.layers import LossObjective
-from boostbp.losses import checked
 from boostbp.losses.checked_loss import CheckedLoss
+from boostbp.losses.loss_trial import try_loss
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((60, 3))
@@ -201,6 +201,14 @@ def test_what_has_the_shape_may_be_no_float64():
     np.testing.assert_array_equal(fit(matrices).predict(X), fit(UserLoss()).predict(X))
 
 
+def test_a_gradient_of_the_wrong_sign_is_refused_in_single_precision_too():
+    def value(h, y):
+        return UserLoss().value(h, y).astype(np.float32)
+
+    with pytest.raises(ValueError, match="so each step raises the loss"):
+        try_loss(UserLoss(value=value, gradient=lambda h, y: (y - h).astype(np.float32)), np.zeros(1), 20.0 * Y[:, :1])
+
+
 @pytest.mark.parametrize("loss", [loss() for loss in losses.LOSSES.values()], ids=lambda loss: loss.name)
 @pytest.mark.parametrize("n_rows", [1, 2, 60])
 def test_built_in_losses_are_as_promised(loss, n_rows):
@@ -208,8 +216,8 @@ def test_built_in_losses_are_as_promised(loss, n_rows):
     y, weight = np.abs(Y[:n_rows, : traits.max_outputs]).repeat(traits.copies or 1, axis=1), np.ones(n_rows)
     if kind_of_target(loss) == "classes":
         y = (y == y.max(axis=1)[:, None]).astype(float) if y.shape[1] > 1 else (y > 0.3).astype(float)
-    for start in (checked.baseline(loss, y, weight), np.zeros(y.shape[1])):
-        CheckedLoss.of(loss, start, y)
+    for start in (CheckedLoss(loss).baseline(y, weight), np.zeros(y.shape[1])):
+        try_loss(loss, start, y)
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "quantile", losses.Poisson(), losses.Huber(delta=2.0)], ids=str)

@@ -148,14 +148,6 @@ def test_softmax_extremes_have_their_closed_form(size):
     np.testing.assert_array_equal(Softmax().gradient(h, y), [[0, 0, 0], [1, 0, -1]])
 
 
-@pytest.mark.parametrize("loss", [Logistic(), Softmax()], ids=lambda loss: loss.name)
-@given(data=st.data())
-def test_derivatives_together_are_those_apart(loss, data):
-    h, y = data.draw(raw_and_target(loss))
-    for together, apart in zip(loss.derivatives(h, y), ("value", "gradient", "hessian"), strict=True):
-        np.testing.assert_array_equal(together, getattr(loss, apart)(h, y))
-
-
 @given(st.data())
 def test_links_are_those_of_scipy(data):
     h, _ = data.draw(raw_and_target(Softmax()))

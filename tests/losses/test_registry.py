@@ -14,7 +14,7 @@ from user_losses import UserLoss
 from boostbp import losses, metrics
 from boostbp.estimators.target_units import units_of
 from boostbp.losses import LOSSES, Traits, traits_of
-from boostbp.losses.checked_loss import CheckedLoss
+from boostbp.losses.loss_trial import try_loss
 from boostbp.network.stored import loss_from, loss_of
 
 every_loss = pytest.mark.parametrize("loss", [loss() for loss in LOSSES.values()], ids=lambda loss: loss.name)
@@ -75,7 +75,7 @@ def test_what_a_loss_says_of_its_values_is_true(loss):
     y = y[:, : traits.max_outputs]
     h = 0.5 * rng.standard_normal(y.shape)
     both = loss.value(h, y)
-    tried = CheckedLoss.of(loss, np.zeros(traits.copies or y.shape[1]), y.repeat(traits.copies or 1, axis=1))
+    tried = try_loss(loss, np.zeros(traits.copies or y.shape[1]), y.repeat(traits.copies or 1, axis=1))
     if tried.separable:
         apart = sum(loss.value(h[:, [k]], y[:, [k]]) for k in range(y.shape[1]))
         np.testing.assert_allclose(both, apart, rtol=1e-12)
