@@ -11,7 +11,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, make_friedman1
 from sklearn.metrics import log_loss, root_mean_squared_error
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
-from boostbp.ensemble import constants, ensemble
+from boostbp.ensemble import ensemble
 from boostbp.ensemble.candidate import NetworkTraining
 from boostbp.ensemble.trained_candidate import TrainedCandidate, distinct
 from boostbp.estimators import session
@@ -47,13 +47,13 @@ NETWORKS = ["linear network", "additive network", "network"]
 
 @pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
 @pytest.mark.usefixtures("everything")
-def test_of_more_rows_the_first_layer_takes_the_best_thresholds(backend, monkeypatch):
+def test_of_more_rows_the_first_layer_takes_the_best_thresholds(backend, tune):
     def losses(extra_trees="auto"):
         model = BoostBPRegressor((4,), **parameters(backend=backend, deep=False, extra_trees=extra_trees, **FAST))
         return {one.name: one.loss for one in model.fit(X, Y).history_.choice.candidates}
 
     few = losses()
-    monkeypatch.setattr(constants, "BEST_THRESHOLDS_ROWS", 300)
+    tune(BEST_THRESHOLDS_ROWS=300)
     more, best = losses(), losses(extra_trees=False)
     assert list(few)[2] == list(best)[2] == "single layer, sampled"
     assert more["single layer"] == best["single layer"] != few["single layer"]
@@ -64,12 +64,12 @@ def test_of_more_rows_the_first_layer_takes_the_best_thresholds(backend, monkeyp
 
 
 @pytest.mark.parametrize("categories", [None, [0]])
-def test_trees_of_the_first_layer_see_all_rows_of_categories(categories, monkeypatch):
-    monkeypatch.setattr(constants, "FIRST_LAYER_LEAD", np.inf)
+def test_trees_of_the_first_layer_see_all_rows_of_categories(categories, tune):
+    tune(FIRST_LAYER_LEAD=np.inf)
     rows = np.column_stack([np.floor(4 * X[:, 0]), X[:, 1:]])
 
     def loss_of_the_first(fewest):
-        monkeypatch.setattr(constants, "BEST_THRESHOLDS_ROWS", fewest)
+        tune(BEST_THRESHOLDS_ROWS=fewest)
         how = parameters(categorical_features=categories, extra_trees=False, quality=1, **FAST)
         return BoostBPRegressor((), **how | {"deep": False}).fit(rows, Y).history_.choice.candidates[0].loss
 
@@ -228,10 +228,10 @@ def test_final_output_layers_start_from_smooth_functions_of_what_they_see(skip):
 
 
 @pytest.mark.usefixtures("everything")
-def test_final_output_layers_start_from_what_was_asked_for_where_they_cannot(monkeypatch):
+def test_final_output_layers_start_from_what_was_asked_for_where_they_cannot(tune):
     assert _final(basis=Elementwise([np.sin], [np.cos])).base == "ridge"
     assert _final(base="zero").base is None
-    monkeypatch.setattr(constants, "ADDITIVE_MAX_FEATURES", 2)  # fewer than units
+    tune(ADDITIVE_MAX_FEATURES=2)  # fewer than units
     assert _final().base == "ridge"
 
 
