@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from boostbp.backends.failures import attempted, is_numerical
+from boostbp.backends.failures import attempted
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.output_layers import boost_again
 from boostbp.ensemble.parallel import run_tasks
@@ -17,7 +17,6 @@ from boostbp.group import joined
 from boostbp.layers.rounds import rounds_of
 from boostbp.network.history import History
 from boostbp.network.network import Network
-from boostbp.trees import interrupts
 
 
 def refit_all(
@@ -59,14 +58,9 @@ def refit_single_layer(model: Network, history: History, problem: Problem) -> Ne
     layer = model.layers[-1]
     settings = replace(problem.settings.layers[-1], n_estimators=rounds_of(layer.forest))
     plan = OutputLayerPlan(settings, (layer,))
-    try:
-        all_rows = problem.on_all_rows()
-        with interrupts.deferred(), joined(all_rows.rows.group):
-            model = replace(model, layers=(boost_again(all_rows, plan) or layer,))
-            history.refitted = True
-    except KeyboardInterrupt as interrupt:
+    candidate = TrainedCandidate("single layer", None, model, problem.constant_raw, plan)
+    [refitted], _, interrupt = refit_all([candidate], problem, Budget(None))
+    history.refitted = refitted is not model
+    if interrupt is not None:
         history.interrupted(interrupt)
-    except Exception as error:
-        if not is_numerical(error):
-            raise
-    return model
+    return refitted

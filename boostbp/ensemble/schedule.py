@@ -131,7 +131,7 @@ def _train_in_turn(race: Race, run: EnsembleRun) -> KeyboardInterrupt | None:
     if not race.layers:
         return interrupt
     first = race.spent
-    race.report("layers", hint=_hint(level, working_time() - begun, networks=bool(networks)))
+    race.report("layers", hint=cost_hint(level, working_time() - begun, networks=bool(networks)))
     race.total = level.effort(networks=bool(networks)).work * first
     # At quality 2 and above there is always time for some trials.
     trials = max(constants.TRIALS_WORK * level.layers.work * first, 1.01 * first)
@@ -172,7 +172,7 @@ def slopes_win(race: Race) -> bool:
     return workers().agree(scores[False] - scores[True] >= constants.SLOPES_LEAD * problem.scale_of(scores[False]))
 
 
-def _hint(level: QualityLevel, seconds: float, *, networks: bool) -> str:
+def cost_hint(level: QualityLevel, seconds: float, *, networks: bool) -> str:
     """Return what this fit and lower qualities may take, by the seconds of the first layers; "" if that is short."""
 
     def cost(one: QualityLevel) -> str:

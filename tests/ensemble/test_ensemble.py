@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from failing import failing
 from flat_parameters import parameters
 from helpers import ONE_AT_ONCE, interrupted_fit
+from problems import LAYER, problem_of
 from sklearn.datasets import load_breast_cancer, load_digits, make_friedman1
 from sklearn.metrics import log_loss, root_mean_squared_error
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
-from boostbp.ensemble import ensemble
 from boostbp.ensemble.candidate import NetworkTraining
+from boostbp.ensemble.candidate_settings import output_layer
 from boostbp.ensemble.trained_candidate import TrainedCandidate, distinct
 from boostbp.estimators import session
 from boostbp.network.choice import CandidateResult
@@ -205,34 +208,14 @@ def test_units_of_cross_validated_linear_functions_stand_in_for_additive_ones():
     assert networks == ["linear network", "linear network, cross-validated penalty", "network"]
 
 
-def _final(**how):
-    """The settings of the final output layer of the network, whether or not it is chosen."""
-    kept = {}
-    train_all = ensemble.train_all
-
-    def spied(run):
-        interrupt = train_all(run)
-        kept.update({one.name: one for one in run.trained})
-        return interrupt
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ensemble, "train_all", spied)
-        BoostBPRegressor((3,), **parameters(**FAST | how)).fit(X, Y, eval_set=[HELD])
-    return kept["network, final output layer"].plan.settings
-
-
-@pytest.mark.parametrize("skip", [False, True])
-@pytest.mark.usefixtures("everything")
-def test_final_output_layers_start_from_smooth_functions_of_what_they_see(skip):
-    assert _final(skip=skip).base == "additive"
-
-
-@pytest.mark.usefixtures("everything")
-def test_final_output_layers_start_from_what_was_asked_for_where_they_cannot(tune):
-    assert _final(basis=Elementwise([np.sin], [np.cos])).base == "ridge"
-    assert _final(base="zero").base is None
-    tune(ADDITIVE_MAX_FEATURES=2)  # fewer than units
-    assert _final().base == "ridge"
+def test_final_output_layers_start_from_smooth_functions_of_what_they_see_where_they_can(tune):
+    ridge = replace(LAYER, base="ridge")
+    assert output_layer(problem_of(layer=ridge)).base == "additive"
+    assert output_layer(problem_of(layer=ridge, given=frozenset({"base"}))).base == "ridge"
+    assert output_layer(problem_of(layer=replace(ridge, basis=Elementwise([np.sin], [np.cos])))).base == "ridge"
+    assert output_layer(problem_of(layer=replace(LAYER, base=None))).base is None
+    tune(ADDITIVE_MAX_FEATURES=2)
+    assert output_layer(problem_of(layer=ridge)).base == "ridge"
 
 
 def test_networks_that_add_too_little_are_left_out(weights_of):

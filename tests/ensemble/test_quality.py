@@ -75,8 +75,8 @@ def test_steps_want_the_best_thresholds_of_one_layer():
 
 
 @pytest.mark.parametrize(("n_classes", "quality", "networks"), [(2, 3, True), (3, 3, False), (3, 4, True)])
-def test_networks_of_several_classes_are_left_to_high_qualities(n_classes, quality, networks, monkeypatch):
-    monkeypatch.setattr(schedule, "slopes_win", lambda race: True)
+def test_networks_of_several_classes_are_left_to_high_qualities(n_classes, quality, networks, tune):
+    tune(SLOPES_LEAD=-np.inf)
     y = np.digitize(Y, np.quantile(Y, np.arange(1, n_classes) / n_classes))
     model = BoostBPClassifier((3,), **parameters(quality=quality, **FAST))
     assert any("network" in name for name in names_of(model.fit(X, y))) is networks
@@ -292,19 +292,15 @@ def test_a_member_that_missed_it_hardly_counts(monkeypatch):
     assert np.abs(expected - in_units(good)).max() < 0.1 * Y.std()
 
 
-def test_a_long_fit_says_once_what_a_lower_quality_takes(monkeypatch, caplog):
-    monkeypatch.setattr(schedule, "LONG", 1e-3)
-    with caplog.at_level("INFO", logger="boostbp"):
-        regressor(verbose=2, quality=3).fit(X, Y)
-    [hint] = [record.getMessage() for record in caplog.records if "this fit may take" in record.getMessage()]
-    assert "quality=1 " in hint
-    assert "quality=2 " in hint
+def test_a_long_fit_says_what_a_lower_quality_takes():
+    hint = schedule.cost_hint(LEVELS[3], 100.0, networks=True)
+    assert hint.startswith("this fit may take 300 to 500 s, the most where networks gain; lower qualities take less: ")
+    assert "quality=1 100 s, quality=2 220 s" in hint
     assert "quality=3" not in hint
-    caplog.clear()
-    monkeypatch.undo()
-    with caplog.at_level("INFO", logger="boostbp"):
-        regressor(verbose=2, quality=3).fit(X, Y)
-    assert "this fit may take" not in caplog.text
+    assert schedule.cost_hint(LEVELS[1], 100.0, networks=False).startswith(
+        "this fit may take 100 s. max_time= or Ctrl-C"
+    )
+    assert schedule.cost_hint(LEVELS[3], 1.0, networks=True) == ""
 
 
 @pytest.mark.parametrize("deep", ["auto", True, False])
