@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from itertools import count
 
 import numpy as np
 import problems
@@ -273,25 +274,30 @@ def test_what_needs_another_waits_for_it():
 # Interrupts.
 
 
-def interrupted_at(monkeypatch, number, reason=KeyboardInterrupt):
-    """Let the piece of this number be interrupted."""
-    original, calls = Boosted.advance, []
+@pytest.fixture
+def interrupted_at(monkeypatch):
+    """Let the piece of a number be interrupted."""
+    original = Boosted.advance
 
-    def advance(self):
-        calls.append(1)
-        if len(calls) == number:
-            raise reason
-        return original(self)
+    def interrupted_at(number, reason=KeyboardInterrupt):
+        numbers = count(1)
 
-    monkeypatch.setattr(Boosted, "advance", advance)
+        def advance(self):
+            if next(numbers) == number:
+                raise reason
+            return original(self)
+
+        monkeypatch.setattr(Boosted, "advance", advance)
+
+    return interrupted_at
 
 
 @pytest.mark.parametrize("n_at_once", [1, 2])
 @pytest.mark.parametrize("number", [2, 5, 9])
-def test_an_interrupt_keeps_pieces_that_are_there(monkeypatch, number, n_at_once):
+def test_an_interrupt_keeps_pieces_that_are_there(interrupted_at, number, n_at_once):
     whole = race_of()
     assert whole.begin(CANDIDATES[:1], number - 1) is None
-    interrupted_at(monkeypatch, number)
+    interrupted_at(number)
     race = race_of(n_at_once=n_at_once)
     assert isinstance(race.begin(CANDIDATES[:1], None), KeyboardInterrupt)
     assert pieces_of(race) == {"deep": number - 1}
@@ -299,30 +305,30 @@ def test_an_interrupt_keeps_pieces_that_are_there(monkeypatch, number, n_at_once
     np.testing.assert_array_equal(race.sum()[1], whole.sum()[1])
 
 
-def test_an_interrupt_in_the_first_piece_leaves_nothing(monkeypatch):
-    interrupted_at(monkeypatch, 1)
+def test_an_interrupt_in_the_first_piece_leaves_nothing(interrupted_at):
+    interrupted_at(1)
     race = race_of()
     assert isinstance(race.begin(CANDIDATES, None), KeyboardInterrupt)
     assert race.trained() == []
 
 
-def test_an_interrupt_in_the_race_keeps_all_that_was_begun(monkeypatch):
+def test_an_interrupt_in_the_race_keeps_all_that_was_begun(interrupted_at):
     race = race_of()
     assert race.begin(CANDIDATES, 2) is None
-    interrupted_at(monkeypatch, 2)
+    interrupted_at(2)
     assert isinstance(race.run(np.inf), KeyboardInterrupt)
     assert sum(pieces_of(race).values()) == 2 * len(KINDS) + 1
     work = {name: training.work for name, training in race.layers.items()}
     assert race.spent == pytest.approx(sum(n * work[name] for name, n in pieces_of(race).items()))
 
 
-def test_a_thread_that_is_stopped_hands_over_its_pieces(monkeypatch):
+def test_a_thread_that_is_stopped_hands_over_its_pieces(interrupted_at):
     race = race_of()
     assert race.begin(CANDIDATES[:1], 1) is None
-    interrupted_at(monkeypatch, 2, interrupts.Stopped)
+    interrupted_at(2, interrupts.Stopped)
     after = boost(race.layers["deep"], 5, bool)
     assert after.training.boosting.n_pieces == 2
     assert after.interrupt is None
-    interrupted_at(monkeypatch, 1, interrupts.Stopped)
+    interrupted_at(1, interrupts.Stopped)
     with pytest.raises(interrupts.Stopped):
         race.begin_layer(CANDIDATES[1], 2, bool, required=True)
