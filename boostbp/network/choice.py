@@ -136,7 +136,7 @@ class Choice:
 
     def __str__(self) -> str:
         """Return sentences on the loss of each candidate, the gain of hidden layers, and the parts of the model."""
-        lines = ["Loss on held-out rows:", *(f"  {one.loss:.6g}  {one.name}" for one in self.candidates)]
+        lines = ["Loss on held-out rows:", *(f"  {result.loss:.6g}  {result.name}" for result in self.candidates)]
         lines += [*filter(None, [self.depth_in_words]), self.parts_in_words]
         if self.members > 1:
             lines.append(
