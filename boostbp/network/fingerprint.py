@@ -20,7 +20,7 @@ from boostbp.network.settings import Settings
 from boostbp.trees.sparse import Sparse
 
 # Fields without effect on the course of a training: its end, its speed, and what is refused or trained beside it.
-_FREE = frozenset(("epochs", "n_iter_no_change", "max_time", "n_threads", "alone", "given"))
+_FREE = frozenset(("epochs", "n_iter_no_change", "max_time", "n_threads", "is_whole_model", "given"))
 _SEEDS = frozenset(("seed", "random_state"))
 _KNOWN = frozenset(("boostbp", "numpy", "scipy", "sklearn"))  # packages whose functions are identified by name
 _BLOCK, _LAST_BITS = 65_536, np.uint64(36)  # rows of a block; bits of the mantissa's 52 that do not count
