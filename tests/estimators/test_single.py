@@ -86,7 +86,7 @@ def test_a_single_layer_is_not_grown_again_without_time(before_refit):
 
 
 def test_a_single_layer_stays_as_it_is_where_fitting_it_again_is_interrupted(before_refit, monkeypatch):
-    def interrupted(*args):
+    def interrupted(*args, **options):
         raise KeyboardInterrupt
 
     how = parameters(n_estimators=20, random_state=0)
