@@ -68,8 +68,8 @@ def many_from(patch, n_rows):
     """Let so many rows be many: the model is chosen on some of them, and structures are grown on others."""
     patch.setattr(constants, "MANY_ROWS", n_rows)
     patch.setattr(constants, "SAMPLE_ROWS", n_rows // 2)
-    patch.setattr(constants, "LEAST_STRUCTURE_ROWS", n_rows // 2)
-    patch.setattr(constants, "LEAST_STRUCTURE_CLASS", 1)
+    patch.setattr(constants, "MIN_STRUCTURE_ROWS", n_rows // 2)
+    patch.setattr(constants, "MIN_STRUCTURE_CLASS", 1)
 
 
 def broken(grow, fault, at=5):

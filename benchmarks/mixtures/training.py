@@ -107,8 +107,7 @@ class MixtureTraining:
         metric = evaluation.metric
         history = History(metric=metric.name if metric and evaluation.sets else "")
         # the monitor would cut the output layer of a network of trees: a mixture is cut here
-        watch = Monitor(history, evaluation, callbacks, replace(settings, output_target="moved"))
-        watch.state = _no_state
+        watch = Monitor(history, evaluation, callbacks, replace(settings, output_target="moved"), _no_state)
         cuts = plan.trees == "last" and settings.output_target == "loss" and evaluation.sets
         with torch_threads(settings.n_threads), torch.inference_mode(False), torch.enable_grad():
             run = _Run(rows, loss, settings, plan, _network(rows, loss, settings, plan, self.backend, self.start))

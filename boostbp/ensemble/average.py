@@ -18,7 +18,7 @@ from boostbp.group import workers
 from boostbp.network.choice import CONSTANT, NETWORK, CandidateResult, Choice
 from boostbp.network.network import Network
 
-ROUNDING = 1e-9  # of weights
+ROUNDING = 1e-9  # weights below this come from rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,14 @@ class Average:
     Attributes
     ----------
     parts : tuple of TrainedCandidate
-        Those with weight.
+        The candidates with weight.
     constant : (outputs,) float64
-        Weight of the constant times the constant; 0 if it has none.
+        The constant times its weight; 0 without weight.
     unweighted : Network or None
-        The network that was asked for alone, if no network has weight: its hidden layers are in the sum without any.
-        Where the constant has all weight, any single layer.
+        The user's network, if no network has weight: its hidden layers are in the sum all the same. If the constant has
+        all the weight, any single layer.
     choice : Choice
-        What a history tells of it.
+        The record of the choice, for the history.
     """
 
     parts: tuple[TrainedCandidate, ...]
@@ -47,18 +47,17 @@ class Average:
     @property
     def models(self) -> list[Network]:
         """The parts as they were trained."""
-        return [one.model for one in self.parts]
+        return [part.model for part in self.parts]
 
     @property
     def held_out(self) -> Floats:
         """Raw output of the sum on the held-out rows; (outputs,) if it is the constant."""
         if not self.parts:
             return self.constant
-        raws = np.stack([one.held_out for one in self.parts])
-        return summed(np.array(self.weights), raws) + self.constant
+        return summed(np.array(self.weights), np.stack([part.held_out for part in self.parts])) + self.constant
 
     def network(self, models: Sequence[Network]) -> Network:
-        """The sum as one network, of the parts as given: as they were trained, or refitted."""
+        """Return the sum as one network. `models` are the parts, as they were trained or refitted."""
         unweighted = [] if self.unweighted is None else [self.unweighted]
         if self.weights == (1.0,) and not unweighted:
             return models[0]
@@ -67,47 +66,48 @@ class Average:
 
 
 def average_of(candidates: Sequence[TrainedCandidate], problem: Problem, *, shows_network: bool = False) -> Average:
-    """Return the average of the candidates by the held-out rows; see `stacked_weights`.
+    """Return the average of candidates that the held-out rows choose; see `stacked_weights`.
 
-    `shows_network` says whether the hidden layers of the network that was asked for stay where they have no weight.
-    Raises ValueError if it is worse than the constant there, and has not learned: see `refuse_unlearned`.
+    `shows_network` says whether the hidden layers of the user's network stay in the sum without weight. Raises
+    ValueError as `refuse_unlearned` does, if the average is worse than the constant on the held-out rows.
     """
-    raws = np.stack([one.held_out for one in candidates])
-    deep = [one.is_deep for one in candidates]
+    raws = np.stack([candidate.held_out for candidate in candidates])
+    deep = [candidate.is_deep for candidate in candidates]
     weights, gain, error = workers().agree(_weights(raws, deep, problem))
     raw = summed(weights, raws) + (1.0 - weights.sum()) * problem.baseline
     share = workers().agree(best_share(raw, problem))
     if share < 1.0:
-        refuse_unlearned([one.model for one in candidates], problem)
+        refuse_unlearned([candidate.model for candidate in candidates], problem)
         weights = share * weights
+    weighted = list(zip(candidates, map(float, weights), strict=True))
     results = [
-        CandidateResult(one.name, problem.score(one.held_out), float(weight), one.network, one.on_directions)
-        for one, weight in zip(candidates, weights, strict=True)
+        CandidateResult(one.name, problem.score(one.held_out), weight, one.network, one.on_directions)
+        for one, weight in weighted
     ]
     rest, constant = max(1.0 - float(weights.sum()), 0.0), np.zeros_like(problem.baseline)
     if rest > ROUNDING:
-        raw = np.broadcast_to(problem.baseline, problem.target.shape)
-        results.insert(0, CandidateResult(CONSTANT, problem.score(raw), rest, None))
+        results.insert(0, CandidateResult(CONSTANT, problem.score(problem.constant_raw), rest, None))
         constant = rest * problem.baseline
-    parts = tuple(one for one, weight in zip(candidates, weights, strict=True) if weight > 0)
-    asked = next((one.model for one in candidates if one.name == NETWORK), None)
-    unweighted = asked if shows_network and not any(one.network for one in parts) else None
+    parts = tuple(one for one, weight in weighted if weight > 0)
+    unweighted = None
+    if shows_network and not any(part.network for part in parts):
+        unweighted = next((one.model for one in candidates if one.name == NETWORK), None)
     if not parts and unweighted is None:
         unweighted = next((one.model for one in candidates if not one.is_deep), candidates[0].model)
-    used = tuple(float(weight) for weight in weights if weight > 0)
-    return Average(parts, used, constant, unweighted, Choice(tuple(results), gain, error))
+    choice = Choice(tuple(results), gain, error)
+    return Average(parts, tuple(weight for _, weight in weighted if weight > 0), constant, unweighted, choice)
 
 
 def _weights(raws: Floats, deep: Sequence[bool], problem: Problem) -> tuple[Floats, float, float]:
-    """Return the weights of candidates, what hidden layers add to the sum, and its standard error.
+    """Return the weights of candidates, the gain of the sum from hidden layers, and the gain's standard error.
 
-    Of numbers that hardly follow the model on the held-out rows, few and noisy, the constant has the rest.
+    With a weak signal the weights sum to less than 1, and the constant has the rest.
 
     Parameters
     ----------
     raws : (candidates, held-out rows, outputs) float64
     deep : sequence of bool
-        Which of them have hidden layers.
+        Whether each candidate has hidden layers.
     """
     weights = stacked_weights(raws, problem)
     raw = summed(weights, raws)
@@ -115,12 +115,12 @@ def _weights(raws: Floats, deep: Sequence[bool], problem: Problem) -> tuple[Floa
     target = problem.target - problem.held_out.offset
     t = t_statistic(raw, target, problem.baseline, problem.held_out.weight, problem.loss)
     if t < constants.WEAK_SIGNAL_T:
-        weights = shrink_weight(max(t, constants.LEAST_SIGNAL_T), constants.HALF_WEIGHT_T) * weights
+        weights = shrink_weight(max(t, constants.MIN_SIGNAL_T), constants.HALF_WEIGHT_T) * weights
     return weights, gain, error
 
 
 def _gain_of_depth(raws: Floats, raw: Floats, deep: Sequence[bool], problem: Problem) -> tuple[float, float]:
-    """Return how far the loss of a sum, `raw`, is below that of the sum of single layers, and its standard error."""
+    """Return how far the loss of the sum `raw` lies below that of the sum of single layers, and its standard error."""
     flat = np.flatnonzero(~np.asarray(deep))
     if len(flat) in (0, len(raws)):
         return 0.0, 0.0

@@ -1,4 +1,4 @@
-"""Budget: the seconds of a fit, in which nothing is compiled."""
+"""Budget: the seconds of a fit; compiling does not count."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Budget:
     Attributes
     ----------
     spent : bool
-        Whether something was cut short or left out for want of time.
+        Whether work was cut short or left out because time was up.
     ended : bool
-        Whether nothing is wanted any more, whatever the time.
+        Whether all work ends now, whatever the time: the fit failed or was interrupted.
     """
 
     seconds: float | None
@@ -26,35 +26,31 @@ class Budget:
     _begun: float = field(default_factory=working_time)
 
     def over(self, later: float = 0.0) -> bool:
-        """Whether time is up, or nothing is wanted any more; what asks loses something if it is.
+        """Return whether to stop. If time is up, `spent` is set, as the caller leaves work out.
 
-        The clock is that of rank 0, and all workers of a group ask together.
+        The clock of rank 0 decides, so all workers of a group must call this together.
 
         Parameters
         ----------
         later : float
-            What is still to be done at the end, as a multiple of all that was done so far: time is left for it.
+            Work that remains for the end, as a multiple of all work so far. Time is reserved for it.
         """
-        return self._decided(workers().agree(self._is_up(later)) if self.seconds is not None else False)
+        return self._decide(workers().agree(self._is_up(later)) if self.seconds is not None else False)
 
     def over_here(self, later: float = 0.0) -> bool:
-        """The same by the clock of this process, where the other workers do not ask."""
-        return self._decided(self._is_up(later))
+        """Return the same by the clock of this process, where the other workers do not ask."""
+        return self._decide(self._is_up(later))
 
     def _is_up(self, later: float) -> bool:
         return self.seconds is not None and (working_time() - self._begun) * (1.0 + later) >= self.seconds
 
-    def _decided(self, over: bool) -> bool:
-        if over:  # threads ask, so that nothing is written otherwise
+    def _decide(self, is_up: bool) -> bool:
+        if is_up:  # never reset to False, as several threads call this
             self.spent = True
-        return over or self.ended
+        return is_up or self.ended
 
     def part(self, share: float) -> Budget:
-        """A budget of a share of the seconds that are left."""
+        """Return a budget of a share of the seconds that are left."""
         if self.seconds is None:
             return Budget(None, ended=self.ended)
         return Budget(share * max(self._begun + self.seconds - working_time(), 0.0), ended=self.ended)
-
-    def end(self) -> None:
-        """Let all that asks stop."""
-        self.ended = True

@@ -1,4 +1,4 @@
-"""Candidate: a model that may be part of the ensemble, and its training, piece by piece."""
+"""Candidates: models that may be part of the ensemble, and their training, which advances piece by piece."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.directions import directions_layer
 from boostbp.ensemble.output_layers import Boosting
-from boostbp.ensemble.problem import Problem, back_propagation
+from boostbp.ensemble.problem import Problem
+from boostbp.ensemble.residual_quantiles import problem_of_mean, repeated, residual_quantiles
 from boostbp.ensemble.trained_candidate import OutputLayerPlan, TrainedCandidate
 from boostbp.ensemble.work import epoch_work, round_work
+from boostbp.floats import Floats
 from boostbp.layers import LayerSettings
 from boostbp.layers.rounds import rounds_of
 from boostbp.network.choice import NETWORK
@@ -24,16 +26,16 @@ from boostbp.network.network import Network, above
 from boostbp.network.settings import Settings
 
 Condition = Callable[[Problem], bool]
-MOST_EPOCHS = 2**31
+AFTER_ALL_EPOCHS = 2**31  # a first look that no training reaches
 
 
 class Kind(Enum):
     """What a candidate is."""
 
     SINGLE_LAYER = "single layer of boosted trees on the features"
-    DIRECTIONS = "layer on the features and the directions in which another one varies most"
-    NETWORK = "network, trained by back-propagation"
-    OUTPUT_LAYER = "network under an output layer boosted to its end"
+    DIRECTIONS = "layer on the features and on the directions in which another layer varies most"
+    NETWORK = "network trained by back-propagation"
+    OUTPUT_LAYER = "network under an output layer that is boosted to its end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +45,13 @@ class Candidate:
     Attributes
     ----------
     begin : callable
-        ``begin(problem, needed)`` gives a `LayerTraining` or `NetworkTraining`, which depends on nothing else.
+        ``begin(problem, needed)`` returns a `LayerTraining` or a `NetworkTraining`. It depends on nothing else.
     when : tuple of callable
         ``condition(problem) -> bool``: the candidate is tried if all hold.
     needs : str or None
-        Name of the candidate whose result, `needed`, the training begins from.
+        Name of the candidate whose result is passed as `needed`.
     least_quality : int
-        Quality of the fit from which on it is tried.
+        Lowest quality of a fit that tries the candidate.
     """
 
     name: str
@@ -60,7 +62,7 @@ class Candidate:
     least_quality: int = 2
 
     def applies(self, problem: Problem) -> bool:
-        """Whether it is tried on a problem."""
+        """Return whether the candidate is tried on a problem."""
         return all(condition(problem) for condition in self.when)
 
 
@@ -82,14 +84,15 @@ def single_layer(
 def directions_of(
     needs: str, settings: Callable[[Problem], LayerSettings], *, name: str, when: tuple[Condition, ...] = ()
 ) -> Candidate:
-    """Return a candidate that is a layer on the features and the directions in which another single layer varies most.
+    """Return a candidate that is a layer on the features and on the directions in which another layer varies most.
 
     Parameters
     ----------
     needs : str
         Name of the other single layer.
     settings : callable
-        Of the layer, for a problem whose table is what it sees: the directions as hidden units, then the features.
+        Returns the settings of the layer. It is passed a problem whose table is what the layer sees: the directions as
+        hidden units, then the features.
     """
 
     def begin(problem: Problem, needed: TrainedCandidate | None) -> LayerTraining:
@@ -101,7 +104,7 @@ def directions_of(
 
 
 def network(name: str, settings: Callable[[Problem], Settings], when: tuple[Condition, ...] = ()) -> Candidate:
-    """Return a candidate that is a network; callbacks and an earlier state are those of the one that was asked for."""
+    """Return a candidate that is a network; callbacks and an earlier state belong to the user's network alone."""
 
     def begin(problem: Problem, needed: TrainedCandidate | None) -> NetworkTraining:
         problem = replace(problem, settings=settings(problem))
@@ -113,27 +116,40 @@ def network(name: str, settings: Callable[[Problem], Settings], when: tuple[Cond
 def output_layer_on(
     needs: str, settings: Callable[[Problem], LayerSettings], *, name: str = "", when: tuple[Condition, ...] = ()
 ) -> Candidate:
-    """Return a candidate that is another one's hidden layers under an output layer, boosted while the loss falls.
+    """Return a candidate that has the hidden layers of another one, under an output layer that is boosted anew.
 
     Parameters
     ----------
     needs : str
         Name of the network.
     settings : callable
-        Of the output layer, for a problem whose table is what this layer sees.
+        Returns the settings of the output layer. It is passed a problem whose table is what this layer sees.
     name : str
-        That of the network and "final output layer" if left out.
+        By default the name of the network and "final output layer".
     """
     name = name or f"{needs}, final output layer"
-    return Candidate(name, Kind.OUTPUT_LAYER, partial(_begin_output_layer, name, settings), when, needs)
+
+    def begin(problem: Problem, needed: TrainedCandidate | None) -> LayerTraining:
+        assert needed is not None
+        below = replace(needed.model, layers=needed.model.layers[:-1])
+        return begin_above(name, needed.network, settings, problem, below)
+
+    return Candidate(name, Kind.OUTPUT_LAYER, begin, when, needs)
 
 
-def _begin_output_layer(
-    name: str, settings: Callable[[Problem], LayerSettings], problem: Problem, needed: TrainedCandidate | None
-) -> LayerTraining:
-    assert needed is not None
-    below = replace(needed.model, layers=needed.model.layers[:-1])
-    return begin_above(name, needed.network, settings, problem, below)
+def mean_and_quantiles(candidate: Candidate) -> Candidate:
+    """Return a candidate that learns the mean of a target, from which each quantile level keeps a distance.
+
+    See `boostbp.ensemble.residual_quantiles`. The layer is not fitted again on all rows, as the distances are quantiles
+    on rows that it has not seen.
+    """
+
+    def begin(problem: Problem, needed: TrainedCandidate | None) -> LayerTraining:
+        training = candidate.begin(problem_of_mean(problem), needed)
+        assert isinstance(training, LayerTraining)
+        return replace(training, levels=problem)
+
+    return replace(candidate, begin=begin)
 
 
 def begin_above(
@@ -143,7 +159,7 @@ def begin_above(
     problem: Problem,
     below: Network,
 ) -> LayerTraining:
-    """Begin to boost an output layer above hidden layers, `below`."""
+    """Begin to boost an output layer above the hidden layers of `below`."""
     held_out = above(below.layers, problem.held_out.X, skip=below.skip, n_jobs=problem.settings.n_threads)
     problem = problem.above(below)
     return LayerTraining(name, network, below, Boosting.begin(problem, settings(problem), held_out))
@@ -151,17 +167,46 @@ def begin_above(
 
 @dataclass(frozen=True, slots=True)
 class LayerTraining:
-    """The boosting of an output layer above the hidden layers of a network, `below`; a single layer has none."""
+    """The boosting of an output layer above the hidden layers of a network.
+
+    Attributes
+    ----------
+    network : str or None
+        Name of the network trained by back-propagation whose hidden layers it uses, or None.
+    below : Network
+        The hidden layers; a single layer has none.
+    levels : Problem or None
+        If the layer learns a mean, the problem whose outputs are the quantiles around it.
+    """
 
     name: str
     network: str | None
     below: Network
     boosting: Boosting
+    levels: Problem | None = None
 
     @property
-    def finished(self) -> bool:
-        """Whether there is nothing to gain from a further piece."""
-        return self.boosting.finished
+    def raw(self) -> Floats:
+        """Raw output of all pieces on the held-out rows, (held-out rows, outputs)."""
+        return self._outputs(self.boosting.raw)
+
+    @property
+    def best_raw(self) -> Floats:
+        """Raw output of the best pieces on the held-out rows, (held-out rows, outputs)."""
+        return self._outputs(self.boosting.best_raw)
+
+    @property
+    def expected(self) -> Floats:
+        """Raw output on the held-out rows `PIECES_AHEAD` pieces later, if each changes it as the last one did."""
+        return self.raw + constants.PIECES_AHEAD * (self.raw - self._outputs(self.boosting.before))
+
+    def _outputs(self, raw: Floats) -> Floats:
+        return raw if self.levels is None else raw + residual_quantiles(raw, self.levels)
+
+    @property
+    def trial_score(self) -> float:
+        """Lowest held-out loss within the pieces of a trial; of quantiles around a mean, within all pieces."""
+        return self.boosting.trial_score if self.levels is None else self.levels.score(self.best_raw)
 
     @property
     def work(self) -> float:
@@ -171,37 +216,45 @@ class LayerTraining:
     @property
     def refit_work(self) -> float:
         """Work of fitting the leaves of the best pieces once more."""
+        if self.levels is not None:
+            return 0.0
         return self.boosting.best * self._work(float(self.boosting.settings.leaves == "native"))
 
     def _work(self, grown: float) -> float:
-        """Work of a piece of which a share of the structures is grown."""
+        """Return the work of a piece that grows this share of its structures."""
         problem, settings = self.boosting.boosted.problem, self.boosting.settings
         n_features, n_outputs = problem.rows.X.shape[1], problem.rows.y.shape[1]
+        n_rounds = max(settings.n_estimators, 1)  # a layer without rounds still has a base
         one_structure = problem.shares_structures
-        n_rounds = max(settings.n_estimators, 1)  # a layer of no rounds still has a base
         return n_rounds * round_work(settings, problem.n_rows, n_features, n_outputs, grown, one_structure)
 
     def advance(self) -> LayerTraining:
-        """Boost one piece."""
+        """Return the training after one piece more."""
         return replace(self, boosting=self.boosting.advance())
 
     @property
     def result(self) -> TrainedCandidate:
-        """The best pieces."""
-        model = replace(self.below, layers=(*self.below.layers, self.boosting.layer))
-        return TrainedCandidate(self.name, self.network, model, self.boosting.best_raw, self.boosting.plan)
+        """The model of the best pieces."""
+        boosting, below = self.boosting, self.below
+        if self.levels is None:
+            model = replace(below, layers=(*below.layers, boosting.layer))
+            return TrainedCandidate(self.name, self.network, model, boosting.best_raw, boosting.plan)
+        layer = repeated(boosting.layer, len(self.levels.baseline))
+        baseline = boosting.boosted.problem.baseline + residual_quantiles(boosting.best_raw, self.levels)
+        model = replace(below, layers=(*below.layers, layer), baseline=baseline)
+        return TrainedCandidate(self.name, self.network, model, self.best_raw)
 
 
 class NetworkTraining:
-    """The back-propagation of a network; a piece ends with the epoch at which it is looked at next.
+    """The back-propagation of a network; each piece ends at the epoch of the next look at its held-out error.
 
-    Looks are at epochs 8, 16, 32, ...: the next piece takes as long as all before. What a look says depends on the
-    epochs until then alone, so that a training that is resumed later on is judged as it was at first.
+    The looks are at epochs 8, 16, 32, ..., so the next piece takes as long as all before it. The judgement at a look
+    depends on the epochs until then alone. A training that is resumed is therefore judged as it was at first.
 
     Attributes
     ----------
     looks : int
-        How many times it has been looked at.
+        Number of looks so far.
     """
 
     def __init__(self, name: str, problem: Problem) -> None:
@@ -209,24 +262,24 @@ class NetworkTraining:
         self._problem = problem
         self._over: Callable[[], bool] = bool
         callbacks = [*problem.callbacks, lambda _: self._over()]
-        self._training = back_propagation(replace(problem, callbacks=callbacks))
+        self._training = replace(problem, callbacks=callbacks).back_propagation()
         self.history = self._training.history
-        # of a training that the user goes on with, all epochs were asked for
-        self._first_look = constants.FIRST_LOOK if problem.resume is None or problem.resume.since < 0 else MOST_EPOCHS
+        # If the user goes on with a training, all epochs were asked for.
+        goes_on = problem.resume is not None and problem.resume.since >= 0
+        self._first_look = AFTER_ALL_EPOCHS if goes_on else constants.FIRST_LOOK
 
     @property
     def required(self) -> bool:
-        """Whether all epochs are to be run, whatever their work."""
-        return self._first_look == MOST_EPOCHS
+        """Whether all epochs are run, whatever their work."""
+        return self._first_look == AFTER_ALL_EPOCHS
 
     @property
     def epoch(self) -> int:
         """Epoch of the last look."""
-        return min(self._first_look << max(self.looks - 1, 0), self._problem.settings.epochs) if self.looks else 0
+        return self._look(self.looks - 1) if self.looks else 0
 
-    @property
-    def _next_epoch(self) -> int:
-        return min(self._first_look << self.looks, self._problem.settings.epochs)
+    def _look(self, number: int) -> int:
+        return min(self._first_look << number, self._problem.settings.epochs)
 
     @property
     def finished(self) -> bool:
@@ -236,11 +289,11 @@ class NetworkTraining:
     @property
     def work(self) -> float:
         """Work of the epochs until the next look."""
-        return self._epoch_work * (self._next_epoch - self.epoch)
+        return self._epoch_work * (self._look(self.looks) - self.epoch)
 
     @property
     def work_of_all(self) -> float:
-        """Work of all epochs that may be run."""
+        """Work of all epochs."""
         return self._epoch_work * self._problem.settings.epochs
 
     @property
@@ -249,28 +302,28 @@ class NetworkTraining:
         return epoch_work(problem.settings, problem.n_rows, problem.rows.X.shape[1], problem.rows.y.shape[1])
 
     def advance(self, budget: Budget, later: float) -> None:
-        """Train until the next look, or until only the time for what is to be done later is left; see `Budget.over`.
+        """Train until the next look, or until the remaining time is needed for later work; see `Budget.over`.
 
         Raises
         ------
         FloatingPointError
-            If it diverges in its first epoch.
+            If the network diverges in its first epoch.
         KeyboardInterrupt
             If it came in the first epoch.
         """
-        self._over = partial(budget.over_here, later)  # of callbacks, which are called on rank 0
-        self._training.advance(self._next_epoch)
+        self._over = partial(budget.over_here, later)  # callbacks are called on rank 0 only
+        self._training.advance(self._look(self.looks))
         self.looks += 1
         if self.history.stop is Stop.CALLBACK and budget.over(later):
             self._training.leave(Stop.TIME)
 
     def leave(self, budget: Budget) -> None:
-        """Train no more: it promises too little, or time is up."""
+        """End the training, because it promises too little or because time is up."""
         if not self._training.finished:
             self._training.leave(Stop.TIME if budget.spent else Stop.QUALITY)
 
     def best_metrics(self) -> tuple[float, float]:
-        """Best metric on the held-out rows until half of the epochs of the last look, and until all of them."""
+        """Return the best held-out metric until half of the epochs of the last look, and until all of them."""
         held_out, metric = self._problem.evaluation.sets[0].name, self._problem.evaluation.metric
         assert metric is not None
         best = np.maximum.accumulate if metric.greater_is_better else np.minimum.accumulate

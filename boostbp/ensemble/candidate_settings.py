@@ -1,7 +1,7 @@
-"""Settings of candidates: how each differs from the network that the user asked for, and where it is tried.
+"""Settings of candidates: how each differs from the user's network, and when it is tried.
 
-Functions of a problem: to the settings of a layer (single layers, output layers), to those of a network, or to whether
-a candidate is tried.
+Each function takes a problem. It returns the settings of a layer (single layers, output layers), the settings of a
+network, or whether a candidate is tried.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from boostbp.trees.sparse import Sparse
 
 
 def varied(problem: Problem, layer: LayerSettings, **changes: Any) -> LayerSettings:
-    """The layer with other values of fields of `LayerSpec`, but for those that the user set."""
+    """Return the layer with other values of fields of `LayerSpec`; fields that the user set stay."""
     free = {name: value for name, value in changes.items() if name not in problem.settings.given}
     parts = {}
     for part in ("growth", "ridge"):
@@ -31,94 +31,101 @@ def varied(problem: Problem, layer: LayerSettings, **changes: Any) -> LayerSetti
 
 
 def most_rounds(problem: Problem) -> int:
-    """Most rounds of a layer that is boosted while the held-out loss falls."""
-    given = "n_estimators" in problem.settings.given
-    return problem.settings.layers[-1].n_estimators if given else constants.MAX_PIECES * constants.PIECE_ROUNDS
+    """Return the limit on the rounds of a layer that is boosted while the held-out loss falls."""
+    if "n_estimators" in problem.settings.given:
+        return problem.settings.layers[-1].n_estimators
+    return constants.MAX_PIECES * constants.PIECE_ROUNDS
 
 
 def _asked_layer(problem: Problem) -> LayerSettings:
-    """The output layer that the user asked for; rounds and shrinkage suit a layer that is boosted to its end."""
+    """Return the user's output layer, with rounds and shrinkage for a layer that is boosted to its end."""
     layer = replace(problem.settings.layers[-1], n_estimators=most_rounds(problem))
     return varied(problem, layer, learning_rate=constants.SHRINKAGE)
 
 
-# Whether a candidate is tried.
+# Conditions: whether a candidate is tried.
 
 
 def fits_leaves(problem: Problem) -> bool:
-    """Whether leaves are fitted by us: libraries' own are never constant."""
+    """Return whether we fit the leaves, and not the library, whose leaves are never constant."""
     return problem.settings.layers[-1].leaves == "refit"
 
 
 def trees_may_be_deeper(problem: Problem) -> bool:
-    """Whether the depth of the output layer's trees has a limit that the user did not set."""
+    """Return whether the trees of the output layer have a depth limit that the user did not set."""
     return problem.settings.layers[-1].growth.max_depth > 0 and "max_depth" not in problem.settings.given
 
 
 def may_be_constant(problem: Problem) -> bool:
-    """Whether leaves may be constants: they are fitted by us, and the user set no other basis."""
+    """Return whether leaves may be constants: we fit them, and the user set no other basis."""
     layer = problem.settings.layers[-1]
     return fits_leaves(problem) and ("basis" not in problem.settings.given or layer.basis == Polynomial(0))
 
 
 def may_change_base(problem: Problem) -> bool:
-    """Whether leaves are fitted by us, and the user did not set what trees start from."""
+    """Return whether we fit the leaves, and the user did not set the base below the trees."""
     return fits_leaves(problem) and "base" not in problem.settings.given
 
 
 def has_copies(problem: Problem) -> bool:
-    """Whether outputs are several quantiles of one target."""
+    """Return whether the outputs are several quantiles of one target."""
     return traits_of(problem.loss).copies is not None
 
 
 def has_base(problem: Problem) -> bool:
-    """Whether the output layer starts from a regression."""
+    """Return whether the output layer starts from a regression."""
     return problem.settings.layers[-1].base is not None
 
 
 def is_free(problem: Problem) -> bool:
-    """Whether the model may rise and fall in all features."""
+    """Return whether there are no monotone constraints."""
     return not problem.settings.layers[-1].growth.monotone
 
 
 def has_numeric_columns(problem: Problem) -> bool:
-    """Whether a layer on the table may start from smooth functions of single columns: of all numeric ones, if few."""
-    functions = any(layer.basis.has_functions for layer in problem.settings.layers)
-    n_numeric = problem.rows.X.shape[1] - len(problem.rows.table.categorical)
-    return not functions and 0 < n_numeric <= constants.ADDITIVE_MAX_FEATURES
+    """Return whether a layer on the table may start from smooth functions of its numeric columns: they are few."""
+    return not _has_functions(problem) and 0 < _n_numeric(problem) <= constants.ADDITIVE_MAX_FEATURES
 
 
-def too_many_columns(problem: Problem) -> bool:
-    """Whether it may not, because of too many or no numeric columns or of a basis with functions of one's own."""
+def has_no_additive_units(problem: Problem) -> bool:
+    """Return whether there is no additive network, which `has_numeric_columns` decides."""
     return not has_numeric_columns(problem)
 
 
 def has_directions(problem: Problem) -> bool:
-    """Whether sums of features make sense, and hidden units may stand beside those of the networks in one layer."""
-    n_numeric = problem.rows.X.shape[1] - len(problem.rows.table.categorical)
-    functions = any(layer.basis.has_functions for layer in problem.settings.layers)
+    """Return whether sums of features make sense, and units of them fit into one hidden layer beside the networks'."""
     dense = not isinstance(problem.rows.X, Sparse)
-    return dense and is_free(problem) and n_numeric > 1 and not functions and len(problem.settings.units) == 1
+    free = is_free(problem) and not _has_functions(problem)
+    return dense and free and _n_numeric(problem) > 1 and len(problem.settings.units) == 1
+
+
+def _n_numeric(problem: Problem) -> int:
+    return problem.rows.X.shape[1] - len(problem.rows.table.categorical)
+
+
+def _has_functions(problem: Problem) -> bool:
+    """Return whether a layer has a basis of the user's own functions."""
+    return any(layer.basis.has_functions for layer in problem.settings.layers)
 
 
 def has_rows_for_best_thresholds(problem: Problem) -> bool:
-    """Whether there are so many rows that the best thresholds are better than random ones on most tables."""
+    """Return whether there are enough rows for best thresholds to beat random ones on most tables."""
     return fits_leaves(problem) and problem.n_rows >= constants.BEST_THRESHOLDS_ROWS
 
 
 def has_thresholds_left_out(problem: Problem) -> bool:
-    """Whether random thresholds were asked for, and the first layer takes the best ones."""
+    """Return whether the first layer takes the best thresholds although random ones were asked for."""
     drawn = problem.settings.layers[-1].growth.extra_trees and "extra_trees" not in problem.settings.given
     return drawn and has_rows_for_best_thresholds(problem)
 
 
 def has_thresholds_as_asked(problem: Problem) -> bool:
-    """Whether the first layer has the thresholds that were asked for."""
+    """Return whether the first layer has the thresholds that were asked for."""
     return fits_leaves(problem) and not has_thresholds_left_out(problem)
 
 
 def has_hidden_trees(problem: Problem) -> bool:
-    """Whether there are hidden layers with trees, in place of which others can be tried."""
+    """Return whether there are hidden layers with trees, which a cheaper network could replace."""
     return any(layer.n_estimators for layer in problem.settings.layers[:-1])
 
 
@@ -126,13 +133,14 @@ def has_hidden_trees(problem: Problem) -> bool:
 
 
 def layer_as_asked(problem: Problem) -> LayerSettings:
-    """The output layer as it was asked for, on features, boosted with small steps."""
+    """Return the user's output layer on the features, boosted with small steps."""
     layer = _asked_layer(problem)
-    return replace(layer, min_base_lambda=None if layer.clip else 0.0)  # features are not alike, as hidden units are
+    # Features differ in kind, as hidden units do not: the least penalty of the base depends on the column.
+    return replace(layer, min_base_lambda=None if layer.clip else 0.0)
 
 
 def first_layer(problem: Problem) -> LayerSettings:
-    """The same; of more rows with best thresholds, each tree grown on some of the rows if there are no categories."""
+    """Return `layer_as_asked`; with many rows it has best thresholds, and sampled rows if there are no categories."""
     layer = layer_as_asked(problem)
     if not has_rows_for_best_thresholds(problem):
         return layer
@@ -141,7 +149,7 @@ def first_layer(problem: Problem) -> LayerSettings:
 
 
 def deep_trees(problem: Problem) -> LayerSettings:
-    """Deeper trees of smaller leaves, each grown on some of the rows."""
+    """Return a layer of deeper trees with smaller leaves, each grown on some of the rows."""
     layer = layer_as_asked(problem)
     depth = layer.growth.max_depth + constants.DEEPER_BY
     deep = varied(problem, layer, max_depth=depth, min_samples_leaf=_half_of_the_rows_per_leaf(layer))
@@ -149,19 +157,19 @@ def deep_trees(problem: Problem) -> LayerSettings:
 
 
 def sampled(problem: Problem) -> LayerSettings:
-    """Best thresholds and smaller leaves, each tree grown on some of the rows and features."""
+    """Return a layer of best thresholds and smaller leaves, each tree grown on some of the rows and features."""
     layer = layer_as_asked(problem)
     best = varied(problem, layer, extra_trees=False, min_samples_leaf=_half_of_the_rows_per_leaf(layer))
     return _on_some_features(_on_some_rows(best, problem), problem)
 
 
 def sampled_without_base(problem: Problem) -> LayerSettings:
-    """The same with nothing below the trees."""
+    """Return `sampled` without a base."""
     return replace(sampled(problem), base=None)
 
 
 def large_leaves_without_base(problem: Problem) -> LayerSettings:
-    """Linear leaves of many rows with nothing below the trees, each tree grown on some of the features."""
+    """Return a layer of linear leaves of many rows without a base, each tree grown on some of the features."""
     layer = layer_as_asked(problem)
     basis = Polynomial(1) if layer.basis == Polynomial(2) else layer.basis
     rows = constants.LARGE_LEAVES_FACTOR * layer.growth.min_samples_leaf
@@ -169,15 +177,15 @@ def large_leaves_without_base(problem: Problem) -> LayerSettings:
 
 
 def additive_base(problem: Problem) -> LayerSettings:
-    """Trees over smooth functions of each feature, grown as those of the first layer."""
+    """Return the first layer over a base of smooth functions of each feature."""
     return replace(first_layer(problem), base="additive")
 
 
 def constant_leaves(problem: Problem) -> LayerSettings:
-    """Constant leaves of as few rows as one, in deeper trees, each grown on some of the rows and features."""
+    """Return a layer of deeper trees with constant leaves of one row or more, grown on some rows and features."""
     constant = varied(
         problem,
-        replace(_asked_layer(problem), basis=Polynomial(0), base=None),  # over a constant, a base changes nothing
+        replace(_asked_layer(problem), basis=Polynomial(0), base=None),
         extra_trees=False,
         min_samples_leaf=1,
         max_depth=constants.CONSTANT_LEAVES_DEPTH,
@@ -190,7 +198,7 @@ def constant_leaves(problem: Problem) -> LayerSettings:
 
 
 def many_constant_leaves(problem: Problem) -> LayerSettings:
-    """The same with more leaves."""
+    """Return `constant_leaves` with more leaves."""
     size = {"max_leaves": constants.MANY_LEAVES, "max_depth": constants.MANY_LEAVES_DEPTH}
     return varied(problem, constant_leaves(problem), **size)
 
@@ -204,9 +212,9 @@ def _on_some_rows(layer: LayerSettings, problem: Problem) -> LayerSettings:
 
 
 def _on_some_features(layer: LayerSettings, problem: Problem) -> LayerSettings:
-    """The layer with trees on some of the features, if the backend can show them some, and there are not few."""
+    """Return the layer with trees on some of the features, if there are many and the backend can sample them."""
     can = capabilities_of(problem.backend).colsample_bytree
-    if not can or problem.rows.X.shape[1] < constants.FEWEST_FEATURES_SAMPLED:
+    if not can or problem.rows.X.shape[1] < constants.MIN_FEATURES_SAMPLED:
         return layer
     return varied(problem, layer, colsample_bytree=constants.SAMPLED_FEATURES)
 
@@ -215,7 +223,7 @@ def _on_some_features(layer: LayerSettings, problem: Problem) -> LayerSettings:
 
 
 def output_layer(problem: Problem) -> LayerSettings:
-    """The output layer with small steps, over smooth functions of what it sees if it has a base and may."""
+    """Return the output layer with small steps; a ridge base becomes smooth functions of its inputs, if it may."""
     layer = _asked_layer(problem)
     additive = may_change_base(problem) and layer.base == "ridge" and has_numeric_columns(problem)
     return replace(layer, base="additive") if additive else layer
@@ -225,23 +233,23 @@ def output_layer(problem: Problem) -> LayerSettings:
 
 
 def as_asked(problem: Problem) -> Settings:
-    """The network that the user asked for."""
+    """Return the settings of the user's network."""
     return problem.settings
 
 
 def linear_units(problem: Problem) -> Settings:
-    """More hidden units, all linear, under a light penalty: without trees they are cheap."""
+    """Return a network of more hidden units, linear and under a light penalty: without trees they are cheap."""
     light = (replace(layer, base_lambda=constants.LINEAR_NETWORK_PENALTY) for layer in _without_trees(problem))
     return _with_hidden(problem.settings, light, constants.LINEAR_NETWORK_WIDTH)
 
 
 def additive_units(problem: Problem) -> Settings:
-    """Hidden units that are sums of smooth functions of single features."""
+    """Return a network whose hidden units are sums of smooth functions of single features."""
     return _with_hidden(problem.settings, (replace(layer, base="additive") for layer in _without_trees(problem)))
 
 
 def linear_units_cross_validated(problem: Problem) -> Settings:
-    """Linear hidden units under a cross-validated penalty; beside additive ones they add nothing."""
+    """Return a network of linear units under a cross-validated penalty; beside an additive network it adds nothing."""
     return _with_hidden(problem.settings, _without_trees(problem))
 
 

@@ -1,124 +1,130 @@
-"""Tuned constants of the ensemble, each with where it was measured.
+"""Tuned constants of the ensemble, each with the measurement behind it.
 
-"Journal" is ``docs/research/journal.md``, with the heading under which the figures stand. "Not measured" is a value
-that was chosen once and that no experiment has varied.
+"Journal" is ``docs/research/journal.md``, followed by the heading under which the figures stand. "Not varied" marks a
+value that was chosen once: no experiment has compared it with others.
 """
 
 from __future__ import annotations
 
 # Weights
-# The way that the descent from equal weights goes, the sum of the rates of its steps: of each held-out row, and the
-# least. Journal, "Weights by as many steps as there are rows": .017 to .2 and 5 to 20. Its first rate, what it grows by
-# after each step, and most steps, by which the end of the way is hardly missed, were not varied.
-STACKING_WAY_OF_ROW, LEAST_STACKING_WAY = 0.05, 10.0
-STACKING_RATE, STACKING_GROWTH, MOST_STACKING_STEPS = 0.5, 1.5, 60
-# Least weight that is kept. Journal, "A fit that is good whenever it stops": 0 to .1.
-LEAST_WEIGHT = 0.04
-# Label smoothing: held-out rows of another class, in rows, that are added to each held-out row of a class.
+# Length of the gradient descent from equal weights, which is the sum of its learning rates: per held-out row, and at
+# least. Journal, "Weights by as many steps as there are rows": .017 to .2 and 5 to 20.
+STACKING_PATH_PER_ROW, MIN_STACKING_PATH = 0.05, 10.0
+# First learning rate, growth of the rate after each step, and limit on the steps. Not varied; 60 steps nearly always
+# reach the end of the path.
+STACKING_RATE, STACKING_GROWTH, MAX_STACKING_STEPS = 0.5, 1.5, 60
+# Candidates with less weight are left out. Journal, "A fit that is good whenever it stops": 0 to .1.
+MIN_WEIGHT = 0.04
+# Label smoothing counts as if this many rows of other classes were added to all held-out rows together.
 # Journal, "Networks that seemed better than they are": .25 against 1, .5 and .1.
 SMOOTHING_ROWS = 0.25
-# Standard errors of the slope of held-out targets on the raw output below which the average is shrunk to the constant.
+# The average is shrunk towards the constant if the t-statistic of held-out targets on its output is below this.
 # Journal, "Weak signals": with and without the rule; the 6 itself was not varied.
 WEAK_SIGNAL_T = 6.0
-# Least such t-statistic that the shrinkage is computed with, so that a little of the model is left. Not measured.
-LEAST_SIGNAL_T = 0.5
-# Standard errors of that slope at which the average gets half of its weight, the constant the rest. Not varied.
+# The shrinkage uses at least this t-statistic, which leaves a little of the model. Not varied.
+MIN_SIGNAL_T = 0.5
+# At this t-statistic the average gets half of the weight and the constant the other half. Not varied.
 HALF_WEIGHT_T = 2.0
 
-# Standard errors by which a member's held-out loss must exceed the least one for it to count less in the mean.
+# A member counts less in the mean if its held-out loss exceeds the lowest one by more standard errors than this.
 # Journal, "Members that missed it"; the 2 itself was not varied.
 MEMBER_T = 2.0
 
-# Boosting to the end
+# Boosting while the held-out loss falls
 # Learning rate. Journal, "A fit that is good whenever it stops" and "Sampled rows and features": .04, .07 and .1.
 SHRINKAGE = 0.1
-# Rounds between two looks at the held-out loss. Not measured.
+# Rounds of a piece. The held-out loss is computed after each piece. Not varied.
 PIECE_ROUNDS = 25
-# Pieces without a gain after which boosting ends: as many as there were until the last gain, within these bounds.
+# Boosting ends after this many pieces without a gain: as many as there were until the last gain, within these bounds.
 # Journal, "Shrinkage and patience, once more" and "What a level spends its seconds on": 2 and 3 for all, 2 for some.
-LEAST_PATIENCE, PATIENCE_PIECES = 2, 3
-# Most pieces, 4,000 rounds. Journal, "Random thresholds": beyond 1,000 rounds .986 of the error.
+MIN_PATIENCE, MAX_PATIENCE = 2, 3
+# Limit on the pieces: 4,000 rounds. Journal, "Random thresholds": rounds after the 1,000th leave .986 of the error.
 MAX_PIECES = 160
-# Share of what the first piece gains that counts as a gain. Journal, "What helped", the row on pieces of 25 rounds.
-LEAST_GAIN_OF_FIRST = 1e-4
-# Share of the remaining loss that always counts as a gain. Journal, "Few rows, rows far off, and steps far apart" and
-# "Sampled rows and features": .01, .02, .05.
-LEAST_GAIN_OF_REST = 0.01
+# A fall of the held-out loss counts as a gain if it exceeds this share of the first piece's fall. Journal, "What
+# helped", the row on pieces of 25 rounds.
+MIN_GAIN_OF_FIRST = 1e-4
+# It also counts if it exceeds this share of the remaining loss. Journal, "Few rows, rows far off, and steps far apart"
+# and "Sampled rows and features": .01, .02, .05.
+MIN_GAIN_OF_REST = 0.01
 
-# Many rows; all from the journal, "Many rows"
-# Training rows from which on the model is chosen on a sample of them (not varied), and the rows of that sample: 20,000
-# and 30,000.
+# Many rows. All figures are in the journal, "Many rows".
+# From this number of training rows on, a sample of them chooses the model (not varied). Rows of the sample: 20,000 and
+# 30,000.
 MANY_ROWS, SAMPLE_ROWS = 50_000, 20_000
-# Share of the rows that the structures of a piece are grown on there, drawn for each piece, and the least number:
-# 10,000 to 50,000 of 90,000, 50,000 and 200,000 of a million.
-STRUCTURE_SHARE, LEAST_STRUCTURE_ROWS = 0.2, 50_000
-# Rows of each class that such a sample must have: rows of rare events are few in all. Not measured.
-LEAST_STRUCTURE_CLASS = 1000
-# Work of layers on all rows, in units of the first one, as a multiple of that of the level, and the share of `max_time`
-# after the first layer that the sample may take. The first: 4 and 6 units at quality 3; the second was not varied.
+# Share of many rows on which the structures of a piece are grown, drawn anew for each piece, and the smallest number
+# of rows: 10,000 to 50,000 of 90,000, and 50,000 and 200,000 of a million.
+STRUCTURE_SHARE, MIN_STRUCTURE_ROWS = 0.2, 50_000
+# Each class must have this many rows in such a sample, as rare events have few rows in all. Not varied.
+MIN_STRUCTURE_CLASS = 1000
+# Work of the layers on all rows, as a multiple of the quality's own limit: 4 and 6 units of the first layer at
+# quality 3. Then the share of `max_time` after the first layer that the sample may take: not varied.
 ALL_ROWS_WORK, SAMPLE_TIME = 0.8, 0.3
-# Layers on all rows, one after the other, that lower the loss of the sum by less than `LEAST_PROMISE` before it ends.
+# Boosting on all rows ends after this many layers in a row that lower the loss of the sum by less than `MIN_PROMISE`.
 # Not varied.
 PATIENCE_ALL_ROWS = 2
 
-# Settings of candidates; "pools" are the tables in the journal, "What the sum is made of" and "Random thresholds"
-# Share of the rows and of the features for each tree where they are sampled, and the number of features from which on.
-# Journal, "Sampled rows and features": rows .4, .6, .7, .8, 1; features .3, .5, .7, 1; the number 4, 10 and 15.
-SAMPLED_ROWS, SAMPLED_FEATURES, FEWEST_FEATURES_SAMPLED = 0.6, 0.5, 10
-# Training rows from which on the first layer takes the best thresholds, as do those over an additive base and on
-# directions. Journal, "Random thresholds, or the best": 3,000 to 31,000 rows.
+# Settings of candidates. "Pools" are the tables in the journal under "What the sum is made of" and "Random thresholds".
+# Share of the rows and of the features that a tree of a sampled candidate sees, and the number of features from which
+# on features are sampled. Journal, "Sampled rows and features": rows .4, .6, .7, .8, 1; features .3, .5, .7, 1; the
+# number 4, 10 and 15.
+SAMPLED_ROWS, SAMPLED_FEATURES, MIN_FEATURES_SAMPLED = 0.6, 0.5, 10
+# From this number of training rows on, the first layer takes the best thresholds, and so do the layers over an
+# additive base and on directions. Journal, "Random thresholds, or the best": 3,000 to 31,000 rows.
 BEST_THRESHOLDS_ROWS = 6000
-# By how much deep trees are deeper. The same place: 0 and 2.
+# Additional depth of the deep trees. Journal, "Random thresholds, or the best": 0 and 2.
 DEEPER_BY = 2
-# Times the rows per leaf in candidates with large leaves. Pools: 3 times against a third.
+# Factor on the rows per leaf in candidates with large leaves. Pools: 3 against 1/3.
 LARGE_LEAVES_FACTOR = 3
-# Depth, leaves and ridge penalty of trees with constant leaves. "Sampled rows and features": 24, 48, 96 leaves. The
-# depth and the penalty were not varied.
+# Depth, leaves and ridge penalty of trees with constant leaves. Journal, "Sampled rows and features": 24, 48 and 96
+# leaves. The depth and the penalty were not varied.
 CONSTANT_LEAVES_DEPTH, CONSTANT_LEAVES_MAX_LEAVES, CONSTANT_LEAVES_PENALTY = 8, 24, 1.0
 MANY_LEAVES, MANY_LEAVES_DEPTH = 96, 10
-# Most numeric features for a base of smooth functions; with more, each has too few knots. Not measured.
+# Limit on the numeric features of a base of smooth functions. With more, each function has too few knots. Not varied.
 ADDITIVE_MAX_FEATURES = 200
-# Ridge penalty of linear hidden units, which follow their gradients faster than under a cross-validated penalty.
-# Journal, "What did not": 1 against cross-validation in networks alone.
+# Ridge penalty of linear hidden units. Under it they follow their gradients faster than under a cross-validated one.
+# Journal, "What did not": 1 against cross-validation, in networks alone.
 LINEAR_NETWORK_PENALTY = 1.0
-# Times the units in the linear network. Journal, "Gradients that turned to noise": 16 units and 32 with light penalty.
+# Factor on the units of the linear network. Journal, "Gradients that turned to noise": 16 units, and 32 under the
+# light penalty.
 LINEAR_NETWORK_WIDTH = 2
 
-# Classes from which on the trees of a round share a structure, and networks are left to high qualities. Journal, "One
-# structure for all classes" and "Where networks are tried": with and without; the number was not varied.
+# From this number of classes on, the trees of a round share one structure, and only high qualities train networks.
+# Journal, "One structure for all classes" and "Where networks are tried": with and without; the number was not varied.
 SEVERAL_CLASSES = 3
 
-# Directions of the gradient outer product: how many, and the most rows whose Jacobians count. Not varied.
+# Directions of the gradient outer product, and the number of rows that its Jacobians are computed on. Not varied.
 DIRECTIONS, DIRECTIONS_ROWS = 8, 2000
-# Features of whose pairs there are sums and differences beside them. Journal, "Sums and differences": 0, 3, 4 and 6.
+# Features whose pairwise sums and differences join the directions. Journal, "Sums and differences": 0, 3, 4 and 6.
 DIRECTIONS_PAIRED = 4
 
-# Race; all from the journal, "A fit that is good whenever it stops"
+# Race. All figures are in the journal, "A fit that is good whenever it stops", unless another heading is named.
 # Layers that are boosted to their end before all others: 1 and 2.
 FIRST_LAYERS = 2
-# Pieces after which the first layer of quality 1 may give way to another one, and the share of its loss by which that
-# must be ahead. Journal, "The better of two first layers": 1 and 2; 0 and .02.
+# At quality 1, another layer replaces the first one if its loss is lower by this share after this many pieces.
+# Journal, "The better of two first layers": 1 and 2 pieces; 0 and .02.
 FIRST_LAYER_PIECES, FIRST_LAYER_LEAD = 1, 0.02
-# Pieces of a trial: 2 and 4. Pieces between two decisions: 1 and 2. Pieces ahead that a promise looks: not varied.
+# Pieces of a trial: 2 and 4. Pieces between two decisions: 1 and 2. Pieces over which a layer's last change is
+# extrapolated: not varied.
 TRIAL_PIECES, RACE_PIECES, PIECES_AHEAD = 4, 2, 4
-# Share of the loss that must be promised for a layer to go on: 1e-3 and 1e-4.
-LEAST_PROMISE = 1e-3
-# Layers that go on between two decisions, whatever the threads: 1 and 3.
+# A layer goes on if it promises to lower the loss by this share: 1e-3 and 1e-4.
+MIN_PROMISE = 1e-3
+# Layers that go on between two decisions, whatever the number of threads: 1 and 3.
 WAVE = 3
-# First epoch at which a network is looked at: 4 and 8. The following looks are at twice the epoch.
+# Epoch of the first look at a network: 4 and 8. Each later look comes at twice the epoch of the one before.
 FIRST_LOOK = 8
-# How far above the error of the layers' sum that of a network may be, at the first look and later, and how much it must
-# fall between two looks: .15, .5 and 1 (there "Networks far off at first"); .15 and .3; .01, .03 and .06.
-FIRST_NEAR, NEAR, LEAST_FALL = 1.0, 0.15, 0.03
-# Share of the loss by which leaves with slopes must beat constant ones in the rounds of a trial for networks to be
-# trained. Journal, "Where networks are tried": smooth targets have .12 and more, most tables less than .07.
-LEAST_BEND = 0.1
-# Shares of the work of a fit by which the last trials begin, the race of layers ends where networks follow, networks
-# end, and output layers on networks begin. The first two: .4 and .25, .5 and .4; the others were not varied.
+# A network goes on if its error exceeds that of the layers' sum by at most this share at the first look (.15, .5 and 1;
+# see "Networks far off at first") and at later ones (.15 and .3), and if it has fallen by this share since half of its
+# epochs (.01, .03 and .06).
+FIRST_NEAR, NEAR, MIN_FALL = 1.0, 0.15, 0.03
+# Networks are trained if leaves with slopes beat constant leaves by this share of the loss in the rounds of a trial.
+# Journal, "Where networks are tried": smooth targets reach .12 or more, most tables less than .07.
+SLOPES_LEAD = 0.1
+# Shares of a fit's work. They limit the last trials, the race of layers before networks, the networks, and the begin of
+# output layers on networks. The first two: .4 and .25, and .5 and .4; the others were not varied.
 TRIALS_WORK, LAYERS_WORK, NETWORKS_WORK, OUTPUTS_WORK = 0.25, 0.4, 0.85, 0.9
 
 # Training in parallel
-# Most candidates at a time, and the rows from which on one at a time is trained with all threads: few rows keep few
-# threads busy, as much of such a fit is Python. Journal, "Final output layers": two threads, 64 to 59 seconds; the
-# limits themselves were not varied.
+# Limit on the candidates at a time. From this number of rows on, candidates are trained one after the other, each with
+# all threads. Below it much of a fit is Python, which leaves threads idle. Journal, "Final output layers": two threads,
+# 64 against 59 seconds; the limits themselves were not varied.
 MAX_PARALLEL, MAX_PARALLEL_ROWS = 3, 20_000

@@ -1,10 +1,10 @@
-"""Directions in which a model varies most: those of its gradient outer product, as hidden units.
+"""Directions in which a model varies most, by its gradient outer product, as hidden units.
 
-The matrix ``G``, the mean of ``J' J`` over rows with ``J`` the Jacobian of the model, says along which directions of
-the features its output varies (expected gradient outer product: Trivedi and others 2014; as a way to learn features:
-Radhakrishnan and others 2024). Trees split along single features; with the leading directions beside them, also along
-sums of features, and with sums and differences of two of the features that matter most, along and across diagonals:
-which of two numbers is larger is then a single split.
+``G`` is the mean of ``J' J`` over rows, where ``J`` is the Jacobian of the model. Its leading eigenvectors are the
+directions of the features along which the output varies most (expected gradient outer product: Trivedi and others 2014;
+as a way to learn features: Radhakrishnan and others 2024). Trees split along single features. With these directions
+beside the features they also split along sums of features. Sums and differences of two important features are added,
+so that one split can tell which of two numbers is larger.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from boostbp.trees.standardised import Standardised
 
 
 def directions_layer(problem: Problem, model: Network) -> Layer:
-    """Return a hidden layer of linear units: standardised numeric features along directions of the model's."""
+    """Return a hidden layer of linear units: the standardised numeric features along directions of the model."""
     table, weight = problem.rows.table, problem.rows.weight
     numeric = np.setdiff1d(np.arange(table.X.shape[1]), table.categorical)
     columns = Standardised.of(np.ascontiguousarray(table.X[:, numeric]), weight)
@@ -40,19 +40,20 @@ def directions_layer(problem: Problem, model: Network) -> Layer:
 
 
 def gradient_outer_product(problem: Problem, model: Network, numeric: NDArray[np.intp]) -> Floats:
-    """Return the matrix of the numeric features in standard deviations, (numeric features, numeric features).
+    """Return the matrix G for features in standard deviations, (numeric features, numeric features).
 
-    Raises FloatingPointError if float64 does not hold it.
+    Raises FloatingPointError if it overflows.
     """
     group = workers()
     rows = group.spaced(len(problem.rows), constants.DIRECTIONS_ROWS)
     X, weight = group.of(rows).together(problem.rows.X[rows], problem.rows.weight[rows])
     known = X[:, numeric]
-    size = np.nan_to_num(np.fmax.reduce(np.abs(known), axis=0, initial=0.0))  # squares of the ends of float64 are none
+    # Scale first: squares near the limits of float64 overflow.
+    size = np.nan_to_num(np.fmax.reduce(np.abs(known), axis=0, initial=0.0))
     known = known / np.where(size > 0, size, 1.0)
-    there = np.isfinite(known)
-    count = np.maximum(there.sum(0), 1)  # of a column in which all are missing, none varies
-    centred = np.where(there, known - np.where(there, known, 0.0).sum(0) / count, 0.0)
+    observed = np.isfinite(known)
+    count = np.maximum(observed.sum(0), 1)  # a column without observed values gets a standard deviation of 0
+    centred = np.where(observed, known - np.where(observed, known, 0.0).sum(0) / count, 0.0)
     std = size * np.sqrt(np.square(centred).sum(0) / count)
     G = np.zeros((len(numeric), len(numeric)))
     for block in row_blocks(0, len(X), X.shape[1] * len(problem.baseline)):
@@ -67,21 +68,22 @@ def gradient_outer_product(problem: Problem, model: Network, numeric: NDArray[np
 
 
 def leading_directions(G: Floats) -> Floats:
-    """Return the orthonormal directions along which a model varies most, (numeric features, directions)."""
+    """Return the leading eigenvectors of G, (numeric features, directions)."""
     _, vectors = np.linalg.eigh(G)
     leading = vectors[:, ::-1][:, : constants.DIRECTIONS]
-    signs = np.sign(leading[np.abs(leading).argmax(0), np.arange(leading.shape[1])])  # eigh may give either one
+    # eigh may return either sign: the largest coefficient of each direction becomes positive.
+    signs = np.sign(leading[np.abs(leading).argmax(0), np.arange(leading.shape[1])])
     directions: Floats = leading * signs
     return directions
 
 
 def paired_directions(G: Floats) -> Floats:
-    """Return sums and differences of two of the features along which a model varies most, (numeric features, pairs)."""
-    most = np.argsort(-np.diag(G), kind="stable")[: constants.DIRECTIONS_PAIRED]
-    a, b = np.triu_indices(len(most), 1)
+    """Return normalised sums and differences of the pairs of important features, (numeric features, pairs)."""
+    important = np.argsort(-np.diag(G), kind="stable")[: constants.DIRECTIONS_PAIRED]
+    a, b = np.triu_indices(len(important), 1)
     pair = np.arange(len(a))
     sums = np.zeros((len(G), len(a)))
-    sums[most[a], pair] = sums[most[b], pair] = np.sqrt(0.5)
+    sums[important[a], pair] = sums[important[b], pair] = np.sqrt(0.5)
     differences = sums.copy()
-    differences[most[b], pair] *= -1.0
+    differences[important[b], pair] *= -1.0
     return np.hstack([sums, differences])

@@ -1,4 +1,4 @@
-"""The model of a fit: one network, or the average of networks and single layers that the held-out rows choose."""
+"""Training of a fit's model: one network, or the average of networks and single layers that held-out rows choose."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from boostbp.ensemble.candidate_settings import first_layer, varied
 from boostbp.ensemble.candidates import candidates_for
 from boostbp.ensemble.looks import looks_of, looks_of_candidate
 from boostbp.ensemble.many_rows import train_many
-from boostbp.ensemble.problem import EnsembleSettings, Problem, back_propagate
+from boostbp.ensemble.problem import EnsembleSettings, Problem
 from boostbp.ensemble.quality_levels import QualityLevel
 from boostbp.ensemble.refits import refit_all, refit_single_layer
 from boostbp.ensemble.safeguard import no_worse_than_constant, refuse_undefined
-from boostbp.ensemble.schedule import FIRST_STAGE, EnsembleRun, train_all, train_network
+from boostbp.ensemble.schedule import FIRST_STAGE, EnsembleRun, train_all, train_one_network
 from boostbp.ensemble.trained_candidate import distinct
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.ensemble.weights import Score, member_weights
@@ -35,68 +35,74 @@ from boostbp.network.network import Network
 from boostbp.trees import interrupts
 from boostbp.trees.compiling import working_time
 
-LOSS_ROWS = 250  # rows for the training loss of an average without the network
-SEEDS_APART = 1_000_003  # of members: pieces of a layer have seeds one after the other
+LOSS_ROWS = 250  # rows for the training loss of an average without a network; all rows would take a tenth of some fits
+SEED_STEP = 1_000_003  # between the seeds of members. A prime: the pieces of a layer have successive seeds
 
 
 def train(problem: Problem, settings: EnsembleSettings, others: Iterable[Problem] = ()) -> tuple[Network, History]:
     """Train the model of a fit.
 
-    With ``settings.deep == "auto"`` and an evaluation set it is a sum of single layers and networks: those of
-    `CANDIDATES` that the quality allows, with weights by the first evaluation set. If its rows are training rows that
-    were held out, the leaves of what has weight are fitted again on all rows; so are those of a single layer that was
-    asked for.
+    The model depends on ``settings.deep``:
 
-    With ``settings.deep`` False, it is such a sum of single layers, and no network is trained; with True, it is the
-    network that was asked for, with output layers boosted to their end on its units and on the features. Without an
-    evaluation set nothing can be weighed: the model is the first layer, with a fixed number of rounds, or with True the
-    network as it is trained.
+    - "auto" with an evaluation set: a sum of single layers and networks, which are the `CANDIDATES` that the quality
+      allows. The first evaluation set chooses their weights.
+    - False with an evaluation set: such a sum of single layers alone.
+    - True: the user's network, with output layers that are boosted to their end on its units and on the features.
+    - Without an evaluation set nothing can be weighed. The model is the first layer, with a fixed number of rounds, or
+      with True the network as it is trained.
 
-    With other problems, the same rows with others held out, such sums are trained on as many as the quality asks for,
-    and the model is their mean.
+    If the rows of the evaluation set are training rows that were held out, the leaves of all parts with weight are then
+    fitted again on all rows. So are those of a single layer that the user asked for.
 
-    Sums are rounded, for small files (`Network.rounded`); one network or layer is what its training made of it, and so
-    is what must rise or fall in a feature, as leaves that are rounded would not keep to it.
+    `others` are problems of the same rows with others held out. The model is the mean of as many such sums as the
+    quality asks for.
 
-    An end of `max_time` or an interrupt ends all of it: the model is made of what is there. What does best alone for
-    its seconds comes first.
+    Sums are rounded, which makes files small (`Network.rounded`). One network or layer stays as it was trained, and so
+    does a sum with monotone constraints, as rounded leaves might break them.
 
-    A candidate that fails for numerical reasons is left out, and the history says so.
+    The end of `max_time` or an interrupt ends all of it, and the model is made of what there is. The candidates that
+    are best for their seconds come first. A candidate that fails for numerical reasons is left out, and the history
+    says so.
 
     Raises
     ------
     KeyboardInterrupt
         If it came before there was a model; otherwise it is in the history.
     FloatingPointError
-        If the network that was asked for alone diverged in its first epoch.
+        If the user's network was trained alone and diverged in its first epoch.
     ValueError
-        If a part of the user's own is broken: see `boostbp.ensemble.safeguard`.
+        If a part of the user's own is broken; see `boostbp.ensemble.safeguard`.
     Exception
-        What the first candidate failed of, if all did.
+        The failure of the first candidate, if all failed.
     """
-    judged, hidden = bool(problem.evaluation.sets), bool(problem.settings.units)
-    if not judged and not (settings.trains_one_network or (settings.deep and not hidden)):
+    judged = bool(problem.evaluation.sets)
+    single_layer = bool(settings.deep) and not problem.settings.units
+    if not (judged or single_layer or settings.trains_one_network):
         problem = _fixed_layer_of(problem)
-    if not judged or (settings.deep is True and problem.settings.output_target != "loss"):
-        network, history = _train_alone(problem)
-    elif settings.deep and not problem.settings.units:
-        network, history = _train_single_layer(problem, settings)
-    else:
+    moved_target = settings.deep is True and problem.settings.output_target != "loss"
+    if judged and not (single_layer or moved_target):
         network, history = _train_mean(problem, settings, others)
+    else:
+        budget, training = Budget(problem.settings.max_time), problem.back_propagation()
+        training.advance()
+        network, history = _finished_alone(training.network, training.history, problem)
+        if judged and not moved_target:
+            stopped = history.choice is not None or history.stop in (Stop.INTERRUPTED, Stop.NOT_FINITE)
+            if settings.level.refit and problem.learns_held_out and not (stopped or budget.over()):
+                network = refit_single_layer(network, history, problem)
     refuse_undefined(network, problem)
     return network, history
 
 
 def _fixed_layer_of(problem: Problem) -> Problem:
-    """Return the problem of the first layer alone, with as many rounds as the user set, or by default."""
+    """Return the problem of the first layer alone, with the user's or the default number of rounds."""
     layer = varied(problem, first_layer(problem), n_estimators=OUTPUT.n_estimators)
     settings = replace(problem.settings, layers=(layer,), units=(), epochs=0, output_target="loss")
     return replace(problem, settings=replace(settings, structure_samples=None), backend=problem.growing_backend)
 
 
-def _train_alone(problem: Problem) -> tuple[Network, History]:
-    """Train a network or a layer alone; what is worse than the constant is shrunk to it, and the history says so."""
-    network, history = back_propagate(problem)
+def _finished_alone(network: Network, history: History, problem: Problem) -> tuple[Network, History]:
+    """Return a network or layer that was trained alone, shrunk if it is worse than the constant, and its history."""
     model = no_worse_than_constant(network, history, problem)
     choice = history.choice
     if history.by_rounds:
@@ -107,97 +113,86 @@ def _train_alone(problem: Problem) -> tuple[Network, History]:
     return model, history
 
 
-def _train_single_layer(problem: Problem, settings: EnsembleSettings) -> tuple[Network, History]:
-    """Train a single layer that was asked for, and again on all rows unless time is up."""
-    budget = Budget(problem.settings.max_time)
-    layer, history = _train_alone(problem)
-    cut_short = history.choice is not None or history.stop in (Stop.INTERRUPTED, Stop.NOT_FINITE) or budget.over()
-    if settings.level.refit and problem.learns_held_out and not cut_short:
-        layer = refit_single_layer(layer, history, problem)
-    return layer, history
-
-
 def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[Problem]) -> tuple[Network, History]:
-    """Train averages of candidates on some problems; their mean, with the history of the first one."""
-    begun = working_time()
-    level = settings.level
+    """Train an average of candidates on each problem; return their mean, with the history of the first one."""
+    begun, level = working_time(), settings.level
     first = _train_average(problem, settings, level)
-    model, history = first.model, first.history
-    members, wanted = [first], level.effort(networks=first.networks).members
+    history, members = first.history, [first]
+    n_members = level.effort(networks=first.networks).members
     if not first.networks:
         level = replace(level, networks=None)
-    for number, other in enumerate(islice(others, wanted - 1), start=1):
+    assert history.choice is not None
+    failed, cut_by_time = list(history.choice.failed), history.choice.cut_by_time
+    for number, other in enumerate(islice(others, n_members - 1), start=1):
         seconds = working_time() - begun
         left = None if problem.settings.max_time is None else workers().agree(problem.settings.max_time - seconds)
         if history.interrupt is not None:
             break
-        if left is not None and workers().agree(left < seconds / number):  # what it takes
-            assert history.choice is not None
-            history.choice = replace(history.choice, cut_by_time=True)
+        if left is not None and workers().agree(left < seconds / number):  # less than a member has taken so far
+            cut_by_time = True
             break
-        own = replace(other.settings, max_time=left, seed=(other.settings.seed + number * SEEDS_APART) % 2**31)
+        seed = (other.settings.seed + number * SEED_STEP) % 2**31
+        other = replace(other, settings=replace(other.settings, max_time=left, seed=seed))
         try:
             with joined(other.rows.group):
-                member = attempted(partial(_train_average, replace(other, settings=own), settings, level))
+                member = attempted(partial(_train_average, other, settings, level))
         except KeyboardInterrupt as interrupt:
             history.interrupted(interrupt)
             break
-        assert history.choice is not None
         if isinstance(member, Exception):
-            failure = in_words({f"member {number + 1}": member})
-            history.choice = replace(history.choice, failed=history.choice.failed + failure)
+            failed += in_words({f"member {number + 1}": member})
             continue
         assert member.history.choice is not None
-        failures = history.choice.failed + member.history.choice.failed
-        history.choice = replace(history.choice, failed=tuple(dict.fromkeys(failures)))
+        failed += member.history.choice.failed
         if member.history.interrupt is not None:
             history.interrupted(member.history.interrupt)
             break
         members.append(member)
+    history.choice = replace(
+        history.choice, failed=tuple(dict.fromkeys(failed)), cut_by_time=cut_by_time, members=len(members)
+    )
     if len(members) == 1:
-        return model, history
-    assert history.choice is not None
-    history.choice = replace(history.choice, members=len(members))
+        return first.model, history
     weights = member_weights([member.score for member in members], problem.scale_of)
-    return _of_few_bits(weighted_sum([member.model for member in members], weights), problem), history
+    return _rounded(weighted_sum([member.model for member in members], weights), problem), history
 
 
 class _Member(NamedTuple):
-    """An average of candidates, its history, its loss on its held-out rows, and whether networks are among it."""
+    """An average of candidates."""
 
     model: Network
     history: History
-    score: Score
-    networks: bool
+    score: Score  # on its held-out rows
+    networks: bool  # whether networks were trained
 
 
 def _train_average(problem: Problem, settings: EnsembleSettings, level: QualityLevel) -> _Member:
-    """Train candidates, and average what is there if an interrupt comes."""
+    """Train candidates and average them; an interrupt leaves the average of those that there are."""
     budget, clock = Budget(problem.settings.max_time), StageSeconds(FIRST_STAGE, problem.report)
     problem = replace(problem, report=clock)
     run = EnsembleRun(candidates_for(problem, settings, level), problem, level, budget, settings.network_wanted)
-    made: tuple[Network, History, Score] | None = None
+    average: tuple[Network, History, Score] | None = None
     interrupt: KeyboardInterrupt | None = None
     try:
-        with interrupts.deferred():  # and raised when the model is there
+        with interrupts.deferred():  # until there is a model
             if settings.deep is True:
-                interrupt = train_network(run)
+                interrupt = train_one_network(run)
             else:
                 interrupt = train_many(run) if problem.has_many_rows else train_all(run)
             if run.trained:
-                made = _averaged(run, interrupt, alone=settings.deep is True)
-                _note_seconds(made[1], clock)
-    except KeyboardInterrupt as later_one:
-        interrupt = interrupt or later_one
-    if made is None:
+                average = _averaged(run, interrupt, shows_network=settings.deep is True)
+                _note_seconds(average[1], clock)
+    except KeyboardInterrupt as deferred:
+        interrupt = interrupt or deferred
+    if average is None:
         raise interrupt or first_of(run.failed)
     if interrupt is not None:
-        made[1].interrupted(interrupt)
-    return _Member(*made, any(one.history is not None for one in run.trained))
+        average[1].interrupted(interrupt)
+    return _Member(*average, any(one.history is not None for one in run.trained))
 
 
 def _note_seconds(history: History, clock: StageSeconds) -> None:
-    """Write down what each stage took; all of it is that of epoch 0, if that describes the whole model."""
+    """Record the seconds of each stage; their sum is that of epoch 0, if this epoch describes the whole model."""
     clock.end()
     assert history.choice is not None
     history.choice = replace(history.choice, seconds=clock.seconds)
@@ -205,53 +200,50 @@ def _note_seconds(history: History, clock: StageSeconds) -> None:
         history.epochs[0] = replace(history[0], seconds=math.fsum(clock.seconds.values()))
 
 
-def _of_few_bits(model: Network, problem: Problem) -> Network:
-    """Return the model rounded, unless it must rise or fall in a feature."""
+def _rounded(model: Network, problem: Problem) -> Network:
+    """Return the model rounded, unless it has monotone constraints."""
     return model if problem.settings.layers[-1].growth.monotone else model.rounded()
 
 
-def _averaged(run: EnsembleRun, interrupt: KeyboardInterrupt | None, *, alone: bool) -> tuple[Network, History, Score]:
-    """Return the average of what was trained, refitted, the history of its network, and the held-out loss before.
+def _averaged(
+    run: EnsembleRun, interrupt: KeyboardInterrupt | None, *, shows_network: bool
+) -> tuple[Network, History, Score]:
+    """Return the average of the trained candidates, refitted if it may be, its history, and its score before that.
 
-    `alone` says whether the network was asked for alone: it then is the model's, whatever its weight.
+    `shows_network` says whether the user's network stays in the model, whatever its weight.
     """
     problem, budget = run.problem, run.budget
-    average = average_of(distinct(run.trained), problem, shows_network=alone)
-    networks = {one.name: one.history for one in run.trained}
+    average = average_of(distinct(run.trained), problem, shows_network=shows_network)
     score = Score.of(np.broadcast_to(average.held_out, problem.target.shape), problem)
     model = average.network(average.models)
-    to_refit = run.level.refit and problem.learns_held_out and interrupt is None and not problem.has_many_rows
-    to_refit = to_refit and bool(average.parts)
-    if not to_refit:
-        model = _of_few_bits(model, problem)
-    scores = problem.metrics_of(model)
-    history = networks.get(average.choice.network or (NETWORK if alone else ""))
-    history = history or _history_without_network(model, problem, scores)
+    refits = run.level.refit and problem.learns_held_out and interrupt is None and not problem.has_many_rows
+    refits = refits and bool(average.parts)
+    if not refits:
+        model = _rounded(model, problem)
+    metrics = problem.metrics_of(model)
+    by_name = {one.name: one for one in run.trained}
+    network = by_name.get(average.choice.network or (NETWORK if shows_network else ""))
+    history = (network and network.history) or _history_without_network(model, problem, metrics)
     history.choice = average.choice
     if history.by_rounds:
-        lead = next((one for one in run.trained if one.name == average.choice.lead), None)
-        history.looks = looks_of_candidate(lead, problem)
-    if to_refit:
+        history.looks = looks_of_candidate(by_name.get(average.choice.lead or ""), problem)
+    if refits:
         problem.report(Stage("all rows", 1.0, score.mean, len(average.parts)))
         refitted, failed_refits, interrupt = refit_all(average.parts, problem, budget)
         run.failed.update(failed_refits)
         if interrupt is not None:
             history.interrupted(interrupt)
         history.refitted = any(new is not old for new, old in zip(refitted, average.models, strict=True))
-        model = _of_few_bits(average.network(refitted), problem)
-    history.choice = replace(average.choice, cut_by_time=budget.spent, metrics=scores, failed=in_words(run.failed))
+        model = _rounded(average.network(refitted), problem)
+    history.choice = replace(average.choice, cut_by_time=budget.spent, metrics=metrics, failed=in_words(run.failed))
     return model, history, score
 
 
-def _history_without_network(model: Network, problem: Problem, scores: dict[str, float]) -> History:
-    """Return the history of an average without the network: an epoch 0, which describes the model before its refit.
-
-    The training loss is that of some rows: to predict all would take a tenth of some fits.
-    """
+def _history_without_network(model: Network, problem: Problem, metrics: dict[str, float]) -> History:
+    """Return the history of an average without a network: an epoch 0 that describes the model before its refit."""
     rows = problem.rows.take(workers().spaced(len(problem.rows), LOSS_ROWS))
     raw = model.predict(rows.X, n_jobs=problem.settings.n_threads) + rows.offset
     loss, total = workers().sum(rows.weight @ problem.loss.value(raw, rows.y), rows.weight.sum())
-    epoch = Epoch(0, float(loss / total), scores, 0.0, (), (), (), (), ())
     metric = problem.evaluation.metric
-    name = "" if metric is None else metric.name
-    return History([epoch], stop=Stop.NO_NETWORK, metric=name)
+    epoch = Epoch(0, float(loss / total), metrics, 0.0, (), (), (), (), ())
+    return History([epoch], stop=Stop.NO_NETWORK, metric="" if metric is None else metric.name)

@@ -1,4 +1,4 @@
-"""Looks: how the metric of a boosted layer went with its rounds."""
+"""Looks: the metric of a boosted layer after some of its rounds."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from boostbp.network.network import Network
 
 
 def looks_of_candidate(lead: TrainedCandidate | None, problem: Problem) -> list[Look]:
-    """Return the scores of a candidate after each piece of its output layer; without one, those of the constant."""
+    """Return the scores of the leading candidate after each piece of its output layer; of the constant if None."""
     if lead is None:
         return looks_of(Network((), problem.baseline), problem)
     return looks_of(lead.model, problem, () if lead.plan is None else lead.plan.pieces)
 
 
 def looks_of(model: Network, problem: Problem, pieces: Sequence[Layer] = ()) -> list[Look]:
-    """Return the scores of a network after some rounds of its output layer, 0 among them.
+    """Return the scores of a network after some rounds of its output layer, from 0 on.
 
-    It is looked at after each of the `pieces` that the output layer was boosted in, or else after the rounds that
-    `stages` says. Without layers it is a constant.
+    They are those after each of the `pieces` of the output layer or, without pieces, after the rounds of `stages`. A
+    network without layers is a constant.
     """
-    pieces = [piece for piece in pieces if rounds_of(piece.forest)]  # a base alone has none
+    pieces = [piece for piece in pieces if rounds_of(piece.forest)]  # a base alone has no rounds
     if pieces or not model.layers:
         numbers = np.cumsum([0, *(rounds_of(piece.forest) for piece in pieces)]).tolist()
     else:
         numbers = sorted({0, *stages(rounds_of(model.layers[-1].forest))})
     n_threads = problem.settings.n_threads
 
-    def growing(X: Floats) -> Iterator[Floats]:
+    def outputs(X: Floats) -> Iterator[Floats]:
         h = model.output_input(X, n_jobs=n_threads)
         if pieces or not model.layers:
             yield (output := np.zeros((X.shape[0], len(model.baseline))))
@@ -47,6 +47,6 @@ def looks_of(model: Network, problem: Problem, pieces: Sequence[Layer] = ()) -> 
 
     evaluation, scores = problem.evaluation, dict[str, list[float]]()
     for part in evaluation.sets if evaluation.metric is not None else ():
-        raws = (output + model.baseline for output in growing(part.rows.X))
+        raws = (output + model.baseline for output in outputs(part.rows.X))
         scores[part.name] = [evaluation.score(raw, part.rows) for raw in raws]
-    return [Look(n, {name: of[place] for name, of in scores.items()}) for place, n in enumerate(numbers)]
+    return [Look(n, {name: values[i] for name, values in scores.items()}) for i, n in enumerate(numbers)]

@@ -1,4 +1,4 @@
-"""Many rows: what the model is made of is chosen on a sample of them, and boosted on all."""
+"""Many rows: a sample of the rows chooses the parts of the model, which are then boosted on all rows."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from boostbp.network.monitor import Stage
 def train_many(run: EnsembleRun) -> KeyboardInterrupt | None:
     """Train the candidates of a run; return the interrupt, if one came.
 
-    The first layer is boosted to its end on all rows. All of what a smaller table has comes on a sample of the rows:
-    trials, the race, networks. Then the output layers of what has weight there, most weight first, are boosted to
-    their end on all rows, on hidden layers that stay.
+    The first layer is boosted to its end on all rows. Then the whole course of a smaller table runs on a sample of the
+    rows: trials, the race, networks. At last the output layers of the models with weight there are boosted to their end
+    on all rows, those of most weight first. Their hidden layers stay.
     """
     race = run.race(refit=False)
-    found: list[TrainedCandidate] = []
+    found: list[TrainedCandidate] = []  # on the sample
     try:
         interrupt = _boost(run.of_kind(Kind.SINGLE_LAYER)[0], race, FIRST_STAGE)
         first = race.spent
-        race.most = constants.ALL_ROWS_WORK * run.level.effort(networks=True).work * first
+        race.total = constants.ALL_ROWS_WORK * run.level.effort(networks=True).work * first
         if interrupt is not None or run.level.one_layer or len(run.candidates) == 1 or run.budget.over():
             return interrupt
         sampled = _train_sample(run, race, found)
         networks = any(one.history is not None for one in found)
-        race.most = constants.ALL_ROWS_WORK * run.level.effort(networks=networks).work * first
+        race.total = constants.ALL_ROWS_WORK * run.level.effort(networks=networks).work * first
         return sampled or _train_chosen(found, race)
     finally:
         run.trained.extend(race.trained())
@@ -44,6 +44,7 @@ def train_many(run: EnsembleRun) -> KeyboardInterrupt | None:
 
 def _train_sample(run: EnsembleRun, race: Race, found: list[TrainedCandidate]) -> KeyboardInterrupt | None:
     """Train the candidates on a sample of the rows, in a share of the time that is left, and add them to `found`."""
+    # In reports the sample takes SAMPLE_TIME of the share that is left, and boosting on all rows the rest.
     done, problem = race.share, run.problem
     part = run.budget.part(constants.SAMPLE_TIME)
     middle = done + constants.SAMPLE_TIME * (1.0 - done)
@@ -66,10 +67,10 @@ def _train_sample(run: EnsembleRun, race: Race, found: list[TrainedCandidate]) -
 
 
 def _boost(candidate: Candidate, race: Race, stage: str) -> KeyboardInterrupt | None:
-    """Boost a layer to its end on all rows, and keep the layer alone: what it was boosted on takes much memory."""
+    """Boost a layer to its end on all rows, and keep nothing else: its bound input takes much memory."""
     interrupt = race.begin([candidate], None, stage=stage)
-    race.others += [entrant.training.result for entrant in race.entrants.values()]
-    race.entrants.clear()
+    race.others += [training.result for training in race.layers.values()]
+    race.layers.clear()
     return interrupt
 
 
@@ -78,9 +79,9 @@ def _names(race: Race) -> set[str]:
 
 
 def _train_chosen(found: Sequence[TrainedCandidate], race: Race) -> KeyboardInterrupt | None:
-    """Boost the output layers of what has weight among `found` on all rows, while that lowers the loss of the sum.
+    """Boost the output layers of the models with weight on all rows, while that lowers the loss of the sum.
 
-    Of those on the same hidden layers, one is boosted: they hardly differ.
+    Models on the same hidden layers hardly differ, so only one of them is boosted.
     """
     problem = race.problem
     average = average_of(distinct(found), problem)
@@ -88,7 +89,7 @@ def _train_chosen(found: Sequence[TrainedCandidate], race: Race) -> KeyboardInte
     below: set[str | None] = set()
     score, without_gain = race.score(), 0
     for _, one in by_weight:
-        if race.spent >= race.most or race.budget.over() or without_gain == constants.PATIENCE_ALL_ROWS:
+        if race.spent >= race.total or race.budget.over() or without_gain == constants.PATIENCE_ALL_ROWS:
             break
         name = one.name if one.history is None else f"{one.name}, final output layer"
         if one.plan is None or name in _names(race) or one.network in below:
@@ -100,13 +101,13 @@ def _train_chosen(found: Sequence[TrainedCandidate], race: Race) -> KeyboardInte
         if interrupt is not None:
             return interrupt
         before, score = score, race.score()
-        gains = before - score >= constants.LEAST_PROMISE * problem.scale_of(score)
+        gains = before - score >= constants.MIN_PROMISE * problem.scale_of(score)
         without_gain = 0 if gains else without_gain + 1
     return None
 
 
 def _begin_again(name: str, one: TrainedCandidate, problem: Problem, needed: object) -> LayerTraining:
-    """Begin to boost the output layer of a model on other rows, above the same hidden layers."""
+    """Begin to boost the output layer of a model on all rows, above the same hidden layers."""
     assert one.plan is not None
     n_threads = problem.settings.layers[-1].growth.n_threads
     growth = replace(one.plan.settings.growth, n_threads=n_threads)
@@ -116,5 +117,5 @@ def _begin_again(name: str, one: TrainedCandidate, problem: Problem, needed: obj
 
 
 def _named(one: TrainedCandidate) -> TrainedCandidate:
-    """Return a layer under a name that says of which rows it is; networks are of these rows anyway."""
+    """Return a layer of the sample under a name that says so; a network keeps its name, as all networks are."""
     return one if one.history is not None else replace(one, name=f"{one.name}, some rows")

@@ -1,4 +1,4 @@
-"""Output layers boosted piece by piece until the held-out loss falls no more; and again on other rows."""
+"""Output layers that are boosted piece by piece while the held-out loss falls, and boosted again on other rows."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from boostbp.trees.merging import PlacedForest, merged
 
 @dataclass(frozen=True, slots=True)
 class Boosted:
-    """Layers on one input, boosted one after the other, each on what those before have left; one base for all.
+    """Pieces of a layer on one input. Each piece is boosted on what the earlier ones leave; the first has the base.
 
     Attributes
     ----------
     problem : Problem
-        Its table is what the layers see.
+        Its table is the input of the layer.
     bound : BoundInput
         That table, bound for the next piece.
     fit : (rows, outputs) float64
         Raw output so far on the training rows, baseline and offset included.
     rounds_left : int
-        Rounds that may follow.
+        Limit on the rounds that follow.
     """
 
     problem: Problem
@@ -46,28 +46,32 @@ class Boosted:
     def begin(
         cls, problem: Problem, settings: LayerSettings, n_rounds: int, *, backend: Backend | None = None
     ) -> Boosted:
-        """Bind the input for a number of rounds, by default to the backend of the problem.
+        """Bind the input for `n_rounds` rounds, in pieces of ``settings.n_estimators``; the last may be shorter.
 
-        A piece has the rounds of `settings`, and the last one those that are left.
+        `backend` is by default that of the problem.
         """
         bound = BoundInput(backend or problem.growing_backend, problem.rows.table, settings, problem.rows.weight)
         return cls(problem, bound, problem.start, n_rounds)
 
     def advance(self, *, structures_of: Layer | None = None) -> Boosted:
-        """Boost one piece more; with the structures of another layer, if there is one."""
-        problem, number = self.problem, len(self.pieces)
+        """Return these pieces and one more, which has the structures of another layer if one is passed."""
+        problem, rows, number = self.problem, self.problem.rows, len(self.pieces)
         n_rounds, growth = min(self.bound.settings.n_estimators, self.rounds_left), self.bound.settings.growth
         bound = self.bound.with_settings(n_estimators=n_rounds)
         if structures_of is not None:
             bound = bound.with_backend(_structures_of(structures_of, growth), growth)
-        rows, first_round = problem.rows, number * bound.settings.n_estimators
-        y, fit = np.asfortranarray(rows.y), np.asfortranarray(self.fit)  # as the running fit lies in memory
-        goal = LossObjective(problem.loss, y, rows.weight, fit, first_round=first_round)
+        y, fit = np.asfortranarray(rows.y), np.asfortranarray(self.fit)  # the memory order of the running fit
+        first_round = number * bound.settings.n_estimators
+        objective = LossObjective(problem.loss, y, rows.weight, fit, first_round=first_round)
         n_threads, seed = problem.settings.n_threads, problem.settings.seed + number
-        piece = layers.fit(bound, goal, n_threads=n_threads, seed=seed)
-        bound = self.bound if number else self.bound.with_settings(base=None)
-        left, pieces = self.rounds_left - n_rounds, (*self.pieces, piece.layer)
-        return replace(self, bound=bound, fit=self.fit + piece.output, rounds_left=left, pieces=pieces)
+        piece = layers.fit(bound, objective, n_threads=n_threads, seed=seed)
+        return replace(
+            self,
+            bound=self.bound if number else self.bound.with_settings(base=None),
+            fit=self.fit + piece.output,
+            rounds_left=self.rounds_left - n_rounds,
+            pieces=(*self.pieces, piece.layer),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,75 +81,79 @@ class Boosting:
     Attributes
     ----------
     settings : LayerSettings
-        Of a piece.
+        Settings of a piece.
     held_out_input : (held-out rows, features) float64
         What the layer sees of the held-out rows.
-    raw : (held-out rows, outputs) float64
-        Raw output of all pieces there, baseline included.
-    least_gain : float
-        Fall of the held-out loss that counts as a gain.
+    raw, before : (held-out rows, outputs) float64
+        Raw output of all pieces on these rows, baseline included, and that without the last piece.
+    min_gain : float
+        A fall of the held-out loss counts as a gain if it exceeds this.
     best : int
-        Number of pieces with the least loss.
+        Number of pieces with the lowest loss.
     best_raw : (held-out rows, outputs) float64
+        Raw output of these pieces.
     trial_score : float
-        Least loss of as many pieces as a trial has.
+        Lowest loss within the pieces of a trial.
     """
 
     boosted: Boosted
     settings: LayerSettings
     held_out_input: Floats
     raw: Floats
-    least_gain: float
-    best: int
-    best_score: float
+    before: Floats
     best_raw: Floats
+    min_gain: float = 0.0
+    best: int = 1
+    best_score: float = np.inf
     trial_score: float = np.inf
 
     @classmethod
     def begin(cls, problem: Problem, settings: LayerSettings, held_out_input: Floats) -> Boosting:
-        """Bind the input, for pieces of as many rounds as lie between two looks at the held-out loss.
+        """Bind the input, ready for the first piece.
 
         Parameters
         ----------
         problem : Problem
-            Its table is what the layer sees.
+            Its table is the input of the layer.
         settings : LayerSettings
-            Its number of rounds is the largest.
+            Its number of rounds is the limit for all pieces together.
         """
-        most = settings.n_estimators
-        settings = replace(settings, n_estimators=min(constants.PIECE_ROUNDS, most))
+        n_rounds = settings.n_estimators
+        settings = replace(settings, n_estimators=min(constants.PIECE_ROUNDS, n_rounds))
         raw = np.broadcast_to(problem.baseline, (len(held_out_input), len(problem.baseline)))
-        return cls(Boosted.begin(problem, settings, most), settings, held_out_input, raw, 0.0, 1, np.inf, raw)
+        return cls(Boosted.begin(problem, settings, n_rounds), settings, held_out_input, raw, raw, raw)
+
+    @property
+    def n_pieces(self) -> int:
+        """Number of pieces so far."""
+        return len(self.boosted.pieces)
 
     @property
     def finished(self) -> bool:
-        """Whether the loss has stopped falling, or the limit of rounds is reached."""
-        if not self.boosted.pieces:
-            return False
-        patience = min(constants.PATIENCE_PIECES, max(constants.LEAST_PATIENCE, self.best))
-        return self.boosted.rounds_left == 0 or len(self.boosted.pieces) >= self.best + patience
+        """Whether the loss has stopped falling, or no rounds are left."""
+        patience = min(constants.MAX_PATIENCE, max(constants.MIN_PATIENCE, self.best))
+        return self.n_pieces > 0 and (self.boosted.rounds_left == 0 or self.n_pieces >= self.best + patience)
 
     def advance(self) -> Boosting:
-        """Boost one piece more, and look at the held-out loss."""
-        problem, first = self.boosted.problem, not self.boosted.pieces
+        """Return the boosting with one piece more, scored on the held-out rows."""
+        problem, first = self.boosted.problem, not self.n_pieces
         boosted = self.boosted.advance()
         raw = self.raw + boosted.pieces[-1].predict(self.held_out_input, n_jobs=problem.settings.n_threads)
         before, score = workers().agree((problem.score(self.raw) if first else 0.0, problem.score(raw)))
-        least_gain = self.least_gain
-        if first:  # a share of what it gains, as losses may be known but for a constant
-            least_gain = constants.LEAST_GAIN_OF_FIRST * max(before - score, 0.0)
-        after = replace(self, boosted=boosted, raw=raw, least_gain=least_gain)
-        if len(boosted.pieces) <= constants.TRIAL_PIECES:
+        # A share of the first gain: the loss itself may be known only up to a constant.
+        min_gain = constants.MIN_GAIN_OF_FIRST * max(before - score, 0.0) if first else self.min_gain
+        after = replace(self, boosted=boosted, raw=raw, before=self.raw, min_gain=min_gain)
+        if after.n_pieces <= constants.TRIAL_PIECES:
             after = replace(after, trial_score=min(score, self.trial_score))
-        # one easy split may take all but a thousandth of the loss: a share of the rest is a gain, too
-        if first or score < self.best_score - min(least_gain, constants.LEAST_GAIN_OF_REST * abs(self.best_score)):
-            return replace(after, best=len(boosted.pieces), best_score=score, best_raw=raw)
+        # The first piece may remove all but a thousandth of the loss, so a share of the rest is a gain, too.
+        if first or score < self.best_score - min(min_gain, constants.MIN_GAIN_OF_REST * abs(self.best_score)):
+            return replace(after, best=after.n_pieces, best_score=score, best_raw=raw)
         return after
 
     @property
     def layer(self) -> Layer:
         """The best pieces, as one layer."""
-        return _together(self.boosted.pieces[: self.best])
+        return _sum_of(self.boosted.pieces[: self.best])
 
     @property
     def plan(self) -> OutputLayerPlan:
@@ -154,17 +162,17 @@ class Boosting:
 
 
 def boost_again(problem: Problem, plan: OutputLayerPlan, *, over: Callable[[], bool] = bool) -> Layer | None:
-    """Boost an output layer by as many rounds on other rows: the same structures, other leaves.
+    """Return an output layer of as many rounds, boosted on other rows: the same structures with other leaves.
 
-    Growth is most of the work, and leaves gain as much by the new rows with the structures kept. Leaves of the library
-    come with its growth.
+    Growth is most of the work, and the leaves gain as much from the new rows if the structures stay. A library's own
+    leaves come with its growth, so those trees are grown again.
 
     Parameters
     ----------
     problem : Problem
         Its table is what the layer sees of these rows.
     over : callable
-        ``over() -> bool``: whether time is up, asked before each piece.
+        ``over() -> bool`` says whether time is up; it is called before each piece.
 
     Returns
     -------
@@ -172,9 +180,9 @@ def boost_again(problem: Problem, plan: OutputLayerPlan, *, over: Callable[[], b
         None if time was up before the end.
     """
     n_rounds = sum(rounds_of(piece.forest) for piece in plan.pieces)
-    kept = plan.settings.leaves == "refit"
+    keeps_structures = plan.settings.leaves == "refit"
     settings, backend, boosted = plan.settings, None, None
-    if kept:  # there is nothing to draw, and nothing to bin
+    if keeps_structures:  # nothing is drawn or binned
         growth = replace(settings.growth, extra_trees=False, colsample_bytree=1.0, params={})
         settings = replace(settings, subsample=1.0, growth=growth)
         backend = _structures_of(plan.pieces[0], growth)
@@ -182,17 +190,17 @@ def boost_again(problem: Problem, plan: OutputLayerPlan, *, over: Callable[[], b
         if over():
             return None
         boosted = boosted or Boosted.begin(problem, settings, n_rounds, backend=backend)
-        boosted = boosted.advance(structures_of=piece if kept else None)
-    return None if boosted is None else _together(boosted.pieces)
+        boosted = boosted.advance(structures_of=piece if keeps_structures else None)
+    return None if boosted is None else _sum_of(boosted.pieces)
 
 
 def _structures_of(layer: Layer, growth: TreeParams) -> FixedStructure:
     return FixedStructure.of(layer.forest, shared=growth.multi_output)
 
 
-def _together(pieces: Sequence[Layer]) -> Layer:
-    """Return the sum of layers on one input."""
-    n_features, n_outputs = pieces[0].forest.n_features, pieces[0].forest.n_outputs
-    parts = [PlacedForest(piece.forest, np.arange(n_features)) for piece in pieces]
-    whole = merged(parts, n_features=n_features, n_outputs=n_outputs)
-    return Layer(replace(whole, n_base=pieces[0].forest.n_base))
+def _sum_of(pieces: Sequence[Layer]) -> Layer:
+    """Return the sum of layers on one input, as one layer."""
+    first = pieces[0].forest
+    parts = [PlacedForest(piece.forest, np.arange(first.n_features)) for piece in pieces]
+    forest = merged(parts, n_features=first.n_features, n_outputs=first.n_outputs)
+    return Layer(replace(forest, n_base=first.n_base))

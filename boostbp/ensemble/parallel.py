@@ -1,4 +1,4 @@
-"""Parallel tasks, and what is there of them after an interrupt."""
+"""Parallel tasks, whose results survive an interrupt."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def n_parallel(n_rows: int, n_threads: int) -> int:
-    """Return how many candidates are best trained at a time."""
+    """Return how many candidates to train at a time."""
     return min(n_threads, constants.MAX_PARALLEL) if n_rows < constants.MAX_PARALLEL_ROWS else 1
 
 
@@ -27,42 +27,42 @@ def run_tasks(
     *,
     interrupt_of: Callable[[T], KeyboardInterrupt | None] = lambda result: None,
 ) -> KeyboardInterrupt | None:
-    """Run tasks, so many at a time, in their order; the first one in the thread that calls this.
+    """Run tasks in their order, several at a time; the first one runs in the calling thread.
 
     Parameters
     ----------
     tasks : dict of str to callable
         ``task() -> result``; none depends on another.
     n_at_once : int
-        The caller is one of the threads.
+        Number of threads, the caller's included.
     budget : Budget
-        Ended for all of them where one fails or is interrupted.
+        Ended for all tasks when one fails or is interrupted.
     results : dict
-        Each task adds its result by its name, also before an interrupt.
+        Receives the result of each task by name, also of those that ended before an interrupt.
     interrupt_of : callable
-        What ended the work of a result before its time.
+        Returns the interrupt that cut a result short, or None.
 
     Returns
     -------
     KeyboardInterrupt or None
-        What ended the tasks, if that is Ctrl-C.
+        The interrupt that ended the tasks, if one came.
 
     Raises
     ------
     BaseException
-        What the first one of those that failed raised.
+        The error of the first task, in their order, that failed.
     """
     waiting, lock, stopped = list(tasks), Lock(), Event()
-    came: list[KeyboardInterrupt] = []
+    interrupted: list[KeyboardInterrupt] = []
     failed: dict[int, BaseException] = {}
 
     def take() -> str | None:
-        """Name of the next task; None if there is none."""
+        """Return the name of the next task, or None."""
         with lock:
             return waiting.pop(0) if waiting and not stopped.is_set() else None
 
     def work(name: str | None) -> None:
-        """Do a task, and others until nothing is left to begin."""
+        """Do a task, and others until none is waiting."""
         try:
             while name is not None:
                 result = results[name] = tasks[name]()
@@ -74,7 +74,7 @@ def run_tasks(
         except interrupts.Stopped:
             pass
         except KeyboardInterrupt as interrupt:
-            came.append(interrupt)
+            interrupted.append(interrupt)
             stop()
         except BaseException as error:
             failed[len(tasks) if name is None else list(tasks).index(name)] = error
@@ -82,22 +82,22 @@ def run_tasks(
 
     def stop() -> None:
         stopped.set()
-        budget.end()
+        budget.ended = True
 
     try:
         with interrupts.deferred(), ThreadPoolExecutor(max(1, n_at_once - 1)) as others:
             try:
                 first = take()
                 other = interrupts.stoppable(work, stopped)
-                working = [others.submit(other, take()) for _ in range(n_at_once - 1)]
+                futures = [others.submit(other, take()) for _ in range(n_at_once - 1)]
                 work(first)
-                for each in working:
-                    interrupts.result_of(each)
-            except BaseException:  # of a signal's handler, while the caller waits for the others
+                for future in futures:
+                    interrupts.result_of(future)
+            except BaseException:  # raised by a signal's handler while the caller waits
                 stop()
                 raise
     except KeyboardInterrupt as interrupt:
-        came.append(interrupt)
+        interrupted.append(interrupt)
     if failed:
         raise failed[min(failed)]
-    return came[0] if came else None
+    return interrupted[0] if interrupted else None

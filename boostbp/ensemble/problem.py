@@ -1,4 +1,4 @@
-"""Problem: what the model of a fit is trained on, and the held-out rows that choose it."""
+"""Problem: the rows that a fit trains its model on, and the held-out rows that choose it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from boostbp.losses.loss_trial import try_loss
 from boostbp.network.backprop import BackPropagation
 from boostbp.network.baseline import baseline_of
 from boostbp.network.eval_sets import NO_EVALUATION, Evaluation, raw_output
-from boostbp.network.history import History
 from boostbp.network.monitor import Callback, Stage, State
 from boostbp.network.network import Network, table_above
 from boostbp.network.settings import Settings
@@ -34,12 +33,12 @@ class EnsembleSettings:
     Attributes
     ----------
     deep : {"auto", True, False}
-        Average networks and single layers, keep the network alone, or average single layers only.
+        Average networks and single layers, train the user's network, or average single layers only.
     quality : int
-        Which of `LEVELS`: how much is tried, and how long.
+        Key of `LEVELS`: how many candidates are tried, and for how long.
     network_wanted : bool
-        Whether the network that was asked for is trained, if only for some epochs, whatever it promises: callbacks see
-        it, or its state is kept.
+        Whether the user's network is trained whatever it promises, if only for some epochs, because callbacks see it
+        or its state is kept.
     """
 
     deep: Literal["auto"] | bool = "auto"
@@ -48,12 +47,12 @@ class EnsembleSettings:
 
     @property
     def level(self) -> QualityLevel:
-        """What this quality may cost."""
+        """The limits of this quality."""
         return LEVELS[self.quality]
 
     @property
     def trains_one_network(self) -> bool:
-        """Whether the network that was asked for is trained where no rows can weigh it."""
+        """Whether the user's network is trained if there are no rows to weigh it."""
         return self.deep is True or (self.deep == "auto" and self.network_wanted and self.level.networks is not None)
 
 
@@ -64,22 +63,22 @@ class Problem:
     Attributes
     ----------
     rows : Rows
-        Training rows, and the workers that hold them. The table of an output layer is what that layer sees.
+        Training rows, and the workers that hold them. For an output layer, the table is what that layer sees.
     settings : Settings
-        Of the network that the user asked for; candidates change them.
+        Settings of the user's network; candidates change them.
     baseline : (outputs,) float64
         Raw output that boosting starts from.
     evaluation : Evaluation
-        The rows of its first evaluation set, the held-out rows, weigh the candidates.
+        Its first evaluation set has the held-out rows, which weigh the candidates.
     target, smoothed : (held-out rows, outputs) float64
-        Targets of the held-out rows as the loss takes them, and the same with smoothed labels, by which candidates are
-        scored. Without evaluation sets there are no such rows.
+        Targets of the held-out rows as the loss takes them, and the same with smoothed labels, which score candidates.
+        Without evaluation sets they have no rows.
     resume : State or None
-        Of an earlier training of the network that the user asked for.
+        State of an earlier training of the user's network.
     report : callable
-        ``report(stage)``, told where the fit stands.
+        ``report(stage)`` is called at each stage of the fit.
 
-    Raw outputs below are without the offset of the rows.
+    Raw outputs below exclude the offset of the rows.
     """
 
     rows: Rows
@@ -105,7 +104,7 @@ class Problem:
         evaluation: Evaluation = NO_EVALUATION,
         to_target: Callable[[Floats], Floats] = raw_output,
     ) -> Problem:
-        """Return the problem of a fit; `to_target` makes targets of an evaluation set what the loss takes."""
+        """Return the problem of a fit; `to_target` converts targets of an evaluation set to what the loss takes."""
         with joined(rows.group):
             baseline = baseline_of(loss, rows, settings)
             loss = try_loss(loss, baseline + rows.offset, rows.y)
@@ -123,29 +122,31 @@ class Problem:
 
     @property
     def learns_held_out(self) -> bool:
-        """Whether the chosen model may be refitted on the held-out rows, as the fit took them from its own."""
+        """Whether the held-out rows are training rows, on which the chosen model may be refitted."""
         return self.evaluation.sets[0].from_training
 
     @property
     def start(self) -> Floats:
-        """Raw output with its offset that boosting starts from on the training rows, (rows, outputs)."""
+        """Raw output that boosting starts from on the training rows, offset included, (rows, outputs)."""
         return np.broadcast_to(self.baseline + self.rows.offset, self.rows.y.shape)
 
     @property
     def growing_backend(self) -> Backend:
-        """The backend of output layers and single layers, which grows structures on some rows if that was asked for.
+        """The backend of output layers and single layers, which may grow structures on a sample of the rows.
 
-        Of many rows, each fit grows them on rows of its own, unless the library fits the leaves or a sample would have
-        too few rows of a class. Several classes share the structures of a round.
+        It does if the user asked for it. If there are many rows, each fit draws a sample of its own, unless the library
+        fits the leaves or the sample would have too few rows of a class. Several classes share the structures of a
+        round.
         """
         backend = self._sampling_backend
         return SharedStructure(backend) if self.shares_structures else backend
 
     @property
     def shares_structures(self) -> bool:
-        """Whether trees of a round in output layers and single layers have one structure: those of several classes.
+        """Whether the trees of a round in output layers and single layers share one structure, as several classes do.
 
-        Not if these must rise or fall in a feature, as the sum of their gradients that is drawn need not.
+        They do not under monotone constraints: the structure is grown on a random sum of their gradients, to which the
+        constraints do not apply.
         """
         last = self.settings.layers[-1]
         is_free = last.leaves == "refit" and not (last.growth.multi_output or last.growth.monotone)
@@ -160,14 +161,14 @@ class Problem:
     def _sampling_backend(self) -> Backend:
         samples = self.settings.structure_samples
         if self.has_many_rows and samples is None and self.settings.layers[-1].leaves == "refit":
-            drawn = max(constants.LEAST_STRUCTURE_ROWS, round(constants.STRUCTURE_SHARE * self.n_rows))
-            enough = self._rarest_class * drawn >= constants.LEAST_STRUCTURE_CLASS * self.n_rows
+            drawn = max(constants.MIN_STRUCTURE_ROWS, round(constants.STRUCTURE_SHARE * self.n_rows))
+            enough = self._rarest_class * drawn >= constants.MIN_STRUCTURE_CLASS * self.n_rows
             return RowSampling(self.backend, drawn, anew=True) if enough else self.backend
         return on_sample(self.backend, samples)
 
     @property
     def _rarest_class(self) -> float:
-        """Rows of the class that has fewest; infinite if there are no classes."""
+        """Number of rows of the rarest class; infinite if there are no classes."""
         if traits_of(self.loss).task != "classification":
             return np.inf
         y = self.rows.y[self.rows.weight > 0]
@@ -176,34 +177,34 @@ class Problem:
 
     @property
     def n_rows(self) -> int:
-        """Number of training rows, those of all workers."""
+        """Number of training rows of all workers."""
         [n_rows] = workers().sum(len(self.rows.y))
         return int(n_rows)
 
     @property
     def has_many_rows(self) -> bool:
-        """Whether there are so many rows that the model is chosen on a sample of them."""
+        """Whether a sample of the rows chooses the model, as there are many of them."""
         [counted] = workers().sum(np.count_nonzero(self.rows.weight))
         return bool(counted >= constants.MANY_ROWS)
 
     def row_losses(self, raw: Floats) -> Floats:
-        """Loss of each held-out row for a raw output, (held-out rows,); infinite where float64 ends."""
+        """Return the loss of each held-out row for a raw output, (held-out rows,); infinite where it overflows."""
         with np.errstate(over="ignore"):
             return self.loss.value(raw + self.held_out.offset, self.smoothed)
 
     def score(self, raw: Floats) -> float:
-        """Weighted mean loss on the held-out rows for a raw output there."""
+        """Return the weighted mean loss of a raw output on the held-out rows."""
         return float(self.held_out.weight @ self.row_losses(raw) / self.held_out.weight.sum())
 
     @property
     def constant_raw(self) -> Floats:
-        """Raw output on the held-out rows that boosting starts from."""
+        """Raw output that boosting starts from on the held-out rows, (held-out rows, outputs)."""
         return np.broadcast_to(self.baseline, self.target.shape)
 
     def scale_of(self, score: float) -> float:
-        """What changes of a score are compared with: the score itself.
+        """Return the scale with which changes of a score are compared: the score itself.
 
-        Of losses that are known but for a constant, it is no more than how far the score lies below the baseline's.
+        If the loss is known only up to a constant, the scale is at most the gain over the baseline.
         """
         scale = abs(score)
         traits = traits_of(self.loss)
@@ -213,15 +214,15 @@ class Problem:
         return max(scale, float(np.finfo(np.float64).tiny))
 
     def metric_of(self, raw: Floats) -> float:
-        """Metric on the held-out rows of a raw output there."""
+        """Return the metric of a raw output on the held-out rows."""
         return self.evaluation.score(raw, self.held_out)
 
     def metrics_of(self, network: Network) -> dict[str, float]:
-        """Metric of a network on each evaluation set, by name."""
+        """Return the metric of a network on each evaluation set, by name."""
         return self.evaluation.scores(network, self.settings.n_threads)
 
     def with_threads(self, n_threads: int) -> Problem:
-        """The same on so many threads, the library's own among them."""
+        """Return the problem with this number of threads, which also limits the library's own."""
         layers = tuple(
             replace(layer, growth=replace(layer.growth, n_threads=min(layer.growth.n_threads, n_threads)))
             for layer in self.settings.layers
@@ -229,54 +230,45 @@ class Problem:
         return replace(self, settings=replace(self.settings, n_threads=n_threads, layers=layers))
 
     def above(self, below: Network) -> Problem:
-        """The problem of an output layer above hidden layers, whose units it sees."""
+        """Return the problem of an output layer above the hidden layers of `below`, whose units it sees."""
         table = table_above(below.layers, self.rows.table, skip=below.skip, n_jobs=self.settings.n_threads)
         return replace(self, rows=replace(self.rows, table=table))
 
     def on_some_rows(self) -> Problem:
-        """The same on a sample of the training rows of weight above 0."""
+        """Return the problem on a sample of the training rows of weight above 0."""
         counted = np.flatnonzero(self.rows.weight > 0)
         with joined(self.rows.group.of(counted)):
             rows = counted[drawn_rows(len(counted), constants.SAMPLE_ROWS, self.settings.seed)]
         return replace(self, rows=self.rows.take(rows))
 
     def on_all_rows(self) -> Problem:
-        """The same with the held-out rows of weight above 0 behind the training rows: those of the last worker."""
+        """Return the problem with the held-out rows of weight above 0 behind the training rows, on the last worker."""
         held_out, group = replace(self.held_out, y=self.target), self.rows.group
         counted = (held_out.weight > 0) & (group.rank == group.size - 1)
         return replace(self, rows=self.rows.concat(held_out.take(counted)))
 
-
-def back_propagation(problem: Problem) -> BackPropagation:
-    """Begin to train the network of a problem."""
-    return BackPropagation(
-        problem.rows,
-        backend=problem.backend,
-        loss=problem.loss,
-        settings=problem.settings,
-        evaluation=problem.evaluation,
-        callbacks=problem.callbacks,
-        resume=problem.resume,
-    )
-
-
-def back_propagate(problem: Problem) -> tuple[Network, History]:
-    """Train the network of a problem to its end."""
-    training = back_propagation(problem)
-    training.advance()
-    return training.network, training.history
+    def back_propagation(self) -> BackPropagation:
+        """Return the training of the user's network, which has not begun."""
+        return BackPropagation(
+            self.rows,
+            backend=self.backend,
+            loss=self.loss,
+            settings=self.settings,
+            evaluation=self.evaluation,
+            callbacks=self.callbacks,
+            resume=self.resume,
+        )
 
 
 def smooth_labels(target: Floats, weight: Floats, loss: Loss) -> Floats:
-    """Return targets of held-out rows; of classes, as if a quarter of a row more like each had another class.
+    """Return targets of held-out rows; labels are smoothed as if a quarter of a row more had another class.
 
-    Few rows may all be told apart by a model that is sure of them without limit: it would seem to lose nothing, and
-    lose without limit where it errs. The idea is Platt's (1999), with all held-out rows in place of those of a class,
-    and a quarter of his row: models that tell few rows apart may well be right.
+    A model that tells a few rows apart may be sure of them without limit. It would seem to lose nothing, and lose
+    without limit where it errs. The idea is Platt's (1999), with all held-out rows in place of those of a class, and a
+    quarter of his row, as models that tell few rows apart may well be right.
     """
     if not traits_of(loss).soft_labels:
         return target
-    other = constants.SMOOTHING_ROWS / (np.count_nonzero(weight) + 2.0)
-    if target.shape[1] == 1:
-        return target * (1.0 - other) + (1.0 - target) * other
-    return target * (1.0 - other) + (1.0 - target) * other / (target.shape[1] - 1)
+    other = constants.SMOOTHING_ROWS / (np.count_nonzero(weight) + 2.0)  # share of the other classes
+    n_others = max(target.shape[1] - 1, 1)
+    return target * (1.0 - other) + (1.0 - target) * other / n_others

@@ -1,4 +1,4 @@
-"""Ladder: what a fit of each quality may cost, and what it does with it."""
+"""Quality levels: the limits of a fit at each quality."""
 
 from __future__ import annotations
 
@@ -9,45 +9,40 @@ DEFAULT_QUALITY = 3
 
 
 class Effort(NamedTuple):
-    """What a fit may cost.
+    """Limits on the work of a fit.
 
     Attributes
     ----------
     work : float
-        Most work of a member, as a multiple of that of its first two candidates, boosted while the held-out loss falls;
-        at quality 1 there is one.
+        Work of a member, as a multiple of the work of its first two candidates, which are boosted while the held-out
+        loss falls; at quality 1 there is one candidate.
     members : int
-        How many such models are averaged, each with held-out rows of its own.
+        Number of such models that are averaged, each with held-out rows of its own.
     """
 
     work: float
     members: int = 1
 
-    @property
-    def of_all(self) -> float:
-        """Most work of all members together."""
-        return self.work * self.members
-
 
 @dataclass(frozen=True, slots=True)
 class QualityLevel:
-    """One quality.
+    """What a fit of one quality does.
 
     Attributes
     ----------
     layers : Effort
-        Of a fit of single layers alone.
+        Limits of a fit of single layers alone.
     networks : Effort or None
-        Of a fit in which networks are trained, as leaves with slopes do much better than constant ones
-        (`boostbp.ensemble.schedule`). None: they never are.
+        Limits of a fit that trains networks, because leaves with slopes do much better than constant ones
+        (`boostbp.ensemble.schedule`). None: no fit does.
     one_layer : bool
         Whether the model is a single layer.
     networks_of_classes : bool
-        Whether they are trained where there are three or more classes, too.
+        Whether networks are also trained for three or more classes.
     all_epochs : bool
-        Whether a network that is trained alone runs all epochs, also those that promise little.
+        Whether a network that is trained alone runs all epochs, even if they promise little.
     refit : bool
-        Whether the output layers' leaves are fitted again on all rows, if the held-out ones are training rows.
+        Whether the leaves of the output layers are fitted again on all rows, if the held-out ones are training rows.
     """
 
     layers: Effort
@@ -58,21 +53,22 @@ class QualityLevel:
     refit: bool = True
 
     def effort(self, *, networks: bool) -> Effort:
-        """What a fit may cost in which networks are trained, or none."""
+        """Return the limits of a fit with or without networks."""
         return self.networks if networks and self.networks is not None else self.layers
 
     @property
     def most_members(self) -> int:
-        """Of either kind of fit."""
+        """Largest number of members, with or without networks."""
         return max(self.effort(networks=networks).members for networks in (False, True))
 
     def costs(self, *, networks: bool) -> list[float]:
-        """Most work of a fit without networks, and of one with them if there may be such and it differs, ascending."""
-        return sorted({self.effort(networks=trained).of_all for trained in (False, networks)})
+        """Return the work of all members without networks and, if there may be networks, with them; ascending."""
+        efforts = [self.effort(networks=trained) for trained in (False, networks)]
+        return sorted({effort.work * effort.members for effort in efforts})
 
 
-# Where no networks are trained more work finds nothing, and members find little: journal, "Work or members". Several
-# classes: journal, "Where networks are tried".
+# Without networks more work finds nothing, and members find little: journal, "Work or members". Several classes:
+# journal, "Where networks are tried".
 LEVELS: dict[int, QualityLevel] = {
     1: QualityLevel(Effort(1.0), networks=None, one_layer=True),
     2: QualityLevel(Effort(2.2), networks=Effort(2.2)),

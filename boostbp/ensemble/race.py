@@ -1,10 +1,11 @@
-"""Race: layers are boosted piece by piece, and the next piece goes to those that promise most for what it costs."""
+"""Race: layers are boosted piece by piece, and the next pieces go to the layers that promise most for their work."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,74 +22,57 @@ from boostbp.group import workers
 from boostbp.network.monitor import Stage
 from boostbp.trees import interrupts
 
-STEPS = (0.1, 0.25, 0.5, 0.75, 1.0)  # shares of the model that a candidate may get, for its promise
+SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)  # of the model, tried for a layer that goes on; the values were not varied
 
 
-@dataclass(frozen=True, slots=True)
-class RacingLayer:
-    """A layer in training.
+class Outcome(NamedTuple):
+    """A layer after some pieces; without `training` it has none."""
 
-    Attributes
-    ----------
-    before : (held-out rows, outputs) float64
-        Its raw output before its last piece.
-    interrupt : KeyboardInterrupt or None
-        What cut its last pieces short.
-    failure : Exception or None
-        What the piece after its last one failed of.
+    training: LayerTraining | None = None
+    failure: Exception | None = None  # of the next piece
+    interrupt: KeyboardInterrupt | None = None  # that ended the pieces early
+
+
+def boost(training: LayerTraining, n_pieces: int | None, over: Callable[[], bool]) -> Outcome:
+    """Boost a layer by so many pieces, or to its end, while ``over()`` is False; its very first piece in any case.
+
+    Raises
+    ------
+    KeyboardInterrupt, interrupts.Stopped
+        If it came before the very first piece was there. Otherwise the pieces until then are kept.
     """
-
-    training: LayerTraining
-    before: Floats
-    interrupt: KeyboardInterrupt | None = None
-    failure: Exception | None = None
-
-    def advance(self, n_pieces: int | None, over: Callable[[], bool]) -> RacingLayer:
-        """Boost so many pieces, or to the end, while there is time; the first one of all in any case.
-
-        Raises
-        ------
-        KeyboardInterrupt, interrupts.Stopped
-            If it came before the first piece of all was there; otherwise the pieces until then are kept.
-        """
-        training, before, done = self.training, self.before, 0
-        try:
-            while done != n_pieces and not training.finished and not (training.boosting.boosted.pieces and over()):
-                after = attempted(training.advance)
-                if isinstance(after, Exception):
-                    if not training.boosting.boosted.pieces:
-                        raise after
-                    return RacingLayer(training, before, failure=after)
-                training, before, done = after, training.boosting.raw, done + 1
-        except (KeyboardInterrupt, interrupts.Stopped) as reason:
-            if not training.boosting.boosted.pieces:
-                raise
-            return RacingLayer(training, before, reason if isinstance(reason, KeyboardInterrupt) else None)
-        return RacingLayer(training, before)
-
-    @property
-    def expected(self) -> Floats:
-        """Its raw output some pieces later, if each changes it as the last one did."""
-        raw = self.training.boosting.raw
-        return raw + constants.PIECES_AHEAD * (raw - self.before)
+    done = 0
+    try:
+        while done != n_pieces and not training.boosting.finished and not (training.boosting.n_pieces and over()):
+            after = attempted(training.advance)
+            if isinstance(after, Exception):
+                return Outcome(training if training.boosting.n_pieces else None, failure=after)
+            training, done = after, done + 1
+    except (KeyboardInterrupt, interrupts.Stopped) as reason:
+        if not training.boosting.n_pieces:
+            raise
+        return Outcome(training, interrupt=reason if isinstance(reason, KeyboardInterrupt) else None)
+    return Outcome(training)
 
 
 class Race:
-    """Layers in training, and what they add up to on the held-out rows.
+    """Layers in training, and their weighted sum on the held-out rows.
 
-    What is decided depends on held-out losses and on counted work, not on the clock or the number of threads; only the
-    end of the time cuts it short. Of a group of workers, rank 0 decides: others may round the losses differently.
+    Decisions depend on held-out losses and on counted work, not on the clock or the number of threads. Only the end of
+    the time cuts the race short. In a group of workers rank 0 decides, as others may round the losses differently.
 
     Attributes
     ----------
+    layers : dict of str to LayerTraining
+        By name of the candidate.
     others : list of TrainedCandidate
-        Trained networks that are in the sum as well.
+        Trained networks that are part of the sum as well.
     spent : float
         Work so far.
-    most : float
-        Work of the whole fit, once it is known.
+    total : float
+        Work of the whole fit; infinite until it is known.
     failed : dict of str to Exception
-        Candidates that failed: they are left out, or end with the pieces that they had.
+        Failed candidates. They are left out, or keep the pieces that they had.
     """
 
     def __init__(
@@ -102,14 +86,14 @@ class Race:
     ) -> None:
         self.problem, self.budget, self.n_at_once, self.refit = problem, budget, n_at_once, refit
         self.failed = {} if failed is None else failed
-        self.entrants: dict[str, RacingLayer] = {}
+        self.layers: dict[str, LayerTraining] = {}
         self.others: list[TrainedCandidate] = []
-        self.spent, self.most = 0.0, np.inf
+        self.spent, self.total = 0.0, np.inf
 
-    def tell(
+    def report(
         self, name: str, weights: dict[str, float] | None = None, raw: Floats | None = None, *, hint: str = ""
     ) -> None:
-        """Report where the fit stands: what is trained now, and what there is."""
+        """Report the stage of the fit with this name, and the models that there are."""
         if weights is None or raw is None:
             weights, raw = self.sum()
         n_models = sum(weight > 0 for weight in weights.values())
@@ -117,12 +101,12 @@ class Race:
 
     @property
     def share(self) -> float:
-        """Share of the work that is done; 0 if the first layer, which sets the measure, failed."""
-        return self.spent / self.most if self.most else 0.0
+        """Share of the work that is done; 0 if the first layer failed, whose work is the unit."""
+        return self.spent / self.total if self.total else 0.0
 
     def trained(self) -> list[TrainedCandidate]:
-        """What there is so far, in the order in which it was begun."""
-        return [entrant.training.result for entrant in self.entrants.values()] + self.others
+        """Return the models so far: layers in the order in which they were begun, then the others."""
+        return [training.result for training in self.layers.values()] + self.others
 
     def begin(
         self,
@@ -132,149 +116,155 @@ class Race:
         stage: str = "layers",
         limit: float = np.inf,
     ) -> KeyboardInterrupt | None:
-        """Begin candidates, and boost so many pieces of each, or to its end.
+        """Begin candidates, and boost each by so many pieces, or to its end.
 
         Parameters
         ----------
         stage : str
-            What this is called in reports.
+            Name of the stage in reports.
         limit : float
-            Work beyond which no more of them are begun. Neither is one after the end of the time, but for the first
-            entrant of all.
+            No candidate is begun after this much work, nor after the end of the time. The very first layer always is.
         """
         waiting = list(candidates)
         while waiting:
-            later = self.refit_share() if self.entrants else 0.0  # of the first layer alone, all of it is worth more
-            if self.entrants and (self.spent >= limit or self.budget.over(later)):
+            # The first layer may take all the time: more pieces of it are worth more than its refit.
+            later = self.refit_share() if self.layers else 0.0
+            if self.layers and (self.spent >= limit or self.budget.over(later)):
                 break
-            there = {None, *self.entrants, *(one.name for one in self.others)}
-            ready = [one for one in waiting if one.needs in there]
-            wave = ready[: constants.WAVE]
+            ready = {None, *self.layers, *(model.name for model in self.others)}
+            wave = [candidate for candidate in waiting if candidate.needs in ready][: constants.WAVE]
             if not wave:
                 break
-            waiting = [one for one in waiting if one not in wave]
-            self.tell(stage)
-            required = None if self.entrants else wave[0]
-            steps = {one.name: partial(self._begun, one, n_pieces, later, required=one is required) for one in wave}
+            waiting = [candidate for candidate in waiting if candidate not in wave]
+            self.report(stage)
+            over, required = partial(self.budget.over, later), None if self.layers else wave[0]
+            steps = {one.name: partial(self.begin_layer, one, n_pieces, over, required=one is required) for one in wave}
             interrupt = self._run(steps)
             if interrupt is not None:
                 return interrupt
         return None
 
     def begin_best(self, candidates: Sequence[Candidate], *, stage: str) -> KeyboardInterrupt | None:
-        """Begin candidates, and boost one to its end: the first, or the one whose loss is less by enough after a piece.
+        """Begin candidates, boost one of them to its end, and drop the others.
 
-        The others are left out.
+        That one is the first candidate, unless the loss of another is clearly lower after a piece.
         """
         interrupt = self.begin(candidates, constants.FIRST_LAYER_PIECES if len(candidates) > 1 else None, stage=stage)
-        if interrupt is not None or len(candidates) == 1 or not self.entrants:
+        if interrupt is not None or len(candidates) == 1 or not self.layers:
             return interrupt
-        scores = {name: one.training.boosting.best_score for name, one in self.entrants.items()}
+        scores = {name: training.boosting.best_score for name, training in self.layers.items()}
         first, best = next(iter(scores)), min(scores, key=lambda name: scores[name])
-        lead = scores[first] - scores[best]
-        least = constants.FIRST_LAYER_LEAD * self.problem.scale_of(scores[first])
-        chosen = workers().agree(best if lead >= least else first)
-        self.entrants = {chosen: self.entrants[chosen]}
-        step = partial(self.entrants[chosen].advance, None, partial(self.budget.over, 0.0))
-        return self._run({chosen: step})
+        min_lead = constants.FIRST_LAYER_LEAD * self.problem.scale_of(scores[first])
+        chosen = workers().agree(best if scores[first] - scores[best] >= min_lead else first)
+        self.layers = {chosen: self.layers[chosen]}
+        return self._run({chosen: partial(boost, self.layers[chosen], None, partial(self.budget.over, 0.0))})
 
-    def _begun(self, candidate: Candidate, n_pieces: int | None, later: float, *, required: bool) -> RacingLayer | None:
-        over = partial(self.budget.over, later)
+    def begin_layer(
+        self, candidate: Candidate, n_pieces: int | None, over: Callable[[], bool], *, required: bool
+    ) -> Outcome:
+        """Begin a candidate and boost it, unless time is up and it is not required."""
         if not required and over():
-            return None
-        training = candidate.begin(self.problem, self._result(candidate.needs))
+            return Outcome()
+        needed = self.layers[candidate.needs].result if candidate.needs in self.layers else None
+        needed = needed or next((model for model in self.others if model.name == candidate.needs), None)
+        training = candidate.begin(self.problem, needed)
         assert isinstance(training, LayerTraining)
-        return RacingLayer(training, training.boosting.raw).advance(n_pieces, over)
-
-    def _result(self, name: str | None) -> TrainedCandidate | None:
-        if name in self.entrants:
-            return self.entrants[name].training.result
-        return next((one for one in self.others if one.name == name), None)
+        return boost(training, n_pieces, over)
 
     def run(self, limit: float) -> KeyboardInterrupt | None:
-        """Boost those that promise most until none promises enough, or until so much work is spent.
+        """Boost the layers that promise most, until none promises enough or `limit` of work is spent.
 
-        Work for the refit of the model counts as spent.
+        The work of the final refit counts as spent.
         """
-        while self.entrants:
+        while self.layers:
             weights, raw = self.sum()
             later = self._refit_work(weights)
             over = partial(self.budget.over, later / self.spent)
             if self.spent + later > limit or over():
                 return None
-            self.tell("layers", weights, raw)
-            next_ones = self._most_promising(weights, raw)
-            if not next_ones:
+            self.report("layers", weights, raw)
+            names = self.most_promising(weights, raw)
+            if not names:
                 return None
-            steps = {name: partial(self.entrants[name].advance, constants.RACE_PIECES, over) for name in next_ones}
-            interrupt = self._run(steps)
+            interrupt = self._run(
+                {name: partial(boost, self.layers[name], constants.RACE_PIECES, over) for name in names}
+            )
             if interrupt is not None:
                 return interrupt
         return None
 
-    def _run(self, steps: Mapping[str, Callable[[], RacingLayer | None]]) -> KeyboardInterrupt | None:
-        """Do steps of some entrants, as many at a time as threads allow, and count their work."""
-        after: dict[str, RacingLayer | Exception | None] = {}
+    def _run(self, steps: Mapping[str, Callable[[], Outcome]]) -> KeyboardInterrupt | None:
+        """Do steps of some layers, as many at a time as threads allow, and count their work."""
 
-        def interrupt_of(entrant: RacingLayer | Exception | None) -> KeyboardInterrupt | None:
-            return entrant.interrupt if isinstance(entrant, RacingLayer) else None
+        def outcome_of(step: Callable[[], Outcome]) -> Outcome:
+            outcome = attempted(step)
+            return Outcome(failure=outcome) if isinstance(outcome, Exception) else outcome
 
-        attempts = {name: partial(attempted, step) for name, step in steps.items()}
-        interrupt = run_tasks(attempts, self.n_at_once, self.budget, after, interrupt_of=interrupt_of)
+        outcomes: dict[str, Outcome] = {}
+        tasks = {name: partial(outcome_of, step) for name, step in steps.items()}
+        interrupt = run_tasks(tasks, self.n_at_once, self.budget, outcomes, interrupt_of=attrgetter("interrupt"))
         for name in steps:
-            entrant = after.get(name)
-            if isinstance(entrant, Exception):
-                self.failed[name] = entrant
-            elif entrant is not None:
-                if entrant.failure is not None:
-                    self.failed[name] = entrant.failure
-                pieces = len(entrant.training.boosting.boosted.pieces)
-                if name in self.entrants:
-                    pieces -= len(self.entrants[name].training.boosting.boosted.pieces)
-                self.spent += pieces * entrant.training.work
-                self.entrants[name] = entrant
+            training, failure, _ = outcomes.get(name, Outcome())
+            if failure is not None:
+                self.failed[name] = failure
+            if training is not None:
+                before = self.layers[name].boosting.n_pieces if name in self.layers else 0
+                self.spent += (training.boosting.n_pieces - before) * training.work
+                self.layers[name] = training
         return interrupt
 
     def sum(self) -> tuple[dict[str, float], Floats]:
-        """Weights of all models so far, by name, and the raw output of their sum on the held-out rows."""
-        raws = {name: entrant.training.boosting.best_raw for name, entrant in self.entrants.items()}
-        raws |= {one.name: one.held_out for one in self.others}
+        """Return the weights of all models so far, by name, and the raw output of their sum on the held-out rows."""
+        raws = {name: training.best_raw for name, training in self.layers.items()}
+        raws |= {model.name: model.held_out for model in self.others}
         if not raws:
             return {}, self.problem.constant_raw
-        of_all = np.stack(list(raws.values()))
-        weights = workers().agree(stacked_weights(of_all, self.problem))
-        return {name: float(weight) for name, weight in zip(raws, weights, strict=True)}, summed(weights, of_all)
+        stacked = np.stack(list(raws.values()))
+        weights = workers().agree(stacked_weights(stacked, self.problem))
+        return {name: float(weight) for name, weight in zip(raws, weights, strict=True)}, summed(weights, stacked)
 
     def score(self) -> float:
-        """Loss of the sum on the held-out rows."""
+        """Return the held-out loss of the sum."""
         return workers().agree(self.problem.score(self.sum()[1]))
 
     def refit_share(self) -> float:
-        """Work of growing what has weight again, as a multiple of all work so far."""
+        """Return the work of refitting all models with weight, as a multiple of the work so far."""
         return self._refit_work(self.sum()[0]) / self.spent if self.spent else 0.0
 
     def _refit_work(self, weights: dict[str, float]) -> float:
         if not self.refit:
             return 0.0
-        return sum(entrant.training.refit_work for name, entrant in self.entrants.items() if weights[name])
+        return sum(training.refit_work for name, training in self.layers.items() if weights[name])
 
-    def _most_promising(self, weights: dict[str, float], raw: Floats) -> list[str]:
-        """Names of the layers whose next pieces lower the loss of the sum most for their work, if by enough."""
+    def most_promising(self, weights: dict[str, float], raw: Floats) -> list[str]:
+        """Return the layers whose next pieces lower the loss of the sum most for their work, and by enough."""
         score = self.problem.score(raw)
-        least = constants.LEAST_PROMISE * self.problem.scale_of(score)
-        promises = {
-            name: self._gain(entrant, weights[name], raw, score)
-            for name, entrant in self.entrants.items()
-            if not entrant.training.finished and name not in self.failed
-        }
-        work = {name: self.entrants[name].training.work for name in promises}
-        enough = [name for name, gain in promises.items() if gain >= least]
-        return workers().agree(sorted(enough, key=lambda name: -promises[name] / work[name])[: constants.WAVE])
+        min_gain = constants.MIN_PROMISE * self.problem.scale_of(score)
+        gain_per_work = {}
+        for name, training in self.layers.items():
+            if not training.boosting.finished and name not in self.failed:
+                gain = promised_gain(training, weights[name], raw, self.problem)
+                if gain >= min_gain:
+                    gain_per_work[name] = gain / training.work
+        ranked = sorted(gain_per_work, key=lambda name: -gain_per_work[name])
+        return workers().agree(ranked[: constants.WAVE])
 
-    def _gain(self, entrant: RacingLayer, weight: float, raw: Floats, score: float) -> float:
-        """By how much the loss of the sum is expected to fall, if a layer goes on, with the best of some weights."""
-        expected = entrant.expected
-        sums = [(1.0 - step) * raw + step * expected for step in STEPS]
-        if weight:
-            sums.append(raw + weight * (expected - entrant.training.boosting.best_raw))
-        return score - min(self.problem.score(one) for one in sums)
+
+def promised_gain(training: LayerTraining, weight: float, raw: Floats, problem: Problem) -> float:
+    """Return how far the loss of the sum is expected to fall if a layer goes on.
+
+    The layer's expected output either takes a share of the sum, or replaces its present output at its present weight,
+    whichever is better.
+
+    Parameters
+    ----------
+    weight : float
+        Weight of the layer in the sum.
+    raw : (held-out rows, outputs) float64
+        Raw output of the sum.
+    """
+    expected = training.expected
+    sums = [(1.0 - share) * raw + share * expected for share in SHARES]
+    if weight:
+        sums.append(raw + weight * (expected - training.best_raw))
+    return problem.score(raw) - min(problem.score(one) for one in sums)

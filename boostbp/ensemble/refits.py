@@ -1,4 +1,4 @@
-"""Refits: leaves of the output layers of a chosen model fitted again on all rows, those that chose it included."""
+"""Refits: the leaves of a chosen model's output layers, fitted again on all rows, the held-out ones included."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from boostbp.backends.failures import attempted, is_numerical
+from boostbp.backends.failures import attempted
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.output_layers import boost_again
 from boostbp.ensemble.parallel import run_tasks
@@ -17,13 +17,15 @@ from boostbp.group import joined
 from boostbp.layers.rounds import rounds_of
 from boostbp.network.history import History
 from boostbp.network.network import Network
-from boostbp.trees import interrupts
 
 
 def refit_all(
     chosen: Sequence[TrainedCandidate], problem: Problem, budget: Budget
 ) -> tuple[list[Network], dict[str, Exception], KeyboardInterrupt | None]:
-    """Refit the models of candidates; one that fails, or comes after an interrupt, stays as it was."""
+    """Return the refitted models of candidates, the failures, and the interrupt, if one came.
+
+    A model stays as it was if its refit fails, or would begin after an interrupt.
+    """
     problem, n_at_once = split_threads(problem, len(chosen))
     models: dict[str, Network | Exception] = {}
     try:
@@ -31,8 +33,8 @@ def refit_all(
         tasks = {one.name: partial(attempted, partial(_refitted, one, all_rows, budget)) for one in chosen}
         with joined(all_rows.rows.group):
             interrupt = run_tasks(tasks, n_at_once, budget, models)
-    except KeyboardInterrupt as while_joining:
-        interrupt = while_joining
+    except KeyboardInterrupt as during_concat:  # of the held-out rows to the others
+        interrupt = during_concat
     refitted, failed = [], {}
     for one in chosen:
         model = models.get(one.name, one.model)
@@ -43,7 +45,7 @@ def refit_all(
 
 
 def _refitted(one: TrainedCandidate, all_rows: Problem, budget: Budget) -> Network:
-    """Return the model with its output layer fitted to all rows; as it is if that would not be in time."""
+    """Return the model with its output layer fitted to all rows; unchanged without a plan or without time."""
     if one.plan is None:
         return one.model
     below = replace(one.model, layers=one.model.layers[:-1])
@@ -52,18 +54,13 @@ def _refitted(one: TrainedCandidate, all_rows: Problem, budget: Budget) -> Netwo
 
 
 def refit_single_layer(model: Network, history: History, problem: Problem) -> Network:
-    """Return a single layer that was asked for, fitted to all rows; as it is if that fails, or is interrupted."""
+    """Return the user's single layer fitted to all rows; unchanged if the refit fails or is interrupted."""
     layer = model.layers[-1]
     settings = replace(problem.settings.layers[-1], n_estimators=rounds_of(layer.forest))
     plan = OutputLayerPlan(settings, (layer,))
-    try:
-        all_rows = problem.on_all_rows()
-        with interrupts.deferred(), joined(all_rows.rows.group):
-            model = replace(model, layers=(boost_again(all_rows, plan) or layer,))
-            history.refitted = True
-    except KeyboardInterrupt as interrupt:
+    candidate = TrainedCandidate("single layer", None, model, problem.constant_raw, plan)
+    [refitted], _, interrupt = refit_all([candidate], problem, Budget(None))
+    history.refitted = refitted is not model
+    if interrupt is not None:
         history.interrupted(interrupt)
-    except Exception as error:
-        if not is_numerical(error):
-            raise
-    return model
+    return refitted

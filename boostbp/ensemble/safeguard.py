@@ -1,7 +1,7 @@
 """Safeguard: no model is worse on its held-out rows than the constant that boosting starts from.
 
-On noise the model is shrunk towards that constant. A model that fits even its training rows worse has not learned: a
-part of the user's own is broken, and the fit raises an error.
+On noise the model is shrunk towards that constant. A model that fits even its training rows worse than the constant has
+not learned. If it uses a part of the user's own, that part is broken, and the fit raises an error.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from boostbp.ensemble.problem import Problem, back_propagate
+from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.floats import Floats
 from boostbp.group import workers
@@ -21,18 +21,18 @@ from boostbp.network.history import History
 from boostbp.network.network import Network
 from boostbp.trees.basis import Elementwise
 
-SHARES = np.linspace(0.0, 1.0, 21)  # of a model; the constant has the rest
-JUDGED_ROWS = 250  # training rows that show whether a model has learned
-ROUNDING = 1e-9  # relative difference of losses that are the same
+SHARES = np.linspace(0.0, 1.0, 21)  # weights that are tried for a model; the constant has the rest. Not varied
+JUDGED_ROWS = 250  # training rows that show whether a model has learned; all would take time. Not varied
+ROUNDING = 1e-9  # losses that differ by less, relatively, are the same
 
 
 def best_share(raw: Floats, problem: Problem) -> float:
-    """Return the weight of a model, beside the constant, that is best on the held-out rows; 1 unless it is worse.
+    """Return the weight of a model beside the constant: 1, or the best on the held-out rows if it is worse there.
 
     Parameters
     ----------
     raw : (held-out rows, outputs) float64
-        Its raw output there.
+        Raw output of the model.
     """
     constant = problem.constant_raw
     score = problem.score(raw)
@@ -43,7 +43,7 @@ def best_share(raw: Floats, problem: Problem) -> float:
 
 
 def no_worse_than_constant(network: Network, history: History, problem: Problem) -> Network:
-    """Return a network that was trained alone, shrunk if it is worse than the constant; the history says so."""
+    """Return a network that was trained alone, shrunk if it is worse than the constant, which the history records."""
     if not problem.evaluation.sets:
         refuse_unlearned([network], problem)
         return network
@@ -52,7 +52,8 @@ def no_worse_than_constant(network: Network, history: History, problem: Problem)
     if share == 1.0:
         return network
     refuse_unlearned([network], problem)
-    model = beside_constant([network], [share], problem.baseline)
+    model = weighted_sum([network], [share])
+    model = replace(model, baseline=model.baseline + (1.0 - share) * problem.baseline)
     name = NETWORK if problem.settings.units else "single layer"
     results = (
         CandidateResult(CONSTANT, problem.score(problem.constant_raw), 1.0 - share, None),
@@ -63,31 +64,27 @@ def no_worse_than_constant(network: Network, history: History, problem: Problem)
 
 
 def back_propagate_alone(problem: Problem) -> tuple[Network, History]:
-    """Train a network whose hidden units are the model, so that no constant may stand in its place.
+    """Train a network whose hidden units are the model; a constant cannot replace it.
 
     Raises ValueError as `refuse_unlearned` does.
     """
-    network, history = back_propagate(problem)
-    refuse_unlearned([network], problem)
-    return network, history
-
-
-def beside_constant(networks: Sequence[Network], weights: Sequence[float], baseline: Floats) -> Network:
-    """Return the weighted sum of networks and of the constant, which has the rest of the weight."""
-    whole = weighted_sum(networks, weights)
-    return replace(whole, baseline=whole.baseline + (1.0 - sum(weights)) * baseline)
+    training = problem.back_propagation()
+    training.advance()
+    refuse_unlearned([training.network], problem)
+    return training.network, training.history
 
 
 def refuse_unlearned(models: Sequence[Network], problem: Problem) -> None:
-    """Refuse models that fit their training rows worse than the constant, if they use a part of the user's own.
+    """Refuse models that fit their training rows worse than the constant, if they use parts of the user's own.
 
     Raises
     ------
     ValueError
-        With the losses and the parts. Models that overfit or fit noise do not raise: they fit their training rows.
+        The message has the losses and the parts. Models that fit noise or too few rows pass, as they fit their training
+        rows.
     """
-    own = _own_parts(problem)
-    if not own:
+    user_parts = _user_parts(problem)
+    if not user_parts:
         return
     rows, n_threads = _some_training_rows(problem), problem.settings.n_threads
     constant = _loss(np.broadcast_to(problem.baseline, rows.y.shape), rows, problem)
@@ -96,17 +93,18 @@ def refuse_unlearned(models: Sequence[Network], problem: Problem) -> None:
         return
     held_out = ""
     if problem.evaluation.sets:
-        held_out = f"; on the held-out rows it is worse than the constant, too, which has {_held_out(problem):.6g}"
+        score = problem.score(problem.constant_raw)
+        held_out = f"; on the held-out rows it is also worse than the constant, whose mean loss is {score:.6g}"
     raise ValueError(
         f"the trained model is worse than a constant: on training rows the mean loss is {lowest:.6g}, that of the "
-        f"constant {constant:.6g}{held_out}. Check your own parts: {'; '.join(own)}."
+        f"constant {constant:.6g}{held_out}. Check your own parts: {'; '.join(user_parts)}."
     )
 
 
 def refuse_undefined(network: Network, problem: Problem) -> None:
-    """Refuse a link that is NaN for a raw output of the model, on held-out rows or on some training rows.
+    """Refuse a link that is NaN for a raw output of the model.
 
-    Raises ValueError with the row and the raw output.
+    Held-out rows are checked or, without them, some training rows. Raises ValueError with the row and the raw output.
     """
     judged = bool(problem.evaluation.sets)
     rows = replace(problem.held_out, y=problem.target) if judged else _some_training_rows(problem)
@@ -117,33 +115,30 @@ def refuse_undefined(network: Network, problem: Problem) -> None:
         problem.loss.refuse_unusable({"link": nan}, raw, rows.y, "of the trained model")
 
 
-def _held_out(problem: Problem) -> float:
-    return problem.score(problem.constant_raw)
-
-
 def _some_training_rows(problem: Problem) -> Rows:
     return problem.rows.take(workers().spaced(len(problem.rows), JUDGED_ROWS))
 
 
 def _loss(raw: Floats, rows: Rows, problem: Problem) -> float:
-    """Return the mean loss of a raw output on some training rows; infinite where it is not finite."""
+    """Return the mean loss of a raw output on rows; NaN counts as infinite."""
     with np.errstate(all="ignore"):
         values = problem.loss.value(raw + rows.offset, rows.y)
     loss, total = workers().sum(rows.weight @ np.where(np.isnan(values), np.inf, values), rows.weight.sum())
     return float(loss / total)
 
 
-def _own_parts(problem: Problem) -> list[str]:
-    """Return the parts of a fit that are the user's own, each with how to check it."""
+def _user_parts(problem: Problem) -> list[str]:
+    """Return the parts of a fit that are the user's own, each with a way to check it."""
     parts: list[tuple[str, object]] = [
         ("loss={}, which boostbp.check_loss(loss, y) checks", problem.loss.loss),
         ("backend={}, which boostbp.check_backend(backend) checks", problem.backend),
         *(("basis={}, whose vjp must be the derivative of expand", layer.basis) for layer in problem.settings.layers),
         *(("step={}, which must move against the gradient", problem.settings.step) for _ in problem.settings.units),
     ]
-    own = [words.format(type(part).__name__) for words, part in parts if _is_of_the_user(part)]
-    return list(dict.fromkeys(own))
-
-
-def _is_of_the_user(part: object) -> bool:
-    return not type(part).__module__.startswith("boostbp.") or isinstance(part, Elementwise)
+    return list(
+        dict.fromkeys(
+            words.format(type(part).__name__)
+            for words, part in parts
+            if not type(part).__module__.startswith("boostbp.") or isinstance(part, Elementwise)
+        )
+    )

@@ -1,4 +1,4 @@
-"""Schedule: what is trained when, so that a fit is good whenever it stops."""
+"""Schedule: the order of training, in which a fit has a good model whenever it stops."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from boostbp.group import workers
 from boostbp.network.choice import NETWORK
 from boostbp.trees.compiling import working_time
 
-FIRST_STAGE = "first layers"  # what every fit begins with
-LONG = 60.0  # seconds of a fit from which on it is said what a lower quality takes
+FIRST_STAGE = "first layers"  # the stage with which every fit begins
+LONG = 60.0  # seconds; a fit that may take longer reports what lower qualities take. Arbitrary: a minute of waiting
 
 
 @dataclass(frozen=True, slots=True)
 class EnsembleRun:
-    """The candidates of an average, what they are trained on, and the results so far.
+    """The candidates of an average, the problem they are trained on, and the results so far.
 
     Attributes
     ----------
     network_wanted : bool
-        Whether the network that was asked for is trained whatever it promises.
+        Whether the user's network is trained, whatever it promises.
     trained : list of TrainedCandidate
     failed : dict of str to Exception
         Candidates that failed for numerical reasons, by name.
@@ -48,24 +48,28 @@ class EnsembleRun:
 
     def of_kind(self, *kinds: Kind) -> list[Candidate]:
         """Return the candidates of some kinds."""
-        return [one for one in self.candidates if one.kind in kinds]
+        return [candidate for candidate in self.candidates if candidate.kind in kinds]
 
     def race(self, *, refit: bool) -> Race:
-        """Return a race that has not begun, with the threads shared by the candidates that it trains at a time."""
-        narrow, n_at_once = split_threads(self.problem)
-        return Race(narrow, self.budget, n_at_once, refit=refit, failed=self.failed)
+        """Return a race that has not begun; the candidates that it trains at a time share the threads."""
+        problem, n_at_once = split_threads(self.problem)
+        return Race(problem, self.budget, n_at_once, refit=refit, failed=self.failed)
 
 
 def train_all(run: EnsembleRun) -> KeyboardInterrupt | None:
     """Train the candidates of a run; return the interrupt, if one came.
 
-    At a level of one layer that is the first one, or the one that is ahead of it after a piece of each. At others the
-    first two, which do best for their seconds, are boosted to their end: their work is the measure of the level's.
-    Then come short trials of the other layers on features, a race of those that promise most, networks for as long
-    as they are worth their work beside the layers, and output layers on the networks that have weight.
+    A quality of one layer trains the first candidate, or another one that is clearly ahead after a piece. Higher
+    qualities have five stages:
 
-    The order depends on losses and on counted work alone. What it takes at a time does not depend on the threads, but
-    they share it.
+    1. The first two layers are boosted to their end. They do best for their seconds, and their work is the unit of
+       the quality's limits.
+    2. The other layers on features get short trials.
+    3. The layers that promise most race on.
+    4. Networks are trained, as long as they are worth their work beside the layers.
+    5. Output layers are boosted on the networks that have weight.
+
+    The order depends on losses and on counted work alone, and so not on the number of threads.
     """
     race = run.race(refit=run.level.refit and run.problem.learns_held_out)
     try:
@@ -74,11 +78,12 @@ def train_all(run: EnsembleRun) -> KeyboardInterrupt | None:
         run.trained.extend(race.trained())
 
 
-def train_network(run: EnsembleRun) -> KeyboardInterrupt | None:
+def train_one_network(run: EnsembleRun) -> KeyboardInterrupt | None:
     """Train one network and layers beside it; return the interrupt, if one came.
 
-    The layers on features come first, as they are good at once; then the network, for as long as its epochs gain, and
-    output layers on it. If it was not begun when an interrupt came, nothing is added: without it there is no model.
+    The layers on features come first, as they are good at once. The network follows, for as long as its epochs gain,
+    and then output layers on it. Nothing is added to `run` if an interrupt comes before the network: without it there
+    is no model.
     """
     race = run.race(refit=run.level.refit and run.problem.learns_held_out)
     [network] = run.of_kind(Kind.NETWORK)
@@ -93,17 +98,17 @@ def train_network(run: EnsembleRun) -> KeyboardInterrupt | None:
 
 
 def _train_one(candidate: Candidate, race: Race, problem: Problem, *, to_end: bool) -> KeyboardInterrupt | None:
-    """Train a network until the error has hardly fallen since half of its epochs, or to its end."""
+    """Train a network until its error has hardly fallen since half of its epochs, or to its end."""
     training = candidate.begin(problem, None)
     assert isinstance(training, NetworkTraining)
-    race.most = race.spent + training.work_of_all
+    race.total = race.spent + training.work_of_all
     try:
         going = True
         while going:
-            race.tell(training.name)
+            race.report(training.name)
             race.spent += training.work
             training.advance(race.budget, race.refit_share())
-            going = not training.finished and (to_end or training.required or _falls(training, problem))
+            going = not training.finished and (to_end or training.required or falls(*_best_errors(training, problem)))
     except KeyboardInterrupt as interrupt:
         return interrupt
     training.leave(race.budget)
@@ -116,101 +121,98 @@ def _train_in_turn(race: Race, run: EnsembleRun) -> KeyboardInterrupt | None:
     layers, networks = run.of_kind(Kind.SINGLE_LAYER, Kind.DIRECTIONS), run.of_kind(Kind.NETWORK)
     if level.one_layer:
         return race.begin_best(layers, stage=FIRST_STAGE)
-    asked = run.network_wanted or problem.resume is not None
-    if problem.has_several_classes and not (asked or level.networks_of_classes):
+    wanted = run.network_wanted or problem.resume is not None
+    if problem.has_several_classes and not (wanted or level.networks_of_classes):
         networks = []
-    begun = working_time()
-    interrupt = race.begin(layers[: constants.FIRST_LAYERS], None, stage=FIRST_STAGE)
-    rest = layers[constants.FIRST_LAYERS :]
-    while interrupt is None and rest and not race.entrants:  # the first ones failed
-        interrupt = race.begin(rest[: constants.FIRST_LAYERS], None, stage=FIRST_STAGE)
-        rest = rest[constants.FIRST_LAYERS :]
-    if not race.entrants:
+    begun, interrupt = working_time(), None
+    while interrupt is None and layers and not race.layers:  # more than once if the first ones fail
+        interrupt = race.begin(layers[: constants.FIRST_LAYERS], None, stage=FIRST_STAGE)
+        layers = layers[constants.FIRST_LAYERS :]
+    if not race.layers:
         return interrupt
     first = race.spent
-    race.tell("layers", hint=_hint(level, working_time() - begun, networks=bool(networks)))
-    race.most = level.effort(networks=bool(networks)).work * first
-    trials = constants.TRIALS_WORK * level.layers.work * first
-    trials = max(trials, 1.01 * first)  # some of them in any case, but at quality 1
-    interrupt = interrupt or race.begin(rest, constants.TRIAL_PIECES, limit=trials)
-    if not (asked or _bent(race)):
+    race.report("layers", hint=cost_hint(level, working_time() - begun, networks=bool(networks)))
+    race.total = level.effort(networks=bool(networks)).work * first
+    # At quality 2 and above there is always time for some trials.
+    trials = max(constants.TRIALS_WORK * level.layers.work * first, 1.01 * first)
+    interrupt = interrupt or race.begin(layers, constants.TRIAL_PIECES, limit=trials)
+    if not (wanted or slopes_win(race)):
         networks = []
-    race.most = limit = level.effort(networks=bool(networks)).work * first
-    rest = [one for one in rest if one.name not in race.entrants and one.name not in race.failed]
-    interrupt = interrupt or race.begin(rest, constants.TRIAL_PIECES, limit=constants.TRIALS_WORK * limit)
+    race.total = limit = level.effort(networks=bool(networks)).work * first
+    layers = [one for one in layers if one.name not in race.layers and one.name not in race.failed]
     interrupt = (
         interrupt
+        or race.begin(layers, constants.TRIAL_PIECES, limit=constants.TRIALS_WORK * limit)
         or race.run(limit * (constants.LAYERS_WORK if networks else 1.0))
-        or _train_networks(networks, race, problem, constants.NETWORKS_WORK * limit, wanted=run.network_wanted)
+        or train_networks(networks, race, problem, constants.NETWORKS_WORK * limit, wanted=run.network_wanted)
     )
     if interrupt is not None or not race.others:
         return interrupt
     weights, _ = race.sum()
-    on_top = [one for one in run.of_kind(Kind.OUTPUT_LAYER) if one.needs is not None and weights.get(one.needs)]
-    on_top.sort(key=lambda one: -weights[str(one.needs)])
-    for one in on_top:
+    on_networks = [one for one in run.of_kind(Kind.OUTPUT_LAYER) if weights.get(one.needs or "")]
+    for one in sorted(on_networks, key=lambda one: -weights[str(one.needs)]):
         if race.spent * (1.0 + race.refit_share()) < constants.OUTPUTS_WORK * limit:
             interrupt = interrupt or race.begin([one], constants.TRIAL_PIECES, stage=one.name)
     return interrupt or race.run(limit)
 
 
-def _bent(race: Race) -> bool:
-    """Whether leaves with slopes do much better than constant ones in as many rounds, of all layers; or nothing tells.
+def slopes_win(race: Race) -> bool:
+    """Return whether leaves with slopes clearly beat constant leaves in a trial; True if either kind is missing.
 
-    Networks are sums of smooth functions. What they are good for, leaves with slopes gain by as well; where these gain
-    little, there are steps, or noise. In ever more rounds on many rows constant leaves come near to any function.
+    Networks are sums of smooth functions. Where they gain, leaves with slopes gain as well. Where slopes gain little,
+    the target has steps, or is noise. Only the rounds of a trial count: in ever more rounds on many rows, constant
+    leaves come near to any function.
     """
     problem, scores = race.problem, {False: np.inf, True: np.inf}
-    for entrant in race.entrants.values():
-        boosting = entrant.training.boosting
-        slopes = boosting.settings.basis.columns_per_feature > 0
-        scores[slopes] = min(scores[slopes], boosting.trial_score)
+    for training in race.layers.values():
+        slopes = training.boosting.settings.basis.columns_per_feature > 0
+        scores[slopes] = min(scores[slopes], training.trial_score)
     if not np.isfinite([*scores.values()]).all():
         return True
-    return workers().agree(scores[False] - scores[True] >= constants.LEAST_BEND * problem.scale_of(scores[False]))
+    return workers().agree(scores[False] - scores[True] >= constants.SLOPES_LEAD * problem.scale_of(scores[False]))
 
 
-def _hint(level: QualityLevel, seconds: float, *, networks: bool) -> str:
-    """What lower qualities would take, by the seconds of the first layers, if this fit may take long."""
+def cost_hint(level: QualityLevel, seconds: float, *, networks: bool) -> str:
+    """Return what this fit and lower qualities may take, by the seconds of the first layers; "" if that is short."""
 
     def cost(one: QualityLevel) -> str:
         return " to ".join(f"{work * seconds:.0f}" for work in one.costs(networks=networks)) + " s"
 
-    most = level.costs(networks=networks)[-1]
-    if most * seconds < LONG:
+    highest = level.costs(networks=networks)[-1]
+    if highest * seconds < LONG:
         return ""
-    lower = [(quality, one) for quality, one in LEVELS.items() if one.costs(networks=networks)[-1] < most]
-    each = ", ".join(f"quality={quality} {cost(one)}" for quality, one in lower)
-    or_else = f"; lower qualities take less: {each}" if lower else ""
+    lower = [(quality, one) for quality, one in LEVELS.items() if one.costs(networks=networks)[-1] < highest]
+    costs = ", ".join(f"quality={quality} {cost(one)}" for quality, one in lower)
+    or_else = f"; lower qualities take less: {costs}" if lower else ""
     more = ", the most where networks gain" if networks and level.networks is not None else ""
     return f"this fit may take {cost(level)}{more}{or_else}. max_time= or Ctrl-C ends it early, in a good model."
 
 
-def _train_networks(
+def train_networks(
     candidates: Sequence[Candidate], race: Race, problem: Problem, limit: float, *, wanted: bool = False
 ) -> KeyboardInterrupt | None:
-    """Train networks from look to look, next the one that is expected to be best, while they promise enough.
+    """Train networks from look to look while they promise enough; the one expected to be best comes next.
 
-    The one that was asked for is begun last, and only if another promised enough at its first look: where nothing is
-    gained by back-propagation through cheap hidden units, hardly anything is through trees.
+    The user's network is begun last, and only if another one promised enough at its first look. Where back-propagation
+    through cheap hidden units gains nothing, it hardly gains through trees.
 
     Parameters
     ----------
     limit : float
-        Work beyond which none goes on.
+        No network goes on after this much work.
     wanted : bool
-        Whether the network that was asked for is trained until its first look in any case.
+        Whether the user's network is trained until its first look in any case.
     """
     begun: list[NetworkTraining] = []
     going: list[NetworkTraining] = []
-    aim = workers().agree(_error(problem, problem.metric_of(race.sum()[1])))
+    layers_error = workers().agree(error_of(problem, problem.metric_of(race.sum()[1])))
 
     def look(training: NetworkTraining, *, required: bool) -> bool:
-        """Train until the next look, if there is work left for it; whether it promises enough there."""
+        """Train until the next look if there is work left for it, and return whether the network promises enough."""
         later, left = race.refit_share(), limit - race.spent
         if (training.work > left and not required) or race.budget.over(later):
             return False
-        race.tell(training.name)
+        race.report(training.name)
         race.spent += min(training.work, max(left, 0.0))
         if not training.looks:
             begun.append(training)
@@ -220,7 +222,7 @@ def _train_networks(
             return False
         if training.history.interrupt is not None:
             raise training.history.interrupt
-        promising = _promising(training, problem, aim)
+        promising = promises(*_best_errors(training, problem), layers_error, first_look=training.looks == 1)
         if promising and not training.finished:
             going.append(training)
         return promising
@@ -237,7 +239,7 @@ def _train_networks(
             if required or promised or training.name != NETWORK or not begun:
                 promised |= look(training, required=required)
         while going:
-            training = min(going, key=lambda one: _expected(one, problem))
+            training = min(going, key=lambda one: expected_error(*_best_errors(one, problem)))
             going.remove(training)
             look(training, required=training.required)
     except KeyboardInterrupt as interrupt:
@@ -249,37 +251,41 @@ def _train_networks(
     return None
 
 
-def _expected(training: NetworkTraining, problem: Problem) -> float:
+def _best_errors(training: NetworkTraining, problem: Problem) -> tuple[float, float]:
+    """Return the lowest held-out error until half of the epochs of the last look, and until all of them."""
+    before, now = training.best_metrics()
+    return error_of(problem, before), error_of(problem, now)
+
+
+def expected_error(before: float, now: float) -> float:
     """Return the error after as many epochs again, if it falls as it has since half of them."""
-    before, now = (_error(problem, value) for value in training.best_metrics())
     return now - (before - now)
 
 
-def _promising(training: NetworkTraining, problem: Problem, aim: float) -> bool:
-    """Whether a network is worth as many epochs again.
+def falls(before: float, now: float) -> bool:
+    """Return whether a network's error has fallen enough since half of its epochs."""
+    return before - now >= constants.MIN_FALL * abs(now)
 
-    It is if its held-out error is near that of the sum of layers, or will be, and is falling.
+
+def promises(before: float, now: float, layers_error: float, *, first_look: bool) -> bool:
+    """Return whether a network is worth as many epochs again.
+
+    It is if its held-out error is falling, and is or soon will be near that of the sum of layers.
     """
-    now = _error(problem, training.best_metrics()[1])
-    near = aim + (constants.FIRST_NEAR if training.looks == 1 else constants.NEAR) * abs(aim)
-    return min(now, _expected(training, problem)) <= near and _falls(training, problem)
+    share = constants.FIRST_NEAR if first_look else constants.NEAR
+    near = layers_error + share * abs(layers_error)
+    return min(now, expected_error(before, now)) <= near and falls(before, now)
 
 
-def _falls(training: NetworkTraining, problem: Problem) -> bool:
-    """Whether a network's held-out error has fallen since half of its epochs, by enough to go on."""
-    before, now = (_error(problem, value) for value in training.best_metrics())
-    return before - now >= constants.LEAST_FALL * abs(now)
-
-
-def _error(problem: Problem, value: float) -> float:
-    """A metric as an error; those that grow with accuracy are 1 at best, or have no bound and no scale."""
+def error_of(problem: Problem, value: float) -> float:
+    """Return a metric as an error: metrics that grow with accuracy are at most 1, or have no bound and no scale."""
     assert problem.evaluation.metric is not None
     return 1.0 - value if problem.evaluation.metric.greater_is_better else value
 
 
-def split_threads(problem: Problem, n_most: int | None = None) -> tuple[Problem, int]:
-    """Return the problem on the threads of one candidate, and how many, `n_most` at most, are trained at a time."""
+def split_threads(problem: Problem, limit: int | None = None) -> tuple[Problem, int]:
+    """Return the problem with the threads of one candidate, and the number of candidates at a time, up to `limit`."""
     n_at_once = n_parallel(len(problem.rows), problem.settings.n_threads) if workers().alone else 1
-    if n_most is not None:
-        n_at_once = min(n_at_once, n_most)
+    if limit is not None:
+        n_at_once = min(n_at_once, limit)
     return problem.with_threads(problem.settings.n_threads // n_at_once), n_at_once

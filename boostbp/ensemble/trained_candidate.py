@@ -1,4 +1,4 @@
-"""Trained candidates: what may be part of the model, with its output on the held-out rows."""
+"""Trained candidates, with their output on the held-out rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from boostbp.network.network import Network
 
 @dataclass(frozen=True, slots=True)
 class OutputLayerPlan:
-    """How an output layer was boosted, to do it again: the settings of a piece, and the pieces, one base for all."""
+    """How an output layer was boosted, for boosting it again: the settings of a piece, and the pieces over one base."""
 
     settings: LayerSettings
     pieces: tuple[Layer, ...]
@@ -22,18 +22,18 @@ class OutputLayerPlan:
 
 @dataclass(frozen=True, slots=True)
 class TrainedCandidate:
-    """What may be part of the model.
+    """A trained model that may be part of the ensemble.
 
     Attributes
     ----------
     network : str or None
-        Name of the network trained by back-propagation whose hidden layers it has; None: it has none.
+        Name of the network trained by back-propagation whose hidden layers the model has, or None.
     held_out : (held-out rows, outputs) float64
-        Its raw output on the held-out rows.
+        Raw output on the held-out rows.
     plan : OutputLayerPlan or None
-        How its output layer may be fitted again on more rows.
+        How the output layer is fitted again on more rows, if it may be.
     history : History or None
-        Of a network that was trained by back-propagation.
+        History of the training, if it was by back-propagation.
     """
 
     name: str
@@ -45,26 +45,22 @@ class TrainedCandidate:
 
     @property
     def is_deep(self) -> bool:
-        """Whether it has hidden layers."""
+        """Whether the model has hidden layers."""
         return len(self.model.layers) > 1
 
     @property
     def on_directions(self) -> bool:
-        """Whether its hidden layer is one of directions, which no back-propagation trained."""
+        """Whether the hidden layer consists of directions, without back-propagation."""
         return self.is_deep and self.network is None
-
-    @property
-    def interrupt(self) -> KeyboardInterrupt | None:
-        """What ended the training before its time; the best epoch is there."""
-        return None if self.history is None else self.history.interrupt
 
 
 def distinct(candidates: Sequence[TrainedCandidate]) -> list[TrainedCandidate]:
-    """Leave out candidates that predict the held-out rows exactly as an earlier one does, of networks or of others.
+    """Return the candidates without those that predict the held-out rows exactly as an earlier one of their kind.
 
-    A backend may not do what tells two of them apart, and native parameters may undo it.
+    The kinds are with and without hidden layers. Equal candidates occur if a backend lacks a setting by which they
+    differ, or if native parameters override it.
     """
     first: dict[tuple[bool, bytes], int] = {}
-    for number, one in enumerate(candidates):
-        first.setdefault((one.is_deep, one.held_out.tobytes()), number)
+    for number, candidate in enumerate(candidates):
+        first.setdefault((candidate.is_deep, candidate.held_out.tobytes()), number)
     return [candidates[number] for number in workers().agree(list(first.values()))]

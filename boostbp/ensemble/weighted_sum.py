@@ -1,4 +1,4 @@
-"""A weighted sum of networks, which is a network with their hidden units side by side."""
+"""Weighted sum of networks: one network with their hidden units side by side."""
 
 from __future__ import annotations
 
@@ -16,17 +16,22 @@ from boostbp.trees.tree import Trees
 
 
 def weighted_sum(networks: Sequence[Network], weights: Sequence[float]) -> Network:
-    """The network whose raw output is the weighted sum of those of others, on the same features.
+    """Return the network whose raw output is the weighted sum of the raw outputs of networks on the same features.
 
-    Networks that share their lower layers, as objects, share them in the sum.
+    Lower layers that are the same object in several networks are shared in the sum.
 
     Parameters
     ----------
     networks : sequence of Network
-        All of one depth, but for single layers, which may be among them: their trees stand in the output layer of
-        the sum, which then sees the features beside the hidden layer.
+        Networks of one depth, and single layers. The trees of a single layer join the output layer of the sum, which
+        then sees the features beside the hidden layer.
     weights : sequence of float
-        A network of weight 0 gives its hidden layers, and no trees of its output layer.
+        A network of weight 0 contributes its hidden layers, and no trees of its output layer.
+
+    Raises
+    ------
+    ValueError
+        If networks with hidden layers differ in depth.
     """
     depth = max(len(network.layers) for network in networks)
     deep = [network for network in networks if len(network.layers) > 1]
@@ -36,7 +41,7 @@ def weighted_sum(networks: Sequence[Network], weights: Sequence[float]) -> Netwo
     n_features = networks[0].layers[0].forest.n_features
     n_outputs = len(networks[0].baseline)
     layers: list[Layer] = []
-    places: dict[int, int] = {}  # of a fitted layer below: its first unit in the sum
+    places: dict[int, int] = {}  # by id of a layer below, its first unit in the sum
     units = 0
     for i in range(depth - 1):
         parts, below, places, width = [], places, {}, 0
@@ -47,35 +52,35 @@ def weighted_sum(networks: Sequence[Network], weights: Sequence[float]) -> Netwo
             parts.append(PlacedForest(layer.forest, _features(network, i, below, units, n_features), width))
             places[id(layer)] = width
             width += layer.forest.n_outputs
-        seen = n_features if i == 0 else units + n_features * skip
-        layers.append(Layer(merged(parts, n_features=seen, n_outputs=width)))
+        n_inputs = n_features if i == 0 else units + n_features * skip
+        layers.append(Layer(merged(parts, n_features=n_inputs, n_outputs=width)))
         units = width
     parts = [
         PlacedForest(network.layers[-1].forest, _features(network, depth - 1, places, units, n_features), 0, weight)
         for network, weight in zip(networks, weights, strict=True)
         if weight
     ]
-    seen = n_features if depth == 1 else units + n_features * skip
-    parts = parts or [PlacedForest(_zero(networks[-1].layers[-1].forest), np.arange(seen))]
-    layers.append(Layer(merged(parts, n_features=seen, n_outputs=n_outputs)))
+    n_inputs = n_features if depth == 1 else units + n_features * skip
+    parts = parts or [PlacedForest(_zero(networks[-1].layers[-1].forest), np.arange(n_inputs))]
+    layers.append(Layer(merged(parts, n_features=n_inputs, n_outputs=n_outputs)))
     baseline = sum((weight * network.baseline for network, weight in zip(networks, weights, strict=True)), np.zeros(1))
     return Network(tuple(layers), baseline, skip)
 
 
 def _zero(forest: Forest) -> Forest:
-    """Return a forest of the same outputs, all 0: a tree of one leaf for each."""
+    """Return a forest of the same outputs that predicts 0: one tree of one leaf for each output."""
     trees = [TreeBatch(Trees.stumps(1), LeafModel.zero().leaves(output)) for output in range(forest.n_outputs)]
     whole = Forest.of(trees, n_features=forest.n_features, n_outputs=forest.n_outputs, basis=forest.basis)
     return replace(whole, clip=forest.clip)
 
 
 def _features(network: Network, i: int, below: dict[int, int], units: int, n_features: int) -> np.ndarray:
-    """Where the inputs of a network's layer i stand among those of the sum's."""
+    """Return the columns of a network's layer i inputs among the inputs of the sum's layer i."""
     raw = np.arange(n_features)
     if i == 0:
         return raw
-    if len(network.layers) == 1:  # a single layer in the place of an output layer
+    if len(network.layers) == 1:  # a single layer joins the output layer
         return units + raw
     layer = network.layers[i - 1]
-    own = below[id(layer)] + np.arange(layer.forest.n_outputs)
-    return np.concatenate([own, units + raw]) if network.skip else own
+    hidden = below[id(layer)] + np.arange(layer.forest.n_outputs)
+    return np.concatenate([hidden, units + raw]) if network.skip else hidden

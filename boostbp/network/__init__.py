@@ -1,1 +1,1 @@
-"""Back-propagation: losses, steps, layers, the network and Algorithm 1."""
+"""Back-propagation: the network, its training by Algorithm 1, step rules, starts, history, callbacks."""

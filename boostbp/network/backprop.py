@@ -1,4 +1,4 @@
-"""Algorithm 1: forward, backward, move, refit; a training put down as a state, and taken up from it."""
+"""Back-propagation as in Algorithm 1: a training that can be left at an epoch, stored as a state, and resumed."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from boostbp.network.history import History, Stop
 from boostbp.network.monitor import Callback, Monitor, State
 from boostbp.network.network import Network, layer_input
 from boostbp.network.settings import Settings
-from boostbp.network.trainer import DivergenceError, Trainer
+from boostbp.network.trainer import Trainer
 from boostbp.trees import interrupts
 from boostbp.trees.compiling import working_time
 
 
 class BackPropagation:
-    """A training by back-propagation that can be left at some epoch and gone on with.
+    """A training by back-propagation that can stop at some epoch and go on.
 
     Parameters
     ----------
@@ -38,12 +38,12 @@ class BackPropagation:
     callbacks : sequence of callable
         See `Callback`.
     resume : State, optional
-        Of an earlier training on the same data with the same settings; this one goes on from there.
+        State of an earlier training on the same data with the same settings, from which this one goes on.
 
     Attributes
     ----------
     history : History
-        So far; its `stop` is right once `finished`.
+        The epochs so far. Its `stop` is valid once `finished`.
     finished : bool
         Whether training is over, for the reason in the history.
     """
@@ -64,13 +64,12 @@ class BackPropagation:
         self.history = History(metric=metric.name if metric and eval_sets else "")
         self.finished = False
         self._trainer = Trainer(rows, backend, loss, settings)
-        self._monitor = Monitor(self.history, evaluation, callbacks, settings)
+        self._monitor = Monitor(self.history, evaluation, callbacks, settings, self._state)
         self._fingerprint = cache(
             partial(fingerprint, rows, evaluation, settings=settings, backend=backend, loss=self._trainer.loss.loss)
         )
-        self._monitor.state = lambda: capture(self._trainer, self._monitor, self._fingerprint())
         self._resume = resume
-        # so many held-out rows can be looked at beside the training rows without its showing in the time
+        # Probes on this many held-out rows take no noticeable time beside an epoch.
         [n_rows] = workers().sum(len(rows))
         self._probed = eval_sets[0].rows.spaced(max(100, min(1000, int(n_rows) // 10))) if eval_sets else None
 
@@ -87,93 +86,90 @@ class BackPropagation:
         return self._monitor.best
 
     def advance(self, until: int | None = None) -> None:
-        """Train until the epoch of this number has been run, or to the end.
+        """Train until the epoch of this number, or to the end.
 
-        Raises FloatingPointError if the network diverged in its first epoch, and KeyboardInterrupt if it came before
-        that was over; a later one is in the history, and training is over.
+        Raises
+        ------
+        FloatingPointError
+            If the network diverged in its first epoch.
+        KeyboardInterrupt
+            If it came in the first epoch. A later one is in the history, and training is over.
         """
+        trainer, monitor = self._trainer, self._monitor
         last = self.settings.epochs if until is None else min(until, self.settings.epochs)
         try:
-            with interrupts.deferred():  # and raised between rounds: no object is half made, and none is being freed
-                stop = self._go_on()
-                while stop is None and self._trainer.epoch < last:
+            with interrupts.deferred():  # interrupts are raised between rounds, where all objects are whole
+                stop = self._begin()
+                while stop is None and trainer.epoch < last:
                     interrupts.check()
-                    stop = self._run_epoch()
+                    begun = working_time()
+                    trainer.step()
+                    if trainer.bounded:
+                        stop = monitor.on_epoch_end(trainer.network, trainer.record(self._probed), begun)
+                    else:
+                        stop = Stop.NOT_FINITE
                 if stop is Stop.NOT_FINITE:
-                    self._monitor.restore_lowest_loss()
-                if stop is not None or self._trainer.epoch >= self.settings.epochs:
+                    monitor.restore_lowest_loss()
+                if stop is not None or trainer.epoch >= self.settings.epochs:
                     self.leave(stop or Stop.EPOCHS)
         except KeyboardInterrupt as interrupt:
-            if self._monitor.best is None:
+            if monitor.best is None:
                 raise
             self.history.interrupted(interrupt)
             self.finished = True
-        if self._monitor.best is None:
+        if monitor.best is None:
             raise FloatingPointError(Stop.NOT_FINITE.value)
 
     def leave(self, stop: Stop) -> None:
         """End the training for this reason."""
         self.history.stop, self.finished = stop, True
 
-    def _go_on(self) -> Stop | None:
-        """Begin from the earlier state, if there is one; a reason if nothing is left to train there."""
+    def _begin(self) -> Stop | None:
+        """Restore the earlier state, if there is one that is not restored; return a reason to stop there, if any."""
         resume, self._resume = self._resume, None
         if resume is None:
             return None
-        restore(resume, self._trainer, self._monitor, self._fingerprint())
+        _restore(resume, self._trainer, self._monitor, self._fingerprint())
         return self._monitor.recheck(self._trainer.network) if resume.since < resume.epoch else None
 
-    def _run_epoch(self) -> Stop | None:
-        begun = working_time()
-        try:
-            self._trainer.step()
-        except DivergenceError:
-            return Stop.NOT_FINITE
-        if not self._trainer.bounded:
-            return Stop.NOT_FINITE
-        return self._monitor.on_epoch_end(self._trainer.network, self._trainer.record(self._probed), begun)
+    def _state(self) -> State:
+        """Return the state after the last epoch that the monitor has seen."""
+        trainer, monitor = self._trainer, self._monitor
+        assert monitor.best is not None
+        return State(
+            trainer.epoch,
+            tuple(trainer.h[1:]),
+            tuple(trainer.g[1:]),
+            tuple(trainer.m[1:]),
+            trainer.drift,
+            trainer.r2,
+            trainer.rng.bit_generator.state,
+            trainer.network,
+            monitor.best,
+            monitor.best_score,
+            monitor.lowest_loss,
+            replace(monitor.history, epochs=list(monitor.history.epochs)),
+            working_time() - monitor.begun,
+            self._fingerprint(),
+            monitor.since,
+        )
 
 
-def capture(trainer: Trainer, monitor: Monitor, fingerprint: Mapping[str, str]) -> State:
-    """The state after an epoch that `monitor` has seen."""
-    assert monitor.best is not None
-    return State(
-        trainer.epoch,
-        tuple(trainer.h[1:]),
-        tuple(trainer.g[1:]),
-        tuple(trainer.m[1:]),
-        trainer.drift,
-        trainer.r2,
-        trainer.rng.bit_generator.state,
-        trainer.network,
-        monitor.best,
-        monitor.best_score,
-        monitor.lowest_loss,
-        replace(monitor.history, epochs=list(monitor.history.epochs)),
-        working_time() - monitor.begun,
-        fingerprint,
-        monitor.since,
-    )
-
-
-def restore(state: State, trainer: Trainer, monitor: Monitor, fingerprint: Mapping[str, str]) -> None:
+def _restore(state: State, trainer: Trainer, monitor: Monitor, fingerprint: Mapping[str, str]) -> None:
     """Put a training that has not begun into a state.
 
-    Raises ValueError if the state is of other data or other parameters; the message says which.
+    Raises ValueError if the state belongs to other data or other parameters; the message names them.
     """
     _check(state, trainer.settings.epochs, fingerprint)
     _check_shapes(state, trainer)
-    threads = trainer.settings.n_threads
     trainer.epoch, trainer.drift, trainer.r2, trainer.losses = state.epoch, state.drift, state.r2, state.history.loss
     trainer.h = [trainer.rows.X, *state.h]
-    trainer.g = [np.empty((0, 0)), *state.g]
-    trainer.m = [np.empty((0, 0)), *state.m]
+    trainer.g, trainer.m = ([np.empty((0, 0)), *arrays] for arrays in (state.g, state.m))
     trainer.rng.bit_generator.state = dict(copy.deepcopy(state.random))
     trainer.T = []
     for i, (layer, output) in enumerate(zip(state.network.layers, trainer.h[1:], strict=True)):
         h = layer_input(trainer.h[: i + 1], skip=state.network.skip)
-        trace = layer.trace(h, n_jobs=threads)
-        trainer.T.append(Fit(layer, output, trace))
+        trainer.T.append(Fit(layer, output, layer.trace(h, n_jobs=trainer.settings.n_threads)))
     trainer.T[-1] = trainer.T[-1]._replace(output=trainer.T[-1].output - trainer.baseline)
     monitor.best, monitor.best_score, monitor.lowest_loss = state.best, state.best_score, state.lowest_loss
     monitor.since = state.since
@@ -200,7 +196,7 @@ def _check(state: State, epochs: int, fingerprint: Mapping[str, str]) -> None:
 
 
 def _check_shapes(state: State, trainer: Trainer) -> None:
-    """Refuse arrays and trees of other sizes than this training's: a file may state another's fingerprint."""
+    """Refuse arrays and trees whose sizes do not fit this training, as a file may hold a false fingerprint."""
     rows, settings, wrong = trainer.rows, trainer.settings, ""
     sizes = (*settings.units, rows.y.shape[1])
     shapes = [h.shape for h in state.h]

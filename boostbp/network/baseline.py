@@ -1,4 +1,4 @@
-"""Baseline: the raw output that training starts from, the best constant beside the offsets of the rows."""
+"""Baseline: the raw output that training starts from, which is the best constant beside the offsets of the rows."""
 
 from __future__ import annotations
 
@@ -11,35 +11,36 @@ from boostbp.losses import Loss
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.network.settings import Settings
 
-MOST_STEPS, LEAST_STEP = 100, 1e-10
-SHORTER = 0.75  # a step as a share of the one before; those of a hessian that is twice too large are half as long
+MAX_STEPS, MIN_STEP = 100, 1e-10  # limit on the steps of Newton's method, and the step at which it ends. Arbitrary
+# A Newton step must be at most this share of the step before. With a hessian twice too large, steps halve each time.
+SHORTER = 0.75
 
 
 def baseline_of(loss: Loss, rows: Rows, settings: Settings) -> Floats:
-    """Raw output that training starts from: 0 in Algorithm 1, the best constant where the output is boosted."""
+    """Return the raw output that training starts from: 0 in Algorithm 1, the best constant if the output is boosted."""
     if settings.output_target != "loss":
         return np.zeros(rows.y.shape[1])
     return best_constant(loss, rows)
 
 
 def best_constant(loss: Loss, rows: Rows) -> Floats:
-    """Return the constant that is best beside an offset, (outputs,): ``argmin_c sum weight loss(c + offset, y)``.
+    """Return the best constant beside an offset, (outputs,): ``argmin_c sum weight loss(c + offset, y)``.
 
-    It lies between the best one without an offset minus the largest offset, and minus the least. There it is found by
-    Newton's method, or by bisection where a step would leave the bracket, or steps hardly become shorter. Of the
-    workers of a group it is that of a sample, the same for all.
+    It lies between ``c - max(offset)`` and ``c - min(offset)``, where c is the best constant without offset. Newton's
+    method finds it there, with bisection if a step would leave the bracket or is hardly shorter than the one before.
+    In a group, all workers use the same sample of the rows.
     """
     y, weight, offset, checked = rows.y, rows.weight, rows.offset, CheckedLoss(loss)
     if not offset.ndim:
         return checked.baseline(*workers().sample(y, weight))
     y, weight, offset = workers().sample(y, weight, offset)
-    if loss.scale_free:  # a fit that shifts with the target
+    if loss.scale_free:  # the fit shifts with the target
         return checked.baseline(y - offset, weight)
     constant = checked.baseline(y, weight)
     low, high = constant - offset.max(axis=0), constant - offset.min(axis=0)
     constant = constant - weight @ offset / weight.sum()
     step = high - low
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         h = constant + offset
         slope = weight @ checked.gradient(h, y)
         low, high = np.where(slope < 0, constant, low), np.where(slope > 0, constant, high)
@@ -47,6 +48,6 @@ def best_constant(loss: Loss, rows: Rows) -> Floats:
         newton = (low <= after) & (after <= high) & (np.abs(after - constant) <= SHORTER * step)
         after = np.where(newton, after, (low + high) / 2)
         step, constant = np.abs(after - constant), after
-        if (step <= LEAST_STEP).all():
+        if (step <= MIN_STEP).all():
             break
     return constant

@@ -1,14 +1,14 @@
-"""Callbacks: what may happen after each epoch, in the style of LightGBM and XGBoost.
+"""Callbacks: functions that run after each epoch, in the style of LightGBM and XGBoost.
 
-A callback is anything that can be called with a `Progress`; returning True stops the training, and the
-best epoch is restored. These look at the history only, so they work in a fit that is resumed too: it
-calls them once more with the epoch that it goes on from.
+A callback is anything that can be called with a `Progress`. If it returns True, training stops and the best epoch is
+restored. The callbacks here read the history only, so they also work in a fit that is resumed, which calls them once
+more with the epoch that it goes on from.
 
 >>> from sklearn.datasets import load_diabetes
 >>> from boostbp import BoostBPRegressor, callbacks
 >>> X, y = load_diabetes(return_X_y=True)
 >>> seen = {}
->>> def plateau(progress):  # one's own
+>>> def plateau(progress):  # a callback of your own
 ...     losses = progress.history.loss
 ...     return len(losses) > 3 and losses[-1] > 0.999 * losses[-2]
 >>> watch = [callbacks.early_stopping(3), callbacks.record(seen), callbacks.time_limit(60), plateau]
@@ -54,21 +54,21 @@ __all__ = [
 
 
 def early_stopping(rounds: int, *, min_delta: float = 0.0, name: str | None = None) -> Callable[[Progress], bool]:
-    """Stop when the metric of an evaluation set has not improved for so many epochs.
+    """Stop when the metric on an evaluation set has not improved for some epochs.
 
     Parameters
     ----------
     rounds : int
         Epochs to wait.
     min_delta : float
-        Improvements up to this do not count.
+        An improvement counts if it is larger than this.
     name : str or None
-        The evaluation set: one of `eval_names`, "valid_0", "valid_1", ..., or "held_out"; None is the first one.
+        Name of the evaluation set: one of `eval_names`, "valid_0", "valid_1", ..., or "held_out"; None for the first.
 
     Raises
     ------
     ValueError
-        At once if `rounds` is less than 1; in the first epoch if there is no such evaluation set.
+        If `rounds` is less than 1, or, in the first epoch, if there is no such evaluation set.
     """
     return partial(_waited, checks.whole("rounds", rounds, 1), min_delta, name)
 
@@ -84,7 +84,7 @@ def _waited(rounds: int, min_delta: float, name: str | None, progress: Progress)
 
 
 def log_evaluation(period: int = 1) -> Callable[[Progress], None]:
-    """Log loss and metrics to the logger ``boostbp``, level INFO, every `period` epochs and in the last one."""
+    """Log loss and metrics to the logger ``boostbp``, level INFO, every `period` epochs and in the last epoch."""
     return partial(_log, checks.whole("period", period, 1))
 
 
@@ -95,20 +95,20 @@ def _log(period: int, progress: Progress) -> None:
 
 
 def optuna_pruning(trial: Any, *, name: str | None = None) -> Callable[[Progress], None]:
-    """Tell a trial of Optuna the metric after each epoch, and end it where the pruner of the study says so.
+    """Report the metric after each epoch to a trial of Optuna, and end the trial if the study's pruner says so.
 
-    The metric is that of the network that was asked for, also where the model is an average with others.
+    The metric is that of the user's network, even if the model is an average with others.
 
     Parameters
     ----------
     trial : optuna.trial.Trial
     name : str or None
-        The evaluation set, as in `early_stopping`.
+        Name of the evaluation set, as in `early_stopping`.
 
     Raises
     ------
     optuna.TrialPruned
-        Out of `fit`; the study counts the trial as pruned.
+        Out of `fit`. The study counts the trial as pruned.
     ValueError
         In the first epoch if there is no such evaluation set, or the study optimises in the other direction.
     """
@@ -133,7 +133,7 @@ def _prune(trial: Any, name: str | None, progress: Progress) -> None:
 
 
 def record(into: dict[str, Any]) -> Callable[[Progress], None]:
-    """Keep all figures in a dict of yours: ``{"train": {"loss": [...]}, "valid_0": {"rmse": [...]}, ...}``."""
+    """Record all figures in a dict of yours: ``{"train": {"loss": [...]}, "valid_0": {"rmse": [...]}, ...}``."""
     return _Into(into, _record)
 
 
@@ -145,9 +145,10 @@ def _record(into: dict[Any, Any], progress: Progress) -> None:
 
 
 def record_networks(into: dict[int, Network], epochs: Collection[int] | None = None) -> Callable[[Progress], None]:
-    """Keep the network of each epoch, or of some, in a dict of yours: ``{0: network, 1: network, ...}``.
+    """Record the network of each epoch, or of some epochs, in a dict of yours: ``{0: network, 1: network, ...}``.
 
-    `boostbp.plots.representations` draws any rows through them. A network is as large as the model.
+    `boostbp.plots.representations` draws the hidden variables of any rows from them. Each network is as large as the
+    model.
     """
     return _Into(into, partial(_record_network, epochs))
 
@@ -159,7 +160,7 @@ def _record_network(epochs: Collection[int] | None, into: dict[Any, Any], progre
 
 @dataclass(frozen=True, slots=True)
 class _Into:
-    """A callback that writes into a dict of the user's, into which its copies and those of `clone` write, too."""
+    """A callback that writes into a dict of the user's; its copies, as those of `clone`, write into the same dict."""
 
     into: dict[Any, Any]
     write: Callable[[dict[Any, Any], Progress], None]
@@ -172,7 +173,7 @@ class _Into:
 
 
 def time_limit(seconds: float) -> Callable[[Progress], bool]:
-    """Stop after the epoch in which so many seconds of training, those before a resume included, are used up."""
+    """Stop after the epoch that uses up these seconds of training; those before a resume count."""
     if not seconds > 0:
         raise ValueError(f"seconds={seconds!r} is not a positive number: give the seconds that training may take.")
     return partial(_time_is_up, seconds)
@@ -184,14 +185,14 @@ def _time_is_up(seconds: float, progress: Progress) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class StopOnInterrupt:
-    """Let Ctrl-C stop the training as other callbacks do: `fit` returns, and ``history_.stop`` says why.
+    """Let Ctrl-C stop the training as other callbacks do: `fit` returns, and ``history_.stop`` gives the reason.
 
-    Without it `fit` raises KeyboardInterrupt, with the same model in the estimator. Before the first epoch there is
-    none, and it raises in any case.
+    Without this callback, `fit` raises KeyboardInterrupt and leaves the same model in the estimator. Before the first
+    epoch there is no model, and `fit` always raises.
     """
 
     def __call__(self, progress: Progress) -> None:
-        """Do nothing: a fit asks for its presence."""
+        """Do nothing: a fit checks whether this callback is present."""
 
 
 stop_on_interrupt = StopOnInterrupt
@@ -199,7 +200,7 @@ stop_on_interrupt = StopOnInterrupt
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What `checkpoint` returns.
+    """The callback that `checkpoint` returns.
 
     Attributes
     ----------
@@ -209,27 +210,27 @@ class Checkpoint:
 
     path: Path
     every: int
-    of_all_workers: ClassVar[bool] = True  # each writes its rows
+    of_all_workers: ClassVar[bool] = True  # called on all workers, as each writes its rows
 
     def __call__(self, progress: Progress) -> None:
-        """Write the state, if it is time."""
+        """Write the state every `every` epochs and in the last epoch."""
         if progress.epoch.epoch % self.every == 0 or progress.epoch.epoch == progress.epochs:
             checkpoints.write(self.path, progress.state())
 
 
 def checkpoint(path: str | os.PathLike[str], every: int = 1) -> Checkpoint:
-    """Write the whole state of training to a file, every so many epochs and in the last one.
+    """Write the whole state of training to a file, every `every` epochs and in the last epoch.
 
-    A fit that finds the file goes on from it, and ends in the same model, bit for bit, as one that was
-    never interrupted. ``checkpoint=path`` of `fit` is this with ``every=1``.
+    A fit that finds the file goes on from it. The model is the same, bit for bit, as without the interruption.
+    ``checkpoint=path`` of `fit` is this callback with ``every=1``.
 
     Parameters
     ----------
     path : str or path
-        Written atomically: it holds a whole state at any time. Give each training a file of its own: of two that
-        write to one, the last one wins.
+        Path of the file. It is written atomically, and so holds a whole state at any time. Give each training a file of
+        its own: if two write to the same file, the last one wins.
     every : int
-        Epochs from one writing to the next.
+        Epochs between two states.
     """
     return Checkpoint(Path(path), checks.whole("every", every, 1))
 

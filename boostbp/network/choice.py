@@ -1,33 +1,33 @@
-"""Choice: what a model is made of, and what each candidate for it lost on held-out rows."""
+"""Choice: the parts of a model, and the held-out loss of each candidate for it."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
 
-NETWORK = "network"  # name of the candidate that was asked for
-CONSTANT = "constant"  # name of the part that takes the rest of the weight where a model is shrunk
+NETWORK = "network"  # name of the user's network among the candidates
+CONSTANT = "constant"  # name of the constant that a model is shrunk towards
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateResult:
-    """Result of a candidate for the model: its loss and its weight.
+    """Loss and weight of a candidate for the model.
 
     Attributes
     ----------
     name : str
-        `CONSTANT` for the constant towards which a model is shrunk.
+        `CONSTANT` for the constant that a model is shrunk towards.
     loss : float
-        Weighted mean loss on the held-out rows. Labels of classes are smoothed, as if a quarter of a row more had
-        another class.
+        Weighted mean loss on the held-out rows. Class labels are smoothed, as if a quarter of a row more had another
+        class.
     weight : float
-        Its share in the model; 0: left out.
+        Share in the model; 0 if the candidate is left out.
     network : str or None
-        Name of the back-propagated network whose hidden layers it uses: "network" for the one with the user's
-        `hidden_layer_sizes`; None for no network.
+        Name of the back-propagated network whose hidden layers the candidate uses: "network" for the one with the
+        user's `hidden_layer_sizes`; None for no network.
     directions : bool
-        Whether it stands on directions of the features: a hidden layer that no back-propagation trains.
+        Whether the candidate has a hidden layer of directions of the features, which back-propagation does not train.
     """
 
     name: str
@@ -38,30 +38,30 @@ class CandidateResult:
 
     @property
     def is_deep(self) -> bool:
-        """Whether it stands on hidden layers."""
+        """Whether the candidate has hidden layers."""
         return self.directions or self.network is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The parts of the model, and the gain by hidden layers on held-out rows.
+    """The parts of the model, and the gain of hidden layers on held-out rows.
 
     Attributes
     ----------
     candidates : tuple of CandidateResult
     gain : float
-        Held-out loss of the best sum of single layers, minus that of the best sum with hidden layers in it.
+        Held-out loss of the best sum of single layers, minus that of the best sum that includes hidden layers.
     error : float
-        Standard error of the gain, from its standard deviation over rows.
+        Standard error of the gain over the rows.
     cut_by_time : bool
-        Whether `max_time` cut candidates short, or left them out.
+        Whether `max_time` cut candidates short or left them out.
     metrics : dict
-        Metric of the model on each evaluation set, by name, before the leaves were fitted again on all rows. The
-        first set chose the model, too: on other rows it may do worse.
+        Metric of the model on each evaluation set, by name, before the leaves were fitted again on all rows. The first
+        set also chose the model, which may do worse on other rows.
     members : int
-        Number of such sums that the model is the mean of, each with held-out rows of its own; this is the first one.
+        Number of such sums whose mean is the model, each with held-out rows of its own. This choice is the first one's.
     seconds : dict
-        Seconds of each stage of the fit, by name; they are no part of what makes two choices equal.
+        Seconds of each stage of the fit, by name. They do not count when two choices are compared.
     failed : tuple of str
         Candidates that failed for numerical reasons, each with its error. They are left out, or end before the failure.
     """
@@ -77,12 +77,12 @@ class Choice:
 
     @property
     def has_hidden(self) -> bool:
-        """Whether candidates with hidden layers were tried; not with ``deep=False``."""
+        """Whether candidates with hidden layers were tried; never with ``deep=False``."""
         return any(candidate.is_deep for candidate in self.candidates)
 
     @property
     def parts(self) -> tuple[CandidateResult, ...]:
-        """The candidates that are part of the model, most weight first."""
+        """The candidates with weight, the largest weight first."""
         return tuple(sorted((part for part in self.candidates if part.weight), key=lambda part: -part.weight))
 
     @property
@@ -95,10 +95,7 @@ class Choice:
 
     @property
     def lead(self) -> str | None:
-        """Name of the leading piece: of the layer, or of the network with all that stands on it, that weighs most.
-
-        None if the constant does.
-        """
+        """Name of the leading piece, which has the largest weight: a layer, or a network with all layers on it."""
         weights: dict[str, float] = {}
         for part in self.candidates:
             name = part.network or part.name
@@ -107,44 +104,23 @@ class Choice:
 
     @property
     def network(self) -> str | None:
-        """Name of the network trained by back-propagation that weighs most; None if none has weight."""
+        """Name of the back-propagated network with the largest weight; None if none has weight."""
         weights = {part.network: self.weight(part.network) for part in self.candidates if part.network and part.weight}
         return max(weights, key=lambda name: weights[name]) if weights else None
 
     def weight(self, network: str | None = None) -> float:
-        """Total weight of the parts with hidden layers: those of one network, or all."""
+        """Return the total weight of the parts with hidden layers: those of one network, or all."""
         return math.fsum(part.weight for part in self.candidates if part.is_deep and network in (None, part.network))
 
     @property
     def parts_in_words(self) -> str:
-        """What the model is made of, in a sentence, most weight first."""
+        """A sentence that lists the parts of the model, the largest weight first."""
         made_of = " + ".join(f"{part.weight:.2f} {part.name}" for part in self.parts)
         return f"{'The model' if self.members == 1 else 'This member'} is {made_of}."
 
-    def __str__(self) -> str:
-        """Sentences: what each candidate lost, what hidden layers added, what the model is made of."""
-        members = [
-            f"The model is the mean of {self.members} such members, each with held-out rows of its own; members that "
-            "are clearly worse than the best count less."
-        ]
-        stages = ", ".join(f"{name} {seconds:.1f}" for name, seconds in self.seconds.items())
-        cut_by_time = ["max_time cut candidates short, or left them out: more time may give a better model."]
-        return "\n".join(
-            [
-                "Loss on held-out rows:",
-                *(f"  {candidate.loss:.6g}  {candidate.name}" for candidate in self.candidates),
-                *([self.depth_in_words] if self.has_hidden else []),
-                self.parts_in_words,
-                *(members if self.members > 1 else []),
-                *([f"Failed, and left out after that: {'; '.join(self.failed)}."] if self.failed else []),
-                *([f"Training took {math.fsum(self.seconds.values()):.1f} s: {stages}."] if stages else []),
-                *(cut_by_time if self.cut_by_time else []),
-            ]
-        )
-
     @property
     def depth_in_words(self) -> str:
-        """What hidden layers did to the held-out loss, in a sentence; empty if none were tried."""
+        """A sentence on the gain of hidden layers; empty if none were tried."""
         if not self.has_hidden:
             return ""
         if not self.weight():
@@ -158,10 +134,28 @@ class Choice:
             "(optimistic: these rows chose the model)."
         )
 
+    def __str__(self) -> str:
+        """Return sentences on the loss of each candidate, the gain of hidden layers, and the parts of the model."""
+        lines = ["Loss on held-out rows:", *(f"  {result.loss:.6g}  {result.name}" for result in self.candidates)]
+        lines += [*filter(None, [self.depth_in_words]), self.parts_in_words]
+        if self.members > 1:
+            lines.append(
+                f"The model is the mean of {self.members} such members, each with held-out rows of its own; members "
+                "that are clearly worse than the best count less."
+            )
+        if self.failed:
+            lines.append(f"Failed, and left out after that: {'; '.join(self.failed)}.")
+        if self.seconds:
+            stages = ", ".join(f"{name} {seconds:.1f}" for name, seconds in self.seconds.items())
+            lines.append(f"Training took {math.fsum(self.seconds.values()):.1f} s: {stages}.")
+        if self.cut_by_time:
+            lines.append("max_time cut candidates short, or left them out: more time may give a better model.")
+        return "\n".join(lines)
+
 
 def weight_in_words(weight: float) -> str:
-    """The weight of a part of the model, after "with"; empty for all of it."""
-    if weight >= 1.0 - 1e-9:
+    """Return the weight of a part of the model as words that follow "with"; empty for all of the weight."""
+    if weight >= 1.0 - 1e-9:  # up to rounding
         return ""
     if weight == 0.0:
         return "no weight in the model"

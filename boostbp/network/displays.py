@@ -1,4 +1,4 @@
-"""Displays of a training that goes on: a bar, and lines of a log."""
+"""Displays of the progress of a training: a bar, and lines of a log."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ log = logging.getLogger("boostbp")
 
 
 class _Lenient:
-    """A stream of which nobody need read: what cannot be written is left out."""
+    """A stream that drops what cannot be written."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
 
     def write(self, text: str) -> None:
-        with suppress(OSError, ValueError):  # its reader has gone; it is closed, or cannot spell this
+        with suppress(OSError, ValueError):  # the reader has gone; the stream is closed, or cannot encode the text
             self._stream.write(text)
 
     def flush(self) -> None:
@@ -33,10 +33,10 @@ class _Lenient:
 
 
 class ProgressBar:
-    """A bar of tqdm; ``verbose=1`` shows it.
+    """A progress bar of tqdm; ``verbose=1`` shows it.
 
-    Of a network it has epoch, training loss, metrics and the time left; of an ensemble the work, what is trained, and
-    the held-out loss. Without a standard error, as in services, there is none.
+    For a network it shows the epoch, training loss, metrics and remaining time; for an ensemble the work, the present
+    stage and the held-out loss. Without a standard error stream, as in services, there is no bar.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class ProgressBar:
         self._of_stages = self._has_compiled = False
 
     def __call__(self, progress: Progress) -> None:
-        """Move the bar after an epoch; that of an ensemble only shows its figures."""
+        """Move the bar after an epoch; the bar of an ensemble only shows the figures."""
         number, shown = progress.epoch.epoch, figures(progress.epoch)
         if self._of_stages:
             self._show(f"epoch {number}  {shown}", None)
@@ -52,7 +52,7 @@ class ProgressBar:
             self._show(shown, number)
 
     def stage(self, stage: Stage) -> None:
-        """Move the bar of an ensemble."""
+        """Move the bar of an ensemble to a stage."""
         self._of_stages = True
         form = "{desc}: {percentage:3.0f}%|{bar}| [{elapsed}{postfix}]"
         if self._open(total=100, desc="boostbp", bar_format=form):
@@ -62,7 +62,7 @@ class ProgressBar:
             self._show(f"held-out loss {stage.score:.6g}, models: {stage.n_models}", int(100 * min(stage.share, 1.0)))
 
     def compiling(self, loop: str) -> None:
-        """Show that a loop is compiled; a line for the first one stays."""
+        """Show that a loop is compiled; the line for the first one stays on screen."""
         if not self._has_compiled and sys.stderr is not None:
             self._has_compiled = True
             line = "boostbp: compiling, once on this machine; neither max_time nor estimates count it."
@@ -73,7 +73,7 @@ class ProgressBar:
             self._bar.set_description_str(f"boostbp, compiling {loop}")
 
     def _open(self, **how: Any) -> bool:
-        """Whether there is a bar, which is made if there is none yet."""
+        """Open the bar if there is none yet, and return whether there is one."""
         if self._bar is None and sys.stderr is not None:
             from tqdm.auto import tqdm
 
@@ -87,18 +87,18 @@ class ProgressBar:
             self._bar.refresh()
 
     def __getstate__(self) -> dict[str, Any]:
-        """What copies have: the bar itself is drawn by this process."""
+        """Return the state of copies, without the bar of this process."""
         return {"_bar": None, "_of_stages": False, "_has_compiled": False}
 
     def close(self) -> None:
-        """Leave the bar as it is."""
+        """Close the bar, which stays on screen."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None
 
 
 class StageLog:
-    """Logs the stages of an ensemble to the logger ``boostbp``, level INFO, as another one begins; ``verbose=2``."""
+    """Logs each new stage of an ensemble to the logger ``boostbp``, level INFO; ``verbose=2`` uses it."""
 
     def __init__(self) -> None:
         self._begun, self._last = time.perf_counter(), ""
@@ -108,7 +108,7 @@ class StageLog:
         log.info("compiling %s, once on this machine, %.1f s", loop, time.perf_counter() - self._begun)
 
     def stage(self, stage: Stage) -> None:
-        """Log a stage if it is another one."""
+        """Log a stage if it is a new one, and its hint."""
         if stage.name != self._last:
             self._last = stage.name
             log.info(
@@ -120,7 +120,7 @@ class StageLog:
 
 
 def show_log() -> None:
-    """Let the logger ``boostbp`` write to the standard error, if no logging was set up."""
+    """Let the logger ``boostbp`` write to the standard error, if no logging is set up."""
     if not log.hasHandlers():
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
@@ -129,5 +129,5 @@ def show_log() -> None:
 
 
 def figures(epoch: Epoch) -> str:
-    """Loss and metrics of an epoch, in words."""
+    """Return the loss and metrics of an epoch as words."""
     return "  ".join([f"loss {epoch.loss:.6g}", *(f"{name} {value:.6g}" for name, value in epoch.metrics.items())])

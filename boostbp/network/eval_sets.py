@@ -1,4 +1,4 @@
-"""Evaluation: the rows that judge a model, and the metric that they judge it by."""
+"""Evaluation sets, and the metric that scores a model on them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from boostbp.network.network import Network
 
 @dataclass(frozen=True, slots=True)
 class EvalSet:
-    """Rows that training watches but does not learn from.
+    """Rows that score a model during training, and that it does not learn from.
 
     Attributes
     ----------
     name : str
     rows : Rows
     from_training : bool
-        Whether they are training rows that the fit held out; the chosen model may be refitted on them.
+        Whether the fit held them out of the training rows; the chosen model may then be refitted on them.
     """
 
     name: str
@@ -40,10 +40,10 @@ class Evaluation:
     Attributes
     ----------
     sets : tuple of EvalSet
-        The first one chooses the epoch and weighs candidates.
+        The first one chooses the epoch and the weights of candidates.
     metric : Metric or None
     outcome : callable
-        Raw output, its offset included, to what `metric` compares with targets.
+        Converts a raw output, offset included, to the values that `metric` compares with targets.
     """
 
     sets: tuple[EvalSet, ...] = ()

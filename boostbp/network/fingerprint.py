@@ -1,4 +1,4 @@
-"""Fingerprint: what a training learns from and how, in a few words that tell it from any other."""
+"""Fingerprint: the data and parameters of a training, in words and digests that tell it from any other."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from boostbp.network.eval_sets import Evaluation
 from boostbp.network.settings import Settings
 from boostbp.trees.sparse import Sparse
 
-# They decide when training ends, its speed, what is refused and what is trained beside the network, not its course.
-_FREE = frozenset(("epochs", "n_iter_no_change", "max_time", "n_threads", "alone", "given"))
+# Fields without effect on the course of a training: its end, its speed, and what is refused or trained beside it.
+_FREE = frozenset(("epochs", "n_iter_no_change", "max_time", "n_threads", "is_whole_model", "given"))
 _SEEDS = frozenset(("seed", "random_state"))
-_KNOWN = frozenset(("boostbp", "numpy", "scipy", "sklearn"))  # whose functions their names say enough of
-_BLOCK, _LAST_BITS = 65_536, np.uint64(36)  # rows; of the 52 bits behind the point, 16 count
-DEEPEST = 4  # objects inside objects that are looked into
+_KNOWN = frozenset(("boostbp", "numpy", "scipy", "sklearn"))  # packages whose functions are identified by name
+_BLOCK, _LAST_BITS = 65_536, np.uint64(36)  # rows of a block; bits of the mantissa's 52 that do not count
+MAX_DEPTH = 4  # of objects inside objects. Arbitrary; it ends circles of references
 
 
 def fingerprint(
     rows: Rows, evaluation: Evaluation, *, settings: Settings, backend: Backend, loss: Loss
 ) -> Mapping[str, str]:
-    """Name -> the value in words, or ``sha256:`` and a digest of the bytes.
+    """Return each part of a training by name: its value in words, or ``sha256:`` and a digest of its bytes.
 
-    The same in every process; the parameters that only say when training ends are left out.
+    It is the same in every process. Parameters that only decide when training ends are left out.
     """
     metric, watched = evaluation.metric, list[Any]()
     for eval_set in evaluation.sets:
@@ -65,9 +65,10 @@ def fingerprint(
 
 
 def _rows(array: Any, *, rounded: bool = False) -> Any:
-    """The rows, or what stands for those of all workers of a group: a sum over rows, so that any number share them.
+    """Return the rows, or a hash of the rows of all workers in a group.
 
-    Rounded, the last bits do not count: in what sums over rows have scaled, they are others for each number of workers.
+    The hash is a sum over rows, so it does not depend on how workers share them. If `rounded`, the last bits do not
+    count: in numbers that were scaled by sums over rows, they depend on the number of workers.
     """
     group = workers()
     if group.alone:
@@ -99,7 +100,7 @@ def _digest(*parts: Any) -> str:
 
 
 def words_of(value: Any, depth: int = 0) -> str:
-    """Words for a value, the same in every process: an object by its class and attributes, a function by its code."""
+    """Return words for a value, the same in every process: an object's class and attributes, a function's code."""
     if isinstance(value, np.ndarray | Sparse):
         return _digest(value)
     if isinstance(value, Mapping):
@@ -115,7 +116,7 @@ def words_of(value: Any, depth: int = 0) -> str:
         return value.__name__ + _code_of(value, depth)
     known = fields(value) if is_dataclass(value) else ()
     inside = {field.name: getattr(value, field.name) for field in known} or _attributes(value)
-    if depth >= DEEPEST:
+    if depth >= MAX_DEPTH:
         return type(value).__name__
     words = ", ".join(f"{name}={words_of(item, depth + 1)}" for name, item in inside.items())
     return f"{type(value).__name__}({words})"
@@ -128,9 +129,9 @@ def _attributes(value: Any) -> dict[str, Any]:
 
 
 def _code_of(function: Any, depth: int) -> str:
-    """Digest of a function of the user's: its code, and what it closes over."""
+    """Return the digest of a user's function, of its code and of the values that it closes over."""
     code = getattr(function, "__code__", None)
-    if code is None or str(function.__module__).split(".")[0] in _KNOWN or depth >= DEEPEST:
+    if code is None or str(function.__module__).split(".")[0] in _KNOWN or depth >= MAX_DEPTH:
         return ""
     plain = [constant for constant in code.co_consts if isinstance(constant, int | float | str | bytes | tuple | None)]
     closed = [words_of(cell.cell_contents, depth + 1) for cell in function.__closure__ or ()]

@@ -1,4 +1,4 @@
-"""History: what each epoch of back-propagation looked like, and why it stopped."""
+"""History: the figures of each epoch of back-propagation, the reason for its end, and the parts of the model."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from boostbp.cautions import counted
 from boostbp.extras import require
 from boostbp.network.choice import NETWORK, Choice, weight_in_words
 
-REFITTED = "The leaves of its output layers were then fitted again on all rows."  # what `History.refitted` means
+REFITTED = "The leaves of its output layers were then fitted again on all rows."  # sentence for `History.refitted`
 
 
 class Stop(Enum):
-    """Why training stopped, as a sentence with the cure."""
+    """The reason for the end of training, as a sentence with the cure."""
 
     EPOCHS = "All epochs were run."
     PATIENCE = "The evaluation metric did not improve for n_iter_no_change epochs; the best epoch was restored."
     NOT_FINITE = (
-        "A hidden variable or the training loss left every bound; the best epoch before it was restored. "
+        "A hidden variable or the training loss diverged; the best epoch before it was restored. "
         "Try a smaller step_size, a larger reg_lambda, clip=True or refit_order='upward'."
     )
     TIME = "max_time was used up; the best epoch was restored."
     QUALITY = (
-        "More epochs promised too little for their seconds at this quality, and the best epoch was restored. "
-        "A higher quality may train on."
+        "More epochs promised too little for their seconds at this quality; the best epoch was restored. "
+        "A higher quality may train longer."
     )
     CALLBACK = "A callback asked to stop; the best epoch was restored."
     NO_NETWORK = "No network is part of the model."
@@ -37,7 +37,7 @@ class Stop(Enum):
     def _missing_(cls, value: object) -> Stop | None:
         return cls.__members__.get(str(value))
 
-    # By its name, since the sentences change from version to version. pickle asks for the one, skops for the other.
+    # Stored by name, since the sentences change between versions. pickle calls the first method, skops the second.
     def __reduce_ex__(self, protocol: object) -> tuple[type[Stop], tuple[str]]:
         return type(self), (self.name,)
 
@@ -47,31 +47,31 @@ class Stop(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """One epoch.
+    """The figures of one epoch.
 
     Attributes
     ----------
     epoch : int
-        0 is the stack before any back-propagation.
+        Number of the epoch. Epoch 0 is the network before any back-propagation.
     loss : float
         Weighted mean training loss.
     metrics : dict of str to float
-        The metric of each evaluation set, by name.
+        Metric on each evaluation set, by name.
     seconds : float
         Wall time of the epoch, evaluation included.
     gradient_norms : tuple of float
         Root mean square of dL/dh of each hidden layer.
     dead : tuple of float
-        Share of rows whose gradient is exactly zero, for each hidden layer, among those with a loss gradient.
+        For each hidden layer, the share of rows whose gradient is exactly zero, among the rows with a loss gradient.
     drift : tuple of float
-        How far each hidden layer moved in this epoch, as root mean square over its standard deviation.
+        Root mean square change of each hidden layer in this epoch, in its standard deviations.
     stds : tuple of float
         Mean standard deviation of the units of each hidden layer.
     r2 : tuple of float
-        R^2 of the refit of each layer to its target; the output layer's is NaN where it is boosted.
+        R^2 of the refit of each layer to its target; NaN for an output layer that is boosted.
     explained, explained_held : tuple of float
-        Share of the target that a linear regression on each hidden layer explains, on training rows and on the
-        first evaluation set, or some of each; NaN without one. See `boostbp.network.linear_probe`.
+        Share of the target that a linear regression on each hidden layer explains, on training rows and on the first
+        evaluation set, or on samples of them; NaN without an evaluation set. See `boostbp.network.linear_probe`.
     """
 
     epoch: int
@@ -94,9 +94,9 @@ class Look:
     Attributes
     ----------
     rounds : int
-        0: before the first of them.
+        Number of rounds; 0 before the first one.
     metrics : dict of str to float
-        The metric of each evaluation set, by name.
+        Metric on each evaluation set, by name.
     """
 
     rounds: int
@@ -105,29 +105,29 @@ class Look:
 
 @dataclass
 class History:
-    """How the model was trained, and what it is made of.
+    """The training of the model, and its parts.
 
-    The model is the ensemble. Whatever reports say of it is read here: summary, health, plots, the HTML page, and what
-    bears LightGBM's names. Its network is the one trained by back-propagation that has most weight; its leading piece
-    is the network, or the layer without one, that has most.
+    The model is the ensemble. All reports on it read this record: summary, health, plots, the HTML page, and the
+    attributes with LightGBM's names. The network of the model is the back-propagated one with the largest weight. The
+    leading piece is the network or single layer with the largest weight.
 
     Attributes
     ----------
     epochs : list of Epoch
-        Of the network. Without one, epoch 0 describes the whole model.
+        The epochs of the network. Without a network, epoch 0 describes the whole model.
     best_epoch : int
         Number of the epoch that the network was taken from.
     stop : Stop
     metric : str
         Name of the metric that chose the best epoch; "" if none did.
     choice : Choice or None
-        How candidates were weighed; None if nothing was.
+        The candidates and their weights; None if nothing was weighed.
     refitted : bool
         Whether leaves were fitted again on all rows at the end, the held-out ones included.
     looks : list of Look
-        Of the leading piece, if that is a layer: its scores as it grew, before leaves were fitted again on all rows.
+        The scores of the leading piece during its growth, if it is a layer, before its leaves were fitted again.
     interrupt : KeyboardInterrupt or None
-        What interrupted a training that is not over yet: the estimator raises it when all that is kept is in its place.
+        The interrupt that ended the training. The estimator raises it once the model is in its place.
     """
 
     epochs: list[Epoch] = field(default_factory=list)
@@ -140,7 +140,7 @@ class History:
     interrupt: KeyboardInterrupt | None = field(default=None, compare=False, repr=False)
 
     def interrupted(self, interrupt: KeyboardInterrupt) -> None:
-        """Note that training ended before its time."""
+        """Record that an interrupt ended the training."""
         self.stop, self.interrupt = Stop.INTERRUPTED, interrupt
 
     @property
@@ -152,12 +152,12 @@ class History:
 
     @property
     def by_rounds(self) -> bool:
-        """Whether the leading piece is a layer, whose iterations are rounds; those of a network are epochs."""
+        """Whether the leading piece is a layer. Its iterations are rounds; those of a network are epochs."""
         return self.network is None or (self.choice is not None and self.choice.lead != self.network)
 
     @property
     def best_iteration(self) -> int:
-        """Iterations of the leading piece: rounds of a layer, or the epoch that a network was taken from."""
+        """Iterations of the leading piece: the rounds of a layer, or the epoch that a network was taken from."""
         if self.by_rounds:
             return self.looks[-1].rounds if self.looks else 0
         return self.best_epoch
@@ -174,20 +174,20 @@ class History:
         return {name: [look.metrics[name] for look in scored] for name in (scored[0].metrics if scored else {})}
 
     def weight(self, network: str | None = None) -> float:
-        """Weight in the model of the parts with hidden layers: those of one network, or of all.
+        """Return the weight in the model of the parts with hidden layers: those of one network, or all.
 
-        Where nothing was weighed, it is 1 if the model has hidden layers, and 0 if not.
+        If nothing was weighed, it is 1 for a model with hidden layers, and 0 for one without.
         """
         return float(self.network is not None) if self.choice is None else self.choice.weight(network)
 
     @property
     def network_in_words(self) -> str:
-        """Weight of the network in the model, after "with"; empty if it is all of it, or there is no network."""
+        """The weight of the network in the model, as words that follow "with"; empty for all or no network."""
         return "" if self.network is None else weight_in_words(self.weight(self.network))
 
     @property
     def lead_in_words(self) -> str:
-        """Name and weight of the leading piece, for titles; empty if nothing was weighed."""
+        """The name and weight of the leading piece, for titles; empty if nothing was weighed."""
         if self.choice is None or self.choice.lead is None:
             return ""
         lead = self.choice.lead
@@ -200,7 +200,7 @@ class History:
         return f"History(epochs={max(len(self.epochs) - 1, 0)}, best_epoch={self.best_epoch}, {stop})"
 
     def _repr_html_(self) -> str:
-        """What notebooks show: the summary, and a table of the iterations with the best one in bold."""
+        """Return the view in notebooks: the summary, and a table of the iterations with the best one in bold."""
         unit, values = ("rounds", []) if self.by_rounds else ("epoch", [("training loss", self.loss)])
         values += [(f"{self.metric} on {name}", curve) for name, curve in self.curves.items()]
         heads = [unit, *(head for head, _ in values)]
@@ -214,18 +214,18 @@ class History:
         return f"<pre>{summary}</pre>{table if len(rows) > 1 else ''}"
 
     def to_frame(self) -> Any:
-        """Return a pandas data frame with a row for each epoch, by its number; extra ``frames``.
+        """Return a pandas data frame with a row for each epoch, indexed by its number; needs the extra ``frames``.
 
         Returns
         -------
         pandas.DataFrame, (epochs, columns)
-            The fields of `Epoch`: a metric as ``valid_0_rmse``, what there is of each hidden layer as ``drift_0``, ...
+            The fields of `Epoch`. A metric is named like ``valid_0_rmse``, a figure of a hidden layer like ``drift_0``.
         """
         pandas = require("pandas", extra="frames", what="history_.to_frame()")
         return pandas.DataFrame([self.row(epoch) for epoch in self.epochs]).set_index("epoch")
 
     def row(self, epoch: Epoch) -> dict[str, Any]:
-        """Return an epoch as numbers by name: the columns of `to_frame`, and its number as ``epoch``."""
+        """Return the figures of an epoch by name: the columns of `to_frame`, and its number as ``epoch``."""
         row: dict[str, Any] = {}
         for part in fields(epoch):
             value = getattr(epoch, part.name)
@@ -249,12 +249,12 @@ class History:
         return [epoch.loss for epoch in self.epochs]
 
     def metrics(self, name: str) -> list[float]:
-        """Metric of one evaluation set, by epoch.
+        """Return the metric of one evaluation set by epoch.
 
         Raises
         ------
         KeyError
-            If there is no evaluation set of this name; the message lists those that there are.
+            If there is no evaluation set of this name; the message lists the names.
         """
         if self.epochs and name not in self.epochs[0].metrics:
             sets = ", ".join(map(repr, self.epochs[0].metrics)) or "none: fit was given no evaluation set"
@@ -263,11 +263,11 @@ class History:
 
     @property
     def scores(self) -> dict[str, float]:
-        """Metric of the model on each evaluation set: of the best epoch, or of the average (`Choice.metrics`)."""
+        """Metric of the model on each evaluation set: that of the best epoch, or of the average (`Choice.metrics`)."""
         return self.epochs[self.best_epoch].metrics if self.choice is None else self.choice.metrics
 
     def summary(self) -> str:
-        """What was trained, what the model is made of, what hidden layers added, and how the model scores."""
+        """Return sentences on the training, the parts of the model, the gain of hidden layers, and the scores."""
         lines = [self._training_in_words(), self._best_epoch_in_words()]
         if self.choice is not None:
             lines.append(str(self.choice))
@@ -302,5 +302,5 @@ class History:
         )
 
     def format_metrics(self, metrics: dict[str, float]) -> str:
-        """Metrics of an epoch, or the scores, in words."""
+        """Return metrics by name of the evaluation set as words."""
         return ", ".join(f"{self.metric} {value:.6g} on {name}" for name, value in metrics.items())

@@ -1,4 +1,4 @@
-"""Probe: how much of the target a linear regression on a hidden layer explains, on training and on held-out rows."""
+"""Linear probe: the share of the target that a linear regression on a hidden layer explains."""
 
 from __future__ import annotations
 
@@ -8,25 +8,30 @@ from scipy.linalg import lstsq
 from boostbp.floats import Floats
 
 ROUNDING = 1e-12  # a column that varies by less than this share of its size is constant
-MOST_ROWS = 1000  # of either part: a probe must cost next to nothing
+MAX_ROWS = 1000  # training rows of a probe, which must take no noticeable time. Not varied
 
 
 def linear_probe_r2(
     h: Floats, y: Floats, weight: Floats, held_out_rows: tuple[Floats, Floats, Floats] | None = None
 ) -> tuple[float, float]:
-    """Share of the target that a linear regression on a hidden layer explains, on training and held-out rows.
+    """Return the share of the target that a linear regression on a hidden layer explains.
 
-    `h` is (rows, units), `y` (rows, outputs) and `weight` (rows,), and so are the three of `held_out_rows`.
+    Parameters
+    ----------
+    h : (rows, units) float64
+    y : (rows, outputs) float64
+    weight : (rows,) float64
+    held_out_rows : tuple of the same three, or None
 
     Returns
     -------
     training : float
         R^2; NaN if no output varies.
     held_out : float
-        Squared correlation of its prediction with the target, 0 if they disagree in sign, averaged over the outputs
-        as R^2 is: this does not depend on the target's units.
+        Squared correlation of the prediction with the target, which does not depend on the target's unit; 0 if it is
+        negative. It is averaged over the outputs as R^2 is.
     """
-    with np.errstate(all="ignore"):  # targets of any size, in any unit: what overflows is not known
+    with np.errstate(all="ignore"):  # targets may have any size; an overflow gives NaN
         (h, scale), (y, _) = _centred(h, weight, axis=0), _centred(y, weight, axis=None)
         if not (np.isfinite(h).all() and np.isfinite(y).all()):
             return float("nan"), float("nan")
@@ -40,7 +45,7 @@ def linear_probe_r2(
 
 
 def _centred(values: Floats, weight: Floats, axis: int | None) -> tuple[Floats, Floats]:
-    """Columns with mean 0 and largest size 1, of each (axis 0) or of all, and what they were divided by."""
+    """Return columns of mean 0 scaled to a largest size of 1, each (axis 0) or all together, and the divisor."""
     largest = np.abs(values).max(axis=axis)
     values = values - weight @ values / weight.sum()
     size = np.abs(values).max(axis=axis)

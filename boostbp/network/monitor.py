@@ -1,4 +1,4 @@
-"""Monitor: what is recorded after each epoch, which one is kept, when training stops, and its state to go on from."""
+"""Monitor: records epochs, keeps the best network, and decides when training stops."""
 
 from __future__ import annotations
 
@@ -19,51 +19,71 @@ from boostbp.network.settings import Settings
 from boostbp.trees.compiling import working_time
 
 COMPILING = "compiling"  # the stage of a fit in which loops are compiled; time limits exclude it
-_SHORT = 0.5  # seconds below which it is not reported
+_SHORT = 0.5  # seconds below which this stage is not reported: loading compiled loops takes milliseconds
 LowestLoss = tuple[float, Network | None, int]
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Training after an epoch; its arrays are those of training, not copies."""
+    """A training after an epoch, which can go on from there.
+
+    Attributes
+    ----------
+    h, g, m : tuple of (rows, units) float64
+        Hidden variables h_1 .. h_L, the gradients of the loss in them, and their momenta. The arrays are those of the
+        training, not copies.
+    random : mapping
+        State of the random generator.
+    network, best : Network
+        Networks of this epoch and of the best one.
+    lowest_loss : (float, Network, int)
+        Training loss, network and number of the epoch of lowest training loss, if no metric chooses the best epoch.
+    elapsed : float
+        Seconds of training so far.
+    fingerprint : mapping
+        The data and parameters of the training; see `boostbp.network.fingerprint`.
+    since : int
+        Epoch at which the user asked for more epochs, from which patience counts; -1 for none.
+    origin : str
+        Source of the state as the user wrote it, for errors.
+    rows : tuple of int
+        Number of rows that each of several workers wrote to a file of its own; empty if `h`, `g` and `m` are here.
+    """
 
     epoch: int
-    # tuples of (rows, units) float64: hidden variables h_1 .. h_L and the gradients of the loss in them
     h: tuple[Floats, ...]
     g: tuple[Floats, ...]
-    m: tuple[Floats, ...]  # tuple of (rows, units) float64: momentum of each
+    m: tuple[Floats, ...]
     drift: tuple[float, ...]
     r2: tuple[float, ...]
-    random: Mapping[str, Any]  # state of the random generator
-    network: Network  # as it stands
-    best: Network  # of the best epoch
+    random: Mapping[str, Any]
+    network: Network
+    best: Network
     best_score: float
-    # the epoch of the least training loss, if no metric chooses the best one: loss, network, number
     lowest_loss: LowestLoss
     history: History
-    elapsed: float  # seconds of training so far
-    fingerprint: Mapping[str, str]  # what was trained on, and how; see `fingerprint`
-    since: int = -1  # epoch at which more epochs were asked for; patience counts from there
-    origin: str = ""  # where the state comes from, as the user wrote it, for errors
-    # how many rows each of several workers wrote to a file of its own; empty if `h`, `g` and `m` are here
+    elapsed: float
+    fingerprint: Mapping[str, str]
+    since: int = -1
+    origin: str = ""
     rows: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a callback sees after each epoch.
+    """What a callback receives after each epoch.
 
     Attributes
     ----------
     epoch : Epoch
     epochs : int
-        Number of the last one, if nothing stops training before.
+        Number of the last epoch, if nothing stops training before.
     history : History
     network : Network
     greater_is_better : bool
         Whether larger metrics are better.
     state : callable
-        ``state() -> State``: all that training needs to go on from here.
+        ``state() -> State`` returns all that training needs to go on from here.
     """
 
     epoch: Epoch
@@ -76,38 +96,38 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where the fit of an ensemble stands."""
+    """The stage that the fit of an ensemble has reached."""
 
-    name: str  # what is trained
-    share: float  # share of the work that the fit may cost; it may end before all of it is spent
-    score: float  # loss on the held-out rows of the sum of what there is
-    n_models: int  # number of models in it
-    hint: str = ""  # what is to be said of the fit, once; "" for nothing
+    name: str  # of the candidates in training
+    share: float  # of the fit's limit on work that is spent; the fit may end before the limit
+    score: float  # held-out loss of the sum of the models so far
+    n_models: int  # number of models in the sum
+    hint: str = ""  # a sentence for the user, sent once, or ""
 
 
 class StageSeconds:
-    """Seconds of each stage of a fit, told of as it begins; `told` passes the word on."""
+    """The seconds of each stage of a fit, by the reports of its stages, which are passed on."""
 
-    def __init__(self, first: str, told: Callable[[Stage], object]) -> None:
-        self.seconds: dict[str, float] = {}  # by name of the stage, in the order in which they began
-        self._told, self._name = told, first
+    def __init__(self, first: str, report: Callable[[Stage], object]) -> None:
+        self.seconds: dict[str, float] = {}  # by name of the stage, in the order in which the stages began
+        self._report, self._name = report, first
         self._begun, self._wall = working_time(), time.perf_counter()
 
     def __call__(self, stage: Stage) -> None:
-        """Begin a stage, or go on with it."""
+        """Begin a stage or go on with it, and pass the report on."""
         self.end()
         self._name = stage.name
-        self._told(stage)
+        self._report(stage)
 
     def end(self) -> None:
-        """Count the seconds until now."""
+        """Add the seconds until now to the present stage."""
         now, wall = working_time(), time.perf_counter()
         self._count(self._name, now - self._begun)
         self._count(COMPILING, (wall - self._wall) - (now - self._begun))
         self._begun, self._wall = now, wall
 
     def _count(self, name: str, seconds: float) -> None:
-        if name != COMPILING or seconds >= _SHORT:  # loading takes milliseconds
+        if name != COMPILING or seconds >= _SHORT:
             self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
 
@@ -116,7 +136,10 @@ Callback = Callable[[Progress], object]
 
 
 class Monitor:
-    """Records epochs, keeps the best network and says when to stop."""
+    """Records epochs, keeps the best network and decides when to stop.
+
+    `state` is the function that callbacks receive as `Progress.state`.
+    """
 
     def __init__(
         self,
@@ -124,19 +147,19 @@ class Monitor:
         evaluation: Evaluation,
         callbacks: Sequence[Callback],
         settings: Settings,
+        state: Callable[[], State],
     ) -> None:
         self.history, self.evaluation, self.metric = history, evaluation, evaluation.metric
-        self.callbacks, self.settings = callbacks, settings
+        self.callbacks, self.settings, self.state = callbacks, settings, state
         self.begun = working_time()
         self.best: Network | None = None
         self.best_score = -np.inf
         self.lowest_loss: LowestLoss = (np.inf, None, 0)
         self.since = -1  # patience counts from here, or from the best epoch after it
-        self.state: Callable[[], State]
 
     def on_epoch_end(self, network: Network, record: Epoch, begun: float) -> Stop | None:
-        """Look at the network after an epoch that began at `begun`; a reason if training is to stop."""
-        network = self._used(network)
+        """Score and record an epoch that began at `begun`; return a reason if training is to stop."""
+        network = self._cut(network)
         metrics = workers().agree(self.evaluation.scores(network, self.settings.n_threads))
         epoch = replace(record, metrics=metrics, seconds=working_time() - begun)
         self.history.epochs.append(epoch)
@@ -144,18 +167,13 @@ class Monitor:
         return self._verdict(network)
 
     def recheck(self, network: Network) -> Stop | None:
-        """Look once more at the last epoch, of a training that goes on from there."""
-        return self._verdict(self._used(network))
-
-    def _used(self, network: Network) -> Network:
-        """The network as it would be kept."""
-        if self.metric is not None and self.evaluation.sets and self.settings.output_target == "loss":
-            return self._cut(network)
-        return network
+        """Return a reason to stop right after the epoch from which a training goes on."""
+        return self._verdict(self._cut(network))
 
     def _cut(self, network: Network) -> Network:
-        """The network with as many rounds of its output layer as the first evaluation set likes best."""
-        assert self.metric is not None
+        """Return the network with the rounds of a boosted output layer that are best on the first evaluation set."""
+        if self.metric is None or not self.evaluation.sets or self.settings.output_target != "loss":
+            return network
         rows, n_threads = self.evaluation.sets[0].rows, self.settings.n_threads
         layer = self.settings.layers[-1]
         forest = network.layers[-1].forest
@@ -183,23 +201,24 @@ class Monitor:
             self.best, self.best_score, self.history.best_epoch = network, score, epoch.epoch
 
     def restore_lowest_loss(self) -> None:
-        """After the numbers diverged, if no metric chose the best epoch: back to that of the least training loss."""
+        """Go back to the epoch of lowest training loss after a divergence, if no metric chose the best epoch."""
         if np.isfinite(self.lowest_loss[0]):
             _, self.best, self.history.best_epoch = self.lowest_loss
 
     def _verdict(self, network: Network) -> Stop | None:
-        """A reason if training is to stop: that of rank 0, whose clock and callbacks decide for all workers."""
+        """Return a reason if training is to stop; the clock and callbacks of rank 0 decide for all workers."""
         group = workers()
         greater_is_better = self.metric is not None and self.metric.greater_is_better
         progress = Progress(
             self.history[-1], self.settings.epochs, self.history, network, greater_is_better, self.state
         )
-        apart: list[Callback] = []
-        together: list[Callback] = []
-        for callback in self.callbacks:
-            (together if getattr(callback, "of_all_workers", False) and not group.alone else apart).append(callback)
-        verdict = group.agree(self._verdict_here(progress, apart) if group.rank == 0 else None)
-        for callback in together:
+
+        def is_collective(callback: Callback) -> bool:
+            return not group.alone and getattr(callback, "of_all_workers", False)
+
+        on_rank_0 = [callback for callback in self.callbacks if not is_collective(callback)]
+        verdict = group.agree(self._verdict_here(progress, on_rank_0) if group.rank == 0 else None)
+        for callback in filter(is_collective, self.callbacks):
             callback(progress)
         return verdict
 

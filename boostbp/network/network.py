@@ -1,4 +1,4 @@
-"""Network: a tuple of fitted layers."""
+"""Network: fitted layers and the constant that their output starts from."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from boostbp.trees.merging import joined
 from boostbp.trees.rounding import rounded
 from boostbp.trees.sparse import Sparse, hstack
 
-OUTPUT_BITS = 11  # of rounded weights: of a thousand trees, they move an output by 1e-4 of its standard deviation
-HIDDEN_BITS = 18  # by hidden units, rows fall to one side of a split or the other
-ORDINARY_EXPONENT = 500  # up to scales of 2^500, slopes and sums of them are far from the ends of float64
+OUTPUT_BITS = 11  # bits of rounded weights. Over a thousand trees they move an output by 1e-4 standard deviations
+HIDDEN_BITS = 18  # bits in hidden layers, whose units decide on which side of a split a row falls
+ORDINARY_EXPONENT = 500  # up to scales of 2^500, slopes and their sums are far from the limits of float64
 
 
 @usual_in_methods
 @dataclass(frozen=True, slots=True, repr=False)
 class Network:
-    """Layers T_0 .. T_{L-1} and the constant that their output starts from.
+    """Fitted layers T_0 .. T_{L-1} and the constant that their output starts from.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Network:
     layers: tuple[Layer, ...]
     baseline: Floats
     skip: bool = False
-    # what `Flat.loop` gives; None before the first few rows, and False if there is no flat layout
+    # The result of `Flat.loop`; None before the first prediction of a few rows, and False without a flat layout.
     _few_rows: Callable[[Floats, Floats], None] | Literal[False] | None = field(
         default=None, init=False, repr=False, compare=False
     )
@@ -54,11 +54,11 @@ class Network:
         return f"Network(features={n_features}, outputs of layers={units}, trees of layers={trees}, skip={self.skip})"
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        """What copies hold: not the flat layout."""
+        """Return the state of copies, without the flat layout."""
         return type(self), (self.layers, self.baseline, self.skip)
 
     def forward(self, X: Floats, *, n_jobs: int = 1) -> tuple[list[Floats], list[Trace]]:
-        """All hidden variables ``[h_0, .. h_L]``, each (rows, units), and a trace for each layer."""
+        """Return all hidden variables ``[h_0, .. h_L]``, each (rows, units), and a trace for each layer."""
         h, traces = [X], []
         for layer in self.layers:
             out, trace = layer.forward(layer_input(h, skip=self.skip), n_jobs=n_jobs)
@@ -68,7 +68,7 @@ class Network:
         return h, traces
 
     def predict(self, X: Floats, *, n_jobs: int = 1) -> Floats:
-        """Raw output h_L, (rows, outputs), without traces."""
+        """Return the raw output h_L, (rows, outputs)."""
         few = self.of_few_rows(X)
         if few is not None:
             return few
@@ -78,9 +78,10 @@ class Network:
         return variables(self.layers, X, skip=self.skip, n_jobs=n_jobs)[-1] + self.baseline
 
     def of_few_rows(self, X: Floats) -> Floats | None:
-        """Return the raw output of a few rows by the flat layout, which is made for the first of them; None of others.
+        """Return the raw output of a few rows by the flat layout, (rows, outputs); None if it cannot be used.
 
-        The methods of estimators call it, as they care for floating-point errors themselves.
+        The layout is built on first use. Methods of estimators, which handle floating-point errors themselves, call
+        this directly.
         """
         if len(X) > FEW_ROWS or isinstance(X, Sparse) or self._few_rows is False:
             return None
@@ -97,26 +98,29 @@ class Network:
         return out
 
     def rounded(self) -> Network:
-        """The network with like output trees joined, in numbers of few bits; see `boostbp.trees.merging`, ``rounding``.
+        """Return the network with equal output trees merged and weights of few bits.
 
-        Hidden layers stay as they are: see `short_hidden`.
+        See `boostbp.trees.merging` and `boostbp.trees.rounding`. Hidden layers stay as they are; see `short_hidden`.
         """
         *hidden, output = self.layers
         return replace(self, layers=(*hidden, Layer(rounded(joined(output.forest), OUTPUT_BITS))))
 
     def with_short_hidden(self) -> Network:
-        """The network with hidden layers in numbers of few bits."""
+        """Return the network with hidden layers of few bits; see `short_hidden`."""
         *hidden, output = self.layers
         return replace(self, layers=(*map(short_hidden, hidden), output))
 
     def _hidden_used(self) -> bool:
-        """Whether the output layer reads a hidden unit at all."""
+        """Return whether the output layer reads a hidden unit."""
         forest, units = self.layers[-1].forest, self.layers[-2].forest.n_outputs
         columns = units * forest.basis.columns_per_feature
         return bool((forest.nodes.feature < units).any() or (forest.leaves.column < columns).any())
 
     def representation(self, X: Floats, layer: int, *, n_jobs: int = 1) -> Floats:
-        """Hidden variable h_layer, (rows, units); negative numbers count from the output."""
+        """Return the hidden variable h_layer, (rows, units); negative numbers count from the output.
+
+        Raises ValueError if there is no such layer.
+        """
         depth = len(self.layers)
         if not -depth - 1 <= layer <= depth:
             raise ValueError(f"layer={layer} does not exist: a network of {depth} layers has h_0 to h_{depth}.")
@@ -125,24 +129,25 @@ class Network:
         return h + self.baseline if layer == depth else h
 
     def hidden(self, X: Floats, *, n_jobs: int = 1) -> list[Floats]:
-        """Hidden variables h_1 .. h_{L-1}, each (rows, units), without traces."""
+        """Return the hidden variables h_1 .. h_{L-1}, each (rows, units)."""
         return variables(self.layers[:-1], X, skip=self.skip, n_jobs=n_jobs)[1:]
 
     def output_input(self, X: Floats, *, n_jobs: int = 1) -> Floats:
-        """What the output layer sees, (rows, its features)."""
+        """Return the input of the output layer, (rows, its features)."""
         return above(self.layers[:-1], X, skip=self.skip, n_jobs=n_jobs)
 
     def jacobian(
         self, X: Floats, *, scale: Floats | float = 1.0, unit: Floats | None = None, n_jobs: int = 1
     ) -> Floats:
-        """Jacobian of the raw output in the input, (rows, outputs, features), by the chain rule.
+        """Return the Jacobian of the raw output in the input by the chain rule, (rows, outputs, features).
 
         Parameters
         ----------
         scale : (outputs,) float64 or float
-            What outputs are multiplied by.
+            Factor on the outputs.
         unit : (features,) float64 or None
-            Derivatives in ``X / unit``; None: in X, infinite where float64 ends, but not on the way.
+            Derivatives are taken in ``X / unit``. None: in X; a derivative is infinite if it overflows, but no
+            intermediate result does.
         """
         _, traces = self.forward(X, n_jobs=n_jobs)
         safe = self.safe_units() if unit is None else unit
@@ -153,10 +158,10 @@ class Network:
             return np.asarray(scaled / safe)
 
     def safe_units(self) -> Floats:
-        """Return powers of two, (features,), in which slopes are far from the ends of float64; 1 where they are anyway.
+        """Return units of the features in which slopes are far from the limits of float64, (features,).
 
-        In a column of size 1e-300 a slope may be beyond float64 before it is multiplied by the scale of a small target,
-        or added to those of other trees.
+        They are powers of two, and 1 for features of ordinary size. The slope in a column of size 1e-300 may overflow
+        before it is multiplied by the scale of a small target, or added to the slopes of other trees.
         """
         first = self.layers[0].forest
         largest = np.zeros(first.n_features)
@@ -169,7 +174,7 @@ class Network:
 
 
 def variables(layers: Sequence[Layer], X: Floats, *, skip: bool, n_jobs: int = 1) -> list[Floats]:
-    """Variables ``[h_0, h_1, ..]`` of layers that stand on one another, each (rows, units)."""
+    """Return the variables ``[h_0, h_1, ..]`` of successive layers, each (rows, units)."""
     h = [X]
     for layer in layers:
         h.append(layer.forest.predict(layer_matrix(layer.forest, layer_input(h, skip=skip)), n_jobs))
@@ -177,36 +182,37 @@ def variables(layers: Sequence[Layer], X: Floats, *, skip: bool, n_jobs: int = 1
 
 
 def above(hidden: Sequence[Layer], X: Floats, *, skip: bool, n_jobs: int = 1) -> Floats:
-    """What a layer above hidden layers sees, (rows, its features): the features themselves if there are none."""
+    """Return the input of a layer above hidden layers, (rows, its features); without hidden layers, X."""
     return layer_input(variables(hidden, X, skip=skip, n_jobs=n_jobs), skip=skip)
 
 
 def table_above(hidden: Sequence[Layer], table: Table, *, skip: bool, n_jobs: int = 1) -> Table:
-    """What a layer above hidden layers sees of a table; categories that it sees stand behind the hidden units."""
+    """Return the table that a layer above hidden layers sees; categories come behind the hidden units."""
     X = above(hidden, table.X, skip=skip, n_jobs=n_jobs)
     units, sees_features = X.shape[1] - table.X.shape[1], skip or not hidden
     return Table(X, tuple(units + j for j in table.categorical) if sees_features else ())
 
 
 def short_hidden(layer: Layer) -> Layer:
-    """Return a hidden layer in numbers of few bits, before anything is fitted to its units.
+    """Return a hidden layer with numbers of few bits.
 
-    Rounded later, it would move rows across splits: of few distinct values in the features come units with many rows on
-    one number but for 1e-10, which a penalty left of another feature, and trees split between them.
+    This must come before anything is fitted to its units, as later rounding would move rows across splits. Features of
+    few distinct values give units on which many rows differ by 1e-10 only, a rest that a penalty leaves of another
+    feature, and trees split between such rows.
     """
     return Layer(rounded(joined(layer.forest), HIDDEN_BITS))
 
 
 def layer_input(h: Sequence[Floats], *, skip: bool) -> Floats:
-    """What the next layer sees of the hidden variables so far: the last one, beside it h_0 if `skip`."""
+    """Return the input of the next layer: the last hidden variable, with h_0 beside it if `skip`."""
     return hstack(h[-1], h[0]) if skip and len(h) > 1 else h[-1]
 
 
 def chain(traces: Sequence[Trace], *, skip: bool = False, unit: Floats | None = None) -> Floats:
-    """Product of the Jacobians of successive layers, (rows, outputs, features), in units of the features."""
+    """Return the product of the Jacobians of successive layers, (rows, outputs, features), in units of the features."""
 
     def units_of(trace: Trace) -> Floats | None:
-        """Return the units of what a layer sees, (its features,): 1 of hidden units."""
+        """Return the units of a layer's input, (its features,), which are 1 for hidden units."""
         if unit is None or not (skip or trace is traces[0]):
             return None
         return np.concatenate([np.ones(trace.forest.n_features - len(unit)), unit])

@@ -1,4 +1,4 @@
-"""Settings of a training: those of back-propagation in the words of its users, and all of a network's."""
+"""Settings of a training: `BackpropSpec`, which users write, and `Settings`, which a network is trained with."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class BackpropSpec(Spec):
         Whether `step_size` counts in standard deviations of the hidden units, or multiplies the gradient as in the
         paper; or an object with its own size and momentum, of `boostbp.network.steps` or your own.
     step_size, momentum : float
-        alpha and mu of the paper; not looked at if `step` is an object.
+        alpha and mu of the paper; without effect if `step` is an object.
     refit_order : {"upward", "downward"}
-        Layers are fitted again from the input to the output, each on the new output of the one below;
-        or as in the paper, from the output to the input, each on its old input.
+        Layers are fitted again from the input to the output, each on the new output of the layer below; or, as in the
+        paper, from the output to the input, each on its old input.
     output_target : {"loss", "moved"}
         The output layer is boosted on the loss, or fitted to its moved target as in the paper.
     skip : bool
@@ -61,8 +61,8 @@ class BackpropSpec(Spec):
         Epochs for which tree structures are kept while their leaves are fitted again; 1: grown every epoch.
         "auto": 4, or 1 with native leaves.
     structure_samples : int, float or None
-        Rows (a number, or a share of them) that tree structures are grown on, drawn once; leaves are fitted on all
-        rows. Not with native leaves.
+        Number or share of the rows that tree structures are grown on. They are drawn once. Leaves are fitted on all
+        rows. Not supported with native leaves.
     n_iter_no_change : int or None
         Epochs (not rounds) without improvement on the first evaluation set after which training stops. The best epoch
         is restored.
@@ -101,22 +101,22 @@ class BackpropSpec(Spec):
 class Settings:
     """How a network is trained.
 
-    Fields that `BackpropSpec` has too mean what they mean there. The others:
+    Fields with the names of `BackpropSpec` have the same meaning. The others:
 
     Attributes
     ----------
     layers : tuple of LayerSettings
-        One for each T_i, i = 0 .. L-1.
+        Settings of each T_i, i = 0 .. L-1.
     units : tuple of int
-        Size of each hidden layer, L-1 numbers.
+        Number of units of each hidden layer, L-1 numbers.
     step : Step
-        How hidden variables move (alpha and mu).
+        Rule that moves hidden variables, with its alpha and mu.
     structure_samples : int or None
-        A number of rows.
+        Number of rows.
     max_time : float or None
         Seconds after which no new epoch begins.
     given : frozenset of str
-        Fields of the output layer's `LayerSpec` that the user set. Single layers of an ensemble keep to them.
+        Fields of the output layer's `LayerSpec` that the user set. Single layers of an ensemble keep them.
     """
 
     layers: tuple[LayerSettings, ...]

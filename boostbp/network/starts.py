@@ -1,4 +1,4 @@
-"""Starts: what hidden variables are before the first epoch."""
+"""Starts: the hidden variables before the first epoch."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from boostbp.network.steps import std
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.standardised import Standardised
 
-OVERSAMPLED = 8  # directions beyond the components asked for
+# Of the randomised principal components. Both are usual values (Halko, Martinsson and Tropp 2011); not varied.
+OVERSAMPLED = 8  # directions of the sketch beyond the components
 POWERS = 4  # power iterations
 Start = Callable[[Matrix, Floats, int, np.random.Generator], Floats]
 
 
 def start_of(how: Start, table: Table, weight: Floats, units: int, rng: np.random.Generator) -> Floats:
-    """Hidden variable before the first epoch, (rows, units): made of the numeric columns.
+    """Return a hidden variable before the first epoch, computed from the numeric columns, (rows, units).
 
-    Where these leave all units constant, which no step would ever move, indicators of the categories take their place.
+    If these leave all units constant, no step would ever move them. Indicators of the categories then take their place.
     """
     h = how(table.numeric, weight, units, rng)
     if table.categorical and not std(h, weight).any():
@@ -31,7 +32,7 @@ def start_of(how: Start, table: Table, weight: Floats, units: int, rng: np.rando
 
 
 def _indicators(table: Table) -> Sparse:
-    """A column for each category of each categorical column."""
+    """Return the indicators of all categories, one column for each category of each categorical column."""
     X, columns = table.X, np.array(table.categorical, np.int32)
     parts = []
     for column in (X.dense(columns, slice(0, len(X))) if isinstance(X, Sparse) else X[:, columns]).T:
@@ -43,23 +44,23 @@ def _indicators(table: Table) -> Sparse:
 
 
 def noise(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -> Floats:
-    """Gaussian noise, (rows, units): the paper's start."""
+    """Return Gaussian noise, the paper's start, (rows, units)."""
     numbers, total = workers().numbers(len(h))
     parts = [np.empty((0, units))]
-    for rows in row_blocks(0, total, units):  # of all workers: each has the noise that it would have on one machine
+    for rows in row_blocks(0, total, units):  # of all workers, so each row has the noise that it has on one machine
         held = slice(*np.searchsorted(numbers, (rows.start, rows.stop)))
         parts.append(rng.standard_normal((rows.stop - rows.start, units))[numbers[held] - rows.start])
     return np.concatenate(parts)
 
 
 def projection(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -> Floats:
-    """Random projections of the standardised layer below, each unit with standard deviation 1, (rows, units)."""
+    """Return random projections of the standardised input, each unit with standard deviation 1, (rows, units)."""
     directions = rng.standard_normal((h.shape[1], units))
     return standardised(Standardised.of(h, weight).project(directions), weight)
 
 
 def identity(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -> Floats:
-    """The first columns of the standardised layer below, and random projections for units beyond, (rows, units)."""
+    """Return the first columns of the standardised input, and random projections for further units, (rows, units)."""
     below = Standardised.of(h, weight)
     directions = rng.standard_normal((h.shape[1], units))
     copied = min(directions.shape)
@@ -68,10 +69,10 @@ def identity(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) ->
 
 
 def principal(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -> Floats:
-    """Principal components of the standardised layer below, and random projections for units beyond, (rows, units).
+    """Return principal components of the standardised input, and random projections for further units, (rows, units).
 
-    The components are those of a random sketch with a few more directions than units, after some power iterations
-    (Halko, Martinsson and Tropp 2011): no matrix of columns by columns is made.
+    The components come from a random sketch with a few more directions than units, after some power iterations (Halko,
+    Martinsson and Tropp 2011). This needs no matrix of columns by columns.
     """
     below = Standardised.of(h, weight)
     directions = rng.standard_normal((h.shape[1], units))
@@ -89,7 +90,7 @@ def principal(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -
 
 
 def standardised(h: Floats, weight: Floats) -> Floats:
-    """Columns with weighted mean 0 and standard deviation 1; missing values count as the mean, constants become 0."""
+    """Return columns with weighted mean 0 and standard deviation 1; missing values and constant columns become 0."""
     missing = np.isnan(h)
     present = np.where(missing, 0.0, weight[:, None])
     [largest] = workers().max(np.abs(np.where(missing, 0.0, h)).max(axis=0, initial=0.0))
@@ -99,7 +100,7 @@ def standardised(h: Floats, weight: Floats) -> Floats:
         mean = np.nan_to_num(moment / total)
     centred = np.where(missing, 0.0, h - mean)
     deviation = std(centred, weight)
-    return centred / np.where(deviation > 1e-14, deviation, np.inf)
+    return centred / np.where(deviation > 1e-14, deviation, np.inf)  # of columns of size 1; less is rounding
 
 
 STARTS: dict[str, Start] = {"identity": identity, "noise": noise, "principal": principal, "projection": projection}

@@ -1,6 +1,6 @@
-"""Steps: how a hidden variable moves along its gradient.
+"""Step rules: how a hidden variable moves along its gradient.
 
-A rule is known by name once it is in `STEPS`, the only list of rules that there is; ``docs/extending.md`` writes one.
+`STEPS` lists the rules that are known by name. ``docs/extending.md`` shows how to write one.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from boostbp.floats import Floats
 from boostbp.group import ALONE, joined, workers
 from boostbp.read_only import read_only, refuse_writes
 
-MOST_ALPHA = 1e300  # a larger step size is a mistake
-PATIENCE = 16  # epochs without a new lowest training loss; after fewer, steps die on a plateau that they would cross
+MAX_ALPHA = 1e300  # a larger step size is a mistake: moves would overflow
+PATIENCE = 16  # epochs without a new lowest training loss; with fewer, steps die out on plateaus that they would cross
 
 
 class Step(Protocol):
     """A rule that moves hidden variables.
 
-    Known by name are classes that are made of two numbers, ``Rule(alpha, mu)``: the parameters `step_size` and
-    `momentum` of an estimator. A rule that is a dataclass can be stored in a file with the model.
+    A class that is registered by name is called as ``Rule(alpha, mu)``, with the parameters `step_size` and `momentum`
+    of an estimator. A rule that is a dataclass can be stored in a file with the model.
     """
 
     @property
@@ -36,11 +36,11 @@ class Step(Protocol):
 
     @property
     def decay(self) -> float:
-        """What later moves are multiplied by when the training loss has stopped falling, or 1; see `pace_after`."""
+        """Factor on later moves once the training loss has stopped falling; 1 for none. See `pace_after`."""
         ...
 
     def move(self, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[Floats, Floats]:
-        """Move one hidden layer. The arrays cannot be written to: new ones are returned.
+        """Return the moved hidden layer and its momentum, in new arrays: the arguments are read-only.
 
         Parameters
         ----------
@@ -51,12 +51,12 @@ class Step(Protocol):
         g : (rows, units) float64
             dL/dh of each row's own loss, not divided by rows.
         weight : (rows,) float64
-            Row weights, for standard deviations over rows.
+            Row weights, for means over rows.
 
         Returns
         -------
         target : (rows, units) float64
-            Where the layer below is to be fitted to.
+            The values that the layer below is fitted to.
         m : (rows, units) float64
             Momentum after the move.
         """
@@ -64,7 +64,7 @@ class Step(Protocol):
 
 
 def std(h: Floats, weight: Floats) -> Floats:
-    """Weighted standard deviation of each unit, (units,), over the rows of all workers."""
+    """Return the weighted standard deviation of each unit over the rows of all workers, (units,)."""
     total, moment = workers().sum(weight.sum(), weight @ h)
     mean = moment / total
     [square] = workers().sum(weight @ np.square(h - mean))
@@ -73,16 +73,16 @@ def std(h: Floats, weight: Floats) -> Floats:
 
 
 def is_constant(h: Floats) -> NDArray[np.bool_]:
-    """Which units, (units,), are the same in all rows but for rounding."""
+    """Return which units have the same value in all rows, up to rounding, (units,)."""
     constant: NDArray[np.bool_] = np.ptp(h, axis=0) <= 1e-10 * np.abs(h).max(axis=0)
     return constant
 
 
 def pace_after(losses: Sequence[float], decay: float) -> float:
-    """What moves are multiplied by after epochs with these training losses: `decay` for each `PATIENCE` without a low.
+    """Return the factor on moves after epochs with these training losses.
 
-    Layers are fitted again from scratch, so the loss jitters from epoch to epoch even where it falls: a single
-    rise says nothing.
+    It is multiplied by `decay` after every `PATIENCE` epochs without a new lowest loss. A single rise says nothing:
+    layers are fitted again from scratch, so the loss jitters from epoch to epoch even where it falls.
     """
     lowest, waited, pace = np.inf, 0, 1.0
     for loss in losses:
@@ -95,19 +95,19 @@ def pace_after(losses: Sequence[float], decay: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """The paper's step: ``m <- mu m + (1 - mu) g``, ``h <- h - alpha m`` (equation for momentum)."""
+    """The paper's step with momentum: ``m <- mu m + (1 - mu) g``, ``h <- h - alpha m``."""
 
     alpha: float = 0.5
     mu: float = 0.5
     decay: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse numbers by which nothing would move, or without end."""
+        """Refuse numbers with which nothing would move, or moves would grow without end."""
         _check("alpha", self.alpha, "mu", self.mu)
         checks.share("decay", self.decay)
 
     def move(self, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[Floats, Floats]:
-        """See `Step.move`."""
+        """Return the target and the momentum; see `Step.move`."""
         m = self.mu * m + (1 - self.mu) * g
         return h - self.alpha * m, m
 
@@ -116,8 +116,8 @@ class Plain:
 class Normalised:
     """A step in standard deviations: each unit moves by ``alpha * std(h) * m / rms(m)``, for any scale of the loss.
 
-    A unit without gradient stays where it is. Steps of one size do not settle by themselves: `decay` makes them
-    shorter whenever the training loss has stopped falling.
+    A unit without gradient stays where it is. Steps of constant size do not settle by themselves, so `decay` shortens
+    them whenever the training loss has stopped falling.
     """
 
     alpha: float = 0.4
@@ -125,14 +125,14 @@ class Normalised:
     decay: float = 0.5
 
     def __post_init__(self) -> None:
-        """Refuse numbers by which nothing would move, or without end."""
+        """Refuse numbers with which nothing would move, or moves would grow without end."""
         _check("alpha", self.alpha, "mu", self.mu)
         checks.share("decay", self.decay)
 
     def move(self, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[Floats, Floats]:
-        """See `Step.move`."""
+        """Return the target and the momentum; see `Step.move`."""
         m = self.mu * m + (1 - self.mu) * g
-        # squares of very small or large gradients stay representable
+        # Scale first: squares of very small or large gradients leave the range of float64.
         [scale] = workers().max(np.abs(m).max(axis=0, initial=0.0))
         scaled = np.divide(m, scale, out=np.zeros_like(m), where=scale > 0)
         square, total = workers().sum(weight @ np.square(scaled), weight.sum())
@@ -141,18 +141,18 @@ class Normalised:
         return h - self.alpha * std(h, weight) * direction, m
 
 
-# Each is made of alpha and mu, or of the fields that a file of a model holds.
+# Each class is called with alpha and mu, or with the fields that a model file holds.
 STEPS: dict[str, type[Any]] = {"normalised": Normalised, "plain": Plain}
 _MEMBERS = ("alpha", "decay", "move")
 
 
 def load(step: str | Step, step_size: float, momentum: float) -> Step:
-    """Step rule: a name with a size and a momentum, or the user's object, which has its own and is tried.
+    """Return a step rule, by its name with a size and a momentum, or the user's object after a trial move.
 
     Raises
     ------
     ValueError
-        If the name is unknown, one of its numbers out of bounds, or a move as `moved` refuses it.
+        If the name is unknown, a number is out of bounds, or `moved` refuses the trial move.
     TypeError
         If the object lacks a member of `Step`.
     """
@@ -171,8 +171,8 @@ def load(step: str | Step, step_size: float, momentum: float) -> Step:
     if step not in STEPS:
         raise ValueError(f"step={checks.shown(step)} is not known: use one of {names}, or an object.")
     _check("step_size", step_size, "momentum", momentum)
-    made: Step = STEPS[step](step_size, momentum)
-    return made
+    rule: Step = STEPS[step](step_size, momentum)
+    return rule
 
 
 def _check(size_name: str, size: float, momentum_name: str, momentum: float) -> None:
@@ -183,24 +183,25 @@ def _check(size_name: str, size: float, momentum_name: str, momentum: float) -> 
 
 
 def _try(step: Step) -> None:
-    """Refuse a rule with numbers out of bounds, or one that moves a few rows wrongly, even if no network is trained."""
-    for name, most in (("alpha", MOST_ALPHA), ("decay", 1.0)):
+    """Refuse a rule whose numbers are out of bounds or whose move of a few rows is wrong, before any training."""
+    for name, limit in (("alpha", MAX_ALPHA), ("decay", 1.0)):
         number: Any = getattr(step, name)
-        if not isinstance(number, Real) or isinstance(number, bool) or not 0 < float(number) <= most:
-            cure = "a positive number" if name == "alpha" else "above 0, and at most 1, which leaves steps as they are"
-            raise ValueError(f"step={step!r} has {name}={number!r}: let it be {cure}.")
+        if not isinstance(number, Real) or isinstance(number, bool) or not 0 < float(number) <= limit:
+            cure = "a positive number" if name == "alpha" else "a number in (0, 1], where 1 keeps the size of steps"
+            raise ValueError(f"step={step!r} has {name}={number!r}: it must be {cure}.")
     h = np.cos(np.arange(12.0)).reshape(6, 2)
     with joined(ALONE), np.errstate(all="ignore"):
         moved(step, h, 0.1 * h, h[::-1].copy(), np.ones(6))
 
 
 def moved(step: Step, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Target and momentum by a rule that may be the user's own: what `Step.move` returns, checked.
+    """Return the target and the momentum of a rule that may be the user's own, after checks of both.
 
     Raises
     ------
     ValueError
-        If it returns anything but two arrays of the shape of `h`, writes into its arguments, or makes NaN of numbers.
+        If the rule does not return two arrays of the shape of `h`, writes into its arguments, or returns NaN for finite
+        arguments.
     """
     with refuse_writes(f"step={step!r} writes into h, m, g or weight: use copies."):
         moved = step.move(*map(read_only, (h, m, g, weight)))
@@ -210,15 +211,15 @@ def moved(step: Step, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[
         if not (isinstance(array, np.ndarray) and array.shape == h.shape and array.dtype.kind in "fiu"):
             received = f"an array of {array.dtype} {array.shape}" if isinstance(array, np.ndarray) else repr(array)
             raise ValueError(
-                f"step={step!r}: the {name} that its move() returns is {received}: let it be numbers of the shape of "
-                f"h, {h.shape}, which is (rows, units)."
+                f"step={step!r}: the {name} that its move() returns is {received}: it must hold numbers in the shape "
+                f"of h, {h.shape}, which is (rows, units)."
             )
         if np.isnan(array.sum()) and np.isfinite([h.sum(), m.sum(), g.sum()]).all():
             [row, *_], [unit, *_] = np.nonzero(np.isnan(array)) if np.isnan(array).any() else ([0], [0])
             raise ValueError(
                 f"step={step!r}: the {name} that its move() returns is {array[row, unit]} in row {row}, where h is "
-                f"{h[row, unit]:g} and g is {g[row, unit]:g}: let it be finite, even if a unit or its gradient is "
+                f"{h[row, unit]:g} and g is {g[row, unit]:g}: it must be finite, even if a unit or its gradient is "
                 "constant."
             )
-    target, momentum = (np.require(array, np.float64, "W") for array in moved)  # a rule may return what it was given
+    target, momentum = (np.require(array, np.float64, "W") for array in moved)  # a rule may return an argument
     return target, momentum

@@ -18,23 +18,29 @@ from boostbp.losses import Loss
 from boostbp.losses.loss_trial import try_loss
 from boostbp.network.baseline import baseline_of
 from boostbp.network.history import Epoch
-from boostbp.network.linear_probe import MOST_ROWS, linear_probe_r2
+from boostbp.network.linear_probe import MAX_ROWS, linear_probe_r2
 from boostbp.network.network import Network, layer_input
 from boostbp.network.settings import Settings
 from boostbp.network.starts import start_of
 from boostbp.network.steps import moved, pace_after, std
 from boostbp.trees.sparse import Sparse
 
-MAX_ABS = 1e8  # a hidden variable this large has exploded: starts have standard deviation 1
-WORSE = 100.0  # a training loss so many times that of the best constant has exploded
-
-
-class DivergenceError(ArithmeticError):
-    """A hidden variable was asked to move where no library can follow."""
+MAX_ABS = 1e8  # a hidden variable this large has diverged, as starts have standard deviation 1. Arbitrary
+WORSE = 100.0  # a training loss has diverged at this multiple of the best constant's. Arbitrary
 
 
 class Trainer:
-    """The moving parts of Algorithm 1: T_i, h_i, traces, momenta."""
+    """The moving parts of Algorithm 1: layers T_i with their traces, hidden variables h_i, gradients, momenta.
+
+    Attributes
+    ----------
+    T, before : list of Fit
+        The layers of this epoch and of the one before.
+    h, g, m : list of (rows, units) float64
+        Hidden variables h_0 .. h_L, gradients and momenta; those of h_0, which does not move, are placeholders.
+    bounded : bool
+        Whether the last epoch left all variables finite, and hidden variables and the training loss within bounds.
+    """
 
     def __init__(self, rows: Rows, backend: Backend, loss: Loss, settings: Settings) -> None:
         self.rows, self.settings = rows, settings
@@ -46,7 +52,7 @@ class Trainer:
                 "X is sparse, which is not supported with skip=True: layers above the first would see it beside "
                 "hidden units, dense. Use skip=False, or pass X.toarray()."
             )
-        self.input: BoundInput | None = None  # h_0 never changes: binned once
+        self.input: BoundInput | None = None  # h_0 never changes, so it is binned once
         self.baseline = baseline_of(loss, rows, settings)
         self.loss = try_loss(loss, self.baseline + rows.offset, rows.y)
         self.total = workers().sum(rows.weight.sum())[0]
@@ -55,7 +61,8 @@ class Trainer:
         self.h: list[Floats] = [rows.X]
         self.g: list[Floats] = []
         self.m: list[Floats] = []
-        self.losses: list[float] = []  # of training, by epoch
+        self.losses: list[float] = []  # training loss by epoch
+        self.bounded = True
         self.T: list[layers.Fit] = []
         self.before: list[layers.Fit] = []
         self.drift: tuple[float, ...] = ()
@@ -63,24 +70,19 @@ class Trainer:
 
     @property
     def network(self) -> Network:
-        """The network as it stands."""
+        """The network of this epoch."""
         return Network(tuple(fitted.layer for fitted in self.T), self.baseline, self.settings.skip)
 
-    @property
-    def bounded(self) -> bool:
-        """Whether all variables are finite, and hidden ones and the training loss within bounds."""
+    def _is_bounded(self) -> bool:
         *hidden, output = workers().max(*(np.abs(h).max(initial=0.0) for h in self.h[1:]))
-        finite = bool(np.isfinite(output) and np.isfinite(self.losses[-1]))
-        return all(size < MAX_ABS for size in hidden) and finite and not self._far_worse
-
-    @property
-    def _far_worse(self) -> bool:
-        """Whether the training loss is far above that of the constant; losses need not be above 0."""
+        finite = np.isfinite(output) and np.isfinite(self.losses[-1])
+        # Losses may be negative: the scale is the loss of the constant, or how far training went below it.
         scale = max(abs(self.constant), self.constant - min(self.losses), np.finfo(np.float64).eps)
-        return self.epoch > 0 and self.losses[-1] - self.constant > WORSE * scale
+        far_worse = self.epoch > 0 and self.losses[-1] - self.constant > WORSE * scale
+        return all(size < MAX_ABS for size in hidden) and bool(finite) and not far_worse
 
     def _start(self) -> None:
-        """Start the hidden variables and fit each layer to them, from the input up."""
+        """Start the hidden variables, and fit each layer to them from the input up."""
         for i, units in enumerate(self.settings.units):
             below = self.rows.table if i == 0 else Table(self.h[i])
             target = start_of(self.settings.start, below, self.rows.weight, units, self.rng)
@@ -93,15 +95,24 @@ class Trainer:
         self._backward()
 
     def step(self) -> None:
-        """One epoch: move the hidden variables and fit every layer again; the first one starts them."""
+        """Run one epoch: move the hidden variables and fit every layer again. Epoch 0 starts them instead."""
         self.epoch += 1
         if self.epoch == 0:
             self._start()
-            self.losses.append(self._loss(self.h[-1]))
-            return
+        else:
+            targets = self._move()
+            sizes = workers().max(*(np.abs(target).max(initial=0.0) for target in targets[1:-1]))
+            self.bounded = all(size < MAX_ABS for size in sizes)
+            if not self.bounded:  # no library can follow
+                return
+            self._refit(targets)
+        self.losses.append(self._loss(self.h[-1]))
+        self.bounded = self._is_bounded()
+
+    def _refit(self, targets: list[Floats]) -> None:
+        """Fit every layer to its moved target, and go backward through the new layers."""
         old = self.h
         self.before, self.T = self.T, list(self.T)
-        targets = self._move()
         if self.settings.refit_order == "downward":
             for i in range(self.L, 0, -1):
                 self.T[i - 1] = self._fit(i - 1, layer_input(old[:i], skip=self.settings.skip), targets[i])
@@ -118,15 +129,14 @@ class Trainer:
         )
         self.drift = tuple(_drift(old[i], self.h[i], weight) for i in range(1, self.L))
         self._backward()
-        self.losses.append(self._loss(self.h[-1]))
 
     def _loss(self, output: Floats) -> float:
-        """Weighted mean training loss of a raw output, (rows, outputs)."""
+        """Return the weighted mean training loss of a raw output, (rows, outputs)."""
         [loss] = workers().sum(self.rows.weight @ self.loss.value(output + self.rows.offset, self.rows.y))
         return float(loss / self.total)
 
     def _loss_gradient(self, output: Floats) -> Floats:
-        """Gradient of the loss of each row, without weights, (rows, outputs).
+        """Return the gradient of the loss of each row, without weights, (rows, outputs).
 
         Raises ValueError if it is not finite where the output is within bounds.
         """
@@ -138,7 +148,7 @@ class Trainer:
         return gradient
 
     def record(self, held_out: Rows | None = None) -> Epoch:
-        """Numbers of the epoch; metrics and seconds are the watcher's."""
+        """Return the record of the epoch; the monitor fills in metrics and seconds."""
         norms, dead = self._gradients()
         probes = self._probes(held_out)
         return Epoch(
@@ -156,7 +166,7 @@ class Trainer:
         )
 
     def _gradients(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Root mean square of each hidden layer's gradient; share of the rows that learn which have none there."""
+        """Return the root mean square of each hidden layer's gradient, and the share of dead rows: see `Epoch`."""
         hidden, learning = self.g[1:-1], np.asarray(self.g[-1].any(axis=1))
         squares = [np.square(g).sum() for g in hidden]
         dead = [float(np.count_nonzero(~g[learning].any(axis=1))) for g in hidden]
@@ -166,8 +176,8 @@ class Trainer:
         return tuple(map(float, norms)), tuple(number / max(n_learning, 1.0) for number in sums[len(hidden) :])
 
     def _probes(self, held_out: Rows | None) -> list[tuple[float, float]]:
-        """What a linear regression on each hidden layer explains, on some training rows and on held-out ones."""
-        rows, group = workers().spaced(len(self.rows.y), MOST_ROWS), workers()
+        """Return the linear probe of each hidden layer, on some training rows and on held-out rows."""
+        rows, group = workers().spaced(len(self.rows.y), MAX_ROWS), workers()
         parts: list[Any] = [None] * (self.L - 1)
         if held_out is not None and self.L > 1:
             hidden = self.network.hidden(held_out.X, n_jobs=self.settings.n_threads)
@@ -176,11 +186,11 @@ class Trainer:
         return [linear_probe_r2(h, y, weight, part) for (h, y, weight), part in zip(samples, parts, strict=True)]
 
     def _forward(self) -> None:
-        """h_{i+1} = T_i(h_i)."""
+        """Compute h_{i+1} = T_i(h_i) from the input up."""
         self.h = [self.h[0]]
         for i in range(self.L):
             if i == 0:
-                output = self.T[0].output  # fitted on h_0 just now
+                output = self.T[0].output  # was just fitted on h_0
             else:
                 h = layer_input(self.h, skip=self.settings.skip)
                 output, trace = self.T[i].layer.forward(h, n_jobs=self.settings.n_threads)
@@ -189,7 +199,7 @@ class Trainer:
         self.h[-1] = self.h[-1] + self.baseline
 
     def _backward(self) -> None:
-        """g_L = dL/dh_L, then g_{i-1} = (dh_i/dh_{i-1})' g_i down to the first hidden layer."""
+        """Compute g_L = dL/dh_L, then g_{i-1} = (dh_i/dh_{i-1})' g_i down to the first hidden layer."""
         g = self._loss_gradient(self.h[self.L])
         self.g = [g]
         for i in range(self.L, 1, -1):
@@ -198,10 +208,7 @@ class Trainer:
         self.g.insert(0, np.empty((0, 0)))  # h_0 does not move
 
     def _move(self) -> list[Floats]:
-        """Targets h_i - alpha m_i; entry 0 is a placeholder, as h_0 does not move.
-
-        Raises DivergenceError if a target is out of bounds.
-        """
+        """Return the targets h_i - alpha m_i; entry 0 is a placeholder, as h_0 does not move."""
         targets = [self.h[0]]
         pace = pace_after(self.losses, self.settings.step.decay)
         for i in range(1, self.L + 1):
@@ -210,19 +217,16 @@ class Trainer:
                 continue
             target, self.m[i] = moved(self.settings.step, self.h[i], self.m[i], self.g[i], self.rows.weight)
             targets.append(self.h[i] + pace * (target - self.h[i]))
-        sizes = workers().max(*(np.abs(target).max(initial=0.0) for target in targets[1:-1]))
-        if not all(size < MAX_ABS for size in sizes):
-            raise DivergenceError
         return targets
 
     def _append(self, i: int, target: Floats) -> None:
-        """Fit T_i on the h_i of now and go forward through it."""
+        """Fit T_i on the present h_i, and go forward through it."""
         fitted = self._fit(i, layer_input(self.h, skip=self.settings.skip), target)
         self.T.append(fitted)
         self.h.append(fitted.output + self.baseline if i == self.L - 1 else fitted.output)
 
     def _fit(self, i: int, h: Floats, target: Floats) -> layers.Fit:
-        """Fit T_i from scratch: h -> target, by squared error, or by boosting if it is the output layer."""
+        """Return T_i fitted from scratch: h -> target by squared error; an output layer may be boosted on the loss."""
         settings = self.settings
         last = i == self.L - 1
         objective: Objective
@@ -236,20 +240,20 @@ class Trainer:
         return layers.fit(bound, objective, n_threads=settings.n_threads, seed=seed)
 
     def _keeps(self, i: int) -> bool:
-        """Whether T_i keeps its tree structures in this epoch.
+        """Return whether T_i keeps its tree structures in this epoch.
 
         Those of epoch 0 are not kept: starts are mostly linear in the layer below, and leave the trees nothing to find.
         """
         return i < len(self.before) and (self.epoch - 1) % self.settings.structure_epochs != 0
 
     def _bind_kept(self, i: int, h: Floats) -> BoundInput:
-        """The input of T_i with the tree structures that T_i had; nothing is binned or drawn for them."""
+        """Return the input of T_i, bound to its previous tree structures; nothing is binned or drawn for them."""
         layer = self.settings.layers[i]
         growth = replace(layer.growth, extra_trees=False, colsample_bytree=1.0, params={})
-        replay = FixedStructure.of(self.before[i].layer.forest, shared=growth.multi_output)
+        structures = FixedStructure.of(self.before[i].layer.forest, shared=growth.multi_output)
         if i == 0:
-            return self._bind(0, h).with_backend(replay, growth)
-        return BoundInput(replay, self._table(i, h), replace(layer, growth=growth), self.rows.weight)
+            return self._bind(0, h).with_backend(structures, growth)
+        return BoundInput(structures, self._table(i, h), replace(layer, growth=growth), self.rows.weight)
 
     def _bind(self, i: int, h: Floats) -> BoundInput:
         if i > 0:
@@ -259,18 +263,20 @@ class Trainer:
         return self.input
 
     def _table(self, i: int, h: Floats) -> Table:
-        """What T_i sees, i > 0; the categories of h_0 stand behind the hidden units."""
+        """Return the input of T_i, i > 0; the categories of h_0 come behind the hidden units."""
         units = self.settings.units[i - 1]
         return Table(h, tuple(units + j for j in self.rows.table.categorical) if self.settings.skip else ())
 
 
 def _r2(target: Floats, fit: Floats, weight: Floats) -> float:
+    """Return R^2 over the rows of all workers and all outputs; NaN if the target is constant."""
     moment, weights, missed = workers().sum(weight @ target, weight.sum(), weight @ np.square(target - fit).sum(1))
     [total] = workers().sum(weight @ np.square(target - moment / weights).sum(1))
     return 1.0 - float(missed) / float(total) if total > 0 else float("nan")
 
 
 def _drift(old: Floats, new: Floats, weight: Floats) -> float:
+    """Return the root mean square change of the units in their standard deviations, averaged over units."""
     square, total = workers().sum(weight @ np.square(new - old), weight.sum())
     moved, before = np.sqrt(square / total), std(old, weight)
     return float(np.mean(np.divide(moved, before, out=np.zeros_like(moved), where=before > 0)))

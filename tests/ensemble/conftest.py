@@ -1,4 +1,4 @@
-"""What is tried and chosen in a fit, for tests of what becomes of it."""
+"""What is tried and chosen in a fit, for tests of the models that come of it."""
 
 from __future__ import annotations
 
@@ -12,19 +12,27 @@ from boostbp.ensemble.quality_levels import LEVELS, Effort
 
 
 @pytest.fixture
-def everything(monkeypatch):
-    """All candidates are tried, whatever they promise and cost; layers of one piece each."""
+def tune(monkeypatch):
+    """Give constants of the ensemble other values in a test: ``tune(MAX_PIECES=1)``."""
+
+    def tune(**values):
+        for name, value in values.items():
+            monkeypatch.setattr(constants, name, value)
+
+    return tune
+
+
+@pytest.fixture
+def everything(monkeypatch, tune):
+    """Try all candidates, whatever they promise and cost, in layers of one piece each."""
     monkeypatch.setitem(LEVELS, 3, replace(LEVELS[3], layers=Effort(np.inf), networks=Effort(np.inf)))
     monkeypatch.setattr(race, "stacked_weights", lambda raws, problem: np.full(len(raws), 1.0 / len(raws)))
-    monkeypatch.setattr(constants, "MAX_PIECES", 1)
-    monkeypatch.setattr(constants, "LEAST_BEND", -np.inf)
-    monkeypatch.setattr(constants, "FIRST_NEAR", np.inf)
-    monkeypatch.setattr(constants, "LEAST_FALL", -np.inf)
+    tune(MAX_PIECES=1, SLOPES_LEAD=-np.inf, FIRST_NEAR=np.inf, MIN_FALL=-np.inf)
 
 
 @pytest.fixture
 def weights_of(monkeypatch):
-    """Let a function of the candidates' results say what weight each has in the model."""
+    """Let a function of the candidates' results choose the weight of each in the model."""
 
     def weights_of(function):
         def average_of(candidates, *rest, **options):

@@ -38,9 +38,8 @@ CANDIDATES = [
 
 
 @pytest.fixture(autouse=True)
-def whole_pieces(monkeypatch):
-    monkeypatch.setattr(constants, "PIECE_ROUNDS", 25)
-    monkeypatch.setattr(constants, "MAX_PIECES", 4)
+def whole_pieces(tune):
+    tune(PIECE_ROUNDS=25, MAX_PIECES=4)
 
 
 def along(rows, seed, *, scales=1.0, missing=0.0, groups=False):
@@ -101,8 +100,8 @@ def test_directions_are_of_features_in_standard_deviations():
         np.testing.assert_allclose(units[:, :4], expected, atol=16 * 2.0 ** -(HIDDEN_BITS + 1))
 
 
-def test_pairs_are_of_the_features_along_which_the_model_varies_most(monkeypatch):
-    monkeypatch.setattr(constants, "DIRECTIONS_PAIRED", 3)
+def test_pairs_are_of_the_features_along_which_the_model_varies_most(tune):
+    tune(DIRECTIONS_PAIRED=3)
     G = np.diag([3.0, 0.0, 1.0, 2.0]) + 0.1
     half = np.sqrt(0.5)
     sums = [[half, 0, 0, half], [half, 0, half, 0], [0, 0, half, half]]
@@ -137,9 +136,8 @@ def test_the_sign_of_a_direction_is_that_of_its_largest_coefficient():
     assert calls
 
 
-def test_there_are_no_more_directions_than_wanted(monkeypatch):
-    monkeypatch.setattr(constants, "DIRECTIONS", 2)
-    monkeypatch.setattr(constants, "DIRECTIONS_PAIRED", 2)
+def test_there_are_no_more_directions_than_wanted(tune):
+    tune(DIRECTIONS=2, DIRECTIONS_PAIRED=2)
     problem = problem_along()
     race = trained(problem, 2)
     assert [layer.forest.n_outputs for layer in race.trained()[1].model.layers] == [2 + 2, 1]
@@ -275,11 +273,11 @@ def test_jacobian_and_importances_are_of_the_features(fitted):
     assert fitted.feature_importances_.sum() == pytest.approx(1.0)
 
 
-def test_an_interrupt_while_directions_are_found_keeps_what_is_there(monkeypatch):
+def test_an_interrupt_while_directions_are_found_keeps_what_is_there(monkeypatch, tune):
     def pressed(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(constants, "MAX_PIECES", 2)
+    tune(MAX_PIECES=2)
     monkeypatch.setattr(candidate, "directions_layer", pressed)
     model = interrupted_fit(BoostBPRegressor((3,), **parameters(**FAST)), X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
@@ -315,9 +313,9 @@ def designs(rows, seed):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_numbers_of_few_bits_move_no_rows_across_splits(monkeypatch, backend):
+def test_numbers_of_few_bits_move_no_rows_across_splits(tune, backend):
     """Of few values a ridge penalty makes many, 1e-10 apart: trees must not tell rows apart by what rounding undoes."""
-    monkeypatch.setattr(constants, "MAX_PIECES", 20)
+    tune(MAX_PIECES=20)
     X, y = designs(500, 0)
     X_held, y_held = designs(200, 1)
     layer = replace(SMOOTH, growth=replace(SMOOTH.growth, min_samples_leaf=5, max_depth=4))

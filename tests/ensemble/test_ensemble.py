@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from failing import failing
 from flat_parameters import parameters
 from helpers import ONE_AT_ONCE, interrupted_fit
+from problems import LAYER, problem_of
 from sklearn.datasets import load_breast_cancer, load_digits, make_friedman1
 from sklearn.metrics import log_loss, root_mean_squared_error
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
-from boostbp.ensemble import constants, ensemble
 from boostbp.ensemble.candidate import NetworkTraining
+from boostbp.ensemble.candidate_settings import output_layer
 from boostbp.ensemble.trained_candidate import TrainedCandidate, distinct
 from boostbp.estimators import session
 from boostbp.network.choice import CandidateResult
@@ -47,13 +50,13 @@ NETWORKS = ["linear network", "additive network", "network"]
 
 @pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
 @pytest.mark.usefixtures("everything")
-def test_of_more_rows_the_first_layer_takes_the_best_thresholds(backend, monkeypatch):
+def test_of_more_rows_the_first_layer_takes_the_best_thresholds(backend, tune):
     def losses(extra_trees="auto"):
         model = BoostBPRegressor((4,), **parameters(backend=backend, deep=False, extra_trees=extra_trees, **FAST))
         return {one.name: one.loss for one in model.fit(X, Y).history_.choice.candidates}
 
     few = losses()
-    monkeypatch.setattr(constants, "BEST_THRESHOLDS_ROWS", 300)
+    tune(BEST_THRESHOLDS_ROWS=300)
     more, best = losses(), losses(extra_trees=False)
     assert list(few)[2] == list(best)[2] == "single layer, sampled"
     assert more["single layer"] == best["single layer"] != few["single layer"]
@@ -64,12 +67,12 @@ def test_of_more_rows_the_first_layer_takes_the_best_thresholds(backend, monkeyp
 
 
 @pytest.mark.parametrize("categories", [None, [0]])
-def test_trees_of_the_first_layer_see_all_rows_of_categories(categories, monkeypatch):
-    monkeypatch.setattr(constants, "FIRST_LAYER_LEAD", np.inf)
+def test_trees_of_the_first_layer_see_all_rows_of_categories(categories, tune):
+    tune(FIRST_LAYER_LEAD=np.inf)
     rows = np.column_stack([np.floor(4 * X[:, 0]), X[:, 1:]])
 
     def loss_of_the_first(fewest):
-        monkeypatch.setattr(constants, "BEST_THRESHOLDS_ROWS", fewest)
+        tune(BEST_THRESHOLDS_ROWS=fewest)
         how = parameters(categorical_features=categories, extra_trees=False, quality=1, **FAST)
         return BoostBPRegressor((), **how | {"deep": False}).fit(rows, Y).history_.choice.candidates[0].loss
 
@@ -205,34 +208,14 @@ def test_units_of_cross_validated_linear_functions_stand_in_for_additive_ones():
     assert networks == ["linear network", "linear network, cross-validated penalty", "network"]
 
 
-def _final(**how):
-    """The settings of the final output layer of the network, whether or not it is chosen."""
-    kept = {}
-    train_all = ensemble.train_all
-
-    def spied(run):
-        interrupt = train_all(run)
-        kept.update({one.name: one for one in run.trained})
-        return interrupt
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ensemble, "train_all", spied)
-        BoostBPRegressor((3,), **parameters(**FAST | how)).fit(X, Y, eval_set=[HELD])
-    return kept["network, final output layer"].plan.settings
-
-
-@pytest.mark.parametrize("skip", [False, True])
-@pytest.mark.usefixtures("everything")
-def test_final_output_layers_start_from_smooth_functions_of_what_they_see(skip):
-    assert _final(skip=skip).base == "additive"
-
-
-@pytest.mark.usefixtures("everything")
-def test_final_output_layers_start_from_what_was_asked_for_where_they_cannot(monkeypatch):
-    assert _final(basis=Elementwise([np.sin], [np.cos])).base == "ridge"
-    assert _final(base="zero").base is None
-    monkeypatch.setattr(constants, "ADDITIVE_MAX_FEATURES", 2)  # fewer than units
-    assert _final().base == "ridge"
+def test_final_output_layers_start_from_smooth_functions_of_what_they_see_where_they_can(tune):
+    ridge = replace(LAYER, base="ridge")
+    assert output_layer(problem_of(layer=ridge)).base == "additive"
+    assert output_layer(problem_of(layer=ridge, given=frozenset({"base"}))).base == "ridge"
+    assert output_layer(problem_of(layer=replace(ridge, basis=Elementwise([np.sin], [np.cos])))).base == "ridge"
+    assert output_layer(problem_of(layer=replace(LAYER, base=None))).base is None
+    tune(ADDITIVE_MAX_FEATURES=2)
+    assert output_layer(problem_of(layer=ridge)).base == "ridge"
 
 
 def test_networks_that_add_too_little_are_left_out(weights_of):

@@ -14,7 +14,7 @@ from sklearn.datasets import make_friedman1
 
 from boostbp import BoostBPRegressor, backends, load, save
 from boostbp.backends.failures import is_numerical
-from boostbp.ensemble import constants, ensemble, output_layers, refits
+from boostbp.ensemble import ensemble, output_layers, refits
 from boostbp.ensemble.candidate import LayerTraining, NetworkTraining
 from boostbp.ensemble.ensemble import train
 from boostbp.ensemble.problem import EnsembleSettings
@@ -90,8 +90,8 @@ def test_failures_come_in_the_order_of_the_candidates(n_jobs, fail):
 
 
 @pytest.mark.parametrize("quality", [1, 3])
-def test_a_layer_that_fails_later_keeps_the_pieces_that_it_had(quality, fail, monkeypatch):
-    monkeypatch.setattr(constants, "MAX_PIECES", 6)
+def test_a_layer_that_fails_later_keeps_the_pieces_that_it_had(quality, fail, tune):
+    tune(MAX_PIECES=6)
     fail(UNSOLVED, pieces=3)
     model = regressor(quality=quality, deep=False).fit(X, Y)
     assert "single layer" in names_of(model)
@@ -108,10 +108,8 @@ def test_if_all_fail_the_first_error_is_raised_and_names_them(how, fail):
 
 
 @pytest.mark.parametrize("quality", [1, 3])
-def test_of_many_rows_others_stand_in_for_the_first_layer(quality, fail, monkeypatch):
-    monkeypatch.setattr(constants, "MANY_ROWS", 200)
-    monkeypatch.setattr(constants, "SAMPLE_ROWS", 150)
-    monkeypatch.setattr(constants, "LEAST_STRUCTURE_ROWS", 150)
+def test_of_many_rows_others_stand_in_for_the_first_layer(quality, fail, tune):
+    tune(MANY_ROWS=200, SAMPLE_ROWS=150, MIN_STRUCTURE_ROWS=150)
     fail(UNSOLVED, "single layer")
     if quality == 1:
         with pytest.raises(np.linalg.LinAlgError):

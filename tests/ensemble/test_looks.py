@@ -11,13 +11,13 @@ from helpers import ONE_AT_ONCE
 from problems import problem_of, scaled
 
 from boostbp import metrics
-from boostbp.ensemble import constants, schedule
+from boostbp.ensemble import schedule
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidate import NetworkTraining, network, single_layer
 from boostbp.ensemble.candidate_settings import as_asked
 from boostbp.ensemble.race import Race
 from boostbp.losses import SquaredError
-from boostbp.network.history import History, Stop
+from boostbp.network.history import Stop
 from boostbp.network.network import Network
 
 ENDLESS = Budget(None)
@@ -25,9 +25,9 @@ TINY = {"epochs": 12}
 
 
 @pytest.fixture(autouse=True)
-def early_looks(monkeypatch):
+def early_looks(tune):
     """At epochs 2, 4, 8 and the last one."""
-    monkeypatch.setattr(constants, "FIRST_LOOK", 2)
+    tune(FIRST_LOOK=2)
 
 
 def states_of(problem):
@@ -37,22 +37,6 @@ def states_of(problem):
     while not whole.finished:
         whole.advance(ENDLESS, 0.0)
     return whole, states
-
-
-def judged(monkeypatch, values, looks, *, of_sum=1.0, greater_is_better=False):
-    """What is said at the last of some looks of a network with such held-out metrics beside a sum with another one."""
-    problem = problem_of(epochs=100)
-    problem = replace(
-        problem,
-        evaluation=replace(
-            problem.evaluation, metric=replace(problem.evaluation.metric, greater_is_better=greater_is_better)
-        ),
-    )
-    training = NetworkTraining("network", problem)
-    training.looks = looks
-    monkeypatch.setattr(training, "history", History())
-    monkeypatch.setattr(History, "metrics", lambda self, name: list(values))
-    return schedule._promising(training, problem, schedule._error(problem, of_sum))
 
 
 def test_looks_are_at_twice_the_epoch_each_and_cost_what_lies_between():
@@ -92,53 +76,45 @@ def test_best_metrics_are_those_until_half_of_the_epochs_and_until_all_of_them()
 
 
 @pytest.mark.parametrize(
-    ("values", "looks", "goes_on"),
+    ("before", "now", "first_look", "goes_on"),
     [
-        ([9, 2.1, 1.99], 1, True),  # near enough to the sum's 1 for a first look
-        ([9, 2.2, 2.09], 1, True),  # not near, but will be
-        ([9, 2.15, 2.08], 1, False),
-        ([9, 1.0, 0.98], 1, False),  # near, but has fallen by less than 3 %
-        ([9, 9, 1.3, 1.3, 1.2], 2, True),  # not near, but will be if it falls as much again
-        ([9, 9, 1.3, 1.3, 1.24], 2, False),
-        ([9, 9, 1.0, 1.0, 0.98], 2, False),  # near, but has fallen by less than 3 %
-        ([9, 9, 1.0, 1.0, 0.96], 2, True),
-        ([9, 9, 1.0, 0.9, 2.0], 2, True),  # the best until then counts, not the last
-        ([9, 9, 0.5, 0.5, 0.5, 0.1], 2, False),  # what came after the look does not
+        (2.1, 1.99, True, True),  # near enough to the sum's 1 for a first look
+        (2.2, 2.09, True, True),  # not near, but will be
+        (2.15, 2.08, True, False),
+        (1.0, 0.98, True, False),  # near, but has fallen by less than 3 %
+        (1.3, 1.2, False, True),  # not near, but will be if it falls as much again
+        (1.3, 1.24, False, False),
+        (1.0, 0.98, False, False),  # near, but has fallen by less than 3 %
+        (1.0, 0.96, False, True),
+        (0.5, 0.5, False, False),  # better than the sum, but without a fall
     ],
     ids=str,
 )
-def test_a_network_goes_on_while_it_is_near_and_falls(monkeypatch, values, looks, goes_on):
-    assert judged(monkeypatch, values, looks) == goes_on
+def test_a_network_goes_on_while_it_is_near_and_falls(before, now, first_look, goes_on):
+    assert schedule.promises(before, now, 1.0, first_look=first_look) == goes_on
 
 
-@pytest.mark.parametrize(
-    ("values", "goes_on"),
-    [
-        ([0, 0, 0.5, 0.5, 0.6], False),  # an error of .4, and .3 to come, beside .1
-        ([0, 0, 0.5, 0.5, 0.7], True),  # .3, and .1 to come
-        ([0, 0, 0.9, 0.9, 0.9], False),  # the same as that of the sum, but without a fall
-    ],
-    ids=str,
-)
-def test_metrics_that_grow_are_errors_from_1_down(monkeypatch, values, goes_on):
-    assert judged(monkeypatch, values, 2, of_sum=0.9, greater_is_better=True) == goes_on
+def test_metrics_that_grow_are_errors_from_1_down():
+    problem = problem_of()
+    metric = replace(problem.evaluation.metric, greater_is_better=True)
+    growing = replace(problem, evaluation=replace(problem.evaluation, metric=metric))
+    assert schedule.error_of(problem, 0.9) == 0.9
+    assert schedule.error_of(growing, 0.9) == pytest.approx(0.1)
 
 
-def trained(monkeypatch, problem, *, least_fall, near=1e9, limit=1e9, names=("network",), budget=None):
+def trained(tune, problem, *, least_fall, near=1e9, limit=1e9, names=("network",), budget=None):
     """Networks beside a sum of one poor single layer."""
-    monkeypatch.setattr(constants, "LEAST_FALL", least_fall)
-    monkeypatch.setattr(constants, "NEAR", near)
-    monkeypatch.setattr(constants, "FIRST_NEAR", near)
+    tune(MIN_FALL=least_fall, NEAR=near, FIRST_NEAR=near)
     race = Race(problem, budget or Budget(None), 1, refit=False)
     assert race.begin([single_layer("poor", lambda problem: problem.settings.layers[-1])], 1) is None
     before = race.spent
-    interrupt = schedule._train_networks([network(name, as_asked) for name in names], race, problem, limit)
+    interrupt = schedule.train_networks([network(name, as_asked) for name in names], race, problem, limit)
     return race, race.spent - before, interrupt
 
 
 @pytest.mark.parametrize(("least_fall", "epochs"), [(-1.0, 12), (1e9, 2)])
-def test_a_network_is_left_at_a_look(monkeypatch, least_fall, epochs):
-    race, work, interrupt = trained(monkeypatch, problem_of(**TINY), least_fall=least_fall)
+def test_a_network_is_left_at_a_look(tune, least_fall, epochs):
+    race, work, interrupt = trained(tune, problem_of(**TINY), least_fall=least_fall)
     history = race.others[0].history
     assert interrupt is None
     assert len(history) - 1 == epochs
@@ -148,23 +124,23 @@ def test_a_network_is_left_at_a_look(monkeypatch, least_fall, epochs):
     assert race.others[0].held_out.shape == (120, 1)
 
 
-def test_a_network_that_is_far_off_is_left_at_the_first_look(monkeypatch):
-    race, _, _ = trained(monkeypatch, problem_of(**TINY), least_fall=-1.0, near=-0.9)
+def test_a_network_that_is_far_off_is_left_at_the_first_look(tune):
+    race, _, _ = trained(tune, problem_of(**TINY), least_fall=-1.0, near=-0.9)
     assert len(race.others[0].history) - 1 == 2
     assert race.others[0].history.stop is Stop.QUALITY
 
 
-def test_work_beyond_the_limit_is_not_begun(monkeypatch):
+def test_work_beyond_the_limit_is_not_begun(tune):
     one = NetworkTraining("network", problem_of(**TINY)).work / 2
-    race, work, _ = trained(monkeypatch, problem_of(**TINY), least_fall=-1.0, limit=0.0)
+    race, work, _ = trained(tune, problem_of(**TINY), least_fall=-1.0, limit=0.0)
     assert (race.others, work) == ([], 0.0)
     spent = race.spent
-    race, work, _ = trained(monkeypatch, problem_of(**TINY), least_fall=-1.0, limit=spent + 7.5 * one)
+    race, work, _ = trained(tune, problem_of(**TINY), least_fall=-1.0, limit=spent + 7.5 * one)
     assert work == pytest.approx(4 * one)
     assert race.others[0].history.stop is Stop.QUALITY
 
 
-def test_the_next_one_is_that_which_is_expected_to_be_best(monkeypatch):
+def test_the_next_one_is_that_which_is_expected_to_be_best(monkeypatch, tune):
     """All are looked at once in their order, and then one by one."""
     turns, original = [], NetworkTraining.advance
 
@@ -176,30 +152,30 @@ def test_the_next_one_is_that_which_is_expected_to_be_best(monkeypatch):
 
     errors = {"network": 3.0, "second": 2.0, "third": 1.0}
     monkeypatch.setattr(NetworkTraining, "advance", advance)
-    trained(monkeypatch, problem_of(epochs=4), least_fall=-1.0, names=tuple(errors))
+    trained(tune, problem_of(epochs=4), least_fall=-1.0, names=tuple(errors))
     assert turns == ["network", "second", "third", "third", "second", "network"]
 
 
 @pytest.mark.parametrize("diverging", ["variant", "network"])
-def test_a_network_that_diverges_is_left_out(monkeypatch, diverging):
+def test_a_network_that_diverges_is_left_out(monkeypatch, tune, diverging):
     error, advance = FloatingPointError("too far"), NetworkTraining.advance
     monkeypatch.setattr(NetworkTraining, "advance", failing(error, advance, when=lambda one, *_: one.name == diverging))
     names = ("network", "variant", "last")
-    race, _, interrupt = trained(monkeypatch, problem_of(), least_fall=-1.0, names=names)
+    race, _, interrupt = trained(tune, problem_of(), least_fall=-1.0, names=names)
     assert [one.name for one in race.others] == [name for name in names if name != diverging]
     assert {name: str(failure) for name, failure in race.failed.items()} == {diverging: "too far"}
     assert interrupt is None
 
 
 @pytest.mark.parametrize("epoch", [0, 1, 5])
-def test_an_interrupt_keeps_the_best_epoch_and_the_other_networks(monkeypatch, epoch):
+def test_an_interrupt_keeps_the_best_epoch_and_the_other_networks(monkeypatch, tune, epoch):
     def press(progress):
         if progress.epoch.epoch == epoch and len(progress.history) == epoch + 1:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(Network, "with_short_hidden", lambda network: network)  # it is judged after it was rounded
     problem = replace(problem_of(**TINY), callbacks=[press])
-    race, _, interrupt = trained(monkeypatch, problem, least_fall=-1.0)
+    race, _, interrupt = trained(tune, problem, least_fall=-1.0)
     assert isinstance(interrupt, KeyboardInterrupt)
     history = race.others[0].history
     assert len(history) - 1 == epoch
@@ -210,7 +186,7 @@ def test_an_interrupt_keeps_the_best_epoch_and_the_other_networks(monkeypatch, e
     assert value == pytest.approx(history.metrics("held_out")[best])
 
 
-def test_the_end_of_the_time_ends_a_network_at_its_epoch(monkeypatch):
+def test_the_end_of_the_time_ends_a_network_at_its_epoch(tune):
     class Clock(Budget):
         calls = 0
 
@@ -218,22 +194,22 @@ def test_the_end_of_the_time_ends_a_network_at_its_epoch(monkeypatch):
             self.calls += 1
             return self.calls > 9
 
-    race, _, interrupt = trained(monkeypatch, problem_of(**TINY), least_fall=-1.0, budget=Clock(1e9))
+    race, _, interrupt = trained(tune, problem_of(**TINY), least_fall=-1.0, budget=Clock(1e9))
     assert interrupt is None
     history = race.others[0].history
     assert history.stop is Stop.TIME
     assert 2 < len(history) - 1 < 12
 
 
-def test_a_training_that_is_resumed_at_any_epoch_is_judged_as_at_first(monkeypatch):
+def test_a_training_that_is_resumed_at_any_epoch_is_judged_as_at_first(tune):
     problem = problem_of(epochs=5)
     _, states = states_of(problem)
     assert len(states) == 6
     for least_fall in (-1.0, 1e9):  # to the end, and left at epoch 4
-        expected = trained(monkeypatch, problem, least_fall=least_fall)
+        expected = trained(tune, problem, least_fall=least_fall)
         left_at = expected[0].others[0].history.epochs[-1].epoch
         for state in states[: left_at + 1]:
-            race, work, _ = trained(monkeypatch, replace(problem, resume=state), least_fall=least_fall)
+            race, work, _ = trained(tune, replace(problem, resume=state), least_fall=least_fall)
             one, other = race.others[0], expected[0].others[0]
             np.testing.assert_array_equal(one.held_out, other.held_out)
             assert one.history.loss == other.history.loss
@@ -242,11 +218,11 @@ def test_a_training_that_is_resumed_at_any_epoch_is_judged_as_at_first(monkeypat
             assert work == expected[1]
 
 
-def test_epochs_that_were_asked_for_are_all_run(monkeypatch):
+def test_epochs_that_were_asked_for_are_all_run(tune):
     """`fit_more` begins from a state of which patience counts anew: no look ends that, and no limit."""
     problem = problem_of(**TINY)
     _, states = states_of(problem)
     more = replace(problem, resume=replace(states[3], since=3))
-    race, _, _ = trained(monkeypatch, more, least_fall=1e9, near=-0.9, limit=0.0)
+    race, _, _ = trained(tune, more, least_fall=1e9, near=-0.9, limit=0.0)
     assert len(race.others[0].history) - 1 == 12
     assert race.others[0].history.stop is Stop.EPOCHS

@@ -12,7 +12,6 @@ from problems import problem_of
 from sklearn.datasets import make_classification, make_friedman1
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, backends
-from boostbp.ensemble import constants
 from boostbp.ensemble.ensemble import train
 from boostbp.ensemble.output_layers import Boosted
 from boostbp.ensemble.problem import EnsembleSettings
@@ -28,11 +27,9 @@ SAMPLE, STRUCTURES = 200, 250
 
 
 @pytest.fixture(autouse=True)
-def few_are_many(monkeypatch):
+def few_are_many(tune):
     """Three hundred rows count as many."""
-    monkeypatch.setattr(constants, "MANY_ROWS", 300)
-    monkeypatch.setattr(constants, "SAMPLE_ROWS", SAMPLE)
-    monkeypatch.setattr(constants, "LEAST_STRUCTURE_ROWS", STRUCTURES)
+    tune(MANY_ROWS=300, SAMPLE_ROWS=SAMPLE, MIN_STRUCTURE_ROWS=STRUCTURES)
 
 
 def regressor(sizes=(3,), **changes):
@@ -66,8 +63,8 @@ def test_rows_of_weight_0_are_none():
 
 
 @pytest.mark.parametrize(("rare", "sampled"), [(200, True), (30, True), (20, False)])
-def test_structures_of_rare_classes_are_grown_on_all_rows(monkeypatch, rare, sampled):
-    monkeypatch.setattr(constants, "LEAST_STRUCTURE_CLASS", 15)  # of 250 in 400: 24 in all
+def test_structures_of_rare_classes_are_grown_on_all_rows(tune, rare, sampled):
+    tune(MIN_STRUCTURE_CLASS=15)  # of 250 in 400: 24 in all
     y = (np.arange(400.0) < rare)[:, None]
     for target in (y, 1 - y):
         problem = problem_of((X, target * 1.0), (HELD[0], np.ones((150, 1))), loss=Logistic())

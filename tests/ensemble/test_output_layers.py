@@ -25,9 +25,8 @@ LAYER = LayerSettings(4000, growth=TreeParams(max_depth=3, min_samples_leaf=10),
 
 
 @pytest.fixture(autouse=True)
-def whole_pieces(monkeypatch):
-    monkeypatch.setattr(constants, "PIECE_ROUNDS", 25)
-    monkeypatch.setattr(constants, "MAX_PIECES", 160)
+def whole_pieces(tune):
+    tune(PIECE_ROUNDS=25, MAX_PIECES=160)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +75,9 @@ def test_the_best_piece_is_kept_where_losses_are_below_0():
     boosting, scores = boosted(missing=0.0)
     pieces = len(boosting.plan.pieces)
     assert scores.max() < 0
-    assert len(scores) - 1 <= pieces + constants.PATIENCE_PIECES < constants.MAX_PIECES
+    assert len(scores) - 1 <= pieces + constants.MAX_PATIENCE < constants.MAX_PIECES
     gain = scores[0] - scores.min()
-    least = constants.PATIENCE_PIECES * constants.LEAST_GAIN_OF_FIRST * gain
+    least = constants.MAX_PATIENCE * constants.MIN_GAIN_OF_FIRST * gain
     assert scores[pieces] == pytest.approx(scores.min(), abs=least)
 
 

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from functools import partial
+from itertools import count
 
 import numpy as np
 import pytest
@@ -97,6 +98,34 @@ def test_a_result_that_was_interrupted_is_kept_and_ends_the_rest(n_at_once):
     assert budget.ended
     assert {"1": 1}.items() <= results.items() <= {"0": 0, "1": 1, "2": None}.items()
     assert n_at_once > 1 or not begun
+
+
+@pytest.fixture
+def at_layer(monkeypatch):
+    """Run an action as the layer of a number begins, in whatever thread."""
+
+    def at_layer(number, action):
+        original, numbers = Boosting.begin, count(1)
+
+        def begin(*args, **options):
+            if next(numbers) == number:
+                action()
+            return original(*args, **options)
+
+        monkeypatch.setattr(Boosting, "begin", begin)
+
+    return at_layer
+
+
+def press():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def raising(error):
+    def raise_it():
+        raise error
+
+    return raise_it
 
 
 def _with_handler(handler, works, n_at_once):
@@ -194,18 +223,8 @@ def test_candidates_side_by_side_make_the_same_model(backend, monkeypatch):
 
 
 @pytest.mark.parametrize("when", [1, 6])
-def test_an_interrupt_side_by_side_weighs_what_is_there(monkeypatch, when):
-    original, lock, calls = Boosting.begin, threading.Lock(), []
-
-    def interrupted(*args, **options):
-        with lock:
-            calls.append(1)
-            number = len(calls)
-        if number == when:
-            raise KeyboardInterrupt
-        return original(*args, **options)
-
-    monkeypatch.setattr(Boosting, "begin", interrupted)
+def test_an_interrupt_side_by_side_weighs_what_is_there(at_layer, when):
+    at_layer(when, raising(KeyboardInterrupt()))
     model = BoostBPRegressor(**parameters(n_jobs=2, deep=False, quality=4, **FAST))
     if when == 1:
         with pytest.raises(KeyboardInterrupt):
@@ -217,28 +236,15 @@ def test_an_interrupt_side_by_side_weighs_what_is_there(monkeypatch, when):
     assert 1 <= len(model.history_.choice.candidates) <= when  # one that was begun beside it may have a piece
 
 
-def test_an_error_side_by_side_comes_out_as_it_is(monkeypatch):
-    def broken(*args, **options):
-        raise ValueError("no such layer")
-
-    monkeypatch.setattr(Boosting, "begin", broken)
+def test_an_error_side_by_side_comes_out_as_it_is(at_layer):
+    at_layer(1, raising(ValueError("no such layer")))
     with pytest.raises(ValueError, match="no such layer"):
         BoostBPRegressor(**parameters(n_jobs=2, **FAST)).fit(X, Y)
 
 
 @needs_kill
-def test_the_key_in_a_whole_fit_side_by_side(monkeypatch):
-    original, lock, calls = Boosting.begin, threading.Lock(), []
-
-    def pressed(*args, **options):
-        with lock:
-            calls.append(1)
-            number = len(calls)
-        if number == 6:
-            os.kill(os.getpid(), signal.SIGINT)
-        return original(*args, **options)
-
-    monkeypatch.setattr(Boosting, "begin", pressed)
+def test_the_key_in_a_whole_fit_side_by_side(at_layer):
+    at_layer(6, press)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         model = interrupted_fit(BoostBPRegressor(**parameters(n_jobs=2, quality=4, **FAST)), X, Y)

@@ -54,7 +54,7 @@ def test_more_quality_tries_all_that_less_does(backend):
 
 
 @pytest.mark.parametrize("backend", ONE_AT_ONCE)
-def test_one_layer_is_the_better_of_two(monkeypatch, backend):
+def test_one_layer_is_the_better_of_two(monkeypatch, tune, backend):
     """With random thresholds, or with the best ones, each tree grown on some of the rows."""
     with monkeypatch.context() as of_one_piece:
         of_one_piece.setattr(constants, "MAX_PIECES", 1)
@@ -62,7 +62,7 @@ def test_one_layer_is_the_better_of_two(monkeypatch, backend):
     losses = {one.name: one.loss for one in found if one.name in ("single layer", "single layer, sampled")}
     assert list(losses) == ["single layer", "single layer, sampled"]
     for lead, name in ((np.inf, "single layer"), (-np.inf, min(losses, key=losses.get))):
-        monkeypatch.setattr(constants, "FIRST_LAYER_LEAD", lead)
+        tune(FIRST_LAYER_LEAD=lead)
         [layer] = regressor(deep=False, quality=1, backend=backend).fit(X, Y).history_.choice.candidates
         assert (layer.name, layer.weight) == (name, 1.0)
 
@@ -75,8 +75,8 @@ def test_steps_want_the_best_thresholds_of_one_layer():
 
 
 @pytest.mark.parametrize(("n_classes", "quality", "networks"), [(2, 3, True), (3, 3, False), (3, 4, True)])
-def test_networks_of_several_classes_are_left_to_high_qualities(n_classes, quality, networks, monkeypatch):
-    monkeypatch.setattr(schedule, "_bent", lambda race: True)
+def test_networks_of_several_classes_are_left_to_high_qualities(n_classes, quality, networks, tune):
+    tune(SLOPES_LEAD=-np.inf)
     y = np.digitize(Y, np.quantile(Y, np.arange(1, n_classes) / n_classes))
     model = BoostBPClassifier((3,), **parameters(quality=quality, **FAST))
     assert any("network" in name for name in names_of(model.fit(X, y))) is networks
@@ -127,13 +127,13 @@ def test_a_network_alone_runs_all_epochs_from_quality_4_on():
     assert models[3].n_iter_ in (8, 16, 32)
     assert models[3].history_.stop is Stop.QUALITY
     errors = np.minimum.accumulate(models[4].history_.metrics("held_out"))
-    falls = [errors[look // 2] - errors[look] < constants.LEAST_FALL * errors[look] for look in (8, 16, 32)]
+    falls = [errors[look // 2] - errors[look] < constants.MIN_FALL * errors[look] for look in (8, 16, 32)]
     assert models[3].n_iter_ == (8, 16, 32)[falls.index(True)]
 
 
-def test_networks_are_trained_where_leaves_gain_by_slopes(monkeypatch):
+def test_networks_are_trained_where_leaves_gain_by_slopes(tune):
     """At the rungs that leave them out elsewhere: where the target is made of steps."""
-    monkeypatch.setattr(constants, "NETWORKS_WORK", np.inf)
+    tune(NETWORKS_WORK=np.inf)
     x, noise = np.random.default_rng(0).uniform(size=(400, 5)), np.random.default_rng(1).normal(size=400)
     steps = np.floor(4 * x[:, 0]) + 2 * (x[:, 1] > 0.5) * (x[:, 2] > 0.3) + 0.1 * noise
     smooth = 3 * x[:, 0] + np.sin(3 * x[:, 1]) * x[:, 2] + 0.1 * noise
@@ -142,7 +142,7 @@ def test_networks_are_trained_where_leaves_gain_by_slopes(monkeypatch):
         model = regressor(quality=quality, n_estimators=None).fit(x, target, **how)
         scores = {one.name: one.loss for one in model.history_.choice.candidates}
         gain = 1.0 - scores["single layer"] / scores["single layer, constant leaves"]
-        assert (gain > constants.LEAST_BEND) == (target is smooth)
+        assert (gain > constants.SLOPES_LEAD) == (target is smooth)
         return any("network" in one.name for one in model.history_.choice.candidates)
 
     assert trains_networks(smooth)
@@ -235,9 +235,8 @@ def test_an_interrupt_at_any_stage_leaves_a_model(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_fit_resumed_from_a_checkpoint_of_any_epoch_is_the_whole_one(monkeypatch, tmp_path):
-    monkeypatch.setattr(constants, "FIRST_LOOK", 2)
-    monkeypatch.setattr(constants, "MAX_PIECES", 1)
+def test_a_fit_resumed_from_a_checkpoint_of_any_epoch_is_the_whole_one(tune, tmp_path):
+    tune(FIRST_LOOK=2, MAX_PIECES=1)
     whole = regressor(quality=4, epochs=3).fit(X, Y, keep_state=True)
     for epochs in range(3):
         path = tmp_path / f"state {epochs}"
@@ -293,19 +292,15 @@ def test_a_member_that_missed_it_hardly_counts(monkeypatch):
     assert np.abs(expected - in_units(good)).max() < 0.1 * Y.std()
 
 
-def test_a_long_fit_says_once_what_a_lower_quality_takes(monkeypatch, caplog):
-    monkeypatch.setattr(schedule, "LONG", 1e-3)
-    with caplog.at_level("INFO", logger="boostbp"):
-        regressor(verbose=2, quality=3).fit(X, Y)
-    [hint] = [record.getMessage() for record in caplog.records if "this fit may take" in record.getMessage()]
-    assert "quality=1 " in hint
-    assert "quality=2 " in hint
+def test_a_long_fit_says_what_a_lower_quality_takes():
+    hint = schedule.cost_hint(LEVELS[3], 100.0, networks=True)
+    assert hint.startswith("this fit may take 300 to 500 s, the most where networks gain; lower qualities take less: ")
+    assert "quality=1 100 s, quality=2 220 s" in hint
     assert "quality=3" not in hint
-    caplog.clear()
-    monkeypatch.undo()
-    with caplog.at_level("INFO", logger="boostbp"):
-        regressor(verbose=2, quality=3).fit(X, Y)
-    assert "this fit may take" not in caplog.text
+    assert schedule.cost_hint(LEVELS[1], 100.0, networks=False).startswith(
+        "this fit may take 100 s. max_time= or Ctrl-C"
+    )
+    assert schedule.cost_hint(LEVELS[3], 1.0, networks=True) == ""
 
 
 @pytest.mark.parametrize("deep", ["auto", True, False])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
+from functools import cache
+from itertools import count
 
 import numpy as np
 import problems
@@ -15,7 +16,7 @@ from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidate import output_layer_on, single_layer
 from boostbp.ensemble.output_layers import Boosted
-from boostbp.ensemble.race import Race, RacingLayer
+from boostbp.ensemble.race import Race, boost, promised_gain
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.trees import interrupts
 
@@ -27,9 +28,8 @@ CANDIDATES = [single_layer(name, lambda problem, layer=layer: layer) for name, l
 
 
 @pytest.fixture(autouse=True)
-def few_rounds_per_piece(monkeypatch):
-    monkeypatch.setattr(constants, "PIECE_ROUNDS", 3)
-    monkeypatch.setattr(constants, "MAX_PIECES", 40)
+def few_rounds_per_piece(tune):
+    tune(PIECE_ROUNDS=3, MAX_PIECES=40)
 
 
 def race_of(problem=None, n_at_once=1, *, refit=False, budget=None):
@@ -37,90 +37,102 @@ def race_of(problem=None, n_at_once=1, *, refit=False, budget=None):
 
 
 def pieces_of(race):
-    return {name: len(entrant.training.boosting.boosted.pieces) for name, entrant in race.entrants.items()}
+    return {name: training.boosting.n_pieces for name, training in race.layers.items()}
 
 
-def entrant_of(raw, before, *, best=None, work=1.0, finished=False, refit_work=0.0):
-    """An entrant with these raw outputs, of one held-out row for each, and nothing behind it."""
-    raw, before, best = (np.array(one, dtype=float)[:, None] for one in (raw, before, raw if best is None else best))
-    boosting = SimpleNamespace(raw=raw, best_raw=best)
-    return RacingLayer(SimpleNamespace(boosting=boosting, work=work, finished=finished, refit_work=refit_work), before)
+@cache
+def first_piece():
+    return CANDIDATES[0].begin(problem_of(), None).advance()
 
 
-def race_with(target, **entrants):
+def layer_at(raw, expected, *, best=None, rounds=3, finished=False):
+    """A layer with this raw output of held-out rows, now and as its last piece lets expect."""
+    raw, expected, best = (
+        np.array(one, dtype=float)[:, None] for one in (raw, expected, raw if best is None else best)
+    )
+    before = raw - (expected - raw) / constants.PIECES_AHEAD
+    training = first_piece()
+    boosting = training.boosting
+    boosted = replace(boosting.boosted, rounds_left=0 if finished else boosting.boosted.rounds_left)
+    settings = replace(boosting.settings, n_estimators=rounds)
+    boosting = replace(boosting, boosted=boosted, settings=settings, raw=raw, before=before, best_raw=best)
+    return replace(training, boosting=boosting)
+
+
+def race_with(target, **layers):
     target = np.array(target, dtype=float)[:, None]
     race = race_of(problem_of(None, (np.zeros((len(target), 5)), target)))
-    race.entrants, race.spent = entrants, 1.0
+    race.layers, race.spent = layers, 1.0
     return race
 
 
 # What is promised.
 
 
-def test_expected_is_as_many_pieces_later():
-    entrant = entrant_of([0.8, 0.5], [0.9, 0.5])
-    np.testing.assert_allclose(entrant.expected.ravel(), [0.8 + constants.PIECES_AHEAD * (0.8 - 0.9), 0.5])
+def test_expected_is_on_the_line_through_the_last_two_pieces():
+    one = first_piece()
+    two = one.advance()
+    ahead = (two.expected - one.raw) / (two.raw - one.raw)
+    np.testing.assert_allclose(ahead, 1.0 + constants.PIECES_AHEAD)
 
 
 @pytest.mark.parametrize(
-    ("raw", "before", "share"),
-    [(0.8, 0.9, 1.0), (-0.2, 0.0, 0.5), (-1.8, -1.6, 0.25)],
+    ("expected", "share"),
+    [(0.4, 1.0), (-1.0, 0.5), (-3.0, 0.25)],
     ids=["all of it", "half of it", "a quarter of it"],
 )
-def test_gain_is_that_of_the_best_share_in_the_sum(raw, before, share):
+def test_gain_is_that_of_the_best_share_in_the_sum(expected, share):
     """The sum gives 1 where 0 is right: a loss of .5; a model of raw output e takes it to (1 - share) + share e."""
-    entrant = entrant_of([raw], [before])
-    race = race_with([0.0], it=entrant)
-    expected = raw + 4 * (raw - before)
+    layer = layer_at([0.8], [expected])
+    race = race_with([0.0], it=layer)
     reached = (1.0 - share) + share * expected
-    assert race._gain(entrant, 0.0, np.array([[1.0]]), 0.5) == pytest.approx(0.5 - 0.5 * reached**2)
+    gain = promised_gain(layer, 0.0, np.array([[1.0]]), race.problem)
+    assert gain == pytest.approx(0.5 - 0.5 * reached**2)
 
 
 def test_gain_of_a_layer_in_the_sum_is_also_that_of_its_weight():
-    """A share of the rest for it would do harm: what it has there already moves."""
-    entrant = entrant_of([1.0, -1.0], [1.1, -1.0])
-    race = race_with([0.0, 0.0], it=entrant)
+    """A share of the rest for it would do harm: its weight in the sum already moves."""
+    layer = layer_at([1.0, -1.0], [0.6, -1.0])
+    race = race_with([0.0, 0.0], it=layer)
     raw = np.array([[0.1], [0.0]])  # .25 of the layer, and others that take most of it away
-    score = race.problem.score(raw)
-    assert race._gain(entrant, 0.0, raw, score) < 0
-    assert race._gain(entrant, 0.25, raw, score) == pytest.approx(score - 0.0)
+    assert promised_gain(layer, 0.0, raw, race.problem) < 0
+    assert promised_gain(layer, 0.25, raw, race.problem) == pytest.approx(race.problem.score(raw))
 
 
 def test_next_are_those_that_promise_most_for_their_work():
-    start = {"before": [1.0], "best": [1.0]}
-    entrants = {
-        "far": entrant_of([0.9], work=2.0, **start),
-        "farther": entrant_of([0.8], work=2.0, **start),
-        "dear": entrant_of([0.8], work=2000.0, **start),
-        "still": entrant_of([1.0], **start),
-        "farthest, at its end": entrant_of([0.75], finished=True, **start),
-        "cheap": entrant_of([0.95], work=0.1, **start),
+    start = {"best": [1.0]}
+    layers = {
+        "far": layer_at([0.9], [0.6], rounds=20, **start),
+        "farther": layer_at([0.8], [0.2], rounds=20, **start),
+        "dear": layer_at([0.8], [0.2], rounds=20_000, **start),
+        "still": layer_at([1.0], [1.0], **start),
+        "farthest, at its end": layer_at([0.75], [0.0], finished=True, **start),
+        "cheap": layer_at([0.95], [0.8], rounds=1, **start),
     }
-    race = race_with([0.0], **entrants)
+    race = race_with([0.0], **layers)
     weights, raw = race.sum()
-    assert weights == {name: pytest.approx(1 / 6) for name in entrants}
+    assert weights == {name: pytest.approx(1 / 6) for name in layers}
     assert raw == pytest.approx(1.0)
     # the loss of .5 falls by .32, .48, .48, 0 and .18
-    assert race._most_promising(weights, raw) == ["cheap", "farther", "far"]
+    assert race.most_promising(weights, raw) == ["cheap", "farther", "far"]
 
 
 def test_what_promises_too_little_ends_it():
-    least = constants.LEAST_PROMISE
-    step = (1.0 - np.sqrt(1.0 - least)) / constants.PIECES_AHEAD  # lowers a loss by the least share in so many pieces
-    for factor, names in ((0.99, []), (1.01, ["it"])):
-        race = race_with([0.0], it=entrant_of([1.0], [1.0 + factor * step], best=[1.0]))
-        assert race._most_promising(*race.sum()) == names
-    race = race_with([0.0], it=entrant_of([1.0], [1.0]))
+    enough = np.sqrt(1.0 - constants.MIN_PROMISE)  # an expected output whose loss is lower by the least share
+    for expected, names in ((enough + 1e-5, []), (enough - 1e-5, ["it"])):
+        race = race_with([0.0], it=layer_at([1.0], [expected], best=[1.0]))
+        assert race.most_promising(*race.sum()) == names
+    race = race_with([0.0], it=layer_at([1.0], [1.0]))
     assert race.run(np.inf) is None
     assert race.spent == 1.0
 
 
 def test_work_of_the_refit_is_that_of_what_has_weight():
-    parts = {"right": entrant_of([0.1], [0.2], refit_work=3.0), "wrong": entrant_of([50.0], [60.0], refit_work=5.0)}
+    parts = {"right": layer_at([0.1], [0.0]), "wrong": layer_at([50.0], [40.0])}
     race = race_with([0.0], **parts)
     assert race.refit_share() == 0.0
     race.refit, race.spent = True, 12.0
-    assert race.refit_share() == pytest.approx(3.0 / 12.0)
+    assert race.refit_share() == pytest.approx(parts["right"].refit_work / 12.0)
 
 
 # Training.
@@ -132,7 +144,7 @@ def test_work_is_counted_by_pieces(backend):
     assert race.begin(CANDIDATES, 2) is None
     assert pieces_of(race) == dict.fromkeys(KINDS, 2)
     assert race.run(4 * race.spent) is None
-    work = {name: entrant.training.work for name, entrant in race.entrants.items()}
+    work = {name: training.work for name, training in race.layers.items()}
     assert race.spent == pytest.approx(sum(n * work[name] for name, n in pieces_of(race).items()))
     assert work["shallow"] < work["deep"]
     assert [one.name for one in race.trained()] == list(KINDS)
@@ -161,7 +173,7 @@ def test_a_race_ends_at_its_limit(refit):
     assert race.run(limit) is None
     later = race.refit_share() * race.spent
     assert (later > 0) == refit
-    most = constants.RACE_PIECES * sum(entrant.training.work for entrant in race.entrants.values())
+    most = constants.RACE_PIECES * sum(training.work for training in race.layers.values())
     assert limit < race.spent + later
     assert begun < race.spent <= limit + most
     before = race.spent
@@ -173,7 +185,7 @@ def test_without_a_limit_it_ends_when_nothing_is_promised():
     race = race_of()
     assert race.begin(CANDIDATES[:2], 2) is None
     assert race.run(np.inf) is None
-    assert race._most_promising(*race.sum()) == []
+    assert race.most_promising(*race.sum()) == []
     before = pieces_of(race)
     assert race.run(np.inf) is None
     assert pieces_of(race) == before
@@ -183,11 +195,11 @@ def test_the_first_one_is_begun_whatever_the_limit_and_no_other():
     race = race_of()
     assert race.begin(CANDIDATES, None, limit=0.0) is None
     assert list(pieces_of(race)) == list(KINDS)[: constants.WAVE]
-    assert all(entrant.training.finished for entrant in race.entrants.values())
+    assert all(training.boosting.finished for training in race.layers.values())
     assert race.begin(CANDIDATES[3:], 1, limit=race.spent) is None
-    assert len(race.entrants) == constants.WAVE
+    assert len(race.layers) == constants.WAVE
     assert race.begin(CANDIDATES[3:], 1, limit=np.nextafter(race.spent, np.inf)) is None
-    assert list(race.entrants) == list(KINDS)
+    assert list(race.layers) == list(KINDS)
 
 
 @pytest.mark.parametrize("n_at_once", [1, 2])
@@ -221,7 +233,7 @@ def test_no_round_begins_after_the_end_of_the_time(monkeypatch):
         assert race.begin(CANDIDATES[2:], 2) is None
         assert race.run(np.inf) is None
         assert clock[0] == sum(pieces_of(race).values()) == most
-        assert len(race.entrants) == (1 if most < 4 else 2 if most < 7 else 3 if most < 9 else 4)
+        assert len(race.layers) == (1 if most < 4 else 2 if most < 7 else 3 if most < 9 else 4)
 
 
 @pytest.mark.parametrize("refit", [False, True])
@@ -251,36 +263,41 @@ def test_what_needs_another_waits_for_it():
     needing = output_layer_on("network", lambda problem: LAYER)
     race = race_of()
     assert race.begin([CANDIDATES[0], needing], 1) is None
-    assert list(race.entrants) == ["deep"]
+    assert list(race.layers) == ["deep"]
     network = race.trained()[0]
     race.others.append(TrainedCandidate("network", "network", network.model, network.held_out))
     assert race.begin([needing], 1) is None
-    assert list(race.entrants) == ["deep", "network, final output layer"]
+    assert list(race.layers) == ["deep", "network, final output layer"]
     assert [one.name for one in race.trained()] == ["deep", "network, final output layer", "network"]
 
 
 # Interrupts.
 
 
-def interrupted_at(monkeypatch, number, reason=KeyboardInterrupt):
-    """Let the piece of this number be interrupted."""
-    original, calls = Boosted.advance, []
+@pytest.fixture
+def interrupted_at(monkeypatch):
+    """Let the piece of a number be interrupted."""
+    original = Boosted.advance
 
-    def advance(self):
-        calls.append(1)
-        if len(calls) == number:
-            raise reason
-        return original(self)
+    def interrupted_at(number, reason=KeyboardInterrupt):
+        numbers = count(1)
 
-    monkeypatch.setattr(Boosted, "advance", advance)
+        def advance(self):
+            if next(numbers) == number:
+                raise reason
+            return original(self)
+
+        monkeypatch.setattr(Boosted, "advance", advance)
+
+    return interrupted_at
 
 
 @pytest.mark.parametrize("n_at_once", [1, 2])
 @pytest.mark.parametrize("number", [2, 5, 9])
-def test_an_interrupt_keeps_pieces_that_are_there(monkeypatch, number, n_at_once):
+def test_an_interrupt_keeps_pieces_that_are_there(interrupted_at, number, n_at_once):
     whole = race_of()
     assert whole.begin(CANDIDATES[:1], number - 1) is None
-    interrupted_at(monkeypatch, number)
+    interrupted_at(number)
     race = race_of(n_at_once=n_at_once)
     assert isinstance(race.begin(CANDIDATES[:1], None), KeyboardInterrupt)
     assert pieces_of(race) == {"deep": number - 1}
@@ -288,30 +305,30 @@ def test_an_interrupt_keeps_pieces_that_are_there(monkeypatch, number, n_at_once
     np.testing.assert_array_equal(race.sum()[1], whole.sum()[1])
 
 
-def test_an_interrupt_in_the_first_piece_leaves_nothing(monkeypatch):
-    interrupted_at(monkeypatch, 1)
+def test_an_interrupt_in_the_first_piece_leaves_nothing(interrupted_at):
+    interrupted_at(1)
     race = race_of()
     assert isinstance(race.begin(CANDIDATES, None), KeyboardInterrupt)
     assert race.trained() == []
 
 
-def test_an_interrupt_in_the_race_keeps_all_that_was_begun(monkeypatch):
+def test_an_interrupt_in_the_race_keeps_all_that_was_begun(interrupted_at):
     race = race_of()
     assert race.begin(CANDIDATES, 2) is None
-    interrupted_at(monkeypatch, 2)
+    interrupted_at(2)
     assert isinstance(race.run(np.inf), KeyboardInterrupt)
     assert sum(pieces_of(race).values()) == 2 * len(KINDS) + 1
-    work = {name: entrant.training.work for name, entrant in race.entrants.items()}
+    work = {name: training.work for name, training in race.layers.items()}
     assert race.spent == pytest.approx(sum(n * work[name] for name, n in pieces_of(race).items()))
 
 
-def test_a_thread_that_is_stopped_hands_over_its_pieces(monkeypatch):
+def test_a_thread_that_is_stopped_hands_over_its_pieces(interrupted_at):
     race = race_of()
     assert race.begin(CANDIDATES[:1], 1) is None
-    interrupted_at(monkeypatch, 2, interrupts.Stopped)
-    after = race.entrants["deep"].advance(5, bool)
-    assert len(after.training.boosting.boosted.pieces) == 2
+    interrupted_at(2, interrupts.Stopped)
+    after = boost(race.layers["deep"], 5, bool)
+    assert after.training.boosting.n_pieces == 2
     assert after.interrupt is None
-    interrupted_at(monkeypatch, 1, interrupts.Stopped)
+    interrupted_at(1, interrupts.Stopped)
     with pytest.raises(interrupts.Stopped):
-        race._begun(CANDIDATES[1], 2, 0.0, required=True)
+        race.begin_layer(CANDIDATES[1], 2, bool, required=True)

@@ -15,6 +15,7 @@ from sklearn.datasets import load_digits, make_friedman1
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.ensemble import candidate, constants, output_layers, refits
+from boostbp.ensemble.problem import Problem
 from boostbp.layers.cheaper_growth import FixedStructure
 from boostbp.network.history import REFITTED, Stop
 from boostbp.network.network import Network
@@ -27,11 +28,10 @@ FAST = {"learning_rate": 0.1, "epochs": 2, "random_state": 0, **LAYER}
 
 
 @pytest.fixture(autouse=True)
-def one_piece(monkeypatch):
+def one_piece(monkeypatch, tune):
     """Single layers and final output layers of one piece, with leaves to the last bit."""
     monkeypatch.setattr(Network, "rounded", lambda network: network)
-    monkeypatch.setattr(constants, "MAX_PIECES", 1)
-    monkeypatch.setattr(constants, "PIECE_ROUNDS", 25)
+    tune(MAX_PIECES=1, PIECE_ROUNDS=25)
 
 
 def target_of(model):
@@ -62,9 +62,9 @@ def test_single_layer_has_the_leaves_of_all_rows_in_the_same_trees(choose, befor
     assert not np.allclose(model.predict(X), before.predict(X))
 
 
-def test_constant_leaves_are_the_means_of_all_rows(choose, before_refit, monkeypatch):
+def test_constant_leaves_are_the_means_of_all_rows(choose, before_refit, tune):
     """One tree of squared error: a leaf's shrunk mean is known in closed form."""
-    monkeypatch.setattr(constants, "PIECE_ROUNDS", 1)
+    tune(PIECE_ROUNDS=1)
     choose("single layer, constant leaves")
     model = BoostBPRegressor((3,), **parameters(deep=False, **FAST)).fit(X, Y)
     forest = model.network_.layers[-1].forest
@@ -209,12 +209,12 @@ def test_without_time_nothing_is_refitted(monkeypatch, choose, before_refit):
     np.testing.assert_array_equal(model.predict(X), before.predict(X))
 
 
-def test_time_is_left_for_it(monkeypatch):
+def test_time_is_left_for_it(monkeypatch, tune):
     """Once the first layer is there, what is tried ends before time is up, by what the refit takes."""
     now = [0.0]
     monkeypatch.setattr(compiling.time, "perf_counter", lambda: now[0])
     monkeypatch.setattr(candidate, "round_work", lambda *sizes: 1.0)
-    monkeypatch.setattr(constants, "MAX_PIECES", 6)
+    tune(MAX_PIECES=6)
     for kind, seconds in ((output_layers.Boosted, 0.7), (output_layers.Boosting, 0.3)):  # to grow, and to look at it
 
         def advance(self, original=kind.advance, seconds=seconds, **options):
@@ -234,7 +234,7 @@ def test_interrupted_fit_is_not_drawn_out_by_it(monkeypatch):
     def interrupted(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(candidate, "back_propagation", interrupted)
+    monkeypatch.setattr(Problem, "back_propagation", interrupted)
     model = interrupted_fit(BoostBPRegressor((3,), **parameters(**FAST)), X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
     assert not model.history_.refitted

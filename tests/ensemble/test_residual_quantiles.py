@@ -1,4 +1,4 @@
-"""Locations: the mean of a target, moved to each of several quantiles."""
+"""Residual quantiles: the mean of a target, moved to each of several levels."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from sklearn.datasets import make_friedman1
 from sklearn.metrics import mean_pinball_loss
 
 from boostbp import BoostBPRegressor, load, save, to_onnx
-from boostbp.ensemble import constants
-from boostbp.ensemble.candidate import directions_of, single_layer
-from boostbp.ensemble.residual_quantiles import mean_and_quantiles
+from boostbp.ensemble.candidate import directions_of, mean_and_quantiles, single_layer
+from boostbp.ensemble.output_layers import Boosting
 from boostbp.losses import Quantiles, location
 
 LEVELS = (0.05, 0.5, 0.9)
@@ -48,7 +47,7 @@ def test_each_level_is_the_mean_and_a_quantile_of_held_out_residuals(backend):
     assert result.plan is None
 
 
-def test_directions_of_the_mean_are_a_location_too():
+def test_directions_of_the_mean_have_the_same_distances_in_all_rows():
     of = problem()
     mean = trained(mean_and_quantiles(MEAN), of).result
     along = mean_and_quantiles(directions_of("mean", lambda problem: LAYER, name="directions of the mean"))
@@ -66,7 +65,7 @@ def test_directions_of_the_mean_are_a_location_too():
     ],
     ids=str,
 )
-def test_sums_with_locations_are_models_like_others(choose, names, tmp_path):
+def test_sums_with_residual_quantiles_are_models_like_others(choose, names, tmp_path):
     onnx, runtime = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
     choose(*names)
     X, y = make_friedman1(300, n_features=5, noise=1.0, random_state=0)
@@ -103,17 +102,17 @@ def test_where_noise_is_the_same_everywhere_the_mean_gets_near_the_true_quantile
     assert losses[0] < 0.9 * losses[1]
 
 
-def test_no_other_loss_has_locations():
+def test_no_other_loss_has_residual_quantiles():
     X, y = make_friedman1(200, n_features=5, noise=1.0, random_state=0)
     for loss in ("squared_error", "quantile"):
         model = BoostBPRegressor(loss=loss, deep=False, random_state=0).fit(X, y)
         assert not any("mean" in one.name for one in model.history_.choice.candidates)
 
 
-def test_an_interrupt_leaves_a_model_of_what_is_there(monkeypatch):
+def test_an_interrupt_leaves_a_model_of_what_is_there(monkeypatch, tune):
     X, y = make_friedman1(300, n_features=5, noise=1.0, random_state=0)
-    monkeypatch.setattr(constants, "PIECE_ROUNDS", 5)
-    calls = []
+    tune(PIECE_ROUNDS=5)
+    advance, calls = Boosting.advance, []
 
     def after_some(self):
         calls.append(1)
@@ -121,9 +120,6 @@ def test_an_interrupt_leaves_a_model_of_what_is_there(monkeypatch):
             raise KeyboardInterrupt
         return advance(self)
 
-    from boostbp.ensemble.output_layers import Boosting
-
-    advance = Boosting.advance
     monkeypatch.setattr(Boosting, "advance", after_some)
     model = BoostBPRegressor(loss="quantile", alpha=LEVELS, deep=False, random_state=0)
     assert np.isfinite(interrupted_fit(model, X, y).predict(X)).all()

@@ -13,7 +13,6 @@ from sklearn.metrics import log_loss, root_mean_squared_error
 
 from benchmarks.mixtures import GBDTNNRegressor
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, callbacks, load, save
-from boostbp.ensemble import constants, schedule
 from boostbp.ensemble.candidate import Kind
 from boostbp.ensemble.candidates import CANDIDATES
 from boostbp.ensemble.output_layers import Boosted
@@ -27,9 +26,9 @@ FAST = {"hidden": {"n_estimators": 5}, "epochs": 2, "random_state": 0}
 
 
 @pytest.fixture(autouse=True)
-def few_pieces(monkeypatch):
+def few_pieces(tune):
     """Single layers of 75 rounds at most."""
-    monkeypatch.setattr(constants, "MAX_PIECES", 3)
+    tune(MAX_PIECES=3)
 
 
 @pytest.fixture
@@ -128,9 +127,9 @@ def test_a_default_model_without_hidden_layers_says_how_that_comes():
 
 
 @pytest.mark.parametrize("bent", [False, True])
-def test_whether_a_pipeline_runs_is_no_matter_of_the_rows(bent, monkeypatch):
+def test_whether_a_pipeline_runs_is_no_matter_of_the_rows(bent, tune):
     """Slopes may gain enough with one seed and not with another: scikit-learn's checks leave the seed open."""
-    monkeypatch.setattr(schedule, "_bent", lambda race: bent)
+    tune(SLOPES_LEAD=-np.inf if bent else np.inf)
     rows = X[:, :1]  # of a single feature there are no directions
     model = BoostBPRegressor((3,), n_estimators=5, **parameters(**FAST)).fit(rows, Y)
     with nullcontext() if bent else pytest.warns(UserWarning, match="no columns"):

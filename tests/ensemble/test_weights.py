@@ -67,9 +67,8 @@ def test_the_best_of_very_different_models_gets_nearly_all():
     assert weights[0] == 1.0
 
 
-def test_one_step_is_that_of_exponentiated_gradient_descent(monkeypatch):
-    monkeypatch.setattr(constants, "MOST_STACKING_STEPS", 1)
-    monkeypatch.setattr(constants, "LEAST_WEIGHT", 0.0)
+def test_one_step_is_that_of_exponentiated_gradient_descent(tune):
+    tune(MAX_STACKING_STEPS=1, MIN_WEIGHT=0.0)
     target, raws = errors(3, 2)
     weight = np.random.default_rng(0).uniform(0.5, 2.0, 200)
     found = stacked_weights(raws, held_out_of(target, weight))
@@ -157,16 +156,16 @@ def test_what_has_no_weight_is_not_in_the_sum():
     np.testing.assert_allclose(summed(weights, raws), expected, rtol=1e-15, atol=1e-15)
 
 
-def test_models_of_least_weight_are_left_out(monkeypatch):
+def test_models_of_least_weight_are_left_out(tune):
     target, raws = errors(5, 3)
     raws[2] = target + 1.5 * (raws[2] - target)
-    monkeypatch.setattr(constants, "LEAST_WEIGHT", 0.0)
+    tune(MIN_WEIGHT=0.0)
     all_of_them = stacked_weights(raws, held_out_of(target))
     assert (all_of_them > 0).all()
-    monkeypatch.setattr(constants, "LEAST_WEIGHT", float(all_of_them[2]) * 1.001)
+    tune(MIN_WEIGHT=float(all_of_them[2]) * 1.001)
     fewer = stacked_weights(raws, held_out_of(target))
     np.testing.assert_array_equal(fewer, [*stacked_weights(raws[:2], held_out_of(target)), 0.0])
-    monkeypatch.setattr(constants, "LEAST_WEIGHT", 1.0)  # the best one stays, whatever the least is
+    tune(MIN_WEIGHT=1.0)  # the best one stays, whatever the least is
     assert list(stacked_weights(raws, held_out_of(target))) == [float(all_of_them.argmax() == k) for k in range(3)]
 
 

@@ -66,7 +66,7 @@ def fitted(monkeypatch):
         make, weights, how = KINDS[kind]
         if weights is not None:
             monkeypatch.setitem(LEVELS, 3, replace(LEVELS[3], layers=Effort(np.inf), networks=Effort(np.inf)))
-            for name, value in {"MAX_PIECES": 2, "FIRST_NEAR": np.inf, "LEAST_FALL": -np.inf}.items():
+            for name, value in {"MAX_PIECES": 2, "FIRST_NEAR": np.inf, "MIN_FALL": -np.inf}.items():
                 monkeypatch.setattr(constants, name, value)
             monkeypatch.setattr(race, "stacked_weights", lambda raws, problem: np.full(len(raws), 1.0 / len(raws)))
             original = average.average_of
@@ -187,7 +187,7 @@ def test_the_curve_of_a_layer_is_that_of_its_rounds(quality):
     model = regressor(quality=quality, deep=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(average, "_weights", lambda raws, *_: (np.eye(len(raws))[0], 0.0, 0.0))
-        patch.setattr(ensemble, "_of_few_bits", lambda network, problem: network)
+        patch.setattr(ensemble, "_rounded", lambda network, problem: network)
         model.fit(X[100:], Y[100:], eval_set=list(sets.values()), eval_names=list(sets))
     assert model.history_.by_rounds
     assert len(model.history_.iterations) > 1

@@ -163,7 +163,7 @@ def everything(monkeypatch):
     unlimited = replace(LEVELS[DEFAULT_QUALITY], layers=Effort(np.inf), networks=Effort(np.inf))
     monkeypatch.setitem(LEVELS, DEFAULT_QUALITY, unlimited)
     monkeypatch.setattr(constants, "MAX_PIECES", 1)
-    monkeypatch.setattr(constants, "FEWEST_FEATURES_SAMPLED", 2)
+    monkeypatch.setattr(constants, "MIN_FEATURES_SAMPLED", 2)
 
 
 @pytest.mark.usefixtures("everything")

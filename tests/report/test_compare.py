@@ -222,7 +222,7 @@ def test_hidden_representations_are_of_the_network_that_is_compared(params, monk
     X = rng.uniform(-1.0, 1.0, (200, 1))  # of one feature there are no directions
     data = split(X, np.sin(6 * X[:, 0]), "regression")
     monkeypatch.setitem(LEVELS, 3, replace(LEVELS[3], layers=Effort(np.inf), networks=Effort(np.inf)))
-    for name, value in {"MAX_PIECES": 2, "FIRST_NEAR": np.inf, "LEAST_FALL": -np.inf}.items():
+    for name, value in {"MAX_PIECES": 2, "FIRST_NEAR": np.inf, "MIN_FALL": -np.inf}.items():
         monkeypatch.setattr(constants, name, value)
     for room in (average, race):
         monkeypatch.setattr(room, "stacked_weights", lambda raws, problem: np.full(len(raws), 1.0 / len(raws)))
