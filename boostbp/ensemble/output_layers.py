@@ -17,7 +17,7 @@ from boostbp.group import workers
 from boostbp.layers import BoundInput, Layer, LayerSettings, LossObjective
 from boostbp.layers.cheaper_growth import FixedStructure
 from boostbp.layers.rounds import rounds_of
-from boostbp.trees.merging import PlacedForest, merged
+from boostbp.trees.forest import Forest
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,5 @@ def _structures_of(layer: Layer, growth: TreeParams) -> FixedStructure:
 
 def _together(pieces: Sequence[Layer]) -> Layer:
     """Return the sum of layers on one input."""
-    n_features, n_outputs = pieces[0].forest.n_features, pieces[0].forest.n_outputs
-    parts = [PlacedForest(piece.forest, np.arange(n_features)) for piece in pieces]
-    whole = merged(parts, n_features=n_features, n_outputs=n_outputs)
+    whole = Forest.concat([piece.forest for piece in pieces])
     return Layer(replace(whole, n_base=pieces[0].forest.n_base))

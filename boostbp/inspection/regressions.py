@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from boostbp.network.network import Network
 from boostbp.trees import basis as bases
 from boostbp.trees import kernels
 from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER
-from boostbp.trees.leaves import LeafModel
+from boostbp.trees.leaves import coefficients
 from boostbp.trees.tree import Tree
 
 Record = dict[str, Any]
@@ -133,34 +133,40 @@ class _Reader:
             self.names if per_feature == 1 else [f"f{q}({name})" for name in self.names for q in range(per_feature)]
         )
 
+    def _tree(self, number: int) -> tuple[Tree, kernels.Leaves, int, int]:
+        """Return a tree, its leaves, the first output that it serves, and their number."""
+        forest = self.forest.take(slice(number, number + 1))
+        [[first, n_outputs]] = forest.leaves.tree_output.tolist()
+        return forest.trees[0], forest.leaves, first, n_outputs
+
     def records(self, number: int, X: Floats, leaf: NDArray[np.int32]) -> list[Record]:
         """Return the records of one tree for all rows, whose leaves are `leaf`, (rows,)."""
-        tree, model, first = self.forest.tree_with_leaves(number)
+        tree, leaves, first, n_outputs = self._tree(number)
         Z = bases.expand(self.forest.basis, X)
-        values = np.zeros((len(X), model.n_outputs))
-        kernels.evaluate(model.leaves(), leaf[None], Z, self.forest.clip, 0, len(X), values)
-        path_to, terms_of = cache(self._paths(tree)), cache(model.coefficients)
+        values = np.zeros((len(X), self.forest.n_outputs))
+        kernels.evaluate(leaves, leaf[None], Z, self.forest.clip, 0, len(X), values)
+        path_to, terms_of = cache(self._paths(tree)), cache(partial(coefficients, leaves))
         records = []
         for row, reached in enumerate(leaf.tolist()):
             facts = {"layer": self.layer, "tree": number, "leaf": reached, "path": path_to(reached)}
-            inputs = self._inputs(model, reached, Z[row])
-            for k, value in enumerate(values[row].tolist()):
+            inputs = self._inputs(leaves, reached, Z[row])
+            for k, value in enumerate(values[row, first : first + n_outputs].tolist()):
                 unit = float(self.factor[first + k])
                 constant, *slopes = (terms_of(reached)[:, k] * unit).tolist()
-                words = dict(zip(self._terms(model, reached), slopes, strict=True))
+                words = dict(zip(self._terms(leaves, reached), slopes, strict=True))
                 of_row = {"value": value * unit, "constant": constant, "coefficients": words} | inputs
                 records.append(_record(row, facts, self.outputs[first + k], **of_row))
         return records
 
     def leaves(self, number: int) -> list[Record]:
         """Return the records of all leaves of one tree."""
-        tree, model, first = self.forest.tree_with_leaves(number)
-        path_to, serves = self._paths(tree), slice(first, first + model.n_outputs)
+        tree, leaves, first, n_outputs = self._tree(number)
+        path_to, serves = self._paths(tree), slice(first, first + n_outputs)
         records = []
         for leaf in range(tree.n_leaves):
             facts = {"layer": self.layer, "tree": number, "leaf": leaf}
-            weights, terms = model.coefficients(leaf) * self.factor[serves], self._terms(model, leaf)
-            path, ranges = path_to(leaf), self._ranges(model, leaf)
+            weights, terms = coefficients(leaves, leaf) * self.factor[serves], self._terms(leaves, leaf)
+            path, ranges = path_to(leaf), self._ranges(leaves, leaf)
             for output, (constant, *slopes) in zip(self.outputs[serves], weights.T.tolist(), strict=True):
                 words = {"constant": constant, "coefficients": dict(zip(terms, slopes, strict=True))}
                 records.append(facts | {"output": output, "path": path} | words | ranges)
@@ -186,30 +192,28 @@ class _Reader:
 
         return path_to
 
-    def _ranges(self, model: LeafModel, leaf: int) -> Record:
+    def _ranges(self, leaves: kernels.Leaves, leaf: int) -> Record:
         """Return between which values each input of a leaf's regression is clipped, and its mean."""
-        at = slice(model.paths.start[leaf], model.paths.start[leaf + 1])
-        names = [self.columns[column] for column in model.paths.column[at]]
-        center, inverse = model.scaling[at, CENTER], model.scaling[at, INV_SCALE]
+        at = slice(leaves.start[leaf], leaves.start[leaf + 1])
+        names = [self.columns[column] for column in leaves.column[at]]
+        center, inverse = leaves.scaling[at, CENTER], leaves.scaling[at, INV_SCALE]
         scale = np.divide(1.0, inverse, out=np.zeros_like(inverse), where=inverse > 0.0)  # 0: a constant in the leaf
-        clipped = center[:, None] + model.scaling[at][:, [LOWER, UPPER]] * scale[:, None]
+        clipped = center[:, None] + leaves.scaling[at][:, [LOWER, UPPER]] * scale[:, None]
         ranges = clipped.tolist() if self.forest.clip else [[-np.inf, np.inf]] * len(names)
         return {
             "ranges": dict(zip(names, map(tuple, ranges), strict=True)),
             "means": dict(zip(names, center.tolist(), strict=True)),
         }
 
-    def _terms(self, model: LeafModel, leaf: int) -> list[str]:
-        paths = model.paths
-        names = [self.columns[column] for column in paths.column[paths.start[leaf] : paths.start[leaf + 1]]]
-        return names + ([f"{name}^2" for name in names] if paths.degree == 2 else [])
+    def _terms(self, leaves: kernels.Leaves, leaf: int) -> list[str]:
+        names = [self.columns[column] for column in leaves.column[leaves.start[leaf] : leaves.start[leaf + 1]]]
+        return names + ([f"{name}^2" for name in names] if leaves.tree_degree[0] == 2 else [])
 
-    def _inputs(self, model: LeafModel, leaf: int, z: Floats) -> Record:
+    def _inputs(self, leaves: kernels.Leaves, leaf: int, z: Floats) -> Record:
         """Return the inputs of a leaf's regression: values, some clipped, or the leaf's mean for a missing one."""
-        paths = model.paths
-        at = slice(paths.start[leaf], paths.start[leaf + 1])
+        at = slice(leaves.start[leaf], leaves.start[leaf + 1])
         read: Record = {"inputs": {}, "clipped": [], "missing": []}
-        for column, scaling in zip(paths.column[at], model.scaling[at], strict=True):
+        for column, scaling in zip(leaves.column[at], leaves.scaling[at], strict=True):
             name, value = self.columns[column], float(z[column])
             if np.isnan(value):
                 read["missing"].append(name)

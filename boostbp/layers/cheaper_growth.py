@@ -21,7 +21,7 @@ from boostbp.backends.capabilities import Capabilities, capabilities_of
 from boostbp.floats import Floats
 from boostbp.group import joined, workers
 from boostbp.trees.forest import Forest
-from boostbp.trees.tree import Tree, Trees
+from boostbp.trees.tree import Tree, Trees, as_trees
 
 
 def on_sample(backend: Backend, samples: int | None) -> Backend:
@@ -221,8 +221,7 @@ class _SharingGrower:
         """Grow one tree, and give it to each output."""
         direction = random_direction(grad.shape[1], self.rng)
         along = [np.einsum("ni,i->n", part, by)[:, None] for part, by in ((grad, direction), (hess, direction**2))]
-        grown = Trees.of(self.grower.grow(*along))
-        return grown.repeated(grad.shape[1])
+        return as_trees(self.grower.grow(*along)).take(np.zeros(grad.shape[1], np.int64))
 
     def fork(self, outputs: slice, seed: int) -> _SharingGrower:
         """A sibling that draws other directions for each seed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -17,10 +17,12 @@ from boostbp.layers.bound import BoundInput
 from boostbp.layers.cheaper_growth import projected
 from boostbp.layers.objective import Objective
 from boostbp.trees import interrupts, kernels, threads
-from boostbp.trees.forest import Forest, TreeBatch, TreeWithLeaves
-from boostbp.trees.leaf_regressions import fit_trees, rows_by_leaf
-from boostbp.trees.leaves import LeafColumns, LeafModel, Workspace, add_to, with_missing_leaves
-from boostbp.trees.ridge import LeafRanges, fit_rows
+from boostbp.trees.forest import Forest
+from boostbp.trees.kernels import Leaves
+from boostbp.trees.leaf_regressions import fit_trees
+from boostbp.trees.leaf_rows import Workspace, rows_by_leaf
+from boostbp.trees.leaves import add_to, concat_leaves, leaves_of_tree, with_missing_leaves
+from boostbp.trees.ridge import LeafRanges
 from boostbp.trees.tree import Tree, Trees
 
 MOST_TRACE = 1 << 30  # bytes of leaf numbers that a layer keeps for its backward pass
@@ -38,7 +40,7 @@ class Rounds:
     ----------
     running : (outputs, rows) float64
         The running fit.
-    parts : list of TreeBatch
+    parts : list of Forest
         The trees: the base, then those of the first round by output, those of the second, and so on.
     leaf : (trees, rows), smallest integer type
         The leaf of each row under each tree; of no tree unless they are kept.
@@ -49,7 +51,7 @@ class Rounds:
     n_threads: int
     seed: int
     running: Floats
-    parts: list[TreeBatch]
+    parts: list[Forest]
     leaf: NDArray[Any]
     keeps_leaf: bool = True
     space: Workspace = field(default_factory=Workspace)
@@ -77,7 +79,18 @@ class Rounds:
         """Number of the first tree of the first round."""
         return self.bound.n_base
 
-    def fit_base(self) -> TreeBatch:
+    @property
+    def forest(self) -> Forest:
+        """The base and all rounds in one forest."""
+        empty = self._part(Trees.stumps(0), concat_leaves([]))
+        return replace(Forest.concat(self.parts or [empty]), n_base=self.first)
+
+    def _part(self, trees: Trees, leaves: Leaves) -> Forest:
+        """Some trees of the layer, with their leaves."""
+        settings, n_features = self.bound.settings, self.bound.table.X.shape[1]
+        return Forest(trees, leaves, n_features, self.objective.n_outputs, settings.basis, settings.clip)
+
+    def fit_base(self) -> None:
         """One ridge regression for all outputs; of a curved loss, its minimum: a Newton step would go too far."""
         everything = slice(0, self.objective.n_outputs)
         grad, hess = self.objective.gradient(self.running.T, everything)
@@ -91,14 +104,13 @@ class Rounds:
             base = self.bound.base.fit(target, penalty)
         if len(self.sign):
             # where the function is less steep than a straight line, trees would have to take back what they cannot
-            base.leaves.weight[1:][self.sign[base.leaves.column] != 0] = 0.0
-        leaf = self.bound.base.U.leaf
+            base.weight[1:][self.sign[base.column] != 0] = 0.0
+        trees, leaf = self.bound.base.U.trees, self.bound.base.U.leaf
         self.leaf[: self.first] = leaf[: len(self.leaf)]
         out = np.zeros((len(self.bound.Z), self.objective.n_outputs))
-        add_to(out, base.leaves, leaf, self.bound.Z)
+        add_to(out, base, leaf, self.bound.Z)
         self.running += out.T
-        self.parts.append(base)
-        return base
+        self.parts.append(self._part(trees, base))
 
     def one_tree_per_output(self) -> None:
         """All rounds with one tree per output.
@@ -108,7 +120,7 @@ class Rounds:
         settled.
         """
         n_rounds, groups = self.bound.settings.n_estimators, self._groups()
-        batches: list[list[TreeBatch]] = [[] for _ in groups]
+        batches: list[list[Forest]] = [[] for _ in groups]
 
         def alone(k: int) -> None:
             grower = self._fork(groups[k])  # libraries keep some dozen bytes for each row, which end with it
@@ -155,7 +167,7 @@ class Rounds:
             if curved:
                 np.copyto(before, self.running)
 
-            def part(k: int, number: int = number, grad: Floats = grad, hess: Floats = hess) -> TreeBatch:
+            def part(k: int, number: int = number, grad: Floats = grad, hess: Floats = hess) -> Forest:
                 return self._round(number, growers[k], groups[k], grad[:, groups[k]], hess[:, groups[k]])
 
             of_round = team.map(part, range(len(groups)))
@@ -185,7 +197,7 @@ class Rounds:
             self.objective.refuse_value(self.running.T)
         return share, now
 
-    def _round(self, number: int, grower: Grower, outputs: slice, grad: Floats, hess: Floats) -> TreeBatch:
+    def _round(self, number: int, grower: Grower, outputs: slice, grad: Floats, hess: Floats) -> Forest:
         """One round of some outputs."""
         self.objective.check(self.running[outputs].T, outputs, grad, hess, number)
         settings, n_outputs = self.bound.settings, self.objective.n_outputs
@@ -202,7 +214,7 @@ class Rounds:
             n_threads=max(1, self.n_threads // min(n_groups, self._threads_of_outputs)), space=self.space,
         )  # fmt: skip
         leaves.tree_output[:, 0] += outputs.start
-        return TreeBatch(trees, leaves)
+        return self._part(trees, leaves)
 
     def _grow(self, grower: Grower, number: int, grad: Floats, hess: Floats, count: int) -> Trees:
         """Return the trees of a round."""
@@ -258,15 +270,13 @@ class Rounds:
             else:
                 derivatives = projected(grad, rng), weight[:, None]
             trees = self._grow(grower, number - self.first, *derivatives, 1)
-            [tree] = trees
-            paths, n_threads = LeafColumns.of(tree, settings.basis), self.n_threads
-            X, Z, [leaf] = self.bound.table.X, self.bound.Z, self._leaf_of(slice(number, number + 1))
-            blocks = rows_by_leaf(tree, paths, X, Z, self.bound.column_bins, leaf, self.space, n_threads)
-            model = fit_rows(blocks, paths, _by_output(grad), weight, settings.ridge, settings.learning_rate, n_threads)
-            model.add_rows(blocks, self.running, n_threads)
-            for rows in blocks:
-                rows.give_back(self.space)
-            share, part = 1.0, TreeBatch(trees, model.leaves())
+            leaves = fit_trees(
+                trees, self.bound.table.X, self.bound.Z, self.bound.column_bins, settings.basis, _by_output(grad),
+                weight[None], settings.ridge, learning_rate=settings.learning_rate,
+                leaf=self._leaf_of(slice(number, number + 1)), out=self.running, n_outputs=self.objective.n_outputs,
+                n_threads=self.n_threads, space=self.space,
+            )  # fmt: skip
+            share, part = 1.0, self._part(trees, leaves)
             if curved or number + 1 < end:
                 share, (loss, grad, hess) = self._backtracked(before, loss)
             self.parts.append(part if share == 1.0 else part.times(share))
@@ -281,7 +291,7 @@ class Rounds:
                 self.leaf[number : number + len(leaf)] = leaf[: len(self.leaf)]
                 number += len(leaf)
 
-    def _native(self, output: int) -> tuple[TreeBatch, NDArray[Any]]:
+    def _native(self, output: int) -> tuple[Forest, NDArray[Any]]:
         settings, bound = self.bound.settings, self.bound
         outputs = slice(output, output + 1)
         grower = cast("NativeGrower", self._fork(outputs))
@@ -293,26 +303,27 @@ class Rounds:
             return grad.ravel(), hess.ravel()
 
         native = grower.boost(gradient, settings.n_estimators, settings.learning_rate, settings.ridge.reg_lambda)
-        members = [TreeWithLeaves(*self._from_native(leaves), 0) for leaves in native]
-        forest = Forest.pack(members, n_features=bound.table.X.shape[1], n_outputs=1, basis=settings.basis, clip=False)
-        check_leaves(forest.trees, np.iinfo(self.leaf.dtype).max + 1, self.bound.settings.growth)
-        leaf = forest.route(bound.table.X)
+        members = [self._from_native(linear) for linear in native]
+        trees, leaves = Trees.concat([tree for tree, _ in members]), concat_leaves([leaves for _, leaves in members])
+        check_leaves(trees, np.iinfo(self.leaf.dtype).max + 1, self.bound.settings.growth)
+        leaf = trees.route(bound.table.X)
+        forest = Forest(trees, leaves, bound.table.X.shape[1], 1, settings.basis, clip=False)
         self.running[output] += forest.evaluate(bound.table.X, leaf)[:, 0]
-        forest.leaves.tree_output[:, 0] = output
-        return TreeBatch(forest.trees, forest.leaves), leaf
+        leaves.tree_output[:, 0] = output
+        return self._part(trees, leaves), leaf
 
-    def _from_native(self, leaves: LinearLeaves) -> tuple[Tree, LeafModel]:
+    def _from_native(self, linear: LinearLeaves) -> tuple[Tree, Leaves]:
         """The library's linear leaves in our scaling, and leaves for missing values: same function, with ranges."""
-        bound, paths = self.bound, LeafColumns(leaves.start, leaves.features, 1)
-        leaf = np.empty(len(bound.Z), np.int32)
-        blocks = rows_by_leaf(leaves.tree, paths, bound.table.X, bound.table.X, bound.column_bins, leaf, self.space)
-        ranges = [LeafRanges.of(rows, paths, bound.weight) for rows in blocks]
+        bound, leaf = self.bound, np.empty(len(self.bound.Z), np.int32)
+        w, no_scaling = np.insert(linear.coeff, linear.start[:-1], linear.const), np.empty((0, 4))
+        leaves = leaves_of_tree(linear.start, linear.features, no_scaling, w)
+        blocks = rows_by_leaf(linear.tree, leaves, bound.table.X, bound.table.X, bound.column_bins, leaf, self.space)
+        ranges = [LeafRanges.of(rows, leaves, bound.weight) for rows in blocks]
         for rows in blocks:
             rows.give_back(self.space)
         scaling = sum(ranges[1:], start=ranges[0]).scaling(flat_scale=1.0)
-        w = np.insert(leaves.coeff, leaves.start[:-1], leaves.const)
-        kernels.scale_weights(paths.start, 1, 1, scaling, w)
-        return with_missing_leaves(leaves.tree, LeafModel(paths, scaling, w, 1), leaves.missing)
+        kernels.scale_weights(leaves.start, 1, 1, scaling, w)
+        return with_missing_leaves(linear.tree, leaves._replace(scaling=scaling), linear.missing)
 
 
 def keeps_trace(n_trees: int, n_rows: int, dtype: Any) -> bool:

@@ -67,7 +67,7 @@ class Layer:
     def trace(self, H: Matrix, *, n_jobs: int = 1) -> Trace:
         """The trace for the backward pass."""
         H, forest = layer_matrix(self.forest, H), self.forest
-        keeps = keeps_trace(forest.n_trees, len(H), forest.leaf_dtype)
+        keeps = keeps_trace(forest.n_trees, len(H), forest.trees.leaf_dtype)
         return Trace(forest, H, forest.route(H, n_jobs) if keeps else None, n_jobs)
 
     def forward(self, H: Matrix, *, n_jobs: int = 1) -> tuple[Floats, Trace]:
@@ -128,14 +128,7 @@ def _fit(bound: BoundInput, objective: Objective, n_threads: int, seed: int) -> 
         run.native_leaves()
     else:
         run.one_tree_per_output()
-    forest = Forest.of(
-        run.parts,
-        n_features=bound.table.X.shape[1],
-        n_outputs=objective.n_outputs,
-        basis=settings.basis,
-        clip=settings.clip,
-        n_base=run.first,
-    )
+    forest = run.forest
     trace = Trace(forest, bound.table.X, run.leaf[: forest.n_trees] if run.keeps_leaf else None, n_threads)
     return Fit(Layer(forest), np.ascontiguousarray(run.running.T), trace)
 

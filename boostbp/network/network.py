@@ -15,8 +15,8 @@ from boostbp.layers.layer import layer_matrix
 from boostbp.trees.flat import Flat
 from boostbp.trees.forest import FEW_ROWS
 from boostbp.trees.kernels.records import INV_SCALE
-from boostbp.trees.merging import joined
 from boostbp.trees.rounding import rounded
+from boostbp.trees.shared_structures import share_structures
 from boostbp.trees.sparse import Sparse, hstack
 
 OUTPUT_BITS = 11  # of rounded weights: of a thousand trees, they move an output by 1e-4 of its standard deviation
@@ -97,12 +97,12 @@ class Network:
         return out
 
     def rounded(self) -> Network:
-        """The network with like output trees joined, in numbers of few bits; see `boostbp.trees.merging`, ``rounding``.
+        """The network in numbers of few bits, like output trees as one: see `share_structures` and `rounded`.
 
         Hidden layers stay as they are: see `short_hidden`.
         """
         *hidden, output = self.layers
-        return replace(self, layers=(*hidden, Layer(rounded(joined(output.forest), OUTPUT_BITS))))
+        return replace(self, layers=(*hidden, Layer(rounded(share_structures(output.forest), OUTPUT_BITS))))
 
     def with_short_hidden(self) -> Network:
         """The network with hidden layers in numbers of few bits."""
@@ -194,7 +194,7 @@ def short_hidden(layer: Layer) -> Layer:
     Rounded later, it would move rows across splits: of few distinct values in the features come units with many rows on
     one number but for 1e-10, which a penalty left of another feature, and trees split between them.
     """
-    return Layer(rounded(joined(layer.forest), HIDDEN_BITS))
+    return Layer(rounded(share_structures(layer.forest), HIDDEN_BITS))
 
 
 def layer_input(h: Sequence[Floats], *, skip: bool) -> Floats:

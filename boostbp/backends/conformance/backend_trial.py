@@ -89,7 +89,12 @@ class Trial:
 def check_trees(grown: Sequence[Tree], count: int, table: Table, growth: TreeParams) -> None:
     """Demand trees that layers accept, with category sets where there are categories, and gains."""
     with faults():
-        checked_trees(list(grown) if isinstance(grown, Trees) else grown, count, table, growth)
+        checked_trees(
+            grown if isinstance(grown, Tree) else list(grown) if isinstance(grown, Trees) else grown,
+            count,
+            table,
+            growth,
+        )
     for tree in grown:
         demand(
             np.array_equal(tree.cat_start >= 0, np.isin(tree.feature, table.categorical)),
