@@ -33,7 +33,7 @@ def grown_trees(grower: Grower, grad: Floats, hess: Floats, count: int, table: T
     """
     with refuse_writes("the backend writes into grad or hess: work on a copy."):
         grown = grower.grow(read_only(grad), read_only(hess))
-    if isinstance(grown, Trees) and not isinstance(grown, Tree) and len(grown) == count:  # arrays read by boostbp
+    if type(grown) is Trees and len(grown) == count:  # a library's arrays, read by boostbp; not a `Tree` of the user
         return grown
     return checked_trees(grown, count, table, growth)
 
@@ -41,8 +41,9 @@ def grown_trees(grower: Grower, grad: Floats, hess: Floats, count: int, table: T
 def checked_trees(grown: object, count: int, table: Table, growth: TreeParams) -> Trees:
     """Return what a backend grew, in flat arrays; ValueError if it is not `count` trees that can be walked down."""
     if not isinstance(grown, Sequence) or isinstance(grown, Tree) or len(grown) != count:
-        is_list = isinstance(grown, Sequence) and not isinstance(grown, Tree)
-        what = f"{len(grown)} trees" if is_list else checks.shown(grown)
+        what = checks.shown(grown)
+        if isinstance(grown, Sequence) and not isinstance(grown, Tree):
+            what = f"{len(grown)} trees"
         raise ValueError(f"the backend grew {what} instead of {count}: `grow` must return a sequence of {count} trees.")
     for tree in grown:
         if not isinstance(tree, Tree):

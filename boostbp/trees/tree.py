@@ -232,7 +232,7 @@ def as_trees(trees: Sequence[Tree]) -> Trees:
     """Return the trees in flat arrays; without a copy if they are so already, or if there is one."""
     if isinstance(trees, Trees):
         return trees
-    return trees[0] if len(trees) == 1 else Trees.concat(trees)
+    return trees[0].take(slice(None)) if len(trees) == 1 else Trees.concat(trees)
 
 
 def share_rows(work: Callable[[tuple[int, int]], object], n_rows: int, n_threads: int) -> None:
