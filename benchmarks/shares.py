@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from benchmarks.cases import Case, bound, data, objective
 from boostbp import layers
 from boostbp.layers import BoundInput
-from boostbp.trees.leaf_regressions import rows_by_leaf
-from boostbp.trees.leaves import LeafColumns, Workspace
-from boostbp.trees.ridge import fit_rows
+from boostbp.trees.leaf_rows import Workspace, add_rows, rows_by_leaf
+from boostbp.trees.leaves import leaves_on_paths
+from boostbp.trees.ridge import TreeRows, fit_together
 
 __all__ = ["profile"]
 
@@ -67,14 +67,15 @@ def profile(case: Case, backend: str) -> dict[str, Any]:
 
 def _additive(inputs: BoundInput, fit: layers.Fit, grad: NDArray[np.float64]) -> Callable[[], None]:
     """The leaves of the first round, fitted block by block."""
-    trees = [fit.layer.forest.tree_with_leaves(number).tree for number in range(len(grad))]
+    trees = fit.layer.forest.trees[: len(grad)]
     settings, leaf, out, space = inputs.settings, fit.trace.leaf, np.zeros_like(grad), Workspace()
 
     def work() -> None:
         for k, tree in enumerate(trees):
-            paths, own = LeafColumns.of(tree, settings.basis), slice(k, k + 1)
-            blocks = rows_by_leaf(tree, paths, inputs.table.X, inputs.Z, inputs.column_bins, leaf[k], space)
-            fit_rows(blocks, paths, grad[own], inputs.weight, settings.ridge).add_rows(blocks, out[own])
+            leaves, own = leaves_on_paths(tree, settings.basis), slice(k, k + 1)
+            blocks = rows_by_leaf(tree, leaves, inputs.table.X, inputs.Z, inputs.column_bins, leaf[k], space)
+            [fitted] = fit_together([TreeRows(blocks, leaves, grad[own], inputs.weight)], settings.ridge)
+            add_rows(fitted, blocks, out[own])
             for rows in blocks:
                 rows.give_back(space)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from itertools import product
@@ -19,9 +19,10 @@ from boostbp.layers import BoundInput, Fit, LayerSettings, SquaredObjective
 from boostbp.losses import Loss
 from boostbp.trees import kernels
 from boostbp.trees.basis import Elementwise, Polynomial
-from boostbp.trees.leaves import LeafColumns
+from boostbp.trees.forest import Forest
+from boostbp.trees.leaves import concat_leaves, leaves_of_tree
 from boostbp.trees.ridge import Ridge
-from boostbp.trees.tree import Tree
+from boostbp.trees.tree import Tree, Trees
 
 
 def softlog(x):
@@ -290,19 +291,36 @@ def plain_forest(forest, X):
     return out, state
 
 
-def values(model, leaf, Z, clip=False):
-    out = np.zeros((len(Z), model.n_outputs))
-    kernels.evaluate(model.leaves(), np.ascontiguousarray(leaf[None]), Z, clip, 0, len(Z), out)
+def values(leaves, leaf, Z, clip=False):
+    out = np.zeros((len(Z), leaves.tree_output[0, 1]))
+    kernels.evaluate(leaves, np.ascontiguousarray(leaf[None]), Z, clip, 0, len(Z), out)
     return out
+
+
+def unfitted(start, column, *, degree=1, outputs=1):
+    """The leaves of one tree, with weights of 0."""
+    terms = len(start) - 1 + degree * len(column)
+    return leaves_of_tree(start, column, np.zeros((len(column), 4)), np.zeros(terms * outputs), degree=degree)
+
+
+def serving(leaves, first_output):
+    """The leaves of a tree that serves outputs from another one on."""
+    return leaves._replace(tree_output=leaves.tree_output + np.array([first_output, 0]))
+
+
+def forest_of(members, n_features, n_outputs, basis, clip=True):
+    """The forest of some trees, each with its leaves."""
+    trees, leaves = Trees.concat([tree for tree, _ in members]), concat_leaves([leaves for _, leaves in members])
+    return Forest(trees, leaves, n_features, n_outputs, basis, clip)
 
 
 def one_leaf(Z, y, settings, *, h=None, degree=1, learning_rate=1.0):
     """A regression on all columns of `Z` in a single leaf."""
-    paths = replace(LeafColumns.everywhere(np.arange(Z.shape[1], dtype=np.int32)), degree=degree)
     h = np.ones(len(Z)) if h is None else h
     y = y.reshape(len(Z), -1)
     leaf = np.zeros(len(Z), np.int32)
-    return fit_leaves(leaf, paths, np.ascontiguousarray(Z), -h[:, None] * y, h, settings, learning_rate)
+    leaves = unfitted([0, Z.shape[1]], np.arange(Z.shape[1]), degree=degree, outputs=y.shape[1])
+    return fit_leaves(leaf, leaves, np.ascontiguousarray(Z), -h[:, None] * y, h, settings, learning_rate)
 
 
 def at(model, Z):

@@ -148,7 +148,7 @@ def test_a_ridge_base_is_that_of_all_rows(size, how):
         else:
             base = RidgeBase.bind(X, columns, weight, least=None)
         logistic = base.minimise(lambda fit: logistic_loss(fit, target[:, :1] > 30, weight), 0.25 * weight[:, None])
-        return base.fit(target).leaves.weight, logistic.leaves.weight
+        return base.fit(target).weight, logistic.weight
 
     expected = weights(X, target, weight)
     for got in in_group(size, weights, X, target, weight):
@@ -168,9 +168,9 @@ def test_more_columns_than_rows_are_refused_in_a_group_only():
     with pytest.raises(ValueError, match=r"12 numeric columns for 9 rows.*several workers.*base='zero'"):
         in_group(3, lambda X, weight: RidgeBase.bind(X, columns, weight), X, weight)
     X, weight = np.random.default_rng(0).normal(size=(30, 12)), np.ones(30)  # one worker has 5 rows
-    expected = RidgeBase.bind(X, columns, weight).fit(X[:, :1]).leaves.weight
+    expected = RidgeBase.bind(X, columns, weight).fit(X[:, :1]).weight
     for got in in_group(3, lambda X, weight: RidgeBase.bind(X, columns, weight).fit(X[:, :1]), X, weight):
-        close(got.leaves.weight, expected)
+        close(got.weight, expected)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import LinearLeaves
 from boostbp.floats import Floats
-from boostbp.trees.kernels import Nodes
 from boostbp.trees.tree import Trees, offsets
 
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of decision_type; bits 2 and 3 are the missing type
@@ -72,7 +71,7 @@ def _trees(group: Sequence[Fields]) -> Trees:
     if not grown:
         return Trees.stumps(len(group))
     if len(group) > 1 and any(fields["num_cat"] != "0" for fields in group):
-        return Trees.of([_trees([fields])[0] for fields in group])
+        return Trees.concat([_trees([fields]) for fields in group])
     threshold, gain = _floats(grown, "threshold", "split_gain")
     feature, decision, left, right = _ints(grown, "split_feature", "decision_type", "left_child", "right_child")
     # Where the missing type is not NaN, LightGBM reads a NaN as 0.0.
@@ -89,8 +88,8 @@ def _trees(group: Sequence[Fields]) -> Trees:
         categories = np.fromstring(grown[0]["cat_threshold"], np.int64, sep=" ").astype(np.uint32)
         missing_left &= ~categorical
         threshold[categorical] = np.nan
-    nodes = Nodes(feature, _around_zero(threshold), left, right, missing_left, start, words, categories)
-    return Trees(nodes, offsets([int(fields["num_leaves"]) - 1 for fields in group]), gain)
+    split = offsets([int(fields["num_leaves"]) - 1 for fields in group])
+    return Trees(feature, _around_zero(threshold), left, right, missing_left, start, words, categories, gain, split)
 
 
 def _around_zero(threshold: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from boostbp.backends.dialects import Numbering, largest_below
-from boostbp.trees.kernels import Nodes
 from boostbp.trees.tree import Trees
 
 Record = dict[str, Any]
@@ -35,7 +34,7 @@ def _trees(group: list[Record]) -> Trees:
 
     categorical = concatenated("split_type", np.uint8) == 1
     if len(group) > 1 and categorical.any():
-        return Trees.of([_trees([nodes])[0] for nodes in group])
+        return Trees.concat([_trees([nodes]) for nodes in group])
     base = np.cumsum([0] + [len(nodes["left_children"]) for nodes in group])
     left_child = concatenated("left_children", np.int64)
     at, _, number = Numbering.of(left_child, base)
@@ -60,8 +59,8 @@ def _trees(group: list[Record]) -> Trees:
     else:  # vector leaves before XGBoost 3
         gain = np.full(len(at), np.nan)
     left, right = left.astype(np.int32), right.astype(np.int32)
-    nodes = Nodes(feature, threshold, left, right, missing_left, start, words, categories)
-    return Trees(nodes, np.searchsorted(at, base), gain)
+    split = np.searchsorted(at, base)
+    return Trees(feature, threshold, left, right, missing_left, start, words, categories, gain, split)
 
 
 def _bitsets(nodes: Record) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32]]:

@@ -13,13 +13,15 @@ import numpy as np
 from boostbp import checks
 from boostbp.backends.base import Table, TreeParams
 from boostbp.trees.packed import check_nodes
-from boostbp.trees.tree import Tree, Trees
+from boostbp.trees.tree import Tree, Trees, as_trees
 
 
 def checked_trees(grown: object, count: int, table: Table, growth: TreeParams) -> Trees:
     """Return what a backend grew, in flat arrays; ValueError if it is not `count` trees that can be walked down."""
-    if not isinstance(grown, Sequence) or len(grown) != count:
-        what = f"{len(grown)} trees" if isinstance(grown, Sequence) else checks.shown(grown)
+    if not isinstance(grown, Sequence) or isinstance(grown, Tree) or len(grown) != count:
+        what = checks.shown(grown)
+        if isinstance(grown, Sequence) and not isinstance(grown, Tree):
+            what = f"{len(grown)} trees"
         raise ValueError(f"the backend grew {what} instead of {count}: `grow` must return a sequence of {count} trees.")
     for tree in grown:
         if not isinstance(tree, Tree):
@@ -27,8 +29,8 @@ def checked_trees(grown: object, count: int, table: Table, growth: TreeParams) -
                 f"the backend grew {checks.shown(tree)}: `grow` must return objects of boostbp.trees.tree.Tree, made "
                 "by Tree.of(...)."
             )
-    trees, n_features = Trees.of(list(grown)), table.X.shape[1]
-    feature = trees.nodes.feature
+    trees, n_features = as_trees(list(grown)), table.X.shape[1]
+    feature = trees.feature
     if len(feature) and not 0 <= feature.min() <= feature.max() < n_features:
         wrong = feature[(feature < 0) | (feature >= n_features)][0]
         raise ValueError(
@@ -36,7 +38,7 @@ def checked_trees(grown: object, count: int, table: Table, growth: TreeParams) -
             "order of the table's columns."
         )
     try:
-        check_nodes(trees.nodes, trees.split, n_features)
+        check_nodes(trees.nodes, trees.tree_split, n_features)
     except ValueError as error:
         raise ValueError(
             f"the backend grew a tree that cannot be walked down. {error} Split 0 is the root; each other split 1, 2, "
@@ -49,7 +51,7 @@ def checked_trees(grown: object, count: int, table: Table, growth: TreeParams) -
 
 def check_leaves(trees: Trees, most: int, growth: TreeParams) -> None:
     """Refuse trees of more leaves than `most`: leaves without a number would be routed wrongly, and silently."""
-    leaves = int(np.diff(trees.split).max(initial=0)) + 1
+    leaves = int(np.diff(trees.tree_split).max(initial=0)) + 1
     if leaves > most:
         raise ValueError(
             f"the backend grew a tree of {leaves} leaves, but max_depth and max_leaves allow {growth.leaves}: a "

@@ -75,17 +75,16 @@ class Ranks:
 
     def decode(self, trees: Trees) -> Trees:
         """Return trees on ranks as trees on values: these send each value where those send its rank."""
-        nodes = trees.nodes
-        ranked = np.isin(nodes.feature, list(self.edges))
+        ranked = np.isin(trees.feature, list(self.edges))
         if not ranked.any():
             return trees
-        threshold = nodes.threshold.copy()
+        threshold = trees.threshold.copy()
         for j, edges in self.edges.items():
-            at = nodes.feature == j
+            at = trees.feature == j
             # the largest rank that goes left; infinite where all go one way
             last = np.clip(np.floor(threshold[at]) + _of_zero(edges), -1, len(edges)).astype(np.int64)
             threshold[at] = np.concatenate([edges, [np.inf, -np.inf]])[last]
-        return replace(trees, nodes=nodes._replace(threshold=threshold))
+        return replace(trees, threshold=threshold)
 
 
 def _of_zero(edges: Floats) -> int:

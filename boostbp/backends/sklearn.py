@@ -19,7 +19,7 @@ from boostbp.backends.native_params import AMOUNT, COUNT, MONOTONE, SHARE, Nativ
 from boostbp.backends.ranks import Ranks
 from boostbp.floats import Floats
 from boostbp.trees.sparse import Matrix, Sparse
-from boostbp.trees.tree import Tree, Trees
+from boostbp.trees.tree import Tree, Trees, as_trees
 
 
 def _max_features(name: str, value: object) -> Any:
@@ -78,7 +78,7 @@ class SKLearnGrower:
             return Trees.stumps(len(groups))
         with np.errstate(over="ignore", invalid="ignore"):  # its check of the input sums large numbers
             self.models = [self._model().fit(self.X, target[:, c], hess[:, c].mean(axis=1)) for c in groups]
-        return self.ranks.decode(Trees.of([read(model.tree_) for model in self.models]))
+        return self.ranks.decode(as_trees([read(model.tree_) for model in self.models]))
 
     def fork(self, outputs: slice, seed: int) -> SKLearnGrower:
         """Return a sibling on the same input."""

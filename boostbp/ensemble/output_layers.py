@@ -17,7 +17,7 @@ from boostbp.group import workers
 from boostbp.layers import BoundInput, Layer, LayerSettings, LossObjective
 from boostbp.layers.cheaper_growth import FixedStructure
 from boostbp.layers.rounds import rounds_of
-from boostbp.trees.merging import PlacedForest, merged
+from boostbp.trees.forest import Forest
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,5 @@ def _structures_of(layer: Layer, growth: TreeParams) -> FixedStructure:
 
 def _sum_of(pieces: Sequence[Layer]) -> Layer:
     """Return the sum of layers on one input, as one layer."""
-    first = pieces[0].forest
-    parts = [PlacedForest(piece.forest, np.arange(first.n_features)) for piece in pieces]
-    forest = merged(parts, n_features=first.n_features, n_outputs=first.n_outputs)
-    return Layer(replace(forest, n_base=first.n_base))
+    forest = Forest.concat([piece.forest for piece in pieces])
+    return Layer(replace(forest, n_base=pieces[0].forest.n_base))

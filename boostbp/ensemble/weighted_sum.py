@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from boostbp.layers import Layer
 from boostbp.network.network import Network
-from boostbp.trees.forest import Forest, TreeBatch
-from boostbp.trees.leaves import LeafModel
-from boostbp.trees.merging import PlacedForest, merged
-from boostbp.trees.tree import Trees
+from boostbp.trees.forest import Forest
 
 
 def weighted_sum(networks: Sequence[Network], weights: Sequence[float]) -> Network:
@@ -44,34 +40,31 @@ def weighted_sum(networks: Sequence[Network], weights: Sequence[float]) -> Netwo
     places: dict[int, int] = {}  # by id of a layer below, its first unit in the sum
     units = 0
     for i in range(depth - 1):
-        parts, below, places, width = [], places, {}, 0
+        below, places, width, parts = places, {}, 0, []
         for network in deep:
             layer = network.layers[i]
-            if id(layer) in places:
-                continue
-            parts.append(PlacedForest(layer.forest, _features(network, i, below, units, n_features), width))
-            places[id(layer)] = width
-            width += layer.forest.n_outputs
+            if id(layer) not in places:
+                parts.append((layer.forest, _features(network, i, below, units, n_features), width))
+                places[id(layer)] = width
+                width += layer.forest.n_outputs
         n_inputs = n_features if i == 0 else units + n_features * skip
-        layers.append(Layer(merged(parts, n_features=n_inputs, n_outputs=width)))
+        placed = [forest.placed(features, n_inputs, unit, width) for forest, features, unit in parts]
+        layers.append(Layer(Forest.concat(placed)))
         units = width
-    parts = [
-        PlacedForest(network.layers[-1].forest, _features(network, depth - 1, places, units, n_features), 0, weight)
+    n_inputs = n_features if depth == 1 else units + n_features * skip
+    outputs = [
+        network.layers[-1].forest.placed(
+            _features(network, depth - 1, places, units, n_features), n_inputs, 0, n_outputs, weight
+        )
         for network, weight in zip(networks, weights, strict=True)
         if weight
     ]
-    n_inputs = n_features if depth == 1 else units + n_features * skip
-    parts = parts or [PlacedForest(_zero(networks[-1].layers[-1].forest), np.arange(n_inputs))]
-    layers.append(Layer(merged(parts, n_features=n_inputs, n_outputs=n_outputs)))
+    if not outputs:
+        zero = networks[-1].layers[-1].forest.zero(range(n_outputs))
+        outputs = [zero.placed(np.arange(n_inputs), n_inputs, 0, n_outputs)]
+    layers.append(Layer(Forest.concat(outputs)))
     baseline = sum((weight * network.baseline for network, weight in zip(networks, weights, strict=True)), np.zeros(1))
     return Network(tuple(layers), baseline, skip)
-
-
-def _zero(forest: Forest) -> Forest:
-    """Return a forest of the same outputs that predicts 0: one tree of one leaf for each output."""
-    trees = [TreeBatch(Trees.stumps(1), LeafModel.zero().leaves(output)) for output in range(forest.n_outputs)]
-    whole = Forest.of(trees, n_features=forest.n_features, n_outputs=forest.n_outputs, basis=forest.basis)
-    return replace(whole, clip=forest.clip)
 
 
 def _features(network: Network, i: int, below: dict[int, int], units: int, n_features: int) -> np.ndarray:

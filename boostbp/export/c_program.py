@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.export.description import Description, described
-from boostbp.trees.flat import MOST, WIDE, Flat
+from boostbp.trees.flat import LEAF_BOUND, WIDE, Flat
 from boostbp.trees.kernels.few_rows import LANES, NODE
 from boostbp.trees.tree import offsets
 from boostbp.versions import __version__
@@ -203,7 +203,7 @@ def _array(name: str, values: NDArray[Any]) -> str:
 
 
 def _node(bound: int, step: int, column: int) -> str:
-    return f"{{{bound},{step},{column}}}" if step else f"{{~{MOST - bound}u,0,{column}}}"
+    return f"{{{bound},{step},{column}}}" if step else f"{{~{LEAF_BOUND - bound}u,0,{column}}}"
 
 
 def _kind(dtype: np.dtype[Any]) -> str:

@@ -136,10 +136,10 @@ def _used_forests(network: Network) -> tuple[Forest, ...]:
     if not (network.skip and len(forests) > 1) or network._hidden_used():
         return forests
     last, units = forests[-1], forests[-2].n_outputs
-    nodes = last.nodes._replace(feature=last.nodes.feature - np.int32(units))
+    trees = replace(last.trees, feature=last.trees.feature - np.int32(units))
     columns = units * last.basis.columns_per_feature
     leaves = last.leaves._replace(column=last.leaves.column - np.int32(columns))
-    return (replace(last, n_features=last.n_features - units, nodes=nodes, leaves=leaves),)
+    return (replace(last, n_features=last.n_features - units, trees=trees, leaves=leaves),)
 
 
 def _link_of(loss: Loss, n_outputs: int) -> Link:

@@ -15,9 +15,10 @@ from boostbp.backends.base import LinearLeaves
 from boostbp.export.description import Description, Link
 from boostbp.export.onnx_models import model_of
 from boostbp.trees.basis import Polynomial
-from boostbp.trees.forest import Forest, TreeWithLeaves
-from boostbp.trees.leaves import LeafColumns, LeafModel, with_missing_leaves
-from boostbp.trees.tree import Tree
+from boostbp.trees.forest import Forest
+from boostbp.trees.kernels import Leaves
+from boostbp.trees.leaves import concat_leaves, leaves_of_tree, with_missing_leaves
+from boostbp.trees.tree import Tree, Trees
 
 _MISSING_IS_ZERO = 1  # a missing type, bits 2 and 3 of decision_type
 _LINKS = {
@@ -66,9 +67,10 @@ def lightgbm_linear_to_onnx(booster: Any, *, dtype: Literal["float64", "float32"
     link, slope = _link_of(facts.get("objective", "custom"))
     _check(head, text)
     n_features, n_outputs = int(facts["max_feature_idx"]) + 1, int(facts["num_tree_per_iteration"])
-    leaves = _lightgbm_text.linear_leaves(text)
-    members = [TreeWithLeaves(*_with_leaves(part, slope), number % n_outputs) for number, part in enumerate(leaves)]
-    forest = Forest.pack(members, n_features=n_features, n_outputs=n_outputs, basis=Polynomial(1), clip=False)
+    members = [_with_leaves(part, slope) for part in _lightgbm_text.linear_leaves(text)]
+    trees, leaves = Trees.concat([tree for tree, _ in members]), concat_leaves([leaves for _, leaves in members])
+    leaves.tree_output[:, 0] = np.arange(len(members)) % n_outputs
+    forest = Forest(trees, leaves, n_features, n_outputs, Polynomial(1), clip=False)
     nodes = forest.nodes
     sets = {int(j): 32 * int(nodes.cat_words[nodes.feature == j].max()) for j in nodes.feature[nodes.cat_start >= 0]}
     model = Description(
@@ -108,9 +110,9 @@ def _check(head: str, text: str) -> None:
             )
 
 
-def _with_leaves(leaves: LinearLeaves, slope: float) -> tuple[Tree, LeafModel]:
+def _with_leaves(linear: LinearLeaves, slope: float) -> tuple[Tree, Leaves]:
     """Return a tree and its leaves, in units of the features, with leaves for rows with missing values."""
-    paths = LeafColumns(leaves.start, leaves.features, 1)
-    scaling = np.tile([0.0, 1.0, -np.inf, np.inf], (len(leaves.features), 1))
-    weight = slope * np.insert(leaves.coeff, leaves.start[:-1], leaves.const)
-    return with_missing_leaves(leaves.tree, LeafModel(paths, scaling, weight, 1), slope * leaves.missing)
+    scaling = np.tile([0.0, 1.0, -np.inf, np.inf], (len(linear.features), 1))
+    weight = slope * np.insert(linear.coeff, linear.start[:-1], linear.const)
+    leaves = leaves_of_tree(linear.start, linear.features, scaling, weight)
+    return with_missing_leaves(linear.tree, leaves, slope * linear.missing)

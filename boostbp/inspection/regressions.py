@@ -17,6 +17,7 @@ from boostbp.network.network import Network
 from boostbp.trees import basis as bases
 from boostbp.trees import kernels
 from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER
+from boostbp.trees.leaves import coefficients
 from boostbp.trees.tree import Tree
 
 Record = dict[str, Any]
@@ -139,24 +140,25 @@ class _TreeReader:
     """Reads one tree of a layer; the outputs of the last layer are brought to the user's units by `scale`."""
 
     def __init__(self, network: Network, layer: int, number: int, names: Names, scale: Floats) -> None:
-        forest = network.layers[layer].forest
-        self.layer, self.number, self.basis, self.clip = layer, number, forest.basis, forest.clip
-        self.tree, self.model, first = forest.tree_with_leaves(number)
-        serves = slice(first, first + self.model.n_outputs)
-        self.outputs = names.outputs_of(layer)[serves]
-        self.factor = scale[serves] if layer == len(names.units) else np.ones(len(self.outputs))
+        self.layer, self.number = layer, number
+        self.forest = network.layers[layer].forest.take(slice(number, number + 1))
+        self.tree, self.leaves = self.forest.trees[0], self.forest.leaves
+        [[first, n_outputs]] = self.leaves.tree_output.tolist()
+        self.serves = slice(first, first + n_outputs)
+        self.outputs = names.outputs_of(layer)[self.serves]
+        self.factor = scale[self.serves] if layer == len(names.units) else np.ones(n_outputs)
         self.features, self.categories = names.inputs_of(layer), names.categories_of(layer)
         self.parents = self.tree.parents()
 
     def records(self, Z: Floats, leaf: NDArray[np.int32]) -> list[Record]:
         """Return the records of all rows, (rows, columns), whose leaves are `leaf`, (rows,)."""
-        values = np.zeros((len(Z), self.model.n_outputs))
-        kernels.evaluate(self.model.leaves(), leaf[None], Z, self.clip, 0, len(Z), values)
+        values = np.zeros((len(Z), self.forest.n_outputs))
+        kernels.evaluate(self.leaves, leaf[None], Z, self.forest.clip, 0, len(Z), values)
         regressions_of = cache(self.regressions)
         records = []
         for row, reached in enumerate(leaf.tolist()):
             inputs = self.inputs(reached, Z[row])
-            scaled = (values[row] * self.factor).tolist()
+            scaled = (values[row, self.serves] * self.factor).tolist()
             for regression, value in zip(regressions_of(reached), scaled, strict=True):
                 records.append(_of_row(row, regression | inputs | {"value": value}))
         return records
@@ -164,8 +166,8 @@ class _TreeReader:
     def regressions(self, leaf: int) -> list[Record]:
         """Return the regression of a leaf for each output."""
         names, _ = self._inputs_of(leaf)
-        terms = names + ([f"{name}^2" for name in names] if self.model.paths.degree == 2 else [])
-        weights = self.model.coefficients(leaf) * self.factor
+        terms = names + ([f"{name}^2" for name in names] if self.leaves.tree_degree[0] == 2 else [])
+        weights = coefficients(self.leaves, leaf) * self.factor
         facts: Record = {"layer": self.layer, "tree": self.number, "leaf": leaf}
         path = self.path(leaf)
         return [
@@ -197,7 +199,7 @@ class _TreeReader:
         center, inverse = scaling[:, CENTER], scaling[:, INV_SCALE]
         scale = np.divide(1.0, inverse, out=np.zeros_like(inverse), where=inverse > 0.0)  # 0: a constant in the leaf
         clipped = center[:, None] + scaling[:, [LOWER, UPPER]] * scale[:, None]
-        ranges = clipped.tolist() if self.clip else [[-np.inf, np.inf]] * len(names)
+        ranges = clipped.tolist() if self.forest.clip else [[-np.inf, np.inf]] * len(names)
         return {
             "ranges": dict(zip(names, map(tuple, ranges), strict=True)),
             "means": dict(zip(names, center.tolist(), strict=True)),
@@ -206,11 +208,11 @@ class _TreeReader:
     def inputs(self, leaf: int, z: Floats) -> Record:
         """Return the inputs of a leaf's regression for a row, (columns,): a missing value is the leaf's mean."""
         names, scaling = self._inputs_of(leaf)
-        values = z[self.model.paths.column[self._path_columns(leaf)]]
+        values = z[self.leaves.column[self._path_columns(leaf)]]
         center, inverse, lower, upper = (scaling[:, k] for k in (CENTER, INV_SCALE, LOWER, UPPER))
         missing = np.isnan(values)
         u = (values - center) * inverse
-        outside = ~missing & (inverse > 0.0) & ((u < lower) | (u > upper)) & self.clip
+        outside = ~missing & (inverse > 0.0) & ((u < lower) | (u > upper)) & self.forest.clip
         values = np.where(missing, center, values)
         values[outside] = (center + np.clip(u, lower, upper) / np.where(outside, inverse, 1.0))[outside]
         return {
@@ -221,13 +223,13 @@ class _TreeReader:
 
     def _inputs_of(self, leaf: int) -> tuple[list[str], Floats]:
         """Return the names of the columns that a leaf's regression reads, and their scaling, (columns, 4)."""
-        at, per_feature = self._path_columns(leaf), self.basis.columns_per_feature
-        places = [divmod(int(column), per_feature) for column in self.model.paths.column[at]]
+        at, per_feature = self._path_columns(leaf), self.forest.basis.columns_per_feature
+        places = [divmod(int(column), per_feature) for column in self.leaves.column[at]]
         names = [self.features[j] if per_feature == 1 else f"f{q}({self.features[j]})" for j, q in places]
-        return names, self.model.scaling[at]
+        return names, self.leaves.scaling[at]
 
     def _path_columns(self, leaf: int) -> slice:
-        return slice(*self.model.paths.start[leaf : leaf + 2])
+        return slice(*self.leaves.start[leaf : leaf + 2])
 
 
 def _condition(tree: Tree, steps: Sequence[tuple[int, bool]], name: str, categories: tuple[Any, ...] | None) -> str:

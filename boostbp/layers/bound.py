@@ -19,7 +19,7 @@ from boostbp.trees import basis as bases
 from boostbp.trees import interrupts
 from boostbp.trees.basis import BASES, Basis
 from boostbp.trees.basis_trial import try_basis
-from boostbp.trees.leaf_regressions import ColumnBins
+from boostbp.trees.leaf_rows import ColumnBins
 from boostbp.trees.linear import RidgeBase
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.sparse import Sparse
@@ -179,7 +179,7 @@ class BoundInput:
     @property
     def n_base(self) -> int:
         """Number of trees of the base."""
-        return 0 if self.settings.base is None else self.base.U.n_trees
+        return 0 if self.settings.base is None else len(self.base.U.trees)
 
 
 def _check_basis(settings: LayerSettings, *, is_sparse: bool) -> None:

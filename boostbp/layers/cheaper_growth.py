@@ -22,7 +22,7 @@ from boostbp.backends.capabilities import Capabilities, capabilities_of
 from boostbp.floats import Floats
 from boostbp.group import joined, workers
 from boostbp.trees.forest import Forest
-from boostbp.trees.tree import Tree, Trees
+from boostbp.trees.tree import Tree, Trees, as_trees
 
 
 def on_sample(backend: Backend, samples: int | None) -> Backend:
@@ -206,8 +206,8 @@ class _SharingGrower:
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Grow one tree on the derivatives of the loss along a random direction, and give it to each output."""
         direction = random_direction(grad.shape[1], self.rng)
-        tree = Trees.of(self.grower.grow(along(grad, direction), along(hess, direction**2)))
-        return tree.repeated(grad.shape[1])
+        tree = as_trees(self.grower.grow(along(grad, direction), along(hess, direction**2)))
+        return tree.take(np.zeros(grad.shape[1], np.int64))
 
     def fork(self, outputs: slice, seed: int) -> _SharingGrower:
         """Return a sibling that draws other directions for each seed."""

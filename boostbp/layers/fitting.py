@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import cast
 
@@ -19,10 +19,12 @@ from boostbp.layers.cheaper_growth import along, random_direction
 from boostbp.layers.objective import Objective
 from boostbp.read_only import read_only, refuse_writes
 from boostbp.trees import interrupts, kernels, threads
-from boostbp.trees.forest import Forest, TreeBatch, TreeWithLeaves
-from boostbp.trees.leaf_regressions import ColumnBins, fit_trees, rows_by_leaf
-from boostbp.trees.leaves import LeafColumns, LeafModel, Workspace, add_to, with_missing_leaves
-from boostbp.trees.ridge import LeafRanges, fit_rows
+from boostbp.trees.forest import Forest
+from boostbp.trees.kernels import Leaves
+from boostbp.trees.leaf_regressions import fit_trees
+from boostbp.trees.leaf_rows import ColumnBins, Workspace, rows_by_leaf
+from boostbp.trees.leaves import add_to, concat_leaves, leaves_of_tree, with_missing_leaves
+from boostbp.trees.ridge import LeafRanges
 from boostbp.trees.tree import Tree, Trees
 
 MOST_TRACE = 1 << 30  # bytes of leaf numbers that a layer keeps for its backward pass; an arbitrary number
@@ -42,7 +44,7 @@ class Rounds:
         The running fit.
     leaf : (trees, rows), smallest integer type
         The leaf of each row under each tree; of no tree unless they are kept.
-    parts : list of TreeBatch
+    parts : list of Forest
         The trees: the base, then those of the first round by output, those of the second, and so on.
     """
 
@@ -55,7 +57,7 @@ class Rounds:
     keeps_leaf: bool
     rng: np.random.Generator  # draws the directions along which trees of all outputs are grown
     bins: ColumnBins | None  # of a dense input
-    parts: list[TreeBatch] = field(default_factory=list)
+    parts: list[Forest] = field(default_factory=list)
     space: Workspace = field(default_factory=Workspace)
 
     @classmethod
@@ -88,6 +90,17 @@ class Rounds:
         """Threads that outputs are shared among: the sums of a group of workers belong to one."""
         return self.n_threads if workers().alone else 1
 
+    @property
+    def forest(self) -> Forest:
+        """The base and all rounds in one forest."""
+        empty = self._part(Trees.stumps(0), concat_leaves([]))
+        return replace(Forest.concat(self.parts or [empty]), n_base=self.bound.n_base)
+
+    def _part(self, trees: Trees, leaves: Leaves) -> Forest:
+        """Return some trees of the layer, with their leaves."""
+        settings, n_features = self.bound.settings, self.bound.table.X.shape[1]
+        return Forest(trees, leaves, n_features, self.objective.n_outputs, settings.basis, settings.clip)
+
     def fit_base(self) -> None:
         """Fit one ridge regression for all outputs; of a curved loss, find its minimum: a Newton step goes too far."""
         everything = slice(0, self.objective.n_outputs)
@@ -104,13 +117,13 @@ class Rounds:
         if len(self.sign):
             # A column that must rise or fall is left to the trees: where the function is less steep than the straight
             # line of the base, they would have to take back what they cannot.
-            base.leaves.weight[1:][self.sign[base.leaves.column] != 0] = 0.0
-        leaf = self.bound.base.U.leaf
+            base.weight[1:][self.sign[base.column] != 0] = 0.0
+        trees, leaf = self.bound.base.U.trees, self.bound.base.U.leaf
         self.leaf[: self.bound.n_base] = leaf[: len(self.leaf)]
         out = np.zeros((len(self.bound.Z), self.objective.n_outputs))
-        add_to(out, base.leaves, leaf, self.bound.Z)
+        add_to(out, base, leaf, self.bound.Z)
         self.running += out.T
-        self.parts.append(base)
+        self.parts.append(self._part(trees, base))
 
     def groups(self) -> list[list[slice]]:
         """Return the outputs as groups, one call of the library each, in lists that can be boosted side by side.
@@ -135,7 +148,7 @@ class Rounds:
         independent = self.objective.separable and not self.objective.curved
         return [[outputs] for outputs in groups] if independent else [groups]
 
-    def boost(self, groups: Sequence[slice]) -> list[list[TreeBatch]]:
+    def boost(self, groups: Sequence[slice]) -> list[list[Forest]]:
         """Return the trees of some groups of outputs for each round, one tree per output or one for all.
 
         The growers, for which libraries keep some dozen bytes for each row, end with it.
@@ -186,7 +199,7 @@ class Rounds:
             self.objective.refuse_value(self.running.T)
         return share, now
 
-    def _round(self, number: int, grad: Floats, hess: Floats, piece: tuple[Grower, slice, slice]) -> TreeBatch:
+    def _round(self, number: int, grad: Floats, hess: Floats, piece: tuple[Grower, slice, slice]) -> Forest:
         """Grow one round of a group of outputs, fit its leaves, and add their values to the running fit.
 
         A piece is a grower, the numbers of its outputs, and those of their columns in `grad` and `hess`.
@@ -195,51 +208,40 @@ class Rounds:
         grad, hess = grad[:, columns], hess[:, columns]
         self.objective.check(self.running[outputs].T, outputs, grad, hess, number)
         interrupts.check()
-        n_trees, derivatives = outputs.stop - outputs.start, (grad, hess)
+        n_trees, derivatives, weight = outputs.stop - outputs.start, (grad, hess), hess
         if growth.multi_output:
             # The largest hessian of a row: a smaller one would be a longer step than Newton's for some output.
             grad, hess, n_trees = np.ascontiguousarray(grad), np.ascontiguousarray(hess), 1
-            weight, derivatives = hess.max(axis=1), (grad, hess)
+            weight, derivatives = hess.max(axis=1)[:, None], (grad, hess)
             if not self.bound.vector_leaf:
-                derivatives = along(grad, random_direction(grad.shape[1], self.rng)), weight[:, None]
+                derivatives = along(grad, random_direction(grad.shape[1], self.rng)), weight
         with refuse_writes("the backend writes into grad or hess: work on a copy."):
             grown = grower.grow(*map(read_only, self._of_sampled_rows(number, *derivatives)))
-        if isinstance(grown, Trees) and len(grown) == n_trees:  # a library's arrays, read by boostbp
+        if type(grown) is Trees and len(grown) == n_trees:  # a library's arrays, read by boostbp; no `Tree` of the user
             trees = grown
         else:
             trees = checked_trees(grown, n_trees, self.bound.table, growth)
         check_leaves(trees, self.most_leaves, growth)
-        if growth.multi_output:
-            return TreeBatch(trees, self._leaves_of_all(number, trees[0], grad, weight))
-        return TreeBatch(trees, self._leaves_of_each(number, trees, outputs, grad, hess))
+        return self._part(trees, self._fit_leaves(number, trees, outputs, grad, weight))
 
-    def _leaves_of_each(self, number: int, trees: Trees, outputs: slice, grad: Floats, hess: Floats) -> kernels.Leaves:
-        """Fit the leaves of trees that serve one output each."""
+    def _fit_leaves(self, number: int, trees: Trees, outputs: slice, grad: Floats, weight: Floats) -> Leaves:
+        """Fit the leaves of trees that serve one output each, or of a tree that serves all of them.
+
+        The rows of a tree have the weight in its column of `weight`, (rows, trees).
+        """
         bound, settings, n_outputs = self.bound, self.bound.settings, self.objective.n_outputs
         # Threads that are left when outputs have theirs go to the rows of each tree.
         n_groups = -(-n_outputs // (outputs.stop - outputs.start))
         n_threads = max(1, self.n_threads // min(n_groups, self.threads_of_outputs))
-        first = bound.n_base + number * n_outputs
-        leaf = self._leaf_of(slice(first + outputs.start, first + outputs.stop))
+        per_tree = (outputs.stop - outputs.start) // len(trees)
+        first = bound.n_base + (number * n_outputs + outputs.start) // per_tree
         leaves = fit_trees(
-            trees, bound.table.X, bound.Z, self.bins, settings.basis, _by_output(grad), _by_output(hess),
-            settings.ridge, learning_rate=settings.learning_rate, leaf=leaf, out=self.running[outputs],
-            sign=self.sign, n_threads=n_threads, space=self.space,
+            trees, bound.table.X, bound.Z, self.bins, settings.basis, _by_output(grad), _by_output(weight),
+            settings.ridge, learning_rate=settings.learning_rate, leaf=self._leaf_of(slice(first, first + len(trees))),
+            out=self.running[outputs], n_outputs=per_tree, sign=self.sign, n_threads=n_threads, space=self.space,
         )  # fmt: skip
         leaves.tree_output[:, 0] += outputs.start
         return leaves
-
-    def _leaves_of_all(self, number: int, tree: Tree, grad: Floats, weight: Floats) -> kernels.Leaves:
-        """Fit the leaves of a tree that serves all outputs."""
-        bound, settings, n_threads = self.bound, self.bound.settings, self.n_threads
-        paths, at = LeafColumns.of(tree, settings.basis), bound.n_base + number
-        [leaf] = self._leaf_of(slice(at, at + 1))
-        blocks = rows_by_leaf(tree, paths, bound.table.X, bound.Z, self.bins, leaf, self.space, n_threads)
-        model = fit_rows(blocks, paths, _by_output(grad), weight, settings.ridge, settings.learning_rate, n_threads)
-        model.add_rows(blocks, self.running, n_threads)
-        for rows in blocks:
-            rows.give_back(self.space)
-        return model.leaves()
 
     def _leaf_of(self, trees: slice) -> NDArray[np.integer]:
         """Return room for the leaf of each row under some trees, (trees, rows)."""
@@ -272,7 +274,7 @@ class Rounds:
                 self.leaf[number : number + len(leaf)] = leaf[: len(self.leaf)]
                 number += len(leaf)
 
-    def _native(self, output: int) -> tuple[TreeBatch, NDArray[np.integer]]:
+    def _native(self, output: int) -> tuple[Forest, NDArray[np.integer]]:
         settings, bound, outputs = self.bound.settings, self.bound, slice(output, output + 1)
         grower = cast("NativeGrower", self._fork(outputs))
         start = self.running[outputs].T.copy()
@@ -284,26 +286,27 @@ class Rounds:
 
         # The library keeps its own score from 0; the running fit so far, such as the base, is added to it.
         native = grower.boost(gradient, settings.n_estimators, settings.learning_rate, settings.ridge.reg_lambda)
-        members = [TreeWithLeaves(*self._from_native(leaves), 0) for leaves in native]
-        forest = Forest.pack(members, n_features=bound.table.X.shape[1], n_outputs=1, basis=settings.basis, clip=False)
-        check_leaves(forest.trees, self.most_leaves, settings.growth)
-        leaf = forest.route(bound.table.X)
+        members = [self._from_native(linear) for linear in native]
+        trees, leaves = Trees.concat([tree for tree, _ in members]), concat_leaves([leaves for _, leaves in members])
+        check_leaves(trees, self.most_leaves, settings.growth)
+        leaf = trees.route(bound.table.X)
+        forest = Forest(trees, leaves, bound.table.X.shape[1], 1, settings.basis, clip=False)
         self.running[output] += forest.evaluate(bound.table.X, leaf)[:, 0]
-        forest.leaves.tree_output[:, 0] = output
-        return TreeBatch(forest.trees, forest.leaves), leaf
+        leaves.tree_output[:, 0] = output
+        return self._part(trees, leaves), leaf
 
-    def _from_native(self, leaves: LinearLeaves) -> tuple[Tree, LeafModel]:
+    def _from_native(self, linear: LinearLeaves) -> tuple[Tree, Leaves]:
         """Return the library's linear leaves in our scaling, with leaves for missing values: the same function."""
-        X, paths = self.bound.table.X, LeafColumns(leaves.start, leaves.features, 1)
-        blocks = rows_by_leaf(leaves.tree, paths, X, X, self.bins, np.empty(len(X), np.int32), self.space)
-        ranges = [LeafRanges.of(rows, paths, self.bound.weight) for rows in blocks]
+        X, w = self.bound.table.X, np.insert(linear.coeff, linear.start[:-1], linear.const)
+        leaves = leaves_of_tree(linear.start, linear.features, np.empty((0, 4)), w)  # scaled below
+        blocks = rows_by_leaf(linear.tree, leaves, X, X, self.bins, np.empty(len(X), np.int32), self.space)
+        ranges = [LeafRanges.of(rows, leaves, self.bound.weight) for rows in blocks]
         for rows in blocks:
             rows.give_back(self.space)
         # The library's leaves are const + coeff x; ours are in u = (x - center) / scale, clipped to the training range.
         scaling = sum(ranges[1:], start=ranges[0]).scaling(flat_scale=1.0)
-        w = np.insert(leaves.coeff, leaves.start[:-1], leaves.const)
-        kernels.scale_weights(paths.start, 1, 1, scaling, w)
-        return with_missing_leaves(leaves.tree, LeafModel(paths, scaling, w, 1), leaves.missing)
+        kernels.scale_weights(leaves.start, 1, 1, scaling, w)
+        return with_missing_leaves(linear.tree, leaves._replace(scaling=scaling), linear.missing)
 
 
 def keeps_trace(n_trees: int, n_rows: int, dtype: DTypeLike) -> bool:

@@ -69,7 +69,7 @@ class Layer:
     def trace(self, H: Matrix, *, n_jobs: int = 1) -> Trace:
         """Return the trace for the backward pass."""
         H, forest = layer_matrix(self.forest, H), self.forest
-        keeps = keeps_trace(forest.n_trees, len(H), forest.leaf_dtype)
+        keeps = keeps_trace(forest.n_trees, len(H), forest.trees.leaf_dtype)
         return Trace(forest, H, forest.route(H, n_jobs) if keeps else None, n_jobs)
 
     def forward(self, H: Matrix, *, n_jobs: int = 1) -> tuple[Floats, Trace]:
@@ -132,14 +132,7 @@ def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: in
             n = min(rounds.threads_of_outputs, len(groups))
             boosted = threads.parallel_map(rounds.boost, groups, n) if n > 1 else map(rounds.boost, groups)
             rounds.parts += [part for of_round in zip(*boosted, strict=True) for parts in of_round for part in parts]
-        forest = Forest.of(
-            rounds.parts,
-            n_features=bound.table.X.shape[1],
-            n_outputs=objective.n_outputs,
-            basis=settings.basis,
-            clip=settings.clip,
-            n_base=bound.n_base,
-        )
+        forest = rounds.forest
         kept = rounds.leaf[: forest.n_trees] if rounds.keeps_leaf else None
         return Fit(Layer(forest), np.ascontiguousarray(rounds.running.T), Trace(forest, bound.table.X, kept, n_threads))
 

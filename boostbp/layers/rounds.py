@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from boostbp.floats import Floats
 from boostbp.layers.bound import LayerSettings
 from boostbp.trees.forest import Forest
-from boostbp.trees.tree import offsets
 
 KEPT = 0.95  # share of its target that a hidden layer can reach in one refit; less makes it shrink epoch by epoch
 SHARES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -70,7 +69,7 @@ def structure_of_another(forest: Forest, settings: LayerSettings) -> str:
 
 def first_rounds(forest: Forest, n_rounds: int) -> Forest:
     """The forest of the base and the first rounds."""
-    return _select(forest, round_of(forest) < n_rounds)
+    return replace(forest.take(np.flatnonzero(round_of(forest) < n_rounds)), n_base=forest.n_base)
 
 
 def staged(forest: Forest, X: Floats, numbers: Sequence[int], *, n_threads: int = 1) -> Iterator[tuple[int, Floats]]:
@@ -78,32 +77,7 @@ def staged(forest: Forest, X: Floats, numbers: Sequence[int], *, n_threads: int 
     rounds = round_of(forest)
     total, previous = np.zeros((len(X), forest.n_outputs)), -1
     for number in numbers:
-        part = (rounds >= previous) & (rounds < number)
-        total = total + _select(forest, part).predict(X, n_threads)
+        part = forest.take(np.flatnonzero((rounds >= previous) & (rounds < number)))
+        total = total + part.predict(X, n_threads)
         yield number, total
         previous = number
-
-
-def _select(forest: Forest, keep: NDArray[np.bool_]) -> Forest:
-    """The forest of some of the trees."""
-    nodes, leaves = forest.nodes, forest.leaves
-    per_tree = np.diff(forest.tree_split), np.diff(leaves.tree_leaf)
-    splits, its_leaves = (np.repeat(keep, sizes) for sizes in per_tree)
-    columns = np.repeat(its_leaves, np.diff(leaves.start))
-    weights = np.repeat(its_leaves, np.diff(leaves.weight_start))
-    kept_nodes = nodes._replace(
-        **{name: getattr(nodes, name)[splits] for name in nodes._fields if name != "categories"}
-    )  # category sets stay where they are
-    kept_leaves = leaves._replace(
-        tree_leaf=offsets(per_tree[1][keep]),
-        tree_output=leaves.tree_output[keep],
-        tree_degree=leaves.tree_degree[keep],
-        start=offsets(np.diff(leaves.start)[its_leaves]),
-        column=leaves.column[columns],
-        scaling=leaves.scaling[columns],
-        weight_start=offsets(np.diff(leaves.weight_start)[its_leaves]),
-        weight=leaves.weight[weights],
-    )
-    return replace(
-        forest, tree_split=offsets(per_tree[0][keep]), nodes=kept_nodes, leaves=kept_leaves, gain=forest.gain[splits]
-    )

@@ -15,8 +15,8 @@ from boostbp.layers.layer import layer_matrix
 from boostbp.trees.flat import Flat
 from boostbp.trees.forest import FEW_ROWS
 from boostbp.trees.kernels.records import INV_SCALE
-from boostbp.trees.merging import joined
 from boostbp.trees.rounding import rounded
+from boostbp.trees.shared_structures import share_structures
 from boostbp.trees.sparse import Sparse, hstack
 
 OUTPUT_BITS = 11  # bits of rounded weights. Over a thousand trees they move an output by 1e-4 standard deviations
@@ -98,12 +98,12 @@ class Network:
         return out
 
     def rounded(self) -> Network:
-        """Return the network with equal output trees merged and weights of few bits.
+        """Return the network with output trees of equal structure merged and weights of few bits.
 
-        See `boostbp.trees.merging` and `boostbp.trees.rounding`. Hidden layers stay as they are; see `short_hidden`.
+        See `share_structures` and `boostbp.trees.rounding`. Hidden layers stay as they are; see `short_hidden`.
         """
         *hidden, output = self.layers
-        return replace(self, layers=(*hidden, Layer(rounded(joined(output.forest), OUTPUT_BITS))))
+        return replace(self, layers=(*hidden, Layer(rounded(share_structures(output.forest), OUTPUT_BITS))))
 
     def with_short_hidden(self) -> Network:
         """Return the network with hidden layers of few bits; see `short_hidden`."""
@@ -200,7 +200,7 @@ def short_hidden(layer: Layer) -> Layer:
     few distinct values give units on which many rows differ by 1e-10 only, a rest that a penalty leaves of another
     feature, and trees split between such rows.
     """
-    return Layer(rounded(joined(layer.forest), HIDDEN_BITS))
+    return Layer(rounded(share_structures(layer.forest), HIDDEN_BITS))
 
 
 def layer_input(h: Sequence[Floats], *, skip: bool) -> Floats:

@@ -1,4 +1,4 @@
-"""Smooth functions of single columns, as trees whose splits are knots: what an additive base is made of."""
+"""The columns of an additive base: splines of single features, computed by trees whose splits are the knots."""
 
 from __future__ import annotations
 
@@ -12,28 +12,27 @@ from scipy.linalg import eigh
 
 from boostbp.floats import Floats
 from boostbp.group import workers
-from boostbp.trees import kernels
-from boostbp.trees.forest import TreeBatch
+from boostbp.trees.kernels import Leaves
 from boostbp.trees.kernels.records import CENTER, INV_SCALE
 from boostbp.trees.kernels.sums import term_moments
-from boostbp.trees.leaves import LeafColumns, LeafModel, add_to, stacked
+from boostbp.trees.leaves import add_to, concat_leaves, leaves_of_tree, zero_leaves
 from boostbp.trees.sparse import Matrix, Sparse, column_of, row_blocks
-from boostbp.trees.tree import Tree, Trees, offsets
+from boostbp.trees.tree import Tree, Trees, as_trees, offsets
 
-CLOSE = 1e-9  # share of the range: knots nearer than this are one
-ROUGHNESS = 2.0  # the k-th bent function is divided by k^2, its variance by k^4, as in a smoothing spline
-INTERVALS = 9  # between knots, for any function: the penalty smooths the simpler ones
-SLACK = 1e-9  # beyond the ends of an interval, in units of half its width: rounding clips no row of it
+CLOSE = 1e-9  # share of the range below which two knots become one; arbitrary, far above rounding
+ROUGHNESS = 2.0  # the k-th curved function is divided by k^2, its variance by k^4, as in a smoothing spline
+INTERVALS = 9  # between knots; enough for most functions, and the penalty smooths the simple ones; arbitrary
+SLACK = 1e-9  # added to the bounds of an interval, in units of half its width, so that rounding clips no row
 
 
-class Functions(NamedTuple):
-    """The functions of one feature.
+class FeatureSplines(NamedTuple):
+    """The spline functions of one feature.
 
     feature : int
     knots : (intervals + 1,) float64, ascending, in the user's units
     terms : (leaves, terms, functions) float64
-        Weights of the terms of each leaf, in units of its ``u``, for each function; the last leaf is for missing
-        values, where all functions are 0, as on average over the training rows.
+        Weights of each leaf's terms, in units of its ``u``, for each function. The last leaf takes missing values:
+        all functions are 0 there, their mean over the training rows.
     """
 
     feature: int
@@ -41,8 +40,10 @@ class Functions(NamedTuple):
     terms: Floats
 
 
-def functions_of(x: Floats, weight: Floats, feature: int, degree: int, n_intervals: int, most: int) -> Functions | None:
-    """Return the functions of one feature, at most `most`; None if it has less than two different values."""
+def functions_of(
+    x: Floats, weight: Floats, feature: int, degree: int, n_intervals: int, most: int
+) -> FeatureSplines | None:
+    """Return at most `most` functions of one feature; None if it has less than two different values."""
     known = ~np.isnan(x)
     x, weight = x[known], weight[known]
     if not weight.sum() > 0:
@@ -57,16 +58,16 @@ def functions_of(x: Floats, weight: Floats, feature: int, degree: int, n_interva
             return None
     unit, share = (knots - knots[0]) / size, weight / weight.sum()
     t = (x - knots[0]) / size
-    if not share @ np.square(t - share @ t) > CLOSE**2:  # one value has all the weight
+    if not share @ np.square(t - share @ t) > CLOSE**2:  # one value has the whole weight
         return None
     padded = np.concatenate([np.zeros(degree), unit, np.ones(degree)])
     coefficients = _coefficients(t, share, padded, degree)[:, :most]
     ends, middle = unit[:-1], (unit[:-1] + unit[1:]) / 2
-    # The polynomial of each interval from its values at both ends and the middle, where u = -1, 1 and 0.
+    # Three values determine the polynomial of an interval: at its ends and its middle, where u is -1, 1 and 0.
     a, m, b = (BSpline(padded, coefficients, degree)(np.clip(at, 0.0, 1.0)) for at in (ends, middle, unit[1:]))
     powers = [m, (b - a) / 2, (a + b) / 2 - m] if degree == 2 else [(a + b) / 2, (b - a) / 2]
     terms = np.stack(powers, axis=1)
-    return Functions(feature, knots, np.concatenate([terms, np.zeros_like(terms[:1])]))
+    return FeatureSplines(feature, knots, np.concatenate([terms, np.zeros_like(terms[:1])]))
 
 
 def _coefficients(t: Floats, share: Floats, padded: Floats, degree: int) -> Floats:
@@ -86,7 +87,7 @@ def _coefficients(t: Floats, share: Floats, padded: Floats, degree: int) -> Floa
     if varying.any() and len(line) > 2:
         free = vectors[:, varying] / np.sqrt(values[varying])  # of variance 1
         free -= np.outer(line, along @ free) / variance  # uncorrelated with the line
-        bent = np.diff(free, 2, axis=0)  # second differences of coefficients: roughness as in P-splines (Eilers 1996)
+        bent = np.diff(free, 2, axis=0)  # second differences of coefficients measure roughness (P-splines, Eilers 1996)
         _, rotation = eigh(bent.T @ bent)  # from smooth to rough
         rough = free @ rotation
         rough -= mean @ rough
@@ -96,26 +97,26 @@ def _coefficients(t: Floats, share: Floats, padded: Floats, degree: int) -> Floa
 
 
 @dataclass(frozen=True, slots=True)
-class Smooth:
-    """Columns that are smooth functions of single features, evaluated by trees and not stored.
+class SplineTerms:
+    """Spline functions of single features as columns, evaluated by trees and not stored.
 
-    Those of one feature span the splines of a degree with knots at its quantiles. The first is linear, the others are
-    uncorrelated with it and with each other, and their variance falls with their roughness (Demmler and Reinsch 1975):
-    one ridge penalty on all then prefers smooth functions, and linear ones where these do.
+    The columns of a feature span the splines of a degree with knots at its quantiles. The first is linear; the others
+    are uncorrelated with it and with each other, and the rougher a function, the smaller its variance (Demmler and
+    Reinsch 1975). One ridge penalty on all columns therefore prefers smooth functions, and linear ones where they fit.
 
     Attributes
     ----------
     X : (rows, features) float64, C-contiguous, or Sparse
     feature : (features with functions,) int64
     terms : tuple of (leaves, terms, functions) float64
-        Of each of these features: weights of the leaf terms for each function.
+        For each of these features, the weights of the leaf terms for each function.
     start : (features with functions + 1,) int64
         First column of each of these features.
     trees : Trees
-        One for each of these features, whose splits are the knots; a tree of one leaf if there is none.
-    leaves : kernels.Leaves
-        Of these trees, for one output, with weights of 0.
-    leaf : (trees, rows) uint8
+        One tree per feature, split at the knots; a tree of one leaf if no feature has functions.
+    leaves : Leaves
+        The leaves of these trees, for one output, with weights of 0.
+    leaf : (trees, rows), smallest integer type
     """
 
     X: Matrix
@@ -123,12 +124,12 @@ class Smooth:
     terms: tuple[Floats, ...]
     start: NDArray[np.int64]
     trees: Trees
-    leaves: kernels.Leaves
-    leaf: NDArray[np.uint8]
+    leaves: Leaves
+    leaf: NDArray[np.integer]
 
     @classmethod
-    def of(cls, X: Matrix, features: NDArray[np.integer], weight: Floats, *, degree: int, most: int) -> Smooth:
-        """Return the functions of some features.
+    def of(cls, X: Matrix, features: NDArray[np.integer], weight: Floats, *, degree: int, most: int) -> SplineTerms:
+        """Return the spline functions of some features.
 
         Parameters
         ----------
@@ -141,12 +142,12 @@ class Smooth:
         degree : int
             1: piecewise linear. 2: piecewise quadratic, with a continuous slope.
         most : int
-            Most columns. With many features each gets fewer knots, at worst only the linear function.
+            Most columns. With many features each gets fewer knots, in the extreme the linear function alone.
 
         Raises
         ------
         ValueError
-            If there are more features than that.
+            If there are more features than columns allowed.
         """
         if len(features) > most:
             raise ValueError(
@@ -154,24 +155,17 @@ class Smooth:
                 "base='ridge'."
             )
         per_feature = most // max(1, len(features))
-        n_intervals = min(INTERVALS, per_feature + 1 - degree)
-        n_intervals = max(1, n_intervals)
+        n_intervals = max(1, min(INTERVALS, per_feature + 1 - degree))
         candidates = [
             functions_of(*_sample(X, int(j), weight), int(j), degree, n_intervals, per_feature) for j in features
         ]
         splines = [functions for functions in candidates if functions is not None]
-        trees = [_tree(functions) for functions in splines] or [Tree.stump()]
-        models = [_regressions(functions, degree) for functions in splines] or [LeafModel.zero()]
-        leaf = np.array([tree.leaf_of(X) for tree in trees], np.uint8)
+        trees = as_trees([_tree(functions) for functions in splines] or [Tree.stump()])
+        leaves = concat_leaves([_regressions(functions, degree) for functions in splines] or [zero_leaves([0])])
         terms = tuple(functions.terms for functions in splines)
         feature = np.array([functions.feature for functions in splines], np.int64)
         start = offsets([part.shape[2] for part in terms])
-        return cls(X, feature, terms, start, Trees.of(trees), stacked([model.leaves() for model in models]), leaf)
-
-    @property
-    def n_trees(self) -> int:
-        """Number of trees."""
-        return len(self.trees)
+        return cls(X, feature, terms, start, trees, leaves, trees.route(X))
 
     @property
     def n_columns(self) -> int:
@@ -192,13 +186,13 @@ class Smooth:
     def times(self, V: Floats) -> Floats:
         """Return ``U @ V``, (rows, outputs)."""
         out = np.zeros((len(self.X), V.shape[1]))
-        add_to(out, self._weighted(np.zeros(V.shape[1]), V), self.leaf, self.X)
+        add_to(out, self.leaves_for(np.zeros(V.shape[1]), V), self.leaf, self.X)
         return out
 
     def moment(self, G: Floats) -> Floats:
         """Return ``U' @ G``, (columns, outputs): from moments of the leaf terms, those of the functions."""
         n_outputs = G.shape[1]
-        leaves = self._weighted(np.zeros(n_outputs), np.zeros((self.n_columns, n_outputs)))
+        leaves = self.leaves_for(np.zeros(n_outputs), np.zeros((self.n_columns, n_outputs)))
         self._add_moments(leaves, np.ascontiguousarray(G))
         out = np.empty((self.n_columns, n_outputs))
         for number, terms in enumerate(self.terms):
@@ -207,7 +201,7 @@ class Smooth:
             out[self.start[number] : self.start[number + 1]] = np.einsum("ltf,lto->fo", terms, sums)
         return out
 
-    def _add_moments(self, leaves: kernels.Leaves, G: Floats) -> None:
+    def _add_moments(self, leaves: Leaves, G: Floats) -> None:
         """Add the moments of all terms to ``leaves.weight``; of a sparse input, some rows at a time are made dense."""
         if not isinstance(self.X, Sparse):
             term_moments(leaves, self.leaf, self.X, G, leaves.weight)
@@ -217,12 +211,8 @@ class Smooth:
         for rows in row_blocks(0, len(self.X), len(columns)):
             term_moments(narrow, self.leaf[:, rows], self.X.dense(columns, rows), G[rows], leaves.weight)
 
-    def as_trees(self, constant: Floats, V: Floats) -> TreeBatch:
-        """Return the trees, with leaves whose values sum to ``constant + U @ V``."""
-        return TreeBatch(self.trees, self._weighted(constant, V))
-
-    def _weighted(self, constant: Floats, V: Floats) -> kernels.Leaves:
-        """Return the leaves for the outputs that `V` has columns of: weights of functions as weights of leaf terms."""
+    def leaves_for(self, constant: Floats, V: Floats) -> Leaves:
+        """Return leaves of the trees whose values sum to ``constant + U @ V``: weights of functions become theirs."""
         n_outputs = V.shape[1]
         parts = [
             np.einsum("ltf,fo->lto", terms, V[self.start[number] : self.start[number + 1]])
@@ -237,9 +227,9 @@ class Smooth:
 
 
 def _sample(X: Matrix, feature: int, weight: Floats) -> tuple[Floats, Floats]:
-    """Return one feature of the rows that its functions are found by, and their weights.
+    """Return the values of a feature that determine its functions, and their weights.
 
-    Of the workers of a group, a sample, and the ends of the feature with weight 0.
+    In a group of workers they are a sample of all rows, and the ends of the feature with weight 0.
     """
     x, group = column_of(X, feature), workers()
     if group.alone:
@@ -250,7 +240,7 @@ def _sample(X: Matrix, feature: int, weight: Floats) -> tuple[Floats, Floats]:
     return np.append(x, [-lower, upper]), np.append(weight, [0.0, 0.0])
 
 
-def _tree(functions: Functions) -> Tree:
+def _tree(functions: FeatureSplines) -> Tree:
     """Return the tree of one feature: a leaf for each interval between knots, and the last for missing values."""
     feature, knots = functions.feature, functions.knots[1:-1]
     threshold, left, right = [np.inf], [0], [~(len(knots) + 1)]
@@ -273,7 +263,7 @@ def _tree(functions: Functions) -> Tree:
     )
 
 
-def _regressions(functions: Functions, degree: int) -> LeafModel:
+def _regressions(functions: FeatureSplines, degree: int) -> Leaves:
     """Return the leaves of the tree of one feature, for one output, with weights of 0.
 
     In each interval ``u`` runs from -1 to 1.
@@ -283,5 +273,5 @@ def _regressions(functions: Functions, degree: int) -> LeafModel:
     scaling = np.column_stack([functions.knots[:-1] + width / 2, 2.0 / width, -ends, ends])
     scaling = np.concatenate([scaling, np.zeros((1, 4))])
     count = len(scaling)
-    paths = LeafColumns(np.arange(count + 1, dtype=np.int32), np.full(count, functions.feature, np.int32), degree)
-    return LeafModel(paths, scaling, np.zeros(count * (1 + degree)), 1)
+    column, weight = np.full(count, functions.feature), np.zeros(count * (1 + degree))
+    return leaves_of_tree(np.arange(count + 1), column, scaling, weight, degree=degree)

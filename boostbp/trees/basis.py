@@ -1,4 +1,4 @@
-"""phi, the terms of a leaf regression, and its slope: a polynomial, or functions of one's own."""
+"""The terms of a leaf regression, phi, and their slopes: polynomials or user-defined functions."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from boostbp.read_only import read_only, refuse_writes
 class Basis(Protocol):
     """The terms of a leaf regression: powers of columns, which are the features or functions of them.
 
-    A basis is known by name once it is in `BASES`; ``docs/extending.md`` writes one.
+    A basis has a name once it is in `BASES`; ``docs/extending.md`` writes one.
     """
 
     @property
     def powers(self) -> int:
-        """How many powers of a column the kernels take: 1, [1, z], or 2, [1, z, z^2]."""
+        """Highest power of a column among the terms: 1 for [1, z], 2 for [1, z, z^2]."""
         ...
 
     @property
     def columns_per_feature(self) -> int:
-        """Columns that `expand` makes of one feature; 0 is a constant, without a derivative."""
+        """Number of columns that `expand` makes of one feature; 0 for a constant, which has no derivative."""
         ...
 
     @property
     def has_functions(self) -> bool:
-        """Whether columns are functions of the features. Without, they are the features, and sparse input stays so."""
+        """Whether columns are functions of the features. If not, they are the features, and sparse input fits."""
         ...
 
     def expand(self, X: Floats) -> Floats:
-        """Columns that the leaf regressions read: (rows, features) -> (rows, columns), those of a feature together."""
+        """Return the columns that leaf regressions read, (rows, columns), those of a feature side by side."""
         ...
 
     def vjp(self, X: Floats, G: Floats) -> Floats:
-        """Chain rule: a gradient in the columns, (rows, ..., columns) -> one in the features, (rows, ..., features)."""
+        """Chain rule: turn a gradient in the columns, (rows, ..., columns), into one in the features."""
         ...
 
 
@@ -50,44 +50,44 @@ class Polynomial:
     Attributes
     ----------
     degree : int
-        2 is the paper's choice (equation for phi in *Implementation Details*). 0 is [1]: leaves as those of plain
-        boosted trees, without a derivative.
+        2 is the paper's choice (equation for phi in *Implementation Details*). 0 is [1]: the constant leaves of plain
+        boosted trees, which have no derivative.
     """
 
     degree: int
 
     def __post_init__(self) -> None:
-        """Refuse powers that the kernels do not have."""
+        """Refuse powers that the compiled loops do not have."""
         if self.degree not in (0, 1, 2):
             raise ValueError(f"degree={self.degree!r} is not 0, 1 or 2: use boostbp.Elementwise for other powers.")
 
     @property
     def powers(self) -> int:
-        """The degree; 1 of a constant, too, which has no columns."""
+        """The degree; 1 for a constant, which has no columns."""
         return max(self.degree, 1)
 
     @property
     def columns_per_feature(self) -> int:
-        """One, or none of a constant."""
+        """1; 0 for a constant."""
         return min(self.degree, 1)
 
     @property
     def has_functions(self) -> bool:
-        """No: columns are the features."""
+        """False: columns are the features."""
         return False
 
     def expand(self, X: Floats) -> Floats:
-        """The features; no columns, (rows, 0), of a constant."""
+        """Return the features; for a constant no columns, (rows, 0)."""
         return X if self.degree else np.empty((len(X), 0))
 
     def vjp(self, X: Floats, G: Floats) -> Floats:
-        """The gradient itself; zero of a constant, (..., features)."""
+        """Return the gradient itself; zeros for a constant, (..., features)."""
         return G if self.degree else np.zeros((*G.shape[:-1], X.shape[-1]))
 
 
 @dataclass(frozen=True, slots=True)
 class Elementwise:
-    """phi(x) = [1, f_1(x), f_2(x), ...] with functions of one's own, applied to each feature.
+    """phi(x) = [1, f_1(x), f_2(x), ...] with user-defined functions, applied to each feature.
 
     Parameters
     ----------
@@ -118,21 +118,21 @@ class Elementwise:
 
     @property
     def powers(self) -> int:
-        """One."""
+        """1: functions are taken as they are."""
         return 1
 
     @property
     def columns_per_feature(self) -> int:
-        """One for each function."""
+        """Number of functions."""
         return len(self.functions)
 
     @property
     def has_functions(self) -> bool:
-        """Yes."""
+        """True."""
         return True
 
     def expand(self, X: Floats) -> Floats:
-        """Columns that the leaf regressions read: feature ``j`` fills columns ``j Q .. j Q + Q - 1``."""
+        """Return the columns that leaf regressions read: those of feature ``j`` are ``j Q .. j Q + Q - 1``."""
         rows, features = X.shape
         Z = np.empty((rows, features, len(self.functions)))
         with np.errstate(all="ignore"):
@@ -141,7 +141,7 @@ class Elementwise:
         return Z.reshape(rows, features * len(self.functions))
 
     def vjp(self, X: Floats, G: Floats) -> Floats:
-        """Chain rule: a gradient in the columns, (rows, ..., columns), as one in the features."""
+        """Chain rule: turn a gradient in the columns, (rows, ..., columns), into one in the features."""
         parts = G.reshape(*G.shape[:-1], X.shape[1], len(self.functions))
         with np.errstate(all="ignore"):
             per_function = [_call(slope, f"derivative {q} of the basis", X) for q, slope in enumerate(self.derivatives)]
@@ -152,7 +152,7 @@ class Elementwise:
 
 
 def _call(function: Callable[[Floats], Floats], what: str, X: Floats) -> Floats:
-    """``function(X)``, which may not write into `X`: that is what the user passed, or what trees are fitted to."""
+    """Return ``function(X)``. It may not write into `X`, which the user passed or trees are fitted to."""
     name = getattr(function, "__name__", repr(function))
     with refuse_writes(f"{what}, {name}, writes into its input: work on a copy, x.copy()."):
         return function(read_only(X))
@@ -163,12 +163,12 @@ _MEMBERS = ("powers", "columns_per_feature", "has_functions", "expand", "vjp")
 
 
 def load(basis: str | Basis) -> Basis:
-    """A basis by name, or as an object.
+    """Return a basis by name, or a basis object itself.
 
     Raises
     ------
     ValueError
-        If the name is unknown, or the object no basis.
+        If the name is unknown, or the object is no basis.
     """
     if isinstance(basis, str) and basis in BASES:
         return BASES[basis]
@@ -187,11 +187,11 @@ def load(basis: str | Basis) -> Basis:
     return basis
 
 
-# A basis may be the user's own, and compiled code trusts its columns.
+# A basis may be user-defined, and compiled loops check no bounds: the shapes that it returns are checked here.
 
 
 def expand(basis: Basis, X: Floats) -> Floats:
-    """Columns of a basis, (rows, features times `columns_per_feature`); ValueError if it makes others."""
+    """Return the columns of a basis, (rows, features * `columns_per_feature`); ValueError for another shape."""
     if isinstance(basis, Polynomial):
         return basis.expand(X)
     Z = _call(basis.expand, f"basis={basis!r}", X)
@@ -199,7 +199,7 @@ def expand(basis: Basis, X: Floats) -> Floats:
 
 
 def vjp(basis: Basis, X: Floats, G: Floats) -> Floats:
-    """A gradient in the columns of a basis as one in the features; ValueError if it makes another shape of it."""
+    """Return a gradient in the columns of a basis as one in the features; ValueError for another shape."""
     if isinstance(basis, Polynomial):
         return basis.vjp(X, G)
 
@@ -217,12 +217,12 @@ def _of_shape(basis: Basis, what: str, returned: Floats, shape: tuple[int, ...])
 
 
 def check_finite(basis: Basis, X: Floats, Z: Floats, features: Sequence[int]) -> None:
-    """Refuse functions that are not finite at a training input, for the input and its columns.
+    """Refuse functions that are not finite at a training input `X` with the columns `Z`.
 
     Raises
     ------
     ValueError
-        If a function is not finite at a value of `features` that is not missing.
+        If a function is not finite at a value of one of `features` that is not missing.
     """
     values = Z.reshape(len(X), -1, basis.columns_per_feature)
     for feature in features:

@@ -1,4 +1,4 @@
-"""Trial of a user's basis on some rows: the properties that compiled code and the chain rule rely on."""
+"""Try a user-defined basis on some rows: compiled loops and the chain rule rely on these properties."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import numpy as np
 from boostbp.floats import Floats
 from boostbp.trees.basis import Basis, Polynomial, expand, vjp
 
-MOST_ROWS = 32  # on which a basis is tried; an arbitrary number, as are those of features and columns below
-STEP = 1e-6  # of differences, relative to a value, or to the typical size of values where that is more
-UNLIKE = 0.01  # relative difference of two slopes that are not the same
+TRIAL_ROWS = 32  # arbitrary: enough to meet each branch of a function, and a trial takes milliseconds
+STEP = 1e-6  # of finite differences, relative to the larger of a value and the typical size of values
+TOLERANCE = 0.01  # relative difference of two slopes; arbitrary, far above the error of finite differences
 
 
 def try_basis(basis: Basis, X: Floats) -> None:
-    """Try a basis on some training rows, (rows, features); polynomials need no trial.
+    """Try a basis on some training rows, (rows, features); polynomials pass untried.
 
     Raises
     ------
     ValueError
-        If columns of a row depend on other rows, if columns of a feature depend on another feature, or if `vjp` is not
-        the derivative of `expand` at most values of a column.
+        If columns of a row depend on other rows, columns of a feature depend on another feature, or `vjp` differs from
+        the derivative of `expand` at more than half of the rows.
     """
     if isinstance(basis, Polynomial) or not len(X):
         return
-    rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), MOST_ROWS)).astype(int))
+    rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), TRIAL_ROWS)).astype(int))
     X = np.ascontiguousarray(X[rows])
     half = max(1, len(X) // 2)
     with np.errstate(all="ignore"):
@@ -43,7 +43,7 @@ def try_basis(basis: Basis, X: Floats) -> None:
 
 
 def _check_features(basis: Basis, X: Floats, Z: Floats) -> None:
-    """Change one feature after the other: only its own columns may change with it."""
+    """Change one feature at a time: no columns but its own may change with it."""
     per_feature = basis.columns_per_feature
     for feature in range(min(X.shape[1], 4) if X.shape[1] > 1 else 0):
         changed = X.copy()
@@ -78,8 +78,8 @@ def _check_slopes(basis: Basis, X: Floats, Z: Floats) -> None:
                 f"{X[np.argmax(nan), feature]} of feature {feature}: return a number."
             )
         size = np.abs(slope) + np.abs(rise)
-        smooth = np.abs(above[:, column] - below[:, column]) <= UNLIKE * (np.abs(rise) + typical * UNLIKE)
-        wrong = smooth & np.isfinite(size) & (np.abs(slope - rise) > UNLIKE * size + 1e-6)
+        smooth = np.abs(above[:, column] - below[:, column]) <= TOLERANCE * (np.abs(rise) + typical * TOLERANCE)
+        wrong = smooth & np.isfinite(size) & (np.abs(slope - rise) > TOLERANCE * size + 1e-6)
         if wrong.sum() > 0.5 * len(X):
             row = int(np.argmax(wrong))
             raise ValueError(

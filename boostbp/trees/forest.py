@@ -1,10 +1,10 @@
-"""Forest: the packed trees and leaf regressions of one layer."""
+"""Forest: the trees and leaf regressions of one layer, or of a part of it such as a round."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,39 +13,14 @@ from boostbp.floats import Floats
 from boostbp.trees import basis as bases
 from boostbp.trees import kernels, threads
 from boostbp.trees.basis import Basis
-from boostbp.trees.leaves import LeafColumns, LeafModel
-from boostbp.trees.leaves import stacked as leaves_stacked
+from boostbp.trees.kernels import Leaves
+from boostbp.trees.leaves import concat_leaves, take_leaves, zero_leaves
 from boostbp.trees.sparse import Matrix, Sparse, dense, row_blocks
-from boostbp.trees.tree import Tree, Trees, concat, concat_offsets, stacked
+from boostbp.trees.tree import Parts, Trees, share_rows
 
-ROWS_OF_A_THREAD = 256  # at least: fewer are done sooner than a thread starts
-GAIN_BITS = 10  # three digits are enough for what gains are good for, and make small files
-FEW_ROWS = 8  # whose prediction is sooner done than prepared
-CHUNK = 8192  # rows whose leaf numbers are kept at once in a prediction
-
-
-class TreeWithLeaves(NamedTuple):
-    """One tree, its leaf regressions, and the first of the outputs that it serves."""
-
-    tree: Tree
-    model: LeafModel
-    first_output: int
-
-
-class TreeBatch(NamedTuple):
-    """Some trees of a layer, at least one, and their leaf regressions, in flat arrays."""
-
-    trees: Trees
-    leaves: kernels.Leaves
-
-    @classmethod
-    def of(cls, single: TreeWithLeaves) -> TreeBatch:
-        """Return a batch of one tree."""
-        return cls(Trees.of([single.tree]), single.model.leaves(single.first_output))
-
-    def times(self, share: float) -> TreeBatch:
-        """Return the same trees, with the values of their leaves times `share`."""
-        return self._replace(leaves=self.leaves._replace(weight=share * self.leaves.weight))
+GAIN_BITS = 10  # three digits suffice for importances, and make small files
+FEW_ROWS = 8  # below, building the layout of `boostbp.trees.flat` costs more than it saves
+CHUNK = 8192  # rows of a prediction whose leaf numbers are held at once; arbitrary
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,77 +29,113 @@ class Forest:
 
     Attributes
     ----------
+    trees : Trees
+        Where each row goes.
+    leaves : kernels.Leaves
+        What the leaves of all trees predict.
     clip : bool
         Whether a leaf's inputs are clipped to the range that the leaf saw in training.
-    tree_split : (trees + 1,) int64
-        First split of each tree in `nodes`.
-    gain : (splits,) float64
-        Rounded to `GAIN_BITS` bits.
     n_base : int
         How many of the trees are the base that rounds stand on; they come first.
     """
 
+    trees: Trees
+    leaves: Leaves
     n_features: int
     n_outputs: int
     basis: Basis
-    clip: bool
-    tree_split: NDArray[np.int64]
-    nodes: kernels.Nodes
-    leaves: kernels.Leaves
-    gain: Floats
+    clip: bool = True
     n_base: int = 0
 
     @classmethod
-    def of(
-        cls,
-        parts: Sequence[TreeBatch],
-        *,
-        n_features: int,
-        n_outputs: int,
-        basis: Basis,
-        clip: bool = True,
-        n_base: int = 0,
-    ) -> Forest:
-        """Return the forest of the trees of all parts, one after the other."""
-        trees = [part.trees for part in parts]
-        split = concat_offsets([part.split for part in trees])
-        nodes, leaves = stacked([part.nodes for part in trees]), leaves_stacked([part.leaves for part in parts])
-        mantissa, exponent = np.frexp(concat([part.gain for part in trees], np.float64))
-        gain = np.ldexp(np.rint(mantissa * 2.0**GAIN_BITS), exponent - GAIN_BITS)
-        return cls(n_features, n_outputs, basis, clip, split, nodes, leaves, gain, n_base)
+    def concat(cls, parts: Sequence[Forest]) -> Forest:
+        """Return the sum of one or more forests on the same features and outputs, their trees one after the other.
 
-    @classmethod
-    def pack(
-        cls, trees: Sequence[TreeWithLeaves], *, n_features: int, n_outputs: int, basis: Basis, clip: bool = True
+        Its basis is that of the forests whose leaves read columns. Trees on [1, x] and on [1, x, x^2] can stand side by
+        side, as each has its own degree. Gains are rounded to `GAIN_BITS` bits.
+
+        Raises
+        ------
+        ValueError
+            If leaves read columns of other different bases, or forests clip them differently.
+        """
+        reading = [part for part in parts if len(part.leaves.column)] or [parts[0]]
+        first = max(reading, key=lambda forest: forest.basis.powers)
+        for forest in reading:
+            of_features = not (forest.basis.has_functions or first.basis.has_functions)
+            one_basis = of_features or forest.basis is first.basis or forest.basis == first.basis
+            if not one_basis or forest.clip != first.clip:
+                raise ValueError(f"forests on {first.basis!r} and {forest.basis!r} cannot be one.")
+        trees = Trees.concat([part.trees for part in parts])
+        mantissa, exponent = np.frexp(trees.gain)
+        gain = np.ldexp(np.rint(mantissa * 2.0**GAIN_BITS), exponent - GAIN_BITS)
+        leaves = concat_leaves([part.leaves for part in parts])
+        return replace(first, trees=replace(trees, gain=gain), leaves=leaves, n_base=0)
+
+    def take(self, trees: Parts) -> Forest:
+        """Return some of the trees, none of them as base; a slice gives views of the arrays."""
+        return replace(self, trees=self.trees.take(trees), leaves=take_leaves(self.leaves, trees), n_base=0)
+
+    def times(self, share: float) -> Forest:
+        """Return the same trees, with the values of their leaves times `share`."""
+        return replace(self, leaves=self.leaves._replace(weight=share * self.leaves.weight))
+
+    def zero(self, outputs: Sequence[int]) -> Forest:
+        """Return stumps that predict 0 for some outputs of this forest, one each."""
+        return replace(self, trees=Trees.stumps(len(outputs)), leaves=zero_leaves(outputs), n_base=0)
+
+    def placed(
+        self, features: NDArray[np.integer], n_features: int, first_output: int, n_outputs: int, weight: float = 1.0
     ) -> Forest:
-        """Return the forest of single trees, one after the other."""
-        parts = [TreeBatch.of(tree) for tree in trees]
-        return cls.of(parts, n_features=n_features, n_outputs=n_outputs, basis=basis, clip=clip)
+        """Return the trees as part of a forest on other features and outputs.
+
+        Parameters
+        ----------
+        features : (its features,) int
+            Number of each of its features among the `n_features` of the other forest.
+        first_output : int
+            Output of the other forest, of `n_outputs`, that its first output is added to.
+        weight : float
+            What its outputs are multiplied by; gains, which grow with their square, by its square.
+        """
+        trees, leaves, per_feature = self.trees, self.leaves, max(self.basis.columns_per_feature, 1)
+        feature, function = np.divmod(leaves.column, per_feature)
+        return Forest(
+            replace(trees, feature=features[trees.feature].astype(np.int32), gain=weight**2 * trees.gain),
+            leaves._replace(
+                tree_output=leaves.tree_output + np.array([first_output, 0]),
+                column=(features[feature] * per_feature + function).astype(np.int32),
+                weight=weight * leaves.weight,
+            ),
+            n_features,
+            n_outputs,
+            self.basis,
+            self.clip,
+        )
 
     @property
-    def trees(self) -> Trees:
-        """Return the trees without their leaf regressions."""
-        return Trees(self.nodes, self.tree_split, self.gain)
+    def tree_split(self) -> NDArray[np.int64]:
+        """First split of each tree, and the number of all splits, (trees + 1,)."""
+        return self.trees.tree_split
+
+    @property
+    def nodes(self) -> kernels.Nodes:
+        """The splits of all trees."""
+        return self.trees.nodes
+
+    @property
+    def gain(self) -> Floats:
+        """The gain of each split, (splits,)."""
+        return self.trees.gain
 
     @property
     def n_trees(self) -> int:
         """Number of trees."""
-        return len(self.tree_split) - 1
-
-    @property
-    def leaf_dtype(self) -> Any:
-        """Return the smallest integer type that holds the leaf numbers of a tree."""
-        largest = int(np.diff(self.leaves.tree_leaf).max(initial=1)) - 1
-        return np.uint8 if largest < 1 << 8 else np.uint16 if largest < 1 << 16 else np.int32
+        return len(self.trees)
 
     def route(self, X: Matrix, n_threads: int = 1) -> NDArray[Any]:
         """Return the leaf number of each row under each tree, (trees, rows)."""
-        leaf = np.empty((self.n_trees, len(X)), self.leaf_dtype)
-        if isinstance(X, Sparse):
-            self._by_blocks(lambda narrow, _, part: narrow.route(part).T, X, leaf.T, n_threads)
-        else:
-            _share(lambda rows: kernels.route(self.nodes, self.tree_split, X, *rows, leaf), len(X), n_threads)
-        return leaf
+        return self.trees.route(X, n_threads)
 
     def evaluate(self, X: Matrix, leaf: NDArray[Any], n_threads: int = 1) -> Floats:
         """Return the outputs of rows whose leaves are known, (rows, outputs)."""
@@ -137,11 +148,11 @@ class Forest:
             self._by_blocks(values, X, out, n_threads)
             return out
         Z = bases.expand(self.basis, X)
-        _share(lambda rows: kernels.evaluate(self.leaves, leaf, Z, self.clip, *rows, out), len(X), n_threads)
+        share_rows(lambda rows: kernels.evaluate(self.leaves, leaf, Z, self.clip, *rows, out), len(X), n_threads)
         return out
 
     def predict(self, X: Matrix, n_threads: int = 1) -> Floats:
-        """Return the outputs, (rows, outputs); in chunks of rows, so that memory does not grow with rows x trees."""
+        """Return the outputs, (rows, outputs), chunk by chunk: memory does not grow with rows times trees."""
         out = np.empty((len(X), self.n_outputs))
         if isinstance(X, Sparse):
             self._by_blocks(lambda narrow, _, part: narrow.predict(part), X, out, n_threads)
@@ -157,19 +168,20 @@ class Forest:
     def _by_blocks(
         self, work: Callable[[Forest, slice, Floats], NDArray[Any]], X: Sparse, out: NDArray[Any], n_threads: int
     ) -> None:
-        """Write what `work` makes of blocks of a sparse input to `out`, (rows, ...).
+        """Write the results of `work` on blocks of a sparse input to `out`, (rows, ...).
 
-        It is given the forest on the features in use, which rows they are, and these dense, with these features.
+        Its arguments are the forest renumbered to the features that it uses, the rows of a block, and these rows as a
+        dense array of the used features.
         """
-        per_feature = max(1, self.basis.columns_per_feature)
-        feature, which = np.divmod(self.leaves.column, per_feature)
-        used = np.union1d(self.nodes.feature, feature)
-        place = np.searchsorted(used, feature) * per_feature + which
+        per_feature, trees, leaves = max(1, self.basis.columns_per_feature), self.trees, self.leaves
+        feature, function = np.divmod(leaves.column, per_feature)
+        used = np.union1d(trees.feature, feature)
+        column = np.searchsorted(used, feature) * per_feature + function
         narrow = replace(
             self,
             n_features=len(used),
-            nodes=self.nodes._replace(feature=np.searchsorted(used, self.nodes.feature).astype(np.int32)),
-            leaves=self.leaves._replace(column=place.astype(np.int32)),
+            trees=replace(trees, feature=np.searchsorted(used, trees.feature).astype(np.int32)),
+            leaves=leaves._replace(column=column.astype(np.int32)),
         )
 
         def block(rows: slice) -> None:
@@ -182,8 +194,8 @@ class Forest:
     ) -> Floats:
         """Return ``J' g`` of each row: a gradient in the outputs becomes one in the inputs, (rows, features).
 
-        Equation (1) of the paper with the Jacobian of section *Gradient of GBDT Layer*. Rows whose leaves are not known
-        are routed, some at a time. With a `unit` of each feature, (features,), it is the gradient in ``X / unit``.
+        Equation (1) of the paper with the Jacobian of section *Gradient of GBDT Layer*. Without `leaf`, rows are routed
+        chunk by chunk. With a `unit` of each feature, (features,), the result is the gradient in ``X / unit``.
         """
         if leaf is None:
             out = np.empty((len(X), self.n_features))
@@ -198,7 +210,7 @@ class Forest:
         Z = bases.expand(self.basis, X)
         G = np.ascontiguousarray(G, np.float64)
         out, units = np.empty_like(Z), self._of_columns(unit)
-        _share(lambda rows: kernels.vjp(self.leaves, leaf, Z, self.clip, G, units, *rows, out), len(X), n_threads)
+        share_rows(lambda rows: kernels.vjp(self.leaves, leaf, Z, self.clip, G, units, *rows, out), len(X), n_threads)
         return bases.vjp(self.basis, X, out)
 
     def jacobian(self, X: Matrix, leaf: NDArray[Any], n_threads: int = 1, unit: Floats | None = None) -> Floats:
@@ -206,11 +218,11 @@ class Forest:
         X = dense(X)
         Z = bases.expand(self.basis, X)
         out, units = np.zeros((len(X), self.n_outputs, Z.shape[1])), self._of_columns(unit)
-        _share(lambda rows: kernels.jacobian(self.leaves, leaf, Z, self.clip, units, *rows, out), len(X), n_threads)
+        share_rows(lambda rows: kernels.jacobian(self.leaves, leaf, Z, self.clip, units, *rows, out), len(X), n_threads)
         return bases.vjp(self.basis, X, out)
 
     def _of_columns(self, unit: Floats | None) -> Floats:
-        """Return units of features as those of the basis's columns; ones for None."""
+        """Return the unit of each column of the basis from those of the features; ones for None."""
         unit = np.ones(self.n_features) if unit is None else unit
         return np.repeat(unit, self.basis.columns_per_feature)
 
@@ -236,30 +248,5 @@ class Forest:
         smooth = np.zeros((len(A), self.n_outputs, ZA.shape[1]))
         jump = np.zeros((len(A), self.n_outputs, self.n_features))
         of_rows = self.nodes, self.tree_split, self.leaves, self.clip, leaf_a, leaf_b, A, B, ZA, ZB
-        _share(lambda rows: kernels.changes(*of_rows, *rows, smooth, jump), len(A), n_threads)
+        share_rows(lambda rows: kernels.changes(*of_rows, *rows, smooth, jump), len(A), n_threads)
         return smooth.reshape(*jump.shape, self.basis.columns_per_feature).sum(-1), jump
-
-    def tree_with_leaves(self, number: int) -> TreeWithLeaves:
-        """Return one tree and its leaf regressions as records of their own."""
-        leaves = self.leaves
-        begin, end = leaves.tree_leaf[number : number + 2]
-        paths = LeafColumns(
-            (leaves.start[begin : end + 1] - leaves.start[begin]).astype(np.int32),
-            leaves.column[leaves.start[begin] : leaves.start[end]],
-            int(leaves.tree_degree[number]),
-        )
-        first, n_outputs = map(int, leaves.tree_output[number])
-        model = LeafModel(
-            paths,
-            leaves.scaling[leaves.start[begin] : leaves.start[end]],
-            leaves.weight[leaves.weight_start[begin] : leaves.weight_start[end]],
-            n_outputs,
-        )
-        return TreeWithLeaves(self.trees[number], model, first)
-
-
-def _share(work: Callable[[tuple[int, int]], object], n_rows: int, n_threads: int) -> None:
-    """Call `work` on a range of rows for each thread; rows do not depend on each other, so ranges change no result."""
-    size = max(ROWS_OF_A_THREAD, -(-n_rows // n_threads))
-    ranges = [(first, min(first + size, n_rows)) for first in range(0, n_rows, size)]
-    threads.parallel_map(work, ranges, n_threads)

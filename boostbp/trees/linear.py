@@ -1,4 +1,4 @@
-"""Ridge regression on all numeric columns, or on smooth functions of them: what a layer may start with."""
+"""The base of a layer: a ridge regression on all numeric columns, or on smooth functions of them."""
 
 from __future__ import annotations
 
@@ -13,72 +13,71 @@ from scipy.optimize import minimize
 
 from boostbp.floats import Floats
 from boostbp.group import workers
-from boostbp.trees.additive import Smooth
-from boostbp.trees.forest import TreeBatch
-from boostbp.trees.leaves import LeafColumns, LeafModel
+from boostbp.trees.additive import SplineTerms
+from boostbp.trees.kernels import Leaves
+from boostbp.trees.leaves import leaves_of_tree
 from boostbp.trees.sparse import Matrix, row_blocks
 from boostbp.trees.standardised import Standardised
 from boostbp.trees.tree import Trees
 
-MOST = 1000  # rows or columns that are decomposed: the time grows with the cube of the shorter side
-STEPS = 50  # of L-BFGS; a few dozen bring the loss of a ridge regression to its minimum
-# Least penalties on columns as they were typed; see `RidgeBase.bind`
-MISTYPED = 1e-3  # share of the rows in which a cell is off by as much as its column is wide
-NOT_BEYOND = 0.03  # of the mean sum of squares: no more than this, however far the tails of the columns reach
-SMOOTH = 1e-4  # of the mean sum of squares of smooth functions, of which the rough ones are penalised most
+MAX_DECOMPOSED = 1000  # rows or columns of the decomposed matrix: time grows with the cube of its shorter side
+LBFGS_STEPS = 50  # a few dozen reach the minimum of a ridge regression's loss
+# Least penalties that cross-validation may choose; see `RidgeBase.bind`.
+LEAST_PER_ROW = 1e-3  # for one row in a thousand with a cell that is off by the size of its column
+MAX_LEAST = 0.03  # share of the mean sum of squares, however far the tails of the columns reach; arbitrary
+LEAST_SPLINES = 1e-4  # the same share for splines; arbitrary, as the rough ones are penalised most anyway
 
 
-class Columns(Protocol):
-    """Columns with mean 0 that a ridge regression is fitted on, and the trees that compute its values."""
+class BaseTerms(Protocol):
+    """Columns ``U`` of mean 0 for a ridge regression, and the trees that compute its values."""
 
     @property
     def n_columns(self) -> int:
         """Number of columns."""
 
     @property
-    def n_trees(self) -> int:
-        """Number of trees."""
+    def trees(self) -> Trees:
+        """The trees."""
 
     @property
     def leaf(self) -> NDArray[np.integer]:
-        """Leaf of each row under each of the trees, (trees, rows)."""
+        """The leaf of each row under each tree, (trees, rows)."""
 
     def block(self, rows: slice, columns: slice = ...) -> Floats:
-        """Some rows and columns of ``U``."""
+        """Return some rows and columns of ``U``, (rows, columns)."""
 
     def times(self, V: Floats) -> Floats:
-        """``U @ V``, (rows, outputs)."""
+        """Return ``U @ V``, (rows, outputs)."""
 
     def moment(self, G: Floats) -> Floats:
-        """``U' @ G``, (columns, outputs)."""
+        """Return ``U' @ G``, (columns, outputs)."""
 
-    def as_trees(self, constant: Floats, V: Floats) -> TreeBatch:
-        """Return trees whose values sum to ``constant + U @ V``."""
+    def leaves_for(self, constant: Floats, V: Floats) -> Leaves:
+        """Return leaves of the trees whose values sum to ``constant + U @ V``."""
 
 
-class _Lines(Standardised):
-    """Columns as they are: one tree of one leaf reads all of them."""
+class _LinearTerms(Standardised):
+    """The columns as they are: one tree of one leaf reads all of them."""
 
-    n_trees = 1
+    trees = Trees.stumps(1)
 
     @property
     def leaf(self) -> NDArray[np.integer]:
         return np.zeros((1, len(self.Z)), np.uint8)
 
-    def as_trees(self, constant: Floats, V: Floats) -> TreeBatch:
+    def leaves_for(self, constant: Floats, V: Floats) -> Leaves:
         weight = np.concatenate([constant[None], V]).ravel()
-        model = LeafModel(LeafColumns.everywhere(self.column), self.scaling, weight, len(constant))
-        return TreeBatch(Trees.stumps(1), model.leaves())
+        return leaves_of_tree([0, len(self.column)], self.column, self.scaling, weight)
 
 
 @dataclass(frozen=True, slots=True)
 class RidgeBase:
-    """A ridge regression bound to one input: its spectrum is computed once, targets come and go.
+    """A ridge regression bound to one input: the spectrum is computed once, and any number of targets fitted.
 
     Attributes
     ----------
-    U : Columns
-        The columns that take part.
+    U : BaseTerms
+        The columns.
     weight : (rows,) float64
         Row weights.
     n_rows, total : float
@@ -91,7 +90,7 @@ class RidgeBase:
         Least penalty that cross-validation may choose.
     """
 
-    U: Columns
+    U: BaseTerms
     weight: Floats
     n_rows: float
     total: float
@@ -103,16 +102,16 @@ class RidgeBase:
     def additive(
         cls, X: Matrix, features: NDArray[np.integer], weight: Floats, *, degree: int, least: float | None = 0.0
     ) -> RidgeBase:
-        """Return a base that is a sum of smooth functions of one feature each; see `Smooth.of` and `bind`."""
-        U = Smooth.of(X, features, weight, degree=degree, most=MOST)
-        return cls._on(U, weight, SMOOTH if least is None else least)
+        """Return a base that is a sum of smooth functions of one feature each; see `SplineTerms.of` and `bind`."""
+        U = SplineTerms.of(X, features, weight, degree=degree, most=MAX_DECOMPOSED)
+        return cls._on(U, weight, LEAST_SPLINES if least is None else least)
 
     @classmethod
     def bind(cls, Z: Matrix, columns: NDArray[np.int32], weight: Floats, *, least: float | None = 0.0) -> RidgeBase:
         """Return a base on the numeric columns of the input, standardised and decomposed.
 
-        If both rows and columns are more than `MOST`, only the `MOST` columns of largest variance, in units of their
-        range, take part.
+        With more than `MAX_DECOMPOSED` rows and columns, the base uses the `MAX_DECOMPOSED` columns of largest
+        variance, measured in units of their range.
 
         Parameters
         ----------
@@ -123,21 +122,21 @@ class RidgeBase:
         weight : (rows,) float64
         least : float or None
             Least penalty that cross-validation may choose, as a share of the mean sum of squares of the columns:
-            directions with a smaller sum of squares than that are shrunk most. None: one that suits mistyped cells in
-            later rows. Nearly equal columns get large weights of both signs, which multiply one wrong cell.
-            Errors of variance s^2 in every cell cost as much as a penalty of s^2 a row (Bishop 1995). A cell that is
-            off by 1, the size of its column, in one of a thousand rows has s^2 = `MISTYPED`.
+            directions with a smaller sum of squares are shrunk most. None: a penalty that suits mistyped cells in later
+            rows. Without it, nearly equal columns get large weights of both signs, which multiply one wrong cell.
+            Errors of variance s^2 in every cell have the effect of a penalty of s^2 per row (Bishop 1995). A cell that
+            is off by 1, the size of its column, in one of a thousand rows gives s^2 = `LEAST_PER_ROW`.
         """
-        U = _Lines.of(Z, weight).take(columns)
-        if len(columns) > MOST and workers().sum(float(len(Z)))[0] > MOST:
-            U = U.take(np.sort(np.argsort(-U.variance, kind="stable")[:MOST]))
+        U = _LinearTerms.of(Z, weight).take(columns)
+        if len(columns) > MAX_DECOMPOSED and workers().sum(float(len(Z)))[0] > MAX_DECOMPOSED:
+            U = U.take(np.sort(np.argsort(-U.variance, kind="stable")[:MAX_DECOMPOSED]))
         if least is not None:
             return cls._on(U, weight, least)
-        base = cls._on(U, weight, NOT_BEYOND)
-        return replace(base, least=min(base.least, MISTYPED * base.total))
+        base = cls._on(U, weight, MAX_LEAST)
+        return replace(base, least=min(base.least, LEAST_PER_ROW * base.total))
 
     @classmethod
-    def _on(cls, U: Columns, weight: Floats, least: float) -> RidgeBase:
+    def _on(cls, U: BaseTerms, weight: Floats, least: float) -> RidgeBase:
         n_rows, total = map(float, workers().sum(float(len(weight)), weight.sum()))
         if U.n_columns > n_rows and not workers().alone:
             raise ValueError(
@@ -147,30 +146,29 @@ class RidgeBase:
         vectors, values = _spectrum(U, weight, wide=U.n_columns > n_rows)
         return cls(U, weight, n_rows, total, vectors, values, least * float(values.sum()) / max(U.n_columns, 1))
 
-    def fit(self, target: Floats, reg_lambda: float | None = None) -> TreeBatch:
-        """Fit all outputs at once.
+    def fit(self, target: Floats, reg_lambda: float | None = None) -> Leaves:
+        """Fit all outputs at once, and return the leaves of ``U.trees``.
 
         Parameters
         ----------
         target : (rows, outputs) float64
         reg_lambda : float or None
-            Penalty on the standardised weights; None chooses it by generalised cross-validation,
-            one for all outputs. The constant is not penalised.
+            Penalty on the standardised weights. None chooses one for all outputs by generalised cross-validation.
+            The constant is not penalised.
         """
         mean = self._mean(target)
         along = self._along(target - mean)
         if reg_lambda is None:
             reg_lambda = self._penalty(target - mean, along)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            shrunk = np.where(self.values + reg_lambda > 0, 1.0 / (self.values + reg_lambda), 0.0)
-        return self._model(mean, shrunk[:, None] * along)
+        shrunk = _divided(np.ones_like(self.values), self.values + reg_lambda)
+        return self.U.leaves_for(mean, self._slopes(shrunk[:, None] * along))
 
     def minimise(
         self, loss: Callable[[Floats], tuple[float, Floats]], hess: Floats, reg_lambda: float | None = None
-    ) -> TreeBatch:
-        """Fit all outputs to a loss other than the squared error, such as that of a logistic regression.
+    ) -> Leaves:
+        """Fit all outputs to a loss other than the squared error, and return the leaves of ``U.trees``.
 
-        The constant is penalised lightly, as if by one row: it is finite where a class is absent.
+        The constant gets a light penalty, that of one row, so that it is finite where a class is absent.
 
         Parameters
         ----------
@@ -187,13 +185,12 @@ class RidgeBase:
         [curvatures] = workers().sum(hess.mean(axis=1).sum())
         curvature = float(curvatures / self.total)
         if reg_lambda is None:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                target = np.where(self.weight[:, None] > 0, -grad / self.weight[:, None], 0.0)
+            target = _divided(-grad, self.weight[:, None])
             centred = target - self._mean(target)
             reg_lambda = self._penalty(centred, self._along(centred))
         sizes = np.concatenate([[self.total], self.values])
         penalty = curvature * np.concatenate([[1.0], np.full(len(self.values), reg_lambda)])
-        # 1 / sqrt of the diagonal of the Hessian at 0: in these units the loss is about as steep in every direction.
+        # 1 / sqrt of the diagonal of the Hessian at 0: in these units the loss is about equally steep everywhere.
         unit = 1.0 / np.sqrt(curvature * sizes + penalty)
 
         def objective(flat: Floats) -> tuple[float, Floats]:
@@ -204,9 +201,9 @@ class RidgeBase:
             return value + float(penalty @ np.square(along).sum(1)) / 2, (unit[:, None] * slope).ravel()
 
         start = np.zeros(len(sizes) * n_outputs)
-        best = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x
+        best = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": LBFGS_STEPS}).x
         along = unit[:, None] * best.reshape(-1, n_outputs)
-        return self._model(along[0], along[1:])
+        return self.U.leaves_for(along[0], self._slopes(along[1:]))
 
     def _mean(self, target: Floats) -> Floats:
         """Return the weighted mean of each output."""
@@ -219,8 +216,7 @@ class RidgeBase:
         Where columns outnumber rows, ``vectors`` are those of the rows: ``V' U' g = S Q' (g / sqrt(weight))``.
         """
         if self._wide:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                halves = np.where(self.weight[:, None] > 0, grad / np.sqrt(self.weight)[:, None], 0.0)
+            halves = _divided(grad, np.sqrt(self.weight)[:, None])
             return np.sqrt(self.values)[:, None] * (self.vectors.T @ halves)
         [moment] = workers().sum(self.U.moment(grad))
         return np.asarray(self.vectors.T @ moment)
@@ -248,11 +244,14 @@ class RidgeBase:
         n_rows = max(self.total, float(counted))
         return max(self.least, _by_gcv(self.values, np.square(along).sum(1), float(square), n_rows))
 
-    def _model(self, constant: Floats, along: Floats) -> TreeBatch:
-        return self.U.as_trees(constant, self._slopes(along))
+
+def _divided(values: Floats, by: Floats) -> Floats:
+    """Return the quotients, 0 where `by` is."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(by > 0, values / by, 0.0)
 
 
-def _spectrum(U: Columns, weight: Floats, *, wide: bool) -> tuple[Floats, Floats]:
+def _spectrum(U: BaseTerms, weight: Floats, *, wide: bool) -> tuple[Floats, Floats]:
     """Return singular vectors, (shorter side, rank), and squared singular values, (rank,), of ``sqrt(weight) U``.
 
     They are the eigenvectors and eigenvalues of the smaller of ``U' W U`` and, if `wide`, ``sqrt(W) U U' sqrt(W)``.

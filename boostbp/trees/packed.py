@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from boostbp.archive import Arrays, take
 from boostbp.trees import kernels
 from boostbp.trees.basis import BASES, Basis
-from boostbp.trees.forest import Forest, TreeBatch
-from boostbp.trees.leaves import LeafModel
+from boostbp.trees.forest import Forest
 from boostbp.trees.tree import Trees, offsets
 
 _OWN = "own functions"
@@ -80,10 +79,8 @@ def _serving_all_outputs(forest: Forest) -> Forest:
         idle[begin : begin + count] = False
     if not idle.any():
         return forest
-    zeros = [LeafModel.zero().leaves(output) for output in np.flatnonzero(idle).tolist()]
-    parts = [TreeBatch(forest.trees, forest.leaves), *(TreeBatch(Trees.stumps(1), leaves) for leaves in zeros)]
-    whole = Forest.of(parts, n_features=forest.n_features, n_outputs=forest.n_outputs, basis=forest.basis)
-    return replace(whole, clip=forest.clip, n_base=forest.n_base)
+    whole = Forest.concat([forest, forest.zero(np.flatnonzero(idle).tolist())])
+    return replace(whole, n_base=forest.n_base)
 
 
 def unpack(facts: Mapping[str, Any], arrays: Arrays, prefix: str = "", *, functions: Basis | None = None) -> Forest:
@@ -116,7 +113,8 @@ def unpack(facts: Mapping[str, Any], arrays: Arrays, prefix: str = "", *, functi
     _require(len(parts["gain"]) == n_splits, "gain has another length than the splits")
     leaves = _leaves(parts, tree_split, n_features * basis.columns_per_feature, n_outputs)
     _require(n_base < len(tree_split), f"n_base is {n_base}")
-    return Forest(n_features, n_outputs, basis, facts["clip"], tree_split, nodes, leaves, parts["gain"], n_base)
+    trees = Trees(*nodes, parts["gain"], tree_split)
+    return Forest(trees, leaves, n_features, n_outputs, basis, facts["clip"], n_base)
 
 
 def _check_offsets(name: str, values: NDArray[np.int64], count: int, end: int) -> None:

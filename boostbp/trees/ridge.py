@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.trees import kernels, threads
+from boostbp.trees.kernels import Leaves
 from boostbp.trees.kernels.records import CENTER, INV_SCALE
-from boostbp.trees.leaves import LeafColumns, LeafModel, LeafRows
+from boostbp.trees.leaf_rows import LeafRows
 
 NOT_MONOTONE = np.empty(0, np.int64)
 
@@ -30,8 +31,8 @@ class Ridge:
     penalize_constant : bool
         Whether the constant term is penalised too, as in the paper.
     standardize : bool
-        Penalise the weights of path features centred and scaled in their leaf (True), so that the
-        model does not depend on the units of the input, or the weights in these units (False, the paper).
+        Whether to penalise the weights of path features that are centred and scaled in their leaf. The model then does
+        not depend on the units of the input. False penalises the weights in these units, as in the paper.
     """
 
     reg_lambda: float = 1.0
@@ -42,15 +43,15 @@ class Ridge:
     def flat_scale(self) -> float:
         """Return the inverse scale of a column that is constant in its leaf; see `LeafRanges.scaling`.
 
-        In the user's units such a column shares the weight of the constant term.
+        Without standardisation such a column shares the weight of the constant term.
         """
         return 0.0 if self.standardize else 1.0
 
     def units(self, scaling: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return centre, scale and value for missing ones, (path columns,) each, for the sums; see `LeafSums.of`.
+        """Return centre, scale and value of missing cells for `LeafSums.of`, (path columns,) each.
 
-        The paper penalises weights in the user's units, so its sums are taken in them (centre 0, scale 1), and
-        `kernels.scale_weights` rewrites the solution. A missing value is the leaf's mean in either.
+        The paper penalises weights in the user's units: then sums are taken in these (centre 0, scale 1), and
+        `kernels.scale_weights` rewrites the solution. In both cases a missing value counts as the leaf's mean.
         """
         if self.standardize:
             return scaling[:, CENTER].copy(), scaling[:, INV_SCALE].copy(), np.zeros(len(scaling))
@@ -70,10 +71,10 @@ class LeafRanges:
     values: Floats
 
     @classmethod
-    def of(cls, rows: LeafRows, paths: LeafColumns, hess: Floats) -> LeafRanges:
-        """Return the ranges over one block of rows."""
-        values = np.empty((len(paths.column), 4))
-        kernels.leaf_ranges(rows.start, rows.order, rows.first, paths.start, rows.values, hess, values)
+    def of(cls, rows: LeafRows, leaves: Leaves, hess: Floats) -> LeafRanges:
+        """Return the ranges over one block of the rows of a tree."""
+        values = np.empty((len(leaves.column), 4))
+        kernels.leaf_ranges(rows.start, rows.order, rows.first, leaves.start, rows.values, hess, values)
         return cls(values)
 
     def __add__(self, other: LeafRanges) -> LeafRanges:
@@ -85,7 +86,7 @@ class LeafRanges:
 
     @staticmethod
     def over_workers(ranges: Sequence[LeafRanges]) -> list[LeafRanges]:
-        """Return the ranges of some trees over the rows of all workers, in one message each for ends and sums."""
+        """Return the ranges of some trees over the rows of all workers; one message for ends, one for sums."""
         group = workers()
         if group.alone:
             return list(ranges)
@@ -98,10 +99,9 @@ class LeafRanges:
     def scaling(self, *, flat_scale: float = 0.0) -> Floats:
         """Return centre, inverse scale, lower and upper bound of each path column, (path columns, 4).
 
-        ``u = (z - centre) * inverse scale`` has mean 0 and largest size 1, so that one penalty suits all columns
-        and the sums of squares of all terms are of one size. A column that is
-        constant in its leaf or always missing there has inverse scale `flat_scale` (0: it is left
-        out, ``u = 0``). A column too wide for float64 has ``u = 0``.
+        ``u = (z - centre) * inverse scale`` has mean 0 and largest size 1, so that one penalty suits all columns, and
+        all terms have sums of squares of similar size. A column that is constant in its leaf, or always missing there,
+        gets the inverse scale `flat_scale`; with 0 it is left out, ``u = 0``, as is a column too wide for float64.
         """
         scaling = np.empty_like(self.values)
         kernels.scalings(self.values, flat_scale, scaling)
@@ -110,12 +110,12 @@ class LeafRanges:
 
 @dataclass(frozen=True, slots=True)
 class LeafSums:
-    """Normal equations of each leaf; additive over rows, so blocks, threads and machines are one operation.
+    """Normal equations of each leaf; additive over rows, so that blocks, threads and workers are one operation.
 
     Attributes
     ----------
     gram : (sum of terms^2,) float64
-        ``sum h phi phi'`` of each leaf (lower triangle), one after the other.
+        ``sum h phi phi'`` of each leaf (lower triangle), one leaf after the other.
     moment : (sum of terms * outputs,) float64
         ``-sum phi grad'`` of each leaf, (terms, outputs).
     """
@@ -126,9 +126,9 @@ class LeafSums:
 
     @classmethod
     def of(
-        cls, rows: LeafRows, paths: LeafColumns, grad: Floats, hess: Floats, center: Floats, scale: Floats, fill: Floats
+        cls, rows: LeafRows, leaves: Leaves, grad: Floats, hess: Floats, center: Floats, scale: Floats, fill: Floats
     ) -> LeafSums:
-        """Return the sums over one block of rows.
+        """Return the sums over one block of the rows of a tree.
 
         Parameters
         ----------
@@ -136,11 +136,12 @@ class LeafSums:
         center, scale, fill : (path columns,)
             ``u = (z - center) * scale``, or `fill` where z is missing.
         """
-        terms = paths.n_terms
+        [degree] = leaves.tree_degree.tolist()
+        terms = 1 + degree * np.diff(leaves.start)
         gram, moment = np.zeros(terms @ terms), np.zeros(terms.sum() * len(grad))
         kernels.leaf_sums(
-            rows.start, rows.order, rows.first, paths.start, rows.values, center, scale, fill, paths.degree,
-            grad, hess, gram, moment,
+            rows.start, rows.order, rows.first, leaves.start, rows.values, center, scale, fill, degree, grad, hess,
+            gram, moment,
         )  # fmt: skip
         return cls(gram, moment, len(grad))
 
@@ -154,17 +155,17 @@ class LeafSums:
         return [LeafSums(next(totals), next(totals), part.n_outputs) for part in sums]
 
 
-def solve(sums: LeafSums, paths: LeafColumns, ridge: Ridge, learning_rate: float = 1.0) -> Floats:
-    """Return the ridge weights of each leaf, shape as ``sums.moment``, times `learning_rate`.
+def solve(sums: LeafSums, leaves: Leaves, ridge: Ridge, learning_rate: float = 1.0) -> Floats:
+    """Return the ridge weights of each leaf of a tree, shape as ``sums.moment``, times `learning_rate`.
 
     ``w = (sum h phi phi' + reg_lambda I)^-1 (-sum phi grad')``, the paper's solution for the target ``-grad / h``.
 
-    A term that the others of its leaf determine gets weight 0 (a leaf with fewer rows than terms,
-    a constant or repeated column, with ``reg_lambda=0``).
+    With ``reg_lambda=0``, a term that the others of its leaf determine gets weight 0: a constant or repeated column, or
+    a term too many for the rows of the leaf.
     """
-    weight = sums.moment.copy()
+    weight, [degree] = sums.moment.copy(), leaves.tree_degree.tolist()
     kernels.solve_leaves(
-        paths.start, paths.degree, sums.n_outputs, sums.gram, weight, ridge.reg_lambda, ridge.penalize_constant,
+        leaves.start, degree, sums.n_outputs, sums.gram, weight, ridge.reg_lambda, ridge.penalize_constant,
         learning_rate,
     )  # fmt: skip
     return weight
@@ -172,12 +173,14 @@ def solve(sums: LeafSums, paths: LeafColumns, ridge: Ridge, learning_rate: float
 
 @dataclass(frozen=True, slots=True)
 class TreeRows:
-    """The rows of a tree, and what its regressions are fitted to.
+    """The rows of a tree and the gradients that its regressions are fitted to.
 
     Attributes
     ----------
     blocks : sequence of LeafRows
         All rows, grouped by leaf.
+    leaves : Leaves
+        Of the tree; their scalings and weights are not read.
     grad : (outputs, rows) float64, C-contiguous
     hess : (rows,) float64
     nodes : kernels.Nodes or None
@@ -185,24 +188,10 @@ class TreeRows:
     """
 
     blocks: Sequence[LeafRows]
-    paths: LeafColumns
+    leaves: Leaves
     grad: Floats
     hess: Floats
     nodes: kernels.Nodes | None = None
-
-
-def fit_rows(
-    blocks: Sequence[LeafRows],
-    paths: LeafColumns,
-    grad: Floats,
-    hess: Floats,
-    ridge: Ridge,
-    learning_rate: float = 1.0,
-    n_threads: int = 1,
-) -> LeafModel:
-    """Fit the regression of every leaf of a tree to ``-grad / hess`` with weights `hess`; see `fit_together`."""
-    [model] = fit_together([TreeRows(blocks, paths, grad, hess)], ridge, learning_rate, n_threads)
-    return model
 
 
 def fit_together(
@@ -211,10 +200,10 @@ def fit_together(
     learning_rate: float = 1.0,
     n_threads: int = 1,
     sign: NDArray[np.int64] = NOT_MONOTONE,
-) -> list[LeafModel]:
-    """Fit the regressions of some trees, whose sums over the workers of a group travel together.
+) -> list[Leaves]:
+    """Return the fitted leaves of some trees; their sums over the workers of a group share one message.
 
-    Sums over blocks of rows are added in their order, whatever the number of threads, and then over the workers.
+    Sums over blocks of rows are added in the order of the blocks, for any number of threads, and then over the workers.
 
     Parameters
     ----------
@@ -226,7 +215,7 @@ def fit_together(
     weights = [drop_unit_weights(tree.hess) for tree in trees]
 
     def ranges_of(tree: TreeRows, hess: Floats) -> LeafRanges:
-        parts = threads.parallel_map(lambda rows: LeafRanges.of(rows, tree.paths, hess), tree.blocks, n_threads)
+        parts = threads.parallel_map(lambda rows: LeafRanges.of(rows, tree.leaves, hess), tree.blocks, n_threads)
         return reduce(add, parts)
 
     ranges = LeafRanges.over_workers([ranges_of(tree, hess) for tree, hess in zip(trees, weights, strict=True)])
@@ -235,34 +224,35 @@ def fit_together(
     def sums_of(tree: TreeRows, hess: Floats, scaling: Floats) -> LeafSums:
         units = ridge.units(scaling)
         parts = threads.parallel_map(
-            lambda rows: LeafSums.of(rows, tree.paths, tree.grad, hess, *units), tree.blocks, n_threads
+            lambda rows: LeafSums.of(rows, tree.leaves, tree.grad, hess, *units), tree.blocks, n_threads
         )
         return reduce(add, parts)
 
     sums = LeafSums.over_workers([sums_of(*parts) for parts in zip(trees, weights, scalings, strict=True)])
     return [
-        _solved(tree, scaling, part, ridge, learning_rate, sign)
+        tree.leaves._replace(scaling=scaling, weight=_weight(tree, scaling, part, ridge, learning_rate, sign))
         for tree, scaling, part in zip(trees, scalings, sums, strict=True)
     ]
 
 
-def _solved(
+def _weight(
     tree: TreeRows, scaling: Floats, sums: LeafSums, ridge: Ridge, learning_rate: float, sign: NDArray[np.int64]
-) -> LeafModel:
-    paths = tree.paths
+) -> Floats:
+    """Return the weights of the leaves of a tree, which is monotone if `sign` has a number for each feature."""
+    leaves, [degree] = tree.leaves, tree.leaves.tree_degree.tolist()
     if len(sign):
         weight = sums.moment.copy()
         kernels.solve_monotone(
-            tree.nodes, 0, sign, paths.start, paths.column, paths.degree, scaling, sums.gram, weight, ridge.reg_lambda,
+            tree.nodes, 0, sign, leaves.start, leaves.column, degree, scaling, sums.gram, weight, ridge.reg_lambda,
             ridge.penalize_constant, learning_rate,
         )  # fmt: skip
-        return LeafModel(paths, scaling, weight, sums.n_outputs)
-    weight = solve(sums, paths, ridge, learning_rate)
+        return weight
+    weight = solve(sums, leaves, ridge, learning_rate)
     if not ridge.standardize:
-        kernels.scale_weights(paths.start, paths.degree, sums.n_outputs, scaling, weight)
-    return LeafModel(paths, scaling, weight, sums.n_outputs)
+        kernels.scale_weights(leaves.start, degree, sums.n_outputs, scaling, weight)
+    return weight
 
 
 def drop_unit_weights(hess: Floats) -> Floats:
-    """Return an empty array in place of ones, as the kernels expect it: they then leave the products out."""
+    """Return an empty array in place of ones: the kernels then leave the products out."""
     return hess[:0] if (hess == 1.0).all() else hess

@@ -1,13 +1,13 @@
-"""Rounding: a fitted forest in numbers of few bits, which make a small file, and hardly another forest.
+"""Rounding: a fitted forest in numbers of few bits, which make a small file and nearly the same forest.
 
 A leaf's path column has the scaling ``(center, inv_scale, lower, upper)`` and the terms ``u`` and ``u^2`` of
-``u = (z - center) inv_scale``. With another center and scale, ``u = ratio v + shift``, so the leaf's value is
+``u = (z - center) inv_scale``. With another center and scale, ``u = ratio v + shift``, the leaf's value is
 
-``w_0 + w_1 shift + w_2 shift^2 + (w_1 + 2 w_2 shift) ratio v + w_2 ratio^2 v^2``:
+``w_0 + w_1 shift + w_2 shift^2 + (w_1 + 2 w_2 shift) ratio v + w_2 ratio^2 v^2``.
 
-the scale becomes the next power of two, and the center the nearest multiple of 1/64 of it, without a change of the
-value but for rows that miss the column. Then come the losses: bounds, rounded outwards, so that no row of the leaf is
-clipped, and weights.
+The scale becomes the next power of two, and the center the nearest multiple of 1/64 of it. This changes the value only
+for rows that miss the column. Two steps lose bits: bounds are rounded outwards, so that no row of the leaf is clipped,
+and weights are rounded.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from boostbp.trees import kernels
 from boostbp.trees.forest import Forest
 from boostbp.trees.tree import offsets
 
-RANGE_BITS = 6  # of centers and bounds, in units of the scale: the mean of 1,000 rows is not known to 1/64 of it
-FLOAT32_BITS = 24  # of a center that is so large beside the scale, which few rows read sooner; see `boostbp.trees.flat`
-LEAST_CENTER_BITS = 4  # of such a center, in units of the scale: rows that miss the column get the value there
+RANGE_BITS = 6  # of centers and bounds, in units of the scale: 1,000 rows do not determine a mean to 1/64 of it
+FLOAT32_BITS = 24  # of a center much larger than the scale: float32 then holds it, which is faster for a single row
+LEAST_CENTER_BITS = 4  # of such a center, in units of the scale: rows that miss the column get the value at the center
 
 
 def rounded(forest: Forest, weight_bits: int) -> Forest:
@@ -32,7 +32,8 @@ def rounded(forest: Forest, weight_bits: int) -> Forest:
     Parameters
     ----------
     weight_bits : int
-        Of a leaf's weights for an output, beside the largest of them, or beside that of most leaves if it is larger.
+        Bits of a leaf's weights for an output, counted from the largest of them, or from the root mean square of these
+        largest weights over all leaves if that is smaller.
     """
     leaves = rescaled(forest.leaves, *_short_scalings(forest.leaves.scaling))
     return replace(forest, leaves=leaves._replace(weight=_short_weights(leaves, weight_bits)))
@@ -44,7 +45,7 @@ def rescaled(leaves: kernels.Leaves, scaling: Floats, ratio: Floats, shift: Floa
     Parameters
     ----------
     scaling : (path columns, 4) float64
-        The other ones, of ``v``.
+        The scalings of ``v``.
     ratio, shift : (path columns,) float64
     """
     weight = leaves.weight.copy()
@@ -53,9 +54,9 @@ def rescaled(leaves: kernels.Leaves, scaling: Floats, ratio: Floats, shift: Floa
 
 
 def _short_scalings(scaling: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return short scalings, (path columns, 4), and of each ``ratio`` and ``shift``: ``u = ratio v + shift``.
+    """Return short scalings, (path columns, 4), and the ``ratio`` and ``shift`` of each in ``u = ratio v + shift``.
 
-    Columns that do not vary, and those beyond float64, stay as they are.
+    Columns that do not vary or that go beyond float64 keep their scaling.
     """
     center, inverse, lower, upper = scaling.T
     grid = 2.0**RANGE_BITS

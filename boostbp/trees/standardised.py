@@ -1,4 +1,4 @@
-"""Standardised: columns of an input with mean 0 and largest size 1, the same bits for dense and sparse ones."""
+"""Standardised: columns of an input with mean 0 and largest size 1, with the same bits for dense and sparse input."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Standardised:
     Z : (rows, all columns) float64, C-contiguous, or Sparse
         A missing value has ``u = 0``.
     column : (columns,) int32
-        Columns of `Z` that take part.
+        The columns of `Z` in use.
     scaling : (columns, 4) float64
         See `LeafRanges.scaling`.
     zero : (columns,) float64
@@ -50,7 +50,7 @@ class Standardised:
         square = np.zeros(n_columns)
         _call(Z, kernels.column_sums, kernels.column_sums_sparse, weight, sums)
         below, upper = workers().max(-sums[:, 0], sums[:, 1])
-        everything = weight.cumsum()[-1:].sum()  # row by row, as the kernels add
+        everything = weight.cumsum()[-1:].sum()  # the kernels add row by row, too
         rest, everything, n_rows = workers().sum(sums[:, 2:], everything, float(len(Z)))
         lower, (total, missing, nonzero, number) = -below, rest.T
         some_zero = number < n_rows
@@ -77,19 +77,19 @@ class Standardised:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns that take part."""
+        """Number of columns in use."""
         return len(self.column)
 
     def block(self, rows: slice, columns: slice = slice(None)) -> Floats:
         """Return some rows and columns of ``U``, (rows, columns)."""
         Z, column, scaling = self.Z, self.column[columns], self.scaling[columns]
         part = columns_of(Z, column, rows)
-        with np.errstate(over="ignore", invalid="ignore"):  # a column too wide for float64 has scale 0, and counts as 0
+        with np.errstate(over="ignore", invalid="ignore"):  # a column too wide for float64 has scale 0 and counts as 0
             U = (part - scaling[:, 0]) * scaling[:, 1]
         return np.where(np.isnan(U), 0.0, U)
 
     def times(self, V: Floats) -> Floats:
-        """Return ``U @ V``, (rows, outputs): that of a row of zeros, and what the other values add to it."""
+        """Return ``U @ V``, (rows, outputs): the product for a row of zeros, plus what other values add to it."""
         out = np.tile(self.zero @ V, (len(self.Z), 1))
         rest = self.column, self.scaling, self.zero, np.ascontiguousarray(V), out
         _call(self.Z, kernels.add_products, kernels.add_products_sparse, *rest)
@@ -112,13 +112,13 @@ class Standardised:
 
     @property
     def _std(self) -> Floats:
-        """Return the standard deviation of each column, infinite where it is rounding alone, (columns,)."""
+        """Return the standard deviation of each column, infinite if it is mere rounding, (columns,)."""
         std = np.sqrt(self.variance)
         return np.where(std > 1e-14 * (1.0 + np.abs(self.scaling[:, 0]) * self.scaling[:, 1]), std, np.inf)
 
 
 def _call(Z: Matrix, of_dense: Loop, of_sparse: Loop, *rest: Any) -> None:
-    """Call the loop for an input of its kind."""
+    """Call the loop for the kind of input."""
     if isinstance(Z, Sparse):
         of_sparse(*Z.arrays, *rest)
     else:

@@ -1,20 +1,150 @@
-"""Tree: one grown structure as flat arrays, the same record for every library."""
+"""Trees: the structures of one or several trees as flat arrays, the same record for every library."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from boostbp.trees import kernels
+from boostbp.trees import kernels, threads
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
+
+ROWS_OF_A_THREAD = 256  # at least: a thread takes longer to start than so few rows take; arbitrary
+Parts = slice | NDArray[np.integer]  # some trees, leaves or entries of an array: in a row, or by number
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class Trees(Sequence["Tree"]):
+    """The structures of several trees, one after the other; ``trees[k]`` is a `Tree`, a view of one of them.
+
+    Attributes
+    ----------
+    feature, threshold, left, right, missing_left, cat_start, cat_words, categories, gain
+        The arrays of `Tree` for all trees. Children are counted within their tree, words of category sets over all
+        trees.
+    tree_split : (trees + 1,) int64
+        First split of each tree, and the number of all splits.
+    """
+
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    missing_left: NDArray[np.bool_]
+    cat_start: NDArray[np.int32]
+    cat_words: NDArray[np.int32]
+    categories: NDArray[np.uint32]
+    gain: NDArray[np.float64]
+    tree_split: NDArray[np.int64]
+
+    @staticmethod
+    def stumps(count: int) -> Trees:
+        """Return trees of one leaf."""
+        return Tree.stump().take(np.zeros(count, np.int64))
+
+    @staticmethod
+    def concat(parts: Sequence[Trees]) -> Trees:
+        """Return a copy of the trees of all parts, one after the other."""
+        fields = zip(_ARRAYS, _DTYPES, strict=True)
+        arrays = {name: concat([getattr(part, name) for part in parts], dtype) for name, dtype in fields}
+        if len(arrays["categories"]):
+            first_word = offsets([len(part.categories) for part in parts])[:-1]
+            of_split = np.repeat(first_word, [len(part.feature) for part in parts]).astype(np.int32)
+            start = arrays["cat_start"]
+            arrays["cat_start"] = np.where(start >= 0, start + of_split, start)
+        return Trees(**arrays, tree_split=concat_offsets([part.tree_split for part in parts]))
+
+    def take(self, trees: Parts) -> Trees:
+        """Return some of the trees, with the words of their category sets; a slice gives views of the arrays."""
+        return Trees(*self._arrays_of(trees))
+
+    def _arrays_of(self, trees: Parts) -> list[NDArray[Any]]:
+        tree_split, at = cut(self.tree_split, trees)
+        *of_split, categories = self.nodes
+        *of_split, start, n_words = [array[at] for array in of_split]
+        if len(categories):
+            has_set = start >= 0
+            first, last = start[has_set], (start + n_words)[has_set]
+            words = slice(first.min(initial=len(categories)), last.max(initial=0))
+            start = np.where(has_set, start - words.start, np.int32(-1)).astype(np.int32)
+            categories = categories[words]
+        return [*of_split, start, n_words, categories, self.gain[at], tree_split]
+
+    def __len__(self) -> int:
+        return len(self.tree_split) - 1
+
+    @overload
+    def __getitem__(self, number: int) -> Tree: ...
+    @overload
+    def __getitem__(self, number: slice) -> Trees: ...
+    def __getitem__(self, number: int | slice) -> Tree | Trees:
+        if isinstance(number, slice):
+            return self.take(number)
+        number = range(len(self))[number]
+        return Tree(*self._arrays_of(slice(number, number + 1)))
+
+    @property
+    def nodes(self) -> kernels.Nodes:
+        """The arrays that routing reads, for the kernels."""
+        return kernels.Nodes(*[getattr(self, name) for name in kernels.Nodes._fields])
+
+    @property
+    def leaf_dtype(self) -> Any:
+        """The smallest integer type that holds the leaf numbers of a tree."""
+        largest = int(np.diff(self.tree_split).max(initial=0))
+        return np.uint8 if largest < 1 << 8 else np.uint16 if largest < 1 << 16 else np.int32
+
+    def route(self, X: Matrix, n_threads: int = 1) -> NDArray[Any]:
+        """Return the leaf number of each row under each tree, (trees, rows)."""
+        leaf = np.empty((len(self), len(X)), self.leaf_dtype)
+        nodes, split = self.nodes, self.tree_split
+        if not isinstance(X, Sparse):
+            share_rows(lambda rows: kernels.route(nodes, split, X, *rows, leaf), len(X), n_threads)
+            return leaf
+        features, place = np.unique(self.feature, return_inverse=True)
+        nodes = nodes._replace(feature=place.astype(np.int32))
+
+        def block(rows: slice) -> None:
+            part = X.dense(features, rows)
+            of_block = np.empty((len(self), len(part)), leaf.dtype)  # kernels write to contiguous arrays only
+            kernels.route(nodes, split, part, 0, len(part), of_block)
+            leaf[:, rows] = of_block
+
+        threads.parallel_map(block, row_blocks(0, len(X), len(features)), n_threads)
+        return leaf
+
+    def paths(self, per_feature: int = 1) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Return the columns of the numeric features on the path to each leaf of each tree, each once, ascending.
+
+        Parameters
+        ----------
+        per_feature : int
+            Columns of a feature ``j``: ``j * per_feature .. (j + 1) * per_feature - 1``.
+
+        Returns
+        -------
+        start : (leaves + 1,) int64
+        column : (start[-1],) int32
+            Leaf ``l``, counted over all trees, has ``column[start[l]:start[l + 1]]``.
+        """
+        n_leaves = len(self.feature) + len(self)
+        start, column = np.empty(n_leaves + 1, np.int64), np.empty(8 * n_leaves * per_feature, np.int32)
+        kernels.paths_of(self.nodes, self.tree_split, per_feature, start, column)
+        if start[-1] > len(column):  # more than 8 features for a leaf on average
+            column = np.empty(start[-1], np.int32)
+            kernels.paths_of(self.nodes, self.tree_split, per_feature, start, column)
+        return start, column[: start[-1]].copy()
+
+
+_ARRAYS = (*kernels.Nodes._fields, "gain")  # those of a split, and the words of all category sets
+_DTYPES = np.int32, np.float64, np.int32, np.int32, np.bool_, np.int32, np.int32, np.uint32, np.float64
+
+
+@dataclass(frozen=True, slots=True)
+class Tree(Trees):
     """The structure of one tree: where each row goes, without leaf values.
 
     Split 0 is the root. A child is the index of another split, or ``~leaf``. A tree without
@@ -46,43 +176,28 @@ class Tree:
         What the library says the split gained; NaN where it does not say.
     """
 
-    feature: NDArray[np.int32]
-    threshold: NDArray[np.float64]
-    left: NDArray[np.int32]
-    right: NDArray[np.int32]
-    missing_left: NDArray[np.bool_]
-    cat_start: NDArray[np.int32]
-    cat_words: NDArray[np.int32]
-    categories: NDArray[np.uint32]
-    gain: NDArray[np.float64]
-
     @classmethod
     def of(
         cls,
-        feature: Any,
-        threshold: Any,
-        left: Any,
-        right: Any,
-        missing_left: Any,
+        feature: ArrayLike,
+        threshold: ArrayLike,
+        left: ArrayLike,
+        right: ArrayLike,
+        missing_left: ArrayLike,
         *,
-        cat_start: Any = None,
-        cat_words: Any = None,
-        categories: Any = (),
-        gain: Any = None,
+        cat_start: ArrayLike | None = None,
+        cat_words: ArrayLike | None = None,
+        categories: ArrayLike = (),
+        gain: ArrayLike | None = None,
     ) -> Tree:
         """Return a tree made of anything array-like; the last four may be left out."""
-        n_splits = len(feature)
-        return cls(
-            np.ascontiguousarray(feature, np.int32),
-            np.ascontiguousarray(threshold, np.float64),
-            np.ascontiguousarray(left, np.int32),
-            np.ascontiguousarray(right, np.int32),
-            np.ascontiguousarray(missing_left, np.bool_),
-            np.full(n_splits, -1, np.int32) if cat_start is None else np.ascontiguousarray(cat_start, np.int32),
-            np.zeros(n_splits, np.int32) if cat_words is None else np.ascontiguousarray(cat_words, np.int32),
-            np.ascontiguousarray(categories, np.uint32),
-            np.full(n_splits, np.nan) if gain is None else np.ascontiguousarray(gain, np.float64),
-        )
+        n_splits = len(np.asarray(feature))
+        cat_start = np.full(n_splits, -1) if cat_start is None else cat_start
+        cat_words = np.zeros(n_splits) if cat_words is None else cat_words
+        gain = np.full(n_splits, np.nan) if gain is None else gain
+        arrays = feature, threshold, left, right, missing_left, cat_start, cat_words, categories, gain
+        contiguous: list[Any] = [np.ascontiguousarray(*pair) for pair in zip(arrays, _DTYPES, strict=True)]
+        return cls(*[*contiguous, np.array([0, n_splits])])
 
     @classmethod
     def stump(cls) -> Tree:
@@ -93,20 +208,6 @@ class Tree:
     def n_leaves(self) -> int:
         """Number of leaves."""
         return len(self.feature) + 1
-
-    @property
-    def nodes(self) -> kernels.Nodes:
-        """Return the arrays that routing reads, for the kernels."""
-        return kernels.Nodes(
-            self.feature,
-            self.threshold,
-            self.left,
-            self.right,
-            self.missing_left,
-            self.cat_start,
-            self.cat_words,
-            self.categories,
-        )
 
     def leaf_of(self, X: Matrix) -> NDArray[np.int32]:
         """Return the leaf number of each row.
@@ -120,132 +221,29 @@ class Tree:
         -------
         (rows,) int32
         """
-        leaf = np.empty((1, len(X)), np.int32)
-        split = offsets([len(self.feature)])
-        if not isinstance(X, Sparse):
-            kernels.route(self.nodes, split, X, 0, len(X), leaf)
-            return leaf[0]
-        features, place = np.unique(self.feature, return_inverse=True)
-        nodes = self.nodes._replace(feature=place.astype(np.int32))
-        for rows in row_blocks(0, len(X), len(features)):
-            part = X.dense(features, rows)
-            kernels.route(nodes, split, part, 0, len(part), leaf[:, rows])
-        return leaf[0]
+        return self.route(X)[0].astype(np.int32)
 
     def parents(self) -> dict[int, int]:
         """Return the split above each child, which is a split's index or ``~leaf``."""
         return {child: split for children in (self.left, self.right) for split, child in enumerate(children.tolist())}
 
-    def path_features(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Return the numeric features on the path from the root to each leaf, each once, ascending.
 
-        Returns
-        -------
-        start : (leaves + 1,) int32
-        features : (start[-1],) int32
-            Leaf ``l`` has ``features[start[l]:start[l + 1]]``.
-        """
-        return paths_of(self.nodes, np.array([0, len(self.feature)]), 1)
+def as_trees(trees: Sequence[Tree]) -> Trees:
+    """Return the trees in flat arrays; without a copy if they are so already, or if there is one."""
+    if isinstance(trees, Trees):
+        return trees
+    return trees[0].take(slice(None)) if len(trees) == 1 else Trees.concat(trees)
 
 
-@dataclass(frozen=True, slots=True)
-class Trees(Sequence[Tree]):
-    """Several trees, one after the other in flat arrays; `trees[k]` makes a `Tree` of one of them.
-
-    Attributes
-    ----------
-    nodes : kernels.Nodes
-        Children are counted within their tree, words of category sets through all trees.
-    split : (trees + 1,) int64
-        First split of each tree.
-    gain : (splits,) float64
-    """
-
-    nodes: kernels.Nodes
-    split: NDArray[np.int64]
-    gain: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, trees: Sequence[Tree]) -> Trees:
-        """Return the trees in flat arrays; without a copy if they are so already, or if there is one."""
-        if isinstance(trees, Trees):
-            return trees
-        split = offsets([len(tree.feature) for tree in trees])
-        if len(trees) == 1:
-            return cls(trees[0].nodes, split, trees[0].gain)
-        return cls(stacked([tree.nodes for tree in trees]), split, concat([tree.gain for tree in trees], np.float64))
-
-    @classmethod
-    def stumps(cls, count: int) -> Trees:
-        """Return trees of one leaf."""
-        stump = Tree.stump()
-        return cls(stump.nodes, np.zeros(count + 1, np.int64), stump.gain)
-
-    def repeated(self, count: int) -> Trees:
-        """Return a single tree as often as said; their category sets are the same words."""
-        [n_splits] = np.diff(self.split)
-        # once per round: `tile` takes three times as long
-        *fields, gain = [np.concatenate([of_split] * count) for of_split in (*self.nodes[:-1], self.gain)]
-        nodes = kernels.Nodes._make([*fields, self.nodes.categories])
-        return Trees(nodes, n_splits * np.arange(count + 1), gain)
-
-    def __len__(self) -> int:
-        return len(self.split) - 1
-
-    @overload
-    def __getitem__(self, number: int) -> Tree: ...
-    @overload
-    def __getitem__(self, number: slice) -> Trees: ...
-    def __getitem__(self, number: int | slice) -> Tree | Trees:
-        if isinstance(number, slice):
-            first, last, step = number.indices(len(self))
-            if step != 1:
-                raise ValueError(f"trees {number} do not follow on each other.")
-            split = self.split[first : max(first, last) + 1]
-            at = slice(split[0], split[-1])
-            return Trees(_some(self.nodes, at), split - split[0], self.gain[at])
-        number = range(len(self))[number]
-        at = slice(self.split[number], self.split[number + 1])
-        return Tree(*_some(self.nodes, at), self.gain[at])
+def share_rows(work: Callable[[tuple[int, int]], object], n_rows: int, n_threads: int) -> None:
+    """Call `work` on a range of rows for each thread; rows do not depend on each other, so ranges change no result."""
+    size = max(ROWS_OF_A_THREAD, -(-n_rows // n_threads))
+    ranges = [(first, min(first + size, n_rows)) for first in range(0, n_rows, size)]
+    threads.parallel_map(work, ranges, n_threads)
 
 
-def _some(nodes: kernels.Nodes, at: slice) -> kernels.Nodes:
-    """Return some of the splits, and of the category sets their own alone."""
-    part = kernels.Nodes._make([*[of_split[at] for of_split in nodes[:-1]], nodes.categories])
-    if not len(nodes.categories):
-        return part
-    has_set = part.cat_start >= 0
-    first, last = part.cat_start[has_set], (part.cat_start + part.cat_words)[has_set]
-    words = slice(first.min(initial=len(nodes.categories)), last.max(initial=0))
-    start = np.where(has_set, part.cat_start - words.start, np.int32(-1)).astype(np.int32)
-    return part._replace(cat_start=start, categories=nodes.categories[words])
-
-
-def stacked(parts: Sequence[kernels.Nodes]) -> kernels.Nodes:
-    """Return the splits of several trees or forests, one after the other."""
-    fields = list(zip(*parts, strict=True)) or [()] * len(kernels.Nodes._fields)
-    nodes = kernels.Nodes(*[concat(field, kind) for field, kind in zip(fields, _KINDS, strict=True)])
-    if len(nodes.categories):
-        words = offsets([len(part.categories) for part in parts])
-        of_split = np.repeat(words[:-1], [len(part.feature) for part in parts]).astype(np.int32)
-        nodes.cat_start[:] = np.where(nodes.cat_start >= 0, nodes.cat_start + of_split, nodes.cat_start)
-    return nodes
-
-
-_KINDS = np.int32, np.float64, np.int32, np.int32, np.bool_, np.int32, np.int32, np.uint32
-
-
-def paths_of(
-    nodes: kernels.Nodes, split: NDArray[np.int64], per_feature: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the columns on the path to each leaf of each tree, as `Tree.path_features`; see `kernels.paths_of`."""
-    n_leaves = int(split[-1] - split[0]) + len(split) - 1
-    start, column = np.empty(n_leaves + 1, np.int32), np.empty(8 * n_leaves * per_feature, np.int32)
-    kernels.paths_of(nodes, split, per_feature, start, column)
-    if start[-1] > len(column):  # more than 8 features for a leaf on average
-        column = np.empty(start[-1], np.int32)
-        kernels.paths_of(nodes, split, per_feature, start, column)
-    return start, column[: start[-1]].copy()
+# Trees, leaves and columns are parts of different sizes in flat arrays. Their offsets, (parts + 1,), hold the first
+# entry of each part and the end of the last.
 
 
 def concat(parts: Sequence[NDArray[Any]], kind: Any) -> NDArray[Any]:
@@ -254,13 +252,26 @@ def concat(parts: Sequence[NDArray[Any]], kind: Any) -> NDArray[Any]:
 
 
 def offsets(sizes: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
-    """Return the first place of each of parts of these sizes that follow on one another, and the end of the last."""
+    """Return the offsets of parts of these sizes."""
     first = np.zeros(len(sizes) + 1, np.int64)
     np.asarray(sizes, np.int64).cumsum(out=first[1:])
     return first
 
 
 def concat_offsets(parts: Sequence[NDArray[np.integer]]) -> NDArray[np.int64]:
-    """Return the offsets of all parts that follow on one another, from those of each part, which begin at 0."""
+    """Return the offsets of several arrays of parts that become one array."""
     ends = offsets([int(part[-1]) for part in parts])
     return np.concatenate([ends[:1], *[part[1:] + end for part, end in zip(parts, ends, strict=False)]])
+
+
+def cut(start: NDArray[np.int64], parts: Parts) -> tuple[NDArray[np.int64], Parts]:
+    """Return the offsets of some parts by themselves, and where their entries lie in the whole array."""
+    if isinstance(parts, slice):
+        first, last, step = parts.indices(len(start) - 1)
+        if step == 1:
+            ends = start[first : max(first, last) + 1]
+            return ends - ends[0], slice(ends[0], ends[-1])
+        parts = np.arange(first, last, step)
+    first_entry = start[parts]
+    ends = offsets(start[1:][parts] - first_entry)
+    return ends, np.repeat(first_entry - ends[:-1], np.diff(ends)) + np.arange(ends[-1])

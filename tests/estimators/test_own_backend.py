@@ -136,6 +136,7 @@ class Spoilt(MedianStumps):
         (lambda trees: [*trees, trees[0]], r"grew \d trees instead of \d"),
         (lambda trees: [], r"grew 0 trees instead of \d"),
         (lambda trees: None, r"grew None instead of \d"),
+        (lambda trees: trees[0], r"instead of \d: `grow` must return a sequence"),
     ],
 )
 def test_trees_that_cannot_be_are_refused_by_name(spoil, message, multi_strategy):

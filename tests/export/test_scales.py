@@ -14,7 +14,7 @@ from boostbp.export.onnx_graph import IR_VERSION, OPSET, Graph
 from boostbp.export.onnx_inputs import Input
 from boostbp.export.onnx_layers import layer_outputs
 from boostbp.export.onnx_models import model_of
-from boostbp.trees.merging import PlacedForest, merged
+from boostbp.trees.forest import Forest
 from tests.export.rows import hard_rows, table
 from tests.export.test_c import Compiled, needs_compiler
 from tests.export.test_c import assert_same as assert_same_in_c
@@ -98,8 +98,7 @@ def test_cells_beyond_float64_in_the_units_of_another_output(level):
         .network_.layers[0]
         for size in (1e-200, 1e200)
     )
-    parts = [PlacedForest(layer.forest, np.array([0]), output) for output, layer in enumerate((small, large))]
-    forest = merged(parts, n_features=1, n_outputs=2)
+    forest = Forest.concat([layer.forest.placed(np.array([0]), 1, k, 2) for k, layer in enumerate((small, large))])
     alone = Description(1, (forest,), False, np.zeros(2), scale=np.ones(2), shift=np.zeros(2))
     rows = A[:, [0]] * 1e200
     with np.errstate(all="ignore"):

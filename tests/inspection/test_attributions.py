@@ -10,10 +10,9 @@ from boostbp.inspection.attributions import _pushes
 from boostbp.layers import Layer
 from boostbp.network.network import Network
 from boostbp.trees.basis import Polynomial
-from boostbp.trees.forest import Forest, TreeWithLeaves
-from boostbp.trees.leaves import LeafColumns, LeafModel
+from boostbp.trees.leaves import leaves_of_tree
 from boostbp.trees.tree import Tree
-from tests.helpers import MATRIX, assert_close, fresh_rows, of_any_library, plain_forest
+from tests.helpers import MATRIX, assert_close, forest_of, fresh_rows, of_any_library, plain_forest
 from tests.helpers import fitted as fitted_layer
 from tests.inspection.models import CASES, LIBRARIES, fitted, raw_output, regressor, table
 
@@ -60,7 +59,7 @@ def test_change_of_a_forest_is_told_apart_as_by_hand(case):
     assert_close((smooth + jump).sum(axis=2), total, 1e-10)
     expected_jump, expected_smooth = np.zeros_like(jump), np.zeros_like(smooth)
     for number in range(forest.n_trees):
-        tree, alone = forest.tree_with_leaves(number).tree, single(forest, number)
+        tree, alone = forest.trees[number], forest.take(np.array([number]))
         a, b = tree.leaf_of(A), tree.leaf_of(B)
         for row in range(len(A)):
             change = (plain_forest(alone, B[[row]])[0] - plain_forest(alone, A[[row]])[0])[0]
@@ -70,17 +69,6 @@ def test_change_of_a_forest_is_told_apart_as_by_hand(case):
                 expected_jump[row, :, parting(tree, A[row], B[row])] += change - within.sum(axis=1)
     assert_close(smooth, expected_smooth, 1e-9)
     assert_close(jump, expected_jump, 1e-9)
-
-
-def single(forest, number):
-    """The forest of one of its trees."""
-    return Forest.pack(
-        [forest.tree_with_leaves(number)],
-        n_features=forest.n_features,
-        n_outputs=forest.n_outputs,
-        basis=forest.basis,
-        clip=forest.clip,
-    )
 
 
 def columns_alone(forest, leaf, a, b):
@@ -148,11 +136,10 @@ def test_integrated_gradients_of_smooth_layers_are_the_integral():
 
 def quadratic_network(rng):
     def layer(n_features, n_outputs):
-        paths = LeafColumns(np.array([0, n_features], np.int32), np.arange(n_features, dtype=np.int32), 2)
         scaling = np.tile([0.0, 1.0, -1e9, 1e9], (n_features, 1))
         weight = rng.normal(size=(1 + 2 * n_features) * n_outputs)
-        member = TreeWithLeaves(Tree.stump(), LeafModel(paths, scaling, weight, n_outputs), 0)
-        return Layer(Forest.pack([member], n_features=n_features, n_outputs=n_outputs, basis=Polynomial(2)))
+        leaves = leaves_of_tree([0, n_features], np.arange(n_features), scaling, weight, degree=2)
+        return Layer(forest_of([(Tree.stump(), leaves)], n_features, n_outputs, Polynomial(2)))
 
     return Network((layer(3, 2), layer(2, 2)), np.array([1.0, -1.0]))
 

@@ -16,9 +16,8 @@ from boostbp.inspection.summary import importances
 from boostbp.layers import Layer
 from boostbp.network.network import Network
 from boostbp.trees.basis import Polynomial
-from boostbp.trees.forest import Forest, TreeWithLeaves
-from boostbp.trees.leaves import LeafColumns, LeafModel
 from boostbp.trees.tree import Tree
+from tests.helpers import forest_of, serving, unfitted
 from tests.inspection.models import CASES, LIBRARIES, fitted, table
 
 KINDS = ("attribution", "jacobian", "split", "gain")
@@ -27,12 +26,11 @@ KINDS = ("attribution", "jacobian", "split", "gain")
 def stump(feature, gain, output):
     """A tree with one split."""
     tree = Tree.of([feature], [0.0], [~0], [~1], [False], gain=[gain])
-    paths = LeafColumns(np.zeros(3, np.int32), np.empty(0, np.int32), 1)
-    return TreeWithLeaves(tree, LeafModel(paths, np.empty((0, 4)), np.zeros(2), 1), output)
+    return tree, serving(unfitted([0, 0, 0], []), output)
 
 
 def layer(n_features, n_outputs, members):
-    return Layer(Forest.pack(members, n_features=n_features, n_outputs=n_outputs, basis=Polynomial(1)))
+    return Layer(forest_of(members, n_features, n_outputs, Polynomial(1)))
 
 
 BELOW = layer(3, 2, [stump(0, 5.0, 0), stump(1, 1.0, 1), stump(2, 4.0, 1), stump(2, 5.0, 1)])
@@ -61,8 +59,8 @@ def test_features_that_an_upper_layer_sees_count_directly():
 
 
 def test_a_backend_without_gains_says_so():
-    forest = BELOW.forest
-    network = Network((Layer(replace(forest, gain=np.full(4, np.nan))), layer(2, 1, ABOVE)), np.zeros(1))
+    forest = replace(BELOW.forest, trees=replace(BELOW.forest.trees, gain=np.full(4, np.nan)))
+    network = Network((Layer(forest), layer(2, 1, ABOVE)), np.zeros(1))
     with pytest.raises(ValueError, match=r"states no gain of its splits\. Use kind='split'"):
         importances(network, "gain")
     assert importances(network, "split").sum() == pytest.approx(1.0)

@@ -12,9 +12,9 @@ from boostbp.inspection.regressions import Names, leaf_records
 from boostbp.layers import Layer
 from boostbp.network.network import Network
 from boostbp.trees.basis import Polynomial
-from boostbp.trees.forest import Forest, TreeWithLeaves
-from boostbp.trees.leaves import LeafColumns, LeafModel
+from boostbp.trees.leaves import leaves_of_tree
 from boostbp.trees.tree import Tree
+from tests.helpers import forest_of
 from tests.inspection.models import CASES, fitted, raw_output
 
 ROWS = 12
@@ -115,10 +115,9 @@ def test_way_through_a_chain_of_many_splits():
     count = 300_000
     down = np.append(np.arange(1, count), ~0)
     tree = Tree.of(np.zeros(count), np.arange(count, 0.0, -1.0), down, ~np.arange(1, count + 1), np.zeros(count, bool))
-    columns = np.zeros(count + 1, np.int32)
-    paths = LeafColumns(np.arange(count + 2, dtype=np.int32), columns, 1)
-    model = LeafModel(paths, np.ones((count + 1, 4)), np.ones(2 * (count + 1)), 1)
-    forest = Forest.pack([TreeWithLeaves(tree, model, 0)], n_features=1, n_outputs=1, basis=Polynomial(1))
+    columns, scaling = np.zeros(count + 1), np.ones((count + 1, 4))
+    leaves = leaves_of_tree(np.arange(count + 2), columns, scaling, np.ones(2 * (count + 1)))
+    forest = forest_of([(tree, leaves)], 1, 1, Polynomial(1))
     network, names = Network((Layer(forest),), np.zeros(1)), Names(("a",), ("y",), (), False, {})
     X = np.array([[0.5], [7.5], [count + 1.0]])
     records = leaf_records(network, X, names, scale=np.ones(1), offset=np.zeros(1))
@@ -138,9 +137,8 @@ def test_way_through_a_chain_of_many_splits():
 def test_way_through_any_kind_of_split(start, words, ways, named):
     """Whatever kind of split a file has on a feature with or without categories, the report speaks of it truly."""
     tree = Tree.of([0], [1.0], [~0], [~1], [False], cat_start=[start], cat_words=[words], categories=[0b101])
-    paths = LeafColumns(np.arange(3, dtype=np.int32), np.zeros(2, np.int32), 1)
-    model = LeafModel(paths, np.ones((2, 4)), np.ones(4), 1)
-    forest = Forest.pack([TreeWithLeaves(tree, model, 0)], n_features=1, n_outputs=1, basis=Polynomial(1))
+    leaves = leaves_of_tree([0, 1, 2], [0, 0], np.ones((2, 4)), np.ones(4))
+    forest = forest_of([(tree, leaves)], 1, 1, Polynomial(1))
     colours = {0: ("red", "green", "blue")} if named else {}
     network, names = Network((Layer(forest),), np.zeros(1)), Names(("a",), ("y",), (), False, colours)
     X = np.array([[0.0], [1.0], [2.0]])

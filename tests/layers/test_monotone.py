@@ -18,7 +18,7 @@ from boostbp.backends.base import Table, TreeParams
 from boostbp.layers import BoundInput, SquaredObjective, fit
 from boostbp.layers.constraints import signs_of
 from boostbp.layers.layer_spec import OUTPUT, settings_of
-from boostbp.trees.leaves import BLOCK_ROWS
+from boostbp.trees.leaf_rows import BLOCK_ROWS
 from boostbp.trees.sparse import Sparse
 
 SIGNS = (1, 0, -1, 0)

@@ -82,7 +82,7 @@ def test_leaves_are_newton_steps_of_each_class():
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_threads_do_not_change_it(backend, monkeypatch):
-    monkeypatch.setattr("boostbp.trees.leaves.BLOCK_ROWS", 100)
+    monkeypatch.setattr("boostbp.trees.leaf_rows.BLOCK_ROWS", 100)
     one, two = (fitted(backend, n_threads=n_threads) for n_threads in (1, 2))
     assert one.output.tobytes() == two.output.tobytes()
     assert one.output.tobytes() != fitted(backend, seed=4).output.tobytes()

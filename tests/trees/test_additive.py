@@ -1,4 +1,4 @@
-"""Smooth functions of single columns: the splines that their trees say, against scipy and closed-form ridge."""
+"""Spline columns of an additive base: what their trees compute, against scipy and closed-form ridge."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.interpolate import BSpline
 
 from boostbp.trees import sparse
-from boostbp.trees.additive import INTERVALS, Smooth
+from boostbp.trees.additive import INTERVALS, SplineTerms
 from boostbp.trees.basis import Polynomial
 from boostbp.trees.forest import Forest
 from boostbp.trees.linear import RidgeBase
@@ -30,12 +30,15 @@ def make(rows=300, columns=3, *, missing=False, seed=0):
 
 
 def smooth(X, weight, degree=2, most=1000):
-    return Smooth.of(X, np.arange(X.shape[1]), weight, degree=degree, most=most)
+    return SplineTerms.of(X, np.arange(X.shape[1]), weight, degree=degree, most=most)
 
 
-def forest_of(grown, X, degree=2, *, clip=True):
-    n_outputs = int(grown.leaves.tree_output[0, 1])
-    return Forest.of([grown], n_features=X.shape[1], n_outputs=n_outputs, basis=BASES[degree], clip=clip)
+def forest_of(U, leaves, X, degree=2, *, clip=True):
+    return Forest(U.trees, leaves, X.shape[1], int(leaves.tree_output[0, 1]), BASES[degree], clip)
+
+
+def fitted(base, y, reg_lambda, X, degree=2, *, clip=True):
+    return forest_of(base.U, base.fit(y, reg_lambda), X, degree, clip=clip)
 
 
 @pytest.mark.parametrize("degree", [1, 2])
@@ -51,7 +54,7 @@ def test_products_are_those_of_the_columns_written_down(degree, missing):
     np.testing.assert_array_equal(U.block(slice(50, 60), slice(3, 7)), whole[50:60, 3:7])
     expected = np.array([0.5, -1.0]) + whole @ V
     np.testing.assert_allclose(
-        forest_of(U.as_trees(np.array([0.5, -1.0]), V), X, degree).predict(X), expected, atol=1e-10
+        forest_of(U, U.leaves_for(np.array([0.5, -1.0]), V), X, degree).predict(X), expected, atol=1e-10
     )
 
 
@@ -63,7 +66,7 @@ def test_a_sparse_input_gives_the_same_bits(missing, monkeypatch):
     dense, narrow = (RidgeBase.additive(Z, np.arange(3), weight, degree=2) for Z in (X, Sparse.of(sp.csr_array(X))))
     np.testing.assert_array_equal(narrow.U.leaf, dense.U.leaf)
     np.testing.assert_array_equal(narrow.U.moment(y), dense.U.moment(y))
-    np.testing.assert_array_equal(narrow.fit(y).leaves.weight, dense.fit(y).leaves.weight)
+    np.testing.assert_array_equal(narrow.fit(y).weight, dense.fit(y).weight)
 
 
 @pytest.mark.parametrize("degree", [1, 2])
@@ -92,7 +95,7 @@ def test_any_spline_with_these_knots_is_reproduced(degree):
     padded = np.concatenate([[knots[0]] * degree, knots, [knots[-1]] * degree])
     spline = BSpline(padded, np.random.default_rng(2).standard_normal(len(padded) - degree - 1), degree)
     base = RidgeBase.additive(X, np.array([0]), weight, degree=degree)
-    forest = forest_of(base.fit(spline(X), 0.0), X, degree)
+    forest = fitted(base, spline(X), 0.0, X, degree)
     fresh = np.linspace(knots[0], knots[-1], 400)[:, None]
     np.testing.assert_allclose(forest.predict(fresh), spline(fresh), rtol=1e-6, atol=1e-6)
     slope = forest.jacobian(fresh[1:-1], forest.route(fresh[1:-1]))[:, 0]
@@ -109,7 +112,7 @@ def test_fit_is_the_ridge_regression_on_the_columns(rows):
     coefficients = np.linalg.solve(
         U.T @ (weight[:, None] * U) + 0.3 * np.eye(U.shape[1]), U.T @ (weight[:, None] * (y - mean))
     )
-    got = forest_of(base.fit(y, 0.3), X).predict(X)
+    got = fitted(base, y, 0.3, X).predict(X)
     np.testing.assert_allclose(got, mean + U @ coefficients, atol=1e-8)
 
 
@@ -117,14 +120,15 @@ def test_weights_count_as_rows():
     X, weight, y = make(missing=True)
     times = weight.astype(int)
     again, ones = np.repeat(X, times, axis=0), np.ones(times.sum())
-    got = RidgeBase.additive(X, np.arange(3), weight, degree=2).fit(y)
-    expected = RidgeBase.additive(again, np.arange(3), ones, degree=2).fit(np.repeat(y, times, axis=0))
-    np.testing.assert_allclose(forest_of(got, X).predict(X), forest_of(expected, X).predict(X), rtol=1e-6, atol=1e-8)
+    got = fitted(RidgeBase.additive(X, np.arange(3), weight, degree=2), y, None, X)
+    of_repeated = RidgeBase.additive(again, np.arange(3), ones, degree=2)
+    expected = fitted(of_repeated, np.repeat(y, times, axis=0), None, X)
+    np.testing.assert_allclose(got.predict(X), expected.predict(X), rtol=1e-6, atol=1e-8)
 
 
 def test_a_missing_value_counts_as_the_average():
     X, weight, y = make(missing=True)
-    forest = forest_of(RidgeBase.additive(X, np.arange(3), weight, degree=2).fit(y), X)
+    forest = fitted(RidgeBase.additive(X, np.arange(3), weight, degree=2), y, None, X)
     nothing = np.full((1, 3), np.nan)
     np.testing.assert_allclose(forest.predict(nothing)[0], weight @ y / weight.sum(), atol=1e-9)
     assert not forest.jacobian(nothing, forest.route(nothing)).any()
@@ -135,7 +139,7 @@ def test_beyond_the_training_range_a_clipped_function_stays_and_an_unclipped_one
     base = RidgeBase.additive(X, np.array([0]), weight, degree=2)
     line = 3.0 * X + 1.0
     ends, beyond = np.array([X.min(0), X.max(0)]), np.array([X.min(0) - 5, X.max(0) + 5])
-    clipped, free = (forest_of(base.fit(line, 0.0), X, clip=clip) for clip in (True, False))
+    clipped, free = (fitted(base, line, 0.0, X, clip=clip) for clip in (True, False))
     np.testing.assert_allclose(clipped.predict(beyond), clipped.predict(ends), rtol=1e-6)
     np.testing.assert_allclose(free.predict(beyond), 3.0 * beyond + 1.0, rtol=1e-3)
 
@@ -147,7 +151,7 @@ def test_a_straight_target_stays_straight_and_a_wave_is_found():
     base = RidgeBase.additive(X, np.arange(4), weight, degree=2)
     for truth, error in ((lambda X: X @ np.array([1.0, -2.0, 0.5, 0.0]), 0.01), (lambda X: np.sin(6 * X).sum(1), 0.05)):
         y = truth(X) + 0.1 * rng.standard_normal(2000)
-        found = forest_of(base.fit(y[:, None]), X).predict(fresh)[:, 0]
+        found = fitted(base, y[:, None], None, X).predict(fresh)[:, 0]
         assert np.sqrt(np.mean((found - truth(fresh)) ** 2)) < error
 
 
@@ -157,10 +161,8 @@ def test_features_without_two_values_get_no_function():
     U = smooth(X, weight)
     assert [int(U.trees[k].feature[0]) for k in range(len(U.trees))] == [0, 1, 2, 5]
     assert np.diff(U.start)[-1] == 1  # of two values only a line is known
-    alone = RidgeBase.additive(X[:, 3:5], np.arange(2), weight, degree=2).fit(y)
-    np.testing.assert_allclose(
-        forest_of(alone, X[:, 3:5]).predict(X[:, 3:5]), np.tile(weight @ y / weight.sum(), (300, 1))
-    )
+    constant = fitted(RidgeBase.additive(X[:, 3:5], np.arange(2), weight, degree=2), y, None, X[:, 3:5])
+    np.testing.assert_allclose(constant.predict(X[:, 3:5]), np.tile(weight @ y / weight.sum(), (300, 1)))
 
 
 @pytest.mark.parametrize(("most", "per_feature"), [(1000, INTERVALS + 1), (15, 5), (4, 1)])
@@ -189,8 +191,7 @@ def test_any_column_gives_finite_functions_and_agrees_with_its_trees(seed, rows,
     if not weight.any():
         weight[0] = 1.0
     y = rng.standard_normal((rows, 1))
-    grown = RidgeBase.additive(X, np.arange(2), weight, degree=degree).fit(y, 1.0)
-    found = forest_of(grown, X, degree).predict(X)
+    found = fitted(RidgeBase.additive(X, np.arange(2), weight, degree=degree), y, 1.0, X, degree).predict(X)
     assert np.isfinite(found).all()
     loss = float(weight @ np.square(found - y)[:, 0])
     mean = weight @ y / weight.sum()

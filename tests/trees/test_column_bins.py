@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from boostbp.trees import kernels
-from boostbp.trees.leaf_regressions import ColumnBins
+from boostbp.trees.leaf_rows import ColumnBins
 from boostbp.trees.tree import Tree
 
 
@@ -19,7 +19,7 @@ def grouped(tree, X, first=0, last=None):
     last = len(X) if last is None else last
     bins = ColumnBins.of(X)
     leaf, order = np.empty((1, len(X)), np.uint8), np.empty(last - first, np.uint16)
-    start, column = tree.path_features()
+    start, column = tree.paths()
     values = np.empty((last - first) * max(1, len(column)))
     row_start = np.empty(tree.n_leaves + 1, np.int64)
     kernels.group_block(
@@ -43,7 +43,7 @@ def test_rows_reach_the_leaves_of_plain_routing(seed, n_splits, categorical, dig
     expected = np.array([plain_leaf_of(tree, x) for x in X])
     leaf, rows, values = grouped(tree, X, 7, 55)
     np.testing.assert_array_equal(leaf, expected[7:55])
-    start, column = tree.path_features()
+    start, column = tree.paths()
     at = 0
     for number, own in enumerate(rows):
         np.testing.assert_array_equal(own, 7 + np.flatnonzero(expected[7:55] == number))

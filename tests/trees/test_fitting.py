@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from helpers import BASES, random_tree
 
-from boostbp.trees import leaves as tree_leaves
-from boostbp.trees.leaf_regressions import ColumnBins, fit_trees
+from boostbp.trees import leaf_rows
+from boostbp.trees.leaf_regressions import fit_trees
+from boostbp.trees.leaf_rows import ColumnBins
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.tree import Trees
 
@@ -21,7 +22,7 @@ from boostbp.trees.tree import Trees
 @pytest.mark.parametrize("alike", [False, True])
 def test_blocks_over_threads_give_the_bits_of_one_call(basis, weights, standardize, block, alike, monkeypatch):
     """Of trees that split alike, the one call groups the rows once."""
-    monkeypatch.setattr(tree_leaves, "BLOCK_ROWS", block)
+    monkeypatch.setattr(leaf_rows, "BLOCK_ROWS", block)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((700, 4))
     X[:, 3] = rng.integers(0, 40, 700)
@@ -39,7 +40,7 @@ def test_blocks_over_threads_give_the_bits_of_one_call(basis, weights, standardi
     for n_threads in (1, 2):
         leaf, out = np.empty((3, 700), np.uint8), np.full((3, 700), 0.25)
         leaves = fit_trees(
-            Trees.of(trees), X, Z, ColumnBins.of(X), BASES[basis], grad, hess, Ridge(0.5, standardize=standardize),
+            Trees.concat(trees), X, Z, ColumnBins.of(X), BASES[basis], grad, hess, Ridge(0.5, standardize=standardize),
             learning_rate=0.3, leaf=leaf, out=out, n_threads=n_threads,
         )  # fmt: skip
         found.append((leaf, out, leaves))

@@ -8,16 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers import BASES as ALL_BASES
-from helpers import random_tree
+from helpers import forest_of, random_tree, serving, unfitted
 from known_leaves import fit_leaves
 
 from boostbp.layers import Layer
 from boostbp.network.network import Network
 from boostbp.trees.basis import BASES
 from boostbp.trees.flat import Flat
-from boostbp.trees.forest import FEW_ROWS, Forest, TreeWithLeaves
+from boostbp.trees.forest import FEW_ROWS
 from boostbp.trees.kernels.few_rows import AT_ONCE, LANES
-from boostbp.trees.leaves import LeafColumns
+from boostbp.trees.leaves import leaves_on_paths
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.tree import Tree
 
@@ -42,11 +42,11 @@ def forest(basis, *, n_features=4, n_outputs=3, sizes=(), clip=True, seed=0):
     for i, size in enumerate(sizes):
         tree = random_tree(rng, size, features=n_features, categorical=(n_features - 1,))
         outputs = 1 + i % n_outputs if i % 2 else 1
-        paths = LeafColumns.of(tree, basis)
         Y = rng.standard_normal((200, outputs))
-        model = fit_leaves(tree.leaf_of(X), paths, basis.expand(X), -Y, np.ones(200), Ridge(0.1))
-        members.append(TreeWithLeaves(tree, model, int(rng.integers(n_outputs - outputs + 1))))
-    return Forest.pack(members, n_features=n_features, n_outputs=n_outputs, basis=basis, clip=clip)
+        on_paths = leaves_on_paths(tree, basis, outputs)
+        leaves = fit_leaves(tree.leaf_of(X), on_paths, basis.expand(X), -Y, np.ones(200), Ridge(0.1))
+        members.append((tree, serving(leaves, int(rng.integers(n_outputs - outputs + 1)))))
+    return forest_of(members, n_features, n_outputs, basis, clip)
 
 
 def assert_few_like_many(network, X):
@@ -85,10 +85,10 @@ def test_missing_values_go_where_a_split_sends_them_whatever_its_threshold():
     for threshold in ends:
         for missing_left in (False, True):
             tree = Tree.of([0], [threshold], [~0], [~1], [missing_left])
-            paths = LeafColumns(np.zeros(3, np.int32), np.empty(0, np.int32), 1)
-            model = fit_leaves(np.array([0, 1]), paths, np.zeros((2, 0)), -np.eye(2)[:, :1], np.ones(2), Ridge(0.5))
-            members.append(TreeWithLeaves(tree, model, len(members)))
-    layer = Forest.pack(members, n_features=1, n_outputs=len(members), basis=BASES["constant"])
+            constant, Z, grad = unfitted([0, 0, 0], []), np.zeros((2, 0)), -np.eye(2)[:, :1]
+            leaves = fit_leaves(np.array([0, 1]), constant, Z, grad, np.ones(2), Ridge(0.5))
+            members.append((tree, serving(leaves, len(members))))
+    layer = forest_of(members, 1, len(members), BASES["constant"])
     X = np.array([np.nan, -1e308, -1.0, 0.0, -0.0, 1.0, 1e308, 5.0, 6.0])[:, None]
     assert_few_like_many(Network((Layer(layer),), np.zeros(len(members))), X)
 

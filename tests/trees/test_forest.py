@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import BASES, plain_forest, random_tree
+from helpers import BASES, forest_of, plain_forest, random_tree, serving, unfitted
 from known_leaves import fit_leaves
 
 from boostbp.trees import forest as forests
-from boostbp.trees.forest import Forest, TreeWithLeaves
-from boostbp.trees.leaves import LeafColumns
+from boostbp.trees.leaves import leaves_on_paths
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.tree import Tree
 
@@ -30,20 +29,21 @@ def make_members(basis, *, seed=0, rows=400, sizes=(7, 0, 12, 3, 1)):
         outputs = 1 + i % 3
         first = int(rng.integers(N_OUTPUTS - outputs + 1))
         Y = rng.standard_normal((rows, outputs))
-        model = fit_leaves(tree.leaf_of(X), LeafColumns.of(tree, basis), basis.expand(X), -Y, np.ones(rows), Ridge(0.1))
-        members.append(TreeWithLeaves(tree, model, first))
+        unfitted = leaves_on_paths(tree, basis, outputs)
+        leaves = fit_leaves(tree.leaf_of(X), unfitted, basis.expand(X), -Y, np.ones(rows), Ridge(0.1))
+        members.append((tree, serving(leaves, first)))
     return X, members
 
 
 def pack(members, basis, clip=True):
-    return Forest.pack(members, n_features=4, n_outputs=N_OUTPUTS, basis=basis, clip=clip)
+    return forest_of(members, 4, N_OUTPUTS, basis, clip)
 
 
 @pytest.mark.parametrize("name", BASES)
 def test_route_is_leaf_of_of_each_tree(name):
     X, members = make_members(BASES[name])
     leaf = pack(members, BASES[name]).route(X)
-    np.testing.assert_array_equal(leaf, [member.tree.leaf_of(X) for member in members])
+    np.testing.assert_array_equal(leaf, [tree.leaf_of(X) for tree, _ in members])
 
 
 @pytest.mark.parametrize("clip", [False, True])
@@ -103,9 +103,9 @@ def test_leaf_numbers_take_the_smallest_type_that_holds_them():
     stump = make_members(BASES["linear"])[1][1]
     for n_splits, dtype in ((255, np.uint8), (256, np.uint16), (65536, np.int32)):
         tree = random_tree(rng, n_splits, features=1)
-        paths = LeafColumns(np.zeros(tree.n_leaves + 1, np.int32), np.empty(0, np.int32), 1)
-        model = fit_leaves(tree.leaf_of(X), paths, X, X[:, :1], np.ones(500), Ridge())
-        forest = pack([TreeWithLeaves(tree, model, 0), stump], BASES["linear"])
+        constant = unfitted(np.zeros(tree.n_leaves + 1), [])
+        leaves = fit_leaves(tree.leaf_of(X), constant, X, X[:, :1], np.ones(500), Ridge())
+        forest = pack([(tree, leaves), stump], BASES["linear"])
         leaf = forest.route(X)
         assert leaf.dtype == dtype
         np.testing.assert_array_equal(leaf[0], tree.leaf_of(X))
@@ -136,9 +136,9 @@ def test_no_rows_give_no_rows(name, n_threads):
 def test_clipped_inputs_keep_the_value_of_the_edge_of_the_training_range():
     x = np.linspace(-1.0, 2.0, 50)[:, None]
     tree = Tree.of([0], [10.0], [~0], [~1], [False])
-    paths = LeafColumns.of(tree, BASES["quadratic"])
-    model = fit_leaves(tree.leaf_of(x), paths, x, -(x + x**2), np.ones(50), Ridge(0.0))
-    clipped = Forest.pack([TreeWithLeaves(tree, model, 0)], n_features=1, n_outputs=1, basis=BASES["quadratic"])
+    unfitted = leaves_on_paths(tree, BASES["quadratic"])
+    leaves = fit_leaves(tree.leaf_of(x), unfitted, x, -(x + x**2), np.ones(50), Ridge(0.0))
+    clipped = forest_of([(tree, leaves)], 1, 1, BASES["quadratic"])
     free = replace(clipped, clip=False)
     X = np.array([[-5.0], [-1.0], [2.0], [7.0]])
     leaf = clipped.route(X)

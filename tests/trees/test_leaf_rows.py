@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.leaves import Workspace
+from boostbp.trees.leaf_rows import Workspace
 
 
 def test_arrays_are_lent_again_but_never_twice_at_once():

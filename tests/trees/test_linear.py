@@ -33,8 +33,8 @@ def bind(Z, weight, columns=None, least=0.0):
 
 
 def predict(model, Z):
-    out = np.zeros((len(Z), model.leaves.tree_output[0, 1]))
-    add_to(out, model.leaves, np.zeros((1, len(Z)), np.int32), np.ascontiguousarray(Z))
+    out = np.zeros((len(Z), model.tree_output[0, 1]))
+    add_to(out, model, np.zeros((1, len(Z)), np.int32), np.ascontiguousarray(Z))
     return out
 
 
@@ -164,7 +164,7 @@ def test_more_columns_than_rows_do_not_mean_interpolation():
 def test_columns_left_out_have_no_part():
     Z, y, weight = make(60, 5)
     model = bind(Z, weight, [0, 2, 3]).fit(y, 0.5)
-    assert model.leaves.column.tolist() == [0, 2, 3]
+    assert model.column.tolist() == [0, 2, 3]
     np.testing.assert_allclose(predict(model, Z), predict(bind(Z[:, [0, 2, 3]], weight).fit(y, 0.5), Z[:, [0, 2, 3]]))
 
 
@@ -214,7 +214,7 @@ def test_one_base_serves_many_targets():
     first = predict(base.fit(y, 1.0), Z)
     base.fit(-3.0 * y)
     np.testing.assert_array_equal(predict(base.fit(y, 1.0), Z), first)
-    assert replace(base).fit(y, 1.0).leaves.tree_output.tolist() == [[0, 2]]
+    assert replace(base).fit(y, 1.0).tree_output.tolist() == [[0, 2]]
 
 
 def curved(loss, y, weight):
@@ -248,7 +248,7 @@ def test_curved_losses_reach_the_minimum_that_scikit_learn_finds(name):
     hess = weight[:, None] * loss.hessian(np.zeros(y.shape), y)
     model = base.minimise(curved(loss, y, weight), hess, 1e-4)
     out = np.zeros(y.shape)
-    add_to(out, model.leaves, np.zeros((1, 400), np.int32), np.ascontiguousarray(X))
+    add_to(out, model, np.zeros((1, 400), np.int32), np.ascontiguousarray(X))
     if name == "poisson":
         peer = PoissonRegressor(alpha=0, tol=1e-8, max_iter=1000).fit(U, labels, weight)
         expected = np.log(peer.predict(U))[:, None]
@@ -267,6 +267,6 @@ def test_curved_loss_with_rare_and_separable_classes_stays_finite():
     loss = losses.load("softmax", n_outputs=3)
     base = RidgeBase.bind(X, np.arange(4, dtype=np.int32), weight)
     out = np.zeros((300, 3))
-    add_to(out, base.minimise(curved(loss, y, weight), loss.hessian(out, y)).leaves, np.zeros((1, 300), np.int32), X)
+    add_to(out, base.minimise(curved(loss, y, weight), loss.hessian(out, y)), np.zeros((1, 300), np.int32), X)
     assert np.abs(out).max() < 100
     assert loss.value(out, y).mean() < 0.3

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers import forest_of, unfitted
 
 from boostbp.trees.basis import Polynomial
-from boostbp.trees.forest import Forest, TreeWithLeaves
-from boostbp.trees.leaves import LeafColumns, LeafModel, with_missing_leaves
+from boostbp.trees.leaves import leaves_of_tree, with_missing_leaves
 from boostbp.trees.tree import Tree
 
 N_FEATURES = 4
@@ -44,16 +44,13 @@ def random_leaves(rng, tree):
     """Linear leaves on some of the numeric features, and what each predicts for a missing one."""
     columns = [np.flatnonzero(rng.uniform(size=3) < 0.6) for _ in range(tree.n_leaves)]
     start = np.cumsum([0, *map(len, columns)])
-    paths = LeafColumns(start.astype(np.int32), np.concatenate(columns).astype(np.int32), 1)
     scaling = np.column_stack([rng.normal(size=(start[-1], 2)), np.full(start[-1], -0.5), np.full(start[-1], 0.5)])
     weight = rng.normal(size=start[-1] + tree.n_leaves)
-    return LeafModel(paths, scaling, weight, 1), rng.normal(size=tree.n_leaves)
+    return leaves_of_tree(start, np.concatenate(columns), scaling, weight), rng.normal(size=tree.n_leaves)
 
 
-def forest_of(tree, model, clip):
-    return Forest.pack(
-        [TreeWithLeaves(tree, model, 0)], n_features=N_FEATURES, n_outputs=1, basis=Polynomial(1), clip=clip
-    )
+def forest_of_one(tree, leaves, clip):
+    return forest_of([(tree, leaves)], N_FEATURES, 1, Polynomial(1), clip)
 
 
 def rows_of(rng):
@@ -70,10 +67,10 @@ def test_rows_that_miss_a_column_get_the_constant_and_no_slope_the_others_the_sa
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, n_splits)
     model, constant = random_leaves(rng, tree)
-    before, X = forest_of(tree, model, clip), rows_of(rng)
-    after = forest_of(*with_missing_leaves(tree, model, constant), clip)
+    before, X = forest_of_one(tree, model, clip), rows_of(rng)
+    after = forest_of_one(*with_missing_leaves(tree, model, constant), clip)
     leaf, at = before.route(X), after.route(X)
-    columns = [model.paths.column[model.paths.start[n] : model.paths.start[n + 1]] for n in range(tree.n_leaves)]
+    columns = [model.column[model.start[n] : model.start[n + 1]] for n in range(tree.n_leaves)]
     missing = np.array([np.isnan(X[row, columns[number]]).any() for row, number in enumerate(leaf[0])])
     assert missing.any() == (n_splits > 0 or len(columns[0]) > 0)
     np.testing.assert_array_equal(at[0, ~missing], leaf[0, ~missing])
@@ -87,8 +84,7 @@ def test_rows_that_miss_a_column_get_the_constant_and_no_slope_the_others_the_sa
 
 def test_only_columns_that_a_row_may_miss_in_the_leaf_are_asked_for():
     tree = Tree.of([0, 1], [0.0, 0.5], [~0, ~1], [1, ~2], [True, False], gain=[3.0, 2.0])
-    paths = LeafColumns(np.array([0, 1, 3, 5], np.int32), np.array([0, 0, 1, 0, 1], np.int32), 1)
-    model = LeafModel(paths, np.zeros((5, 4)), np.zeros(8), 1)
+    model = unfitted([0, 1, 3, 5], [0, 0, 1, 0, 1])
     rewritten, leaves = with_missing_leaves(tree, model, np.array([1.0, 2.0, 3.0]))
     # NaN of feature 0 goes to leaf 0, that of feature 1 to leaf 2: each asks for one column, and leaf 1 for none
     assert rewritten.feature.tolist() == [0, 1, 0, 1]

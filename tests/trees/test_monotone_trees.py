@@ -8,10 +8,11 @@ from monotone import thresholds_of, violations
 from scipy.optimize import minimize
 
 from boostbp.trees.basis import BASES
-from boostbp.trees.forest import Forest, TreeBatch
-from boostbp.trees.leaf_regressions import ColumnBins, fit_trees
+from boostbp.trees.forest import Forest
+from boostbp.trees.leaf_regressions import fit_trees
+from boostbp.trees.leaf_rows import ColumnBins
 from boostbp.trees.ridge import NOT_MONOTONE, Ridge
-from boostbp.trees.tree import Tree, Trees
+from boostbp.trees.tree import Tree
 
 RIDGE = Ridge(1.0)
 
@@ -40,13 +41,11 @@ def random_tree(rng, n_leaves, n_features):
 def fitted(tree, X, y, sign, basis="quadratic", ridge=RIDGE, weight=None):
     """The leaves of a tree, and the forest of this tree."""
     leaf, hess = np.empty((1, len(X)), np.int32), np.ones((1, len(X))) if weight is None else weight[None]
-    trees = Trees.of([tree])
     leaves = fit_trees(
-        trees, X, X if basis != "constant" else np.empty((len(X), 0)), ColumnBins.of(X), BASES[basis], -y[None] * hess,
+        tree, X, X if basis != "constant" else np.empty((len(X), 0)), ColumnBins.of(X), BASES[basis], -y[None] * hess,
         hess, ridge, learning_rate=1.0, leaf=leaf, out=np.zeros((1, len(X))), sign=np.array(sign, np.int64),
     )  # fmt: skip
-    batch = TreeBatch(trees, leaves)
-    return leaves, Forest.of([batch], n_features=X.shape[1], n_outputs=1, basis=BASES[basis], clip=True, n_base=0)
+    return leaves, Forest(tree, leaves, X.shape[1], 1, BASES[basis])
 
 
 def table(rng, rows, missing=0.0):

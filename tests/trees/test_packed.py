@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +12,9 @@ from hypothesis import strategies as st
 
 from boostbp.trees import packed
 from boostbp.trees.basis import Elementwise, Polynomial
-from boostbp.trees.forest import Forest, TreeWithLeaves
-from boostbp.trees.leaves import LeafColumns, LeafModel
+from boostbp.trees.leaves import leaves_of_tree
 from boostbp.trees.tree import Tree
-from tests.helpers import MATRIX, Case, fit_case, of_any_library, training_rows
+from tests.helpers import MATRIX, Case, fit_case, forest_of, of_any_library, training_rows
 
 STORABLE = [case for case in MATRIX if case.basis != "own"]
 RICH = Case("lightgbm", missing=True, base=True, categorical=True)
@@ -60,13 +60,12 @@ def test_number_of_trees_of_the_base_comes_back(rich):
 
 
 def test_output_without_a_tree_is_stored_with_a_leaf_of_zero():
-    member = fit_case(RICH).layer.forest.tree_with_leaves(1)
-    forest = Forest.pack([member], n_features=5, n_outputs=3, basis=Polynomial(2))
+    forest = replace(fit_case(RICH).layer.forest.take(np.array([1])), n_features=5, n_outputs=3)
     again = unpack(*packed.pack(forest))
     X = training_rows(RICH)[0]
     np.testing.assert_array_equal(again.predict(X), forest.predict(X))
     assert sorted(again.leaves.tree_output.tolist()) == [[0, 1], [1, 1], [2, 1]]
-    nothing = Forest.pack([], n_features=5, n_outputs=2, basis=Polynomial(0))
+    nothing = forest_of([], 5, 2, Polynomial(0))
     assert unpack(*packed.pack(nothing)).predict(X).tolist() == np.zeros((len(X), 2)).tolist()
 
 
@@ -82,10 +81,9 @@ def test_chain_of_many_splits_is_checked_by_steps_that_double():
     count = 300_000
     down = np.append(np.arange(1, count), ~0)
     tree = Tree.of(np.zeros(count), np.arange(count, 0.0, -1.0), down, ~np.arange(1, count + 1), np.zeros(count, bool))
-    columns = np.zeros(count + 1, np.int32)
-    paths = LeafColumns(np.arange(count + 2, dtype=np.int32), columns, 1)
-    model = LeafModel(paths, np.ones((count + 1, 4)), np.ones(2 * (count + 1)), 1)
-    forest = Forest.pack([TreeWithLeaves(tree, model, 0)], n_features=1, n_outputs=1, basis=Polynomial(1))
+    columns, scaling = np.zeros(count + 1), np.ones((count + 1, 4))
+    leaves = leaves_of_tree(np.arange(count + 2), columns, scaling, np.ones(2 * (count + 1)))
+    forest = forest_of([(tree, leaves)], 1, 1, Polynomial(1))
     facts, arrays = packed.pack(forest)
     rows = np.array([[0.5], [count - 0.5], [count + 1.0]])
     assert unpack(facts, arrays).route(rows).tolist() == [[0, 2, 1]]

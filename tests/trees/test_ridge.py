@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from helpers import BASES, assert_close, at, one_leaf, plain_leaf, plain_terms, random_tree, values
+from helpers import BASES, assert_close, at, one_leaf, plain_leaf, plain_terms, random_tree, unfitted, values
 from hypothesis import given
 from hypothesis import strategies as st
 from known_leaves import blocks, fit_leaves, grouped
 
-from boostbp.trees import leaves as tree_leaves
+from boostbp.trees import leaf_rows
 from boostbp.trees.basis import Polynomial
-from boostbp.trees.leaves import LeafColumns
+from boostbp.trees.leaves import coefficients, leaves_on_paths
 from boostbp.trees.ridge import LeafRanges, LeafSums, Ridge, solve
 from boostbp.trees.tree import Tree
 
@@ -34,7 +32,7 @@ def test_leaves_match_closed_form(seed, settings, basis, n_splits, outputs, miss
     if missing:
         X[rng.random(X.shape) < 0.1] = np.nan
     tree = random_tree(rng, n_splits)
-    leaf, paths, Z = tree.leaf_of(X), LeafColumns.of(tree, phi), phi.expand(X)
+    leaf, paths, Z = tree.leaf_of(X), leaves_on_paths(tree, phi, outputs), phi.expand(X)
     y, h = rng.standard_normal((600, outputs)), rng.uniform(0.5, 2.0, 600)
     got = values(fit_leaves(leaf, paths, Z, -h[:, None] * y, h, settings, 0.7), leaf, Z)
     for number in range(tree.n_leaves):
@@ -68,7 +66,7 @@ def test_coefficients_are_the_printed_solution_of_the_paper(degree, penalize_con
     penalty[0, 0] *= penalize_constant
     expected = np.linalg.solve(Phi.T @ Phi + penalty, Phi.T @ y)
     model = one_leaf(Z, y, Ridge(0.7, penalize_constant, standardize=False), degree=degree)
-    assert_close(model.coefficients(0), expected, 1e-9)
+    assert_close(coefficients(model, 0), expected, 1e-9)
 
 
 @pytest.mark.parametrize("degree", [1, 2])
@@ -78,7 +76,7 @@ def test_without_penalty_leaves_are_least_squares(degree, standardize):
     Z, y = rng.standard_normal((60, 3)), rng.standard_normal((60, 2))
     expected = np.linalg.lstsq(plain_terms(Z, degree), y, rcond=None)[0]
     model = one_leaf(Z, y, Ridge(0.0, standardize=standardize), degree=degree)
-    assert_close(model.coefficients(0), expected, 1e-9)
+    assert_close(coefficients(model, 0), expected, 1e-9)
     assert_close(at(model, Z), plain_terms(Z, degree) @ expected, 1e-9)
 
 
@@ -87,14 +85,14 @@ def test_coefficients_predict_in_the_users_units(basis):
     rng = np.random.default_rng(3)
     X = rng.standard_normal((400, 4)) * [1e-3, 1.0, 50.0, 1e4] + [0.0, 5.0, -100.0, 3e4]
     tree = Tree.of([0, 1, 3], [0.0, 5.0, 3e4], [1, ~0, ~2], [2, ~1, ~3], [False] * 3)
-    leaf, paths = tree.leaf_of(X), LeafColumns.of(tree, basis)
+    leaf, paths = tree.leaf_of(X), leaves_on_paths(tree, basis, 2)
     y = rng.standard_normal((400, 2))
     model = fit_leaves(leaf, paths, X, -y, np.ones(400), Ridge(0.5))
     got = values(model, leaf, X)
     for number in range(4):
         rows, columns = leaf == number, paths.column[paths.start[number] : paths.start[number + 1]]
         assert rows.any()
-        expected = plain_terms(X[rows][:, columns], basis.powers) @ model.coefficients(number)
+        expected = plain_terms(X[rows][:, columns], basis.powers) @ coefficients(model, number)
         np.testing.assert_allclose(got[rows], expected, rtol=1e-9, atol=1e-9)
 
 
@@ -104,7 +102,7 @@ def test_sums_and_ranges_of_two_parts_add_up_to_those_of_the_whole(seed, basis, 
     X = rng.standard_normal((200, 4))
     X[rng.random(X.shape) < 0.1] = np.nan
     tree = random_tree(rng, 5)
-    leaf, paths, Z = tree.leaf_of(X), LeafColumns.of(tree, phi), phi.expand(X)
+    leaf, paths, Z = tree.leaf_of(X), leaves_on_paths(tree, phi, 2), phi.expand(X)
     grad, h = rng.standard_normal((200, 2)), rng.uniform(0.5, 2.0, 200)
     unit = np.zeros(len(paths.column)), np.ones(len(paths.column)), np.full(len(paths.column), 0.5)
 
@@ -123,7 +121,7 @@ def test_sums_and_ranges_of_two_parts_add_up_to_those_of_the_whole(seed, basis, 
 def test_sums_are_the_normal_equations():
     rng = np.random.default_rng(4)
     Z, grad, h = rng.standard_normal((300, 2)), rng.standard_normal((300, 3)), rng.uniform(0.5, 2.0, 300)
-    paths = replace(LeafColumns.everywhere(np.arange(2, dtype=np.int32)), degree=2)
+    paths = unfitted([0, 2], [0, 1], degree=2, outputs=3)
     [rows] = blocks(np.zeros(300, np.int32), paths, Z)
     sums = LeafSums.of(rows, paths, np.ascontiguousarray(grad.T), h, np.zeros(2), np.ones(2), np.zeros(2))
     Phi = plain_terms(Z, 2)
@@ -140,9 +138,9 @@ def test_blocks_of_rows_change_nothing(size, monkeypatch):
     rng = np.random.default_rng(5)
     X, y = rng.standard_normal((300, 4)), rng.standard_normal((300, 2))
     tree = random_tree(rng, 4)
-    leaf, paths = tree.leaf_of(X), LeafColumns.of(tree, Polynomial(2))
+    leaf, paths = tree.leaf_of(X), leaves_on_paths(tree, Polynomial(2), 2)
     whole = fit_leaves(leaf, paths, X, -y, np.ones(300), Ridge(0.5))
-    monkeypatch.setattr(tree_leaves, "BLOCK_ROWS", size)
+    monkeypatch.setattr(leaf_rows, "BLOCK_ROWS", size)
     assert len(blocks(leaf, paths, X)) == -(-300 // size)
     parts = fit_leaves(leaf, paths, X, -y, np.ones(300), Ridge(0.5))
     np.testing.assert_allclose(parts.scaling, whole.scaling, rtol=1e-12, atol=1e-12)

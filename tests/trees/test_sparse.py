@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers import plain_leaf_of, random_tree
+from helpers import forest_of, plain_leaf_of, random_tree, serving
 from known_leaves import fit_leaves
 from sklearn.linear_model import Ridge as SKRidge
 
 from boostbp.trees import linear, sparse
 from boostbp.trees.basis import Elementwise, Polynomial
-from boostbp.trees.forest import Forest, TreeWithLeaves
-from boostbp.trees.leaves import LeafColumns, add_to
+from boostbp.trees.leaves import add_to, leaves_on_paths
 from boostbp.trees.linear import RidgeBase
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.sparse import Sparse
@@ -118,11 +117,11 @@ def test_a_forest_gives_the_same_bits(basis, small_blocks):
     members = []
     for first in (0, 1, 0):
         tree = random_tree(rng, 5, features=12)
-        grad = rng.standard_normal((300, 2 if first == 0 else 1))
-        paths = LeafColumns.of(tree, basis)
-        model = fit_leaves(tree.leaf_of(X), paths, basis.expand(X), grad, weight, Ridge(0.5))
-        members.append(TreeWithLeaves(tree, model, first))
-    forest = Forest.pack(members, n_features=12, n_outputs=2, basis=basis)
+        outputs = 2 if first == 0 else 1
+        grad, unfitted = rng.standard_normal((300, outputs)), leaves_on_paths(tree, basis, outputs)
+        leaves = fit_leaves(tree.leaf_of(X), unfitted, basis.expand(X), grad, weight, Ridge(0.5))
+        members.append((tree, serving(leaves, first)))
+    forest = forest_of(members, 12, 2, basis)
     leaf = forest.route(X)
     np.testing.assert_array_equal(forest.route(S, 2), leaf)
     np.testing.assert_array_equal(forest.evaluate(S, leaf), forest.evaluate(X, leaf))
@@ -137,16 +136,16 @@ def test_a_ridge_base_gives_the_same_bits(rows, columns, small_blocks):
     X, S, weight = make(rows, columns)
     y = np.random.default_rng(5).standard_normal((rows, 2))
     models = [RidgeBase.bind(Z, np.arange(columns, dtype=np.int32), weight).fit(y) for Z in (X, S)]
-    np.testing.assert_array_equal(models[0].leaves.weight, models[1].leaves.weight)
+    np.testing.assert_array_equal(models[0].weight, models[1].weight)
     values = [np.zeros((rows, 2)) for _ in models]
     for Z, model, out in zip((X, S), models, values, strict=True):
-        add_to(out, model.leaves, np.zeros((1, rows), np.int32), Z)
+        add_to(out, model, np.zeros((1, rows), np.int32), Z)
     np.testing.assert_array_equal(*values)
 
 
 @pytest.mark.parametrize("sparsely", [False, True])
 def test_a_ridge_base_of_many_rows_and_columns_reads_those_of_largest_variance(sparsely, monkeypatch):
-    monkeypatch.setattr(linear, "MOST", 4)
+    monkeypatch.setattr(linear, "MAX_DECOMPOSED", 4)
     X, S, weight = make(missing=False)
     X = np.delete(X, 4, axis=1)
     S = Sparse.of(sp.csr_array(X))
@@ -155,8 +154,8 @@ def test_a_ridge_base_of_many_rows_and_columns_reads_those_of_largest_variance(s
     variance = weight @ np.square(U / np.where(np.ptp(X, axis=0) > 0, np.abs(U).max(0), np.inf))
     chosen = np.sort(np.argsort(variance)[-4:])
     model = RidgeBase.bind(S if sparsely else X, np.arange(11, dtype=np.int32), weight).fit(y, 1e-9)
-    np.testing.assert_array_equal(model.leaves.column, chosen)
+    np.testing.assert_array_equal(model.column, chosen)
     out = np.zeros((300, 1))
-    add_to(out, model.leaves, np.zeros((1, 300), np.int32), S)
+    add_to(out, model, np.zeros((1, 300), np.int32), S)
     expected = SKRidge(1e-9).fit(X[:, chosen], y[:, 0], weight).predict(X[:, chosen])
     np.testing.assert_allclose(out[:, 0], expected, atol=1e-7)

@@ -10,7 +10,7 @@ from helpers import plain_leaf_of, random_tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boostbp.trees.tree import Tree, Trees
+from boostbp.trees.tree import Tree, Trees, as_trees
 
 
 @given(seed=st.integers(0, 2**20), n_splits=st.integers(0, 12), categorical=st.sets(st.integers(0, 3)))
@@ -52,7 +52,7 @@ def test_codes_outside_the_set_go_right():
 
 def test_stump_is_one_leaf_without_path():
     tree = Tree.stump()
-    start, features = tree.path_features()
+    start, features = tree.paths()
     assert tree.n_leaves == 1
     assert tree.leaf_of(np.full((3, 2), np.nan)).tolist() == [0, 0, 0]
     assert (start.tolist(), features.tolist()) == ([0, 0], [])
@@ -76,14 +76,14 @@ def paths_by_walking(tree):
 @given(seed=st.integers(0, 2**20), n_splits=st.integers(1, 20), categorical=st.sets(st.integers(0, 5)))
 def test_path_features_are_the_numeric_features_met_on_the_way(seed, n_splits, categorical):
     tree = random_tree(np.random.default_rng(seed), n_splits, features=6, categorical=tuple(categorical))
-    start, features = tree.path_features()
+    start, features = tree.paths()
     assert [features[a:b].tolist() for a, b in pairwise(start)] == paths_by_walking(tree)
 
 
 def test_long_path_keeps_all_features():
     n = 300
     chain = Tree.of(np.arange(n)[::-1], np.zeros(n), ~np.arange(n), [*range(1, n), ~n], np.zeros(n, bool))
-    start, features = chain.path_features()
+    start, features = chain.paths()
     assert features[start[n] : start[n + 1]].tolist() == list(range(n))
     assert features[start[0] : start[1]].tolist() == [n - 1]
 
@@ -92,8 +92,8 @@ def test_long_path_keeps_all_features():
 def test_trees_in_flat_arrays_are_the_trees_that_were_put_there(seed, sizes, data):
     rng = np.random.default_rng(seed)
     trees = [random_tree(rng, n_splits, categorical=(1, 3)) for n_splits in sizes]
-    flat = Trees.of(trees)
-    assert Trees.of(flat) is flat
+    flat = as_trees(trees)
+    assert as_trees(flat) is flat
     assert len(flat.nodes.categories) == sum(len(tree.categories) for tree in trees)
     first = data.draw(st.integers(0, len(trees)))
     last = data.draw(st.integers(0, len(trees)))
@@ -102,18 +102,23 @@ def test_trees_in_flat_arrays_are_the_trees_that_were_put_there(seed, sizes, dat
         for one, other in zip(some, expected, strict=True):
             for name in Tree.__dataclass_fields__:
                 np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    numbers = data.draw(st.lists(st.integers(0, len(trees) - 1), max_size=6)) if trees else []
+    some = flat.take(np.array(numbers, int))
+    assert len(some) == len(numbers)
+    for one, number in zip(some, numbers, strict=True):
+        for name in Tree.__dataclass_fields__:
+            np.testing.assert_array_equal(getattr(one, name), getattr(trees[number], name), err_msg=name)
     # cut out and put together again: no set is there twice
-    again = Trees.of([flat[k] for k in range(len(flat))])
+    again = as_trees([flat[k] for k in range(len(flat))])
     assert len(again.nodes.categories) == len(flat.nodes.categories)
-    assert flat.split.tolist() == again.split.tolist()
+    assert flat.tree_split.tolist() == again.tree_split.tolist()
 
 
 def test_trees_are_asked_for_like_items_of_a_list():
-    trees = Trees.of([Tree.stump(), Tree.of([2], [0.5], [~0], [~1], [True])])
+    trees = as_trees([Tree.stump(), Tree.of([2], [0.5], [~0], [~1], [True])])
     assert trees[-1].feature.tolist() == [2]
     assert trees[-1].n_leaves == 2
     with pytest.raises(IndexError):
         trees[2]
-    with pytest.raises(ValueError, match="do not follow on each other"):
-        trees[::2]
+    assert [tree.n_leaves for tree in trees[::-1]] == [2, 1]
     assert [tree.n_leaves for tree in Trees.stumps(3)] == [1, 1, 1]

@@ -52,7 +52,7 @@ from numba.core import event
 import boostbp
 from boostbp import search
 from boostbp.ensemble import constants
-from boostbp.trees import leaves as tree_leaves
+from boostbp.trees import leaf_rows
 
 warnings.simplefilter("ignore")
 boostbp.warmup()
@@ -66,7 +66,7 @@ class Compiled(event.Listener):
 
 event.register("numba:compile", Compiled())
 constants.MAX_PIECES = 1  # few rounds
-tree_leaves.BLOCK_ROWS = 64  # several blocks, where threads share the rows
+leaf_rows.BLOCK_ROWS = 64  # several blocks, where threads share the rows
 rng = np.random.default_rng(0)
 X = rng.standard_normal((150, 4))
 X[rng.random(X.shape) < 0.05] = np.nan

@@ -15,7 +15,7 @@ from boostbp.backends.capabilities import Capabilities, ConformanceError, capabi
 from boostbp.backends.grown_trees import checked_trees
 from boostbp.floats import Floats
 from boostbp.read_only import read_only, refuse_writes
-from boostbp.trees.tree import Tree, Trees
+from boostbp.trees.tree import Tree
 
 LARGEST = float(np.finfo(np.float32).max)
 REPEATS = 3  # rows in which each value is tried; arbitrary
@@ -89,7 +89,7 @@ class Trial:
 def check_trees(grown: Sequence[Tree], count: int, table: Table, growth: TreeParams) -> None:
     """Demand trees that layers accept, with category sets where there are categories, and gains."""
     with faults():
-        checked_trees(list(grown) if isinstance(grown, Trees) else grown, count, table, growth)
+        checked_trees(grown, count, table, growth)
     for tree in grown:
         demand(
             np.array_equal(tree.cat_start >= 0, np.isin(tree.feature, table.categorical)),

@@ -1,8 +1,8 @@
-"""How Python enters the compiled loops: each states the kinds of its arguments, and is compiled for these alone.
+"""Entry points from Python to the compiled loops: each states the kinds of its arguments and is compiled for them only.
 
 numba compiles a loop once more, for seconds, for every new type of an argument: a read-only array, an integer of
-another size, a truth value of another library. Here what a caller passes is brought to the stated kind first. So the
-versions that there are do not depend on what is passed, and compiling one of each loop is a complete warm-up.
+another size, a boolean of another library. An entry point first converts its arguments to the stated kinds. There is
+then exactly one version of each loop, and compiling it is a complete warm-up.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ forks.through(global_compiler_lock)  # held by a thread that compiles
 
 
 class Kind(NamedTuple):
-    """What a loop takes in one place.
+    """The kind of one argument of a loop.
 
     type : the type for numba
-    bring : makes it of what callers pass; what cannot be made of it stays, and is compiled for
-    dtypes : of an array that is only read, its own; of a record of them, those of its fields
+    bring : converts what callers pass; what it cannot convert stays, and numba compiles a version for it
+    dtypes : of an array that is only read, its dtype; of a record of such arrays, those of its fields
     """
 
     type: Any
@@ -59,14 +59,14 @@ class Loop:
 
     @property
     def _numba_type_(self) -> Any:
-        """What compiled code sees in its place."""
+        """The type that compiled callers see."""
         return self.dispatcher._numba_type_
 
     def __call__(self, *args: Any) -> Any:
-        """Call it from Python.
+        """Call the loop from Python.
 
-        Nearly always all arrays are of the stated kind. That is asked of all of them at once: a call for each
-        costs as much as the loop over the rows of a small tree.
+        Nearly always all arrays have the stated kinds, so one check covers all of them: a call for each array would
+        cost as much as the loop over the rows of a small tree.
         """
         arrays = [args[place] for place in self._arrays]
         for place in self._records:
@@ -78,8 +78,8 @@ class Loop:
             return self.dispatcher(*brought)
         return self.dispatcher(*[kind.bring(arg) for kind, arg in zip(self.kinds, args, strict=True)])
 
-    def given(self, *first: Any) -> Callable[..., Any]:
-        """Return the loop with its first arguments in place; nobody asks later calls of what type arguments are."""
+    def bind_first(self, *first: Any) -> Callable[..., Any]:
+        """Return the loop with its first arguments bound; later calls check no types."""
         brought = [kind.bring(arg) for kind, arg in zip(self.kinds, first, strict=False)]
         later = [(place, kind.bring) for place, kind in enumerate(self.kinds) if kind.bring is not _as_it_is]
         later = [(place, bring) for place, bring in later if place >= len(first)]
@@ -94,7 +94,7 @@ class Loop:
         return call
 
     def compile(self) -> Callable[..., Any]:
-        """Load or compile the one version of it, if it is not there yet, and return it."""
+        """Return the one version of the loop, loaded or compiled if need be."""
         version: Callable[..., Any] = self.dispatcher.compile(tuple(kind.type for kind in self.kinds))
         return version
 
@@ -109,8 +109,8 @@ def _timed(compile_for: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return timed
 
 
-def exact(*kinds: Kind) -> Callable[[Callable[..., Any]], Loop]:
-    """Compile a loop for arguments of these kinds, in the order of IEEE 754."""
+def entry_point(*kinds: Kind) -> Callable[[Callable[..., Any]], Loop]:
+    """Make a function an entry point for arguments of these kinds, with the operations in the order of IEEE 754."""
     return lambda function: Loop(function, kinds)
 
 
@@ -124,7 +124,7 @@ class _Writable:
 
 
 def _bring(array: Any, dtype: Any) -> Any:
-    """An array that is only read, as numba's plainest type: contiguous, aligned and writable."""
+    """Return an array that is only read as numba's plainest type: contiguous, aligned and writable."""
     if array.dtype == dtype and array.flags.carray:
         return array
     if not np.can_cast(array.dtype, dtype):
@@ -148,8 +148,8 @@ def written(dtype: str, axes: int) -> Kind:
     return Kind(types.Array(from_dtype(np.dtype(dtype)), axes, "C"), _as_it_is)
 
 
-def _record(record: Any, **fields: Kind) -> Kind:
-    kinds = [fields[name] for name in record._fields]
+def _record(record: Any, *kinds: Kind) -> Kind:
+    """A tuple of arrays that the loop only reads."""
 
     def bring(value: Any) -> Any:
         return record(*[kind.bring(field) for kind, field in zip(kinds, value, strict=True)])
@@ -159,7 +159,7 @@ def _record(record: Any, **fields: Kind) -> Kind:
 
 
 def _numbers(leaf: Any) -> Any:
-    """Leaf numbers, (trees, rows) of any unsigned type, as their bytes, (trees, rows, size): one version for all."""
+    """Return leaf numbers, (trees, rows) of any unsigned type, as bytes, (trees, rows, size): one version for all."""
     return leaf.view(np.uint8).reshape(*leaf.shape, leaf.itemsize)
 
 
@@ -170,25 +170,5 @@ INT32S, INT64S = read("i4", 1), read("i8", 1)
 ORDER = read("u2", 1)
 LEAF = Kind(_BYTES, lambda leaf: _numbers(np.ascontiguousarray(leaf)))
 LEAF_OUT = Kind(_BYTES, _numbers)
-NODES = _record(
-    Nodes,
-    feature=read("i4", 1),
-    threshold=read("f8", 1),
-    left=read("i4", 1),
-    right=read("i4", 1),
-    missing_left=read("?", 1),
-    cat_start=read("i4", 1),
-    cat_words=read("i4", 1),
-    categories=read("u4", 1),
-)
-LEAVES = _record(
-    Leaves,
-    tree_leaf=read("i8", 1),
-    tree_output=read("i8", 2),
-    tree_degree=read("i8", 1),
-    start=read("i8", 1),
-    column=read("i4", 1),
-    scaling=read("f8", 2),
-    weight_start=read("i8", 1),
-    weight=read("f8", 1),
-)
+NODES = _record(Nodes, INT32S, VECTOR, INT32S, INT32S, read("?", 1), INT32S, INT32S, read("u4", 1))
+LEAVES = _record(Leaves, INT64S, read("i8", 2), INT64S, INT64S, INT32S, MATRIX, INT64S, VECTOR)

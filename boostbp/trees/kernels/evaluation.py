@@ -12,7 +12,6 @@ import numpy as np
 from boostbp.trees.kernels.entry import (
     BOOL,
     INT,
-    INT32S,
     INT64S,
     LEAF,
     LEAVES,
@@ -20,14 +19,14 @@ from boostbp.trees.kernels.entry import (
     NODES,
     ORDER,
     VECTOR,
-    exact,
+    entry_point,
     written,
 )
-from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, TILE, UPPER, inner, leaf_at
+from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, TILE, UPPER, internal, leaf_at
 from boostbp.trees.kernels.routing import goes_left
 
 
-@inner
+@internal
 def add_leaf(values, at, n, path, k, degree, scaling, weight, w0, m, total):
     """Write the values of `n` rows for one of `m` outputs of a leaf to `total`; path columns ``values[:k, at:at + n]``.
 
@@ -47,12 +46,14 @@ def add_leaf(values, at, n, path, k, degree, scaling, weight, w0, m, total):
             total[i] += term if u == u else 0.0
 
 
-@exact(INT64S, ORDER, INT, INT32S, VECTOR, INT, MATRIX, VECTOR, written("f8", 2))
+@entry_point(INT64S, ORDER, INT, INT64S, VECTOR, INT, MATRIX, VECTOR, written("f8", 2))
 def add_values(row_start, order, first_row, path_start, grouped, degree, scaling, weight, out):
     """Add the values of training rows grouped by leaf to `out`, (outputs, rows)."""
     m = len(out)
     total = np.empty(BLOCK)
-    w0 = at = np.int64(0)  # a bare 0 is a type of its own, for which what is called is compiled once more
+    w0 = at = np.int64(
+        0
+    )  # a literal 0 has a type of its own, and numba would compile the called loops once more for it
     for leaf in range(len(row_start) - 1):
         path, begin, end = np.int64(path_start[leaf]), row_start[leaf], row_start[leaf + 1]
         k = path_start[leaf + 1] - path
@@ -68,7 +69,7 @@ def add_values(row_start, order, first_row, path_start, grouped, degree, scaling
         w0 += (1 + degree * k) * m
 
 
-@inner
+@internal
 def _standardised(z, scaling, clip):
     """Return ``u`` of a value that is not missing, and whether the leaf's value has a slope there."""
     if scaling[INV_SCALE] == 0.0:
@@ -83,7 +84,7 @@ def _standardised(z, scaling, clip):
     return u, True
 
 
-@exact(LEAVES, LEAF, MATRIX, BOOL, INT, INT, written("f8", 2))
+@entry_point(LEAVES, LEAF, MATRIX, BOOL, INT, INT, written("f8", 2))
 def evaluate(leaves, leaf, Z, clip, begin, end, out):
     """Add the forest's values to `out`, (rows, outputs); `leaf` is leaf numbers of (trees, rows)."""
     n_trees = len(leaves.tree_degree)
@@ -125,7 +126,7 @@ def evaluate(leaves, leaf, Z, clip, begin, end, out):
                                 out[row, first + output] += u * u * leaves.weight[square + output]
 
 
-@inner
+@internal
 def _slope_scales(z, scaling, clip, unit):
     """Return ``unit du/dz`` and ``unit d(u^2)/dz``; both 0 where missing or clipped."""
     if z != z:
@@ -137,7 +138,7 @@ def _slope_scales(z, scaling, clip, unit):
     return slope, 2.0 * u * slope
 
 
-@exact(LEAVES, LEAF, MATRIX, BOOL, VECTOR, INT, INT, written("f8", 3))
+@entry_point(LEAVES, LEAF, MATRIX, BOOL, VECTOR, INT, INT, written("f8", 3))
 def jacobian(leaves, leaf, Z, clip, unit, begin, end, out):
     """Add the Jacobian to `out`, (rows, outputs, columns), for steps of a `unit` of each column, (columns,)."""
     n_trees = len(leaves.tree_degree)
@@ -165,9 +166,9 @@ def jacobian(leaves, leaf, Z, clip, unit, begin, end, out):
                         out[row, first + output, column] += slope
 
 
-@inner
+@internal
 def _where_parted(nodes, first, a, b):
-    """Feature of the split at which two rows go different ways; they do somewhere."""
+    """Return the feature of the split at which two rows part; they must reach different leaves."""
     node = 0
     while True:
         i = first + node
@@ -177,15 +178,15 @@ def _where_parted(nodes, first, a, b):
         node = nodes.left[i] if left else nodes.right[i]
 
 
-@inner
+@internal
 def _u(z, scaling, clip):
-    """A value as the leaf regression reads it; its mean, 0, where missing."""
+    """Return ``u`` of a value, as the leaf regression reads it; 0, the mean, for a missing value."""
     return _standardised(z, scaling, clip)[0] if z == z else 0.0
 
 
-@inner
+@internal
 def _value(leaves, number, Z, row, clip, degree, n_outputs, output):
-    """Value of a leaf for one row and output."""
+    """Return the value of a leaf for one row and output."""
     path = leaves.start[number]
     k = leaves.start[number + 1] - path
     w = leaves.weight_start[number] + output
@@ -198,7 +199,7 @@ def _value(leaves, number, Z, row, clip, degree, n_outputs, output):
     return total
 
 
-@inner
+@internal
 def _add_within(leaves, number, share, ZA, ZB, row, clip, degree, n_outputs, output, out):
     """Add `share` of the change within one leaf, column by column, to `out`, (columns,); returns its sum."""
     path = leaves.start[number]
@@ -222,7 +223,7 @@ def _add_within(leaves, number, share, ZA, ZB, row, clip, degree, n_outputs, out
     return total
 
 
-@exact(NODES, INT64S, LEAVES, BOOL, LEAF, LEAF, *[MATRIX] * 4, INT, INT, *[written("f8", 3)] * 2)
+@entry_point(NODES, INT64S, LEAVES, BOOL, LEAF, LEAF, *[MATRIX] * 4, INT, INT, *[written("f8", 3)] * 2)
 def changes(nodes, tree_split, leaves, clip, leaf_a, leaf_b, A, B, ZA, ZB, begin, end, smooth, jump):
     """Tell apart the change of a forest's output from rows `A` to rows `B`.
 

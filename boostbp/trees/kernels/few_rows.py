@@ -1,8 +1,8 @@
 """Compiled prediction of a few rows: trees are walked in lockstep, and their leaves read from one table.
 
-A walk waits for memory at each split, and for the processor where it guesses wrong which way a row goes. `LANES` trees
-take a step each before one of them takes the next, and no jump in the code depends on the row. What leaves need is
-asked of memory when their tree has been walked, and read when all have. See `Flat`.
+A walk down a tree waits for memory at each split, and pays for each branch that the processor mispredicts. So `LANES`
+trees take a step each before one of them takes the next, and no branch depends on the row. The record of a leaf is
+prefetched at the end of its walk, and read after all walks. See `Flat`.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from boostbp.trees.kernels.entry import BOOL, MATRIX, VECTOR, exact, read, written
-from boostbp.trees.kernels.records import inner
+from boostbp.trees.kernels.entry import BOOL, MATRIX, VECTOR, entry_point, read, written
+from boostbp.trees.kernels.records import internal
 
 LANES = 16
-AT_ONCE = 32 * LANES  # trees that are walked before their leaves are read: these stay in a cache of half a megabyte
+AT_ONCE = 32 * LANES  # trees that are walked before their leaves are read, which fit a cache of half a megabyte
 NODE = [("bound", "u4"), ("step", "i2"), ("column", "u2")]
 OF_COLUMN = 5  # numbers of a path column before its weights
 # columns of `trees`, `layers` and `sets`
 ROOT, FIRST_OUTPUT, N_OUTPUTS, DEGREE = 0, 1, 2, 3
 FIRST_TREE, N_TREES, FIRST_SET, END_SET, WIDTH, OUTPUTS, FIRST_BOUND = 0, 1, 2, 3, 4, 5, 6
 FEATURE, START, WORDS, MISSING_LEFT = 0, 1, 2, 3
-# numbers of a path column: itself, its scaling, its weights; such indices need no check whether they count from the end
+# places in the record of a path column; as they are unsigned, compiled code need not check for indices from the end
 CENTER, INV_SCALE, LOWER, UPPER, WEIGHTS = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(OF_COLUMN)
 ONE, TWO = np.uint64(1), np.uint64(2)
-LINE = 64  # bytes that come together from memory
-TOGETHER = 4  # numbers of a vector
-_READ, _KEEP, _DATA = 0, 3, 1  # what LLVM's ``llvm.prefetch`` is told
+LINE = 64  # bytes of a cache line
+TOGETHER = 4  # float64 in a vector register of 256 bits
+_READ, _KEEP, _DATA = 0, 3, 1  # arguments of LLVM's ``llvm.prefetch``
 
 
-@inner
+@internal
 def _numbered(inputs, width, bounds, first_bound, sets, first_set, end_set, categories, number):
-    """Write what splits compare with the number of their threshold: a row goes right where it is larger.
+    """Write the numbers that splits compare with that of their threshold: a row goes right if its number is larger.
 
-    Of each column how many thresholds are below its value, twice: for splits that send missing values left, and for the
-    others; then for each set of categories 0 where the row goes left, and 1.
+    For each column it is the count of thresholds below the value, twice: for splits that send missing values left, and
+    for the others. For each set of categories it is 0 if the row goes left, else 1.
     """
     for j in range(width):
         value, first, n_bounds = inputs[j], first_bound[j], first_bound[j + 1] - first_bound[j]
@@ -61,9 +61,9 @@ def _numbered(inputs, width, bounds, first_bound, sets, first_set, end_set, cate
         number[2 * width + i - first_set] = 0 if left else 1
 
 
-@inner
+@internal
 def _walk(nodes, trees, steps, first_tree, n_trees, number, table, lane, place, n_columns):
-    """Write where the record of the leaf of each tree begins, and how many path columns it has."""
+    """Write the place of the leaf's record for each tree, and the number of its path columns."""
     line = np.uint64(LINE // table.itemsize)
     for first in range(0, n_trees, LANES):
         for i in range(LANES):
@@ -80,13 +80,13 @@ def _walk(nodes, trees, steps, first_tree, n_trees, number, table, lane, place, 
             prefetch(table, np.uint64(begin) + line)
 
 
-@inner
+@internal
 def _column(table, place):
-    """Return the number of a path column as an index that needs no check whether it counts from the end."""
+    """Return the number of a path column as an unsigned index."""
     return np.uint32(np.int64(table[place]))
 
 
-@inner
+@internal
 def _standardised(z, table, place):
     """Return ``u`` of a value that is not missing."""
     u = (z - np.float64(table[place + CENTER])) * np.float64(table[place + INV_SCALE])
@@ -95,9 +95,9 @@ def _standardised(z, table, place):
     return u if u < upper else upper
 
 
-@inner
+@internal
 def _add_of_one_output(trees, tree, end, first_tree, places, n_columns, table, inputs, out):
-    """Add the leaves of one output from a tree on to the next that serves another; return the number of that one."""
+    """Add the leaves of successive trees that serve one and the same output; return the number of the next tree."""
     first = trees[tree, FIRST_OUTPUT]
     total = out[first]
     while tree < end and trees[tree, FIRST_OUTPUT] == first and trees[tree, N_OUTPUTS] == 1:
@@ -123,16 +123,16 @@ def _add_of_one_output(trees, tree, end, first_tree, places, n_columns, table, i
     return tree
 
 
-@inner
+@internal
 def _add_times(factor, table, place, total, n_outputs):
-    """Add the weights of all outputs times a factor to their totals, and what follows to the room behind these."""
+    """Add the weights of all outputs times a factor to their totals; a last vector may write beyond these."""
     for output in range(0, n_outputs, TOGETHER):
         add_times(total, np.uint64(output), table, place + np.uint64(output), factor)
 
 
-@inner
+@internal
 def _add_of_several_outputs(trees, tree, end, first_tree, places, n_columns, table, inputs, total, out):
-    """Add the leaves of some outputs from a tree on to the next that serves others; return the number of that one."""
+    """Add the leaves of successive trees that serve the same outputs; return the number of the next tree."""
     first, n_outputs = trees[tree, FIRST_OUTPUT], np.uint64(trees[tree, N_OUTPUTS])
     for output in range(n_outputs):
         total[output] = out[first + output]
@@ -154,7 +154,7 @@ def _add_of_several_outputs(trees, tree, end, first_tree, places, n_columns, tab
     return tree
 
 
-@inner
+@internal
 def _predict(nodes, trees, layers, steps, bounds, first_bound, table, sets, categories, baseline, skip, X, out):
     """Write the outputs of a network's layers to `out`; see `predict_flat`."""
     width = outputs = most_trees = most_sets = np.int64(1)
@@ -203,7 +203,7 @@ def _kinds(floats):
     )  # fmt: skip
 
 
-@exact(*_kinds("f8"))
+@entry_point(*_kinds("f8"))
 def predict_flat(nodes, trees, layers, steps, bounds, first_bound, table, sets, categories, baseline, skip, X, out):
     """Write the outputs of a network's layers to `out`, (rows, outputs): those of `route` and `evaluate`, to the bit.
 
@@ -215,7 +215,7 @@ def predict_flat(nodes, trees, layers, steps, bounds, first_bound, table, sets, 
     _predict(nodes, trees, layers, steps, bounds, first_bound, table, sets, categories, baseline, skip, X, out)
 
 
-@exact(*_kinds("f4"))
+@entry_point(*_kinds("f4"))
 def predict_short(nodes, trees, layers, steps, bounds, first_bound, table, sets, categories, baseline, skip, X, out):
     """Do the same with a table of float32."""
     _predict(nodes, trees, layers, steps, bounds, first_bound, table, sets, categories, baseline, skip, X, out)
@@ -228,7 +228,7 @@ def _pointer(context: Any, builder: Any, kind: Any, array: Any, place: Any, of: 
 
 @intrinsic
 def prefetch(typing_context: Any, array: Any, place: Any) -> Any:
-    """Ask for the line of memory that holds an entry, which may lie behind the end, of an array of one axis."""
+    """Prefetch the cache line of an entry of an array of one axis; the entry may lie beyond the end."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = _pointer(context, builder, signature.args[0], args[0], args[1], ir.IntType(8))

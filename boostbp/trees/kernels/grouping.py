@@ -1,24 +1,36 @@
 """Compiled grouping of rows by leaf: bins of the input, partition of rows, path columns side by side.
 
-The values of a column lie in at most 255 bins, in order; bin `MISSING` is for NaN. `lower` and `upper`, (features,
-256), are the smallest and the largest value in each bin. Most splits are decided by the bins, one byte each; the few
-rows whose bin a threshold divides are asked for their value, so routing is exact.
+The values of a column lie in at most 255 ordered bins; bin `MISSING` is for NaN. `lower` and `upper`, (features, 256),
+are the smallest and the largest value in each bin. For most rows the bin, a single byte, tells which way a split sends
+them. For the few rows in the bin of the threshold, the value is read, so that routing is exact.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.entry import INT, INT32S, INT64S, LEAF, LEAF_OUT, MATRIX, NODES, ORDER, exact, read, written
-from boostbp.trees.kernels.records import inner, leaf_at, put_leaf
+from boostbp.trees.kernels.entry import (
+    INT,
+    INT32S,
+    INT64S,
+    LEAF,
+    LEAF_OUT,
+    MATRIX,
+    NODES,
+    ORDER,
+    entry_point,
+    read,
+    written,
+)
+from boostbp.trees.kernels.records import internal, leaf_at, put_leaf
 from boostbp.trees.kernels.routing import goes_left, sends_left
 
 MISSING = 255
 RIGHT, LEFT, ASK = 0, 1, 2
-BINNED = 512  # rows that are binned at once, column by column
+BINNED = 512  # rows of a block, which is binned column by column; arbitrary
 
 
-@exact(MATRIX, MATRIX, written("u1", 2), written("f8", 2), written("f8", 2))
+@entry_point(MATRIX, MATRIX, written("u1", 2), written("f8", 2), written("f8", 2))
 def put_in_bins(X, cuts, bins, lower, upper):
     """Write the bins of the values of `X`, (features, rows), and the ends of each bin.
 
@@ -37,7 +49,7 @@ def put_in_bins(X, cuts, bins, lower, upper):
                 if value != value:
                     bins[j, row] = MISSING
                     continue
-                # binary search, without a jump that depends on the value
+                # binary search without a branch on the value
                 number, step = np.uint32(0), np.uint32(128)
                 while step > 0:
                     number += step if of_column[number + step - np.uint32(1)] < value else np.uint32(0)
@@ -47,7 +59,7 @@ def put_in_bins(X, cuts, bins, lower, upper):
                 upper[j, number] = max(upper[j, number], value)
 
 
-@inner
+@internal
 def sides(nodes, first, last, lower, upper):
     """Return where splits ``first .. last - 1`` send each bin, (splits, 256): `RIGHT`, `LEFT`, or `ASK` the value."""
     out = np.empty((last - first, 256), np.uint8)
@@ -64,7 +76,7 @@ def sides(nodes, first, last, lower, upper):
     return out
 
 
-@inner
+@internal
 def partition(nodes, first, to, bins, X, top, scratch, leaf, tree, order, row_start):
     """Group the rows from `top` on by leaf, split by split.
 
@@ -86,8 +98,8 @@ def partition(nodes, first, to, bins, X, top, scratch, leaf, tree, order, row_st
     for i in range(n_rows):
         sorted_rows[i] = i
     begin_of = np.empty(n_splits + 1, np.int64)
-    # A stack in place of a recursion: the sibling of each node on the way down, and the node itself.
-    todo = np.empty((n_splits + 2, 3), np.int64)  # child, its first row, behind its last row
+    # A stack instead of a recursion holds the sibling of each node on the way down, and the node itself.
+    todo = np.empty((n_splits + 2, 3), np.int64)  # child, its first row, end of its rows
     todo[0, 0] = 0 if n_splits > 0 else ~0
     todo[0, 1] = 0
     todo[0, 2] = n_rows
@@ -100,8 +112,8 @@ def partition(nodes, first, to, bins, X, top, scratch, leaf, tree, order, row_st
             row_start[~split + 1] = end - begin
             continue
         of_split, bin_of = to[split], bins[nodes.feature[first + split], top : top + n_rows]
-        # Each row is written to both sides, and only the end of its own side moves on: a jump that depends on the
-        # data would be guessed wrong for every second row. Rows keep their order, so sums over a leaf do, too.
+        # Each row is written to both sides, and the end of its own side moves on. A branch on the data would be
+        # mispredicted for every second row. Rows keep their order, and so do the sums over a leaf.
         rows = sorted_rows[begin:end]
         n_left, n_right = np.uint64(0), np.uint64(0)
         for i in range(len(rows)):
@@ -133,7 +145,7 @@ def partition(nodes, first, to, bins, X, top, scratch, leaf, tree, order, row_st
         row_start[number + 1] += row_start[number]
 
 
-@exact(LEAF, INT, INT, INT, written("u2", 1), written("i8", 1))
+@entry_point(LEAF, INT, INT, INT, written("u2", 1), written("i8", 1))
 def group_rows(leaf, tree, top, n_rows, order, start):
     """Write `n_rows` rows from `top` on, sorted by leaf, to `order`; the first place of each leaf to `start`."""
     n_leaves = len(start) - 1
@@ -150,9 +162,9 @@ def group_rows(leaf, tree, top, n_rows, order, start):
         at[number] += 1  # a counting sort: rows of a leaf keep their order
 
 
-@exact(ORDER, INT64S, INT32S, INT32S, MATRIX, INT, INT, written("i8", 1), written("f8", 1))
+@entry_point(ORDER, INT64S, INT64S, INT32S, MATRIX, INT, INT, written("i8", 1), written("f8", 1))
 def group_paths(order, row_start, path_start, column, Z, begin, end, at, values):
-    """Copy path columns of rows sorted by leaf: of each leaf its columns one after the other, each (rows of the leaf,).
+    """Copy the path columns of rows sorted by leaf: for each leaf its columns in turn, each (rows of the leaf,).
 
     Parameters
     ----------
@@ -181,17 +193,17 @@ def group_paths(order, row_start, path_start, column, Z, begin, end, at, values)
         place += n * (path_start[leaf + 1] - path_start[leaf])
 
 
-@inner
+@internal
 def group(nodes, first, to, bins, X, Z, top, path_start, column, scratch, leaf, tree, order, values, row_start):
     """`partition` and `group_paths` of one block."""
     partition(nodes, first, to, bins, X, top, scratch, leaf, tree, order, row_start)
     at = row_start[:-1].copy()
-    begin = np.int64(0)  # a bare 0 is a type of its own, for which what is called would be compiled once more
+    begin = np.int64(0)  # a literal 0 has a type of its own, and numba would compile the called loops once more for it
     group_paths(order, row_start, path_start, column, Z[top : top + len(order)], begin, len(order), at, values)
 
 
-@exact(
-    NODES, read("u1", 2), *[MATRIX] * 4, INT, INT32S, INT32S, LEAF_OUT, written("u2", 1), written("f8", 1),
+@entry_point(
+    NODES, read("u1", 2), *[MATRIX] * 4, INT, INT64S, INT32S, LEAF_OUT, written("u2", 1), written("f8", 1),
     written("i8", 1),
 )  # fmt: skip
 def group_block(nodes, bins, lower, upper, X, Z, top, path_start, column, leaf, order, values, row_start):

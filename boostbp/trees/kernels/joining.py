@@ -1,18 +1,18 @@
-"""Compiled: other scalings of leaf regressions, and common ones of like trees that become one."""
+"""Compiled changes of scaling: new scalings of leaf regressions, and one scaling for like trees that become one."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.entry import INT64S, LEAVES, VECTOR, exact, written
+from boostbp.trees.kernels.entry import INT64S, LEAVES, VECTOR, entry_point, written
 from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER
 
-LEAST_SCALE = 1e-12  # beside a center: with a smaller one rounding is not beside the point
+LEAST_SCALE = 1e-12  # relative to the center: with a smaller scale, rounding would change predictions
 
 
-@exact(LEAVES, VECTOR, VECTOR, written("f8", 1))
+@entry_point(LEAVES, VECTOR, VECTOR, written("f8", 1))
 def rescale(leaves, ratio, shift, weight):
-    """Change the weights of all leaves to those of other scalings: ``u = ratio v + shift`` of each path column."""
+    """Rewrite the weights of all leaves for new scalings, ``u = ratio v + shift`` in each path column."""
     for tree in range(len(leaves.tree_leaf) - 1):
         n_outputs, curved = leaves.tree_output[tree, 1], leaves.tree_degree[tree] == 2
         for leaf in range(leaves.tree_leaf[tree], leaves.tree_leaf[tree + 1]):
@@ -32,9 +32,9 @@ def rescale(leaves, ratio, shift, weight):
                 weight[leaves.weight_start[leaf] + output] += constant
 
 
-@exact(LEAVES, INT64S, written("f8", 2), written("f8", 1), written("f8", 1))
+@entry_point(LEAVES, INT64S, written("f8", 2), written("f8", 1), written("f8", 1))
 def common_scalings(leaves, first_tree, scaling, ratio, shift):
-    """Give like trees one scaling for each of their path columns: about the mean of their centers, with all bounds.
+    """Give like trees one scaling per path column, about the mean of their centers and with bounds that cover all.
 
     Parameters
     ----------
@@ -61,7 +61,9 @@ def common_scalings(leaves, first_tree, scaling, ratio, shift):
                     steepest = max(steepest, inverse)
             middle = total / max(count, 1)
             span = max(high - middle, middle - low)
-            scale = steepest if span <= LEAST_SCALE * abs(middle) else 1.0 / span  # clipped to one value: any does
+            scale = (
+                steepest if span <= LEAST_SCALE * abs(middle) else 1.0 / span
+            )  # clipped to a single value: any scale will do
             for tree in range(first, last):
                 path = leaves.start[leaves.tree_leaf[tree]] + place
                 center, inverse = leaves.scaling[path, CENTER], leaves.scaling[path, INV_SCALE]
@@ -69,7 +71,7 @@ def common_scalings(leaves, first_tree, scaling, ratio, shift):
                 if inverse != 0.0:
                     ratio[path] = inverse / scale
                     shift[path] = (middle - center) * inverse
-                if count == 0:  # what the first of them has
+                if count == 0:  # no tree varies: keep the scaling of the first
                     for k in range(4):
                         scaling[path, k] = leaves.scaling[begin + place, k]
                 else:

@@ -1,17 +1,17 @@
-"""Compiled comparison of two leaves of a tree: the least step from one to the other between rows that reach both."""
+"""Compiled comparison of two leaves: the least step from one to the other, over rows that differ in one feature."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER, inner
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER, internal
 
 NO_COLUMN = np.int64(2**62)  # comes after all columns
 
 
-@inner
+@internal
 def reach_of(path, k, degree, scaling, w):
-    """Return bounds of the values of a leaf, whatever the row."""
+    """Return bounds of the values of a leaf over all rows."""
     low = high = w[0]
     for j in range(k):
         part = (scaling[path + j], w[1 + j], w[1 + k + j] if degree == 2 else 0.0)
@@ -25,7 +25,7 @@ def reach_of(path, k, degree, scaling, w):
     return low, high
 
 
-@inner
+@internal
 def _value(z, part):
     """A column's part of a leaf, ``w_j u + w_jj u^2``; NaN for NaN."""
     scaling, linear, square = part
@@ -36,18 +36,18 @@ def _value(z, part):
     return u * (linear + u * square)
 
 
-@inner
+@internal
 def _flat_at(part):
-    """The place of the top of a column's parabola; NaN if it has none."""
+    """Return the value of a column at which its parabola is flat; NaN if there is none."""
     scaling, linear, square = part
     if square == 0.0 or scaling[INV_SCALE] == 0.0:
         return np.nan
     return scaling[CENTER] - 0.5 * linear / square / scaling[INV_SCALE]
 
 
-@inner
+@internal
 def _valley_between(a, b):
-    """The place of the valley of part `b` less part `a`, where neither is clipped; NaN if there is none."""
+    """Return the value at which ``b - a`` of two unclipped parts is least; NaN if there is none."""
     scaling_a, linear_a, square_a = a
     scaling_b, linear_b, square_b = b
     per_a, per_b = scaling_a[INV_SCALE], scaling_b[INV_SCALE]
@@ -59,9 +59,9 @@ def _valley_between(a, b):
     return -0.5 * linear / square
 
 
-@inner
+@internal
 def _least_between(low, high, a, b, at):
-    """Least of part `b` less part `a` from `low` to `high`: there, where one begins to be clipped, or is flat."""
+    """Return the least of ``b - a`` from `low` to `high`: at these ends, at a bound of a part, or where one is flat."""
     at[0], at[1], at[2], n = low, high, _valley_between(a, b), 3
     for part in (a, b):
         scaling = part[0]
@@ -78,9 +78,9 @@ def _least_between(low, high, a, b, at):
     return least
 
 
-@inner
+@internal
 def boxes(nodes, first, parent, path_start, column, box, may_miss):
-    """Write between which thresholds each path column of each leaf lies, and whether its rows may miss it.
+    """Write the thresholds that bound each path column of each leaf, and whether rows of the leaf may miss it.
 
     parent : (leaves + splits,), the split above each leaf, then above each split; -1 above the root
     box : (path columns, 2); may_miss : (path columns,)
@@ -95,7 +95,7 @@ def boxes(nodes, first, parent, path_start, column, box, may_miss):
             i = first + split
             left = nodes.left[i] == child
             for j in range(begin, end):
-                if column[j] == nodes.feature[i]:  # a column is numeric, and so is the split
+                if column[j] == nodes.feature[i]:  # a path column is numeric, and so is its split
                     end_of_box = 1 if left else 0
                     threshold = nodes.threshold[i]
                     box[j, end_of_box] = min(box[j, 1], threshold) if left else max(box[j, 0], threshold)
@@ -103,7 +103,7 @@ def boxes(nodes, first, parent, path_start, column, box, may_miss):
             child, split = split, parent[n_leaves + split]
 
 
-@inner
+@internal
 def least_step(feature, rising, a, b, path_start, column, weight_start, degree, scaling, weight, box, may_miss, at):
     """Return the least of leaf b less leaf a where rows that differ in `feature` alone reach both; infinity if none do.
 

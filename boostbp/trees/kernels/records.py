@@ -9,26 +9,26 @@ import numpy as np
 from numba import njit
 
 CENTER, INV_SCALE, LOWER, UPPER = 0, 1, 2, 3
-BLOCK = 256  # rows whose terms are held at once while summing
+BLOCK = 256  # rows whose terms are held at once while summing: they stay in cache
 TILE = 128  # rows that pass all trees before the next rows come, so that they stay in cache
 
-# A loop that Python calls returns None or a number, and writes its arrays where the caller says: to make a returned
-# array into an object, numba calls a Python function and does not ask whether it failed. A signal that came while the
-# loop ran is handled there first, and if its handler raises (a time limit, Ctrl-C), the process ends.
+# A loop that Python calls returns None or a number, and writes to arrays of the caller. To return an array, numba calls
+# a Python function and does not check for its failure. A signal that arrives during the loop is handled in that call,
+# and if its handler raises (a time limit, Ctrl-C), the process ends.
 #
-# Every loop releases the interpreter lock, so that callers run row blocks or outputs in threads of their own. None is
-# handed on as a value, and some are called by compiled code alone: without the wrappers for the rest, a first call
-# compiles for an eighth less. Python has no way into `inner` and `fast` loops: calling one kills the process.
+# Every loop releases the interpreter lock, so that callers can run row blocks or outputs in threads. No loop is passed
+# as a value, and some are called by compiled code alone: to leave out the wrappers for other uses saves an eighth of
+# the compilation. Python must not call `internal` and `fastmath` loops, as the process would crash.
 ENTERED: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-_INNER = ENTERED | {"no_cpython_wrapper": True}
-inner = njit(**_INNER)
-# Always inlined: a compiled module carries its own copies of what it calls, which of them runs depends on the order
-# of loading, and copies that may reassociate sums need not agree in the last bit between a compiled and a cached run.
-fast = njit(**_INNER, fastmath={"reassoc", "contract"}, forceinline=True)
+_INTERNAL = ENTERED | {"no_cpython_wrapper": True}
+internal = njit(**_INTERNAL)
+# Always inlined. Otherwise each compiled module carries its own copy of the loop, the order of loading decides which
+# copy runs, and copies that reassociate sums may differ in the last bit between a compiled and a cached run.
+fastmath = njit(**_INTERNAL, fastmath={"reassoc", "contract"}, forceinline=True)
 
 
 class Nodes(NamedTuple):
-    """Splits of one tree, or of all trees of a forest one after the other; see `Tree`."""
+    """Splits of one or more trees; see `boostbp.trees.tree.Tree`."""
 
     feature: Any
     threshold: Any
@@ -41,7 +41,7 @@ class Nodes(NamedTuple):
 
 
 class Leaves(NamedTuple):
-    """Leaf regressions of all trees of a forest.
+    """Leaf regressions of one or more trees; see `boostbp.trees.leaves`.
 
     tree_leaf : (trees + 1,) int64, first leaf of each tree
     tree_output : (trees, 2) int64, first output and number of outputs that a tree serves
@@ -66,9 +66,9 @@ class Leaves(NamedTuple):
 _LITTLE = sys.byteorder == "little"
 
 
-@inner
+@internal
 def leaf_at(leaf, tree, row):
-    """Number of the leaf of a row under a tree, from the bytes of leaf numbers, (trees, rows, size)."""
+    """Return the leaf number of a row under a tree, from the bytes of leaf numbers, (trees, rows, size)."""
     size = leaf.shape[2]
     if size == 1:
         return np.int64(leaf[tree, row, 0])
@@ -78,7 +78,7 @@ def leaf_at(leaf, tree, row):
     return number
 
 
-@inner
+@internal
 def put_leaf(leaf, tree, row, number):
     """Write the number of the leaf of a row under a tree; see `leaf_at`."""
     size = leaf.shape[2]
@@ -89,11 +89,11 @@ def put_leaf(leaf, tree, row, number):
         leaf[tree, row, k if _LITTLE else size - 1 - k] = (number >> (8 * k)) & 255
 
 
-@inner
+@internal
 def largest(start):
-    """Size of the largest of the parts that `start` cuts an array into.
+    """Return the size of the largest part, from the offsets of all parts.
 
-    Loops of one number compile in a tenth of the time that numpy's functions of whole arrays take.
+    A loop over numbers compiles in a tenth of the time of numpy's functions of whole arrays.
     """
     most = 0
     for i in range(len(start) - 1):

@@ -1,16 +1,16 @@
-"""Compiled loops over splits: which leaf a row reaches, which features lie on the way."""
+"""Compiled loops over splits: the leaf that a row reaches, and the features on the path to each leaf."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.entry import INT, INT64S, LEAF_OUT, MATRIX, NODES, exact, written
-from boostbp.trees.kernels.records import TILE, inner, put_leaf
+from boostbp.trees.kernels.entry import INT, INT64S, LEAF_OUT, MATRIX, NODES, entry_point, written
+from boostbp.trees.kernels.records import TILE, internal, put_leaf
 
-FEW = 16  # rows that are sooner led through the splits one by one than a flat copy of the tree is made
+FEW = 16  # rows up to which a walk split by split takes less time than a flat copy of the tree
 
 
-@inner
+@internal
 def sends_left(nodes, split, value):
     """Whether a split sends a value left."""
     if value != value:
@@ -24,19 +24,19 @@ def sends_left(nodes, split, value):
     return False
 
 
-@inner
+@internal
 def goes_left(nodes, split, x):
     """Whether a split sends a row left."""
     return sends_left(nodes, split, x[nodes.feature[split]])
 
 
-# Numbers of a node in a flat tree. They have no sign: such indices need no check whether they count from the end.
+# Numbers of a node in a flat tree. They are unsigned: compiled code need not check for indices from the end.
 FEATURE, MISSING_LEFT, RIGHT, LEFT, WIDTH = np.uint32(0), np.uint32(1), np.uint32(2), np.uint32(3), np.uint32(4)
 
 
-@inner
+@internal
 def _flatten(nodes, first, last, flat, threshold, todo):
-    """Write a numeric tree in which leaves are splits that lead to themselves, so that every row takes as many steps.
+    """Write a numeric tree whose leaves are splits that lead to themselves: each row takes the same number of steps.
 
     Writes `WIDTH` numbers of each node, splits first, then leaves, into `flat`, and its `threshold`. Returns the number
     of steps to the deepest leaf. `todo` is scratch: nodes, each followed by its depth.
@@ -60,7 +60,7 @@ def _flatten(nodes, first, last, flat, threshold, todo):
     todo[0] = 0
     todo[1] = 0
     n_todo, steps = 1, 0
-    while n_todo > 0:  # a parent need not come before its children
+    while n_todo > 0:  # parents may come after their children
         n_todo -= 1
         node, depth = todo[2 * n_todo], todo[2 * n_todo + 1]
         steps = max(steps, np.int64(depth))
@@ -72,9 +72,9 @@ def _flatten(nodes, first, last, flat, threshold, todo):
     return steps
 
 
-@inner
+@internal
 def _step(flat, threshold, X, top, n, at):
-    """Move `n` rows one split down. No jump in the code depends on a row."""
+    """Move `n` rows one split down, without a branch on the data."""
     for i in range(n):
         node = at[i]
         k = WIDTH * node
@@ -83,7 +83,7 @@ def _step(flat, threshold, X, top, n, at):
         at[i] = flat[k + RIGHT + left]
 
 
-@inner
+@internal
 def _is_numeric(nodes, first, last):
     for i in range(first, last):
         if nodes.cat_start[i] >= 0:
@@ -91,7 +91,7 @@ def _is_numeric(nodes, first, last):
     return last > first
 
 
-@exact(NODES, INT64S, MATRIX, INT, INT, LEAF_OUT)
+@entry_point(NODES, INT64S, MATRIX, INT, INT, LEAF_OUT)
 def route(nodes, tree_split, X, begin, end, leaf):
     """Write the leaf of rows ``begin .. end - 1`` under each tree of a forest into `leaf`, leaf numbers."""
     n_trees = len(tree_split) - 1
@@ -107,8 +107,8 @@ def route(nodes, tree_split, X, begin, end, leaf):
             first, last = tree_split[tree], tree_split[tree + 1]
             if last_row - first_row <= FEW or not _is_numeric(nodes, first, last):
                 for row in range(first_row, last_row):
-                    # `goes_left`, written out: to hand arrays to a function counts their users, atomically, which lets
-                    # no load of the next tree begin before the last one of this has come.
+                    # `goes_left`, written out. A call with arrays counts their references atomically, so that no load
+                    # for the next tree could begin before the last load for this one ends.
                     node = np.int64(0 if last > first else ~0)
                     while node >= 0:
                         split = first + node
@@ -136,7 +136,7 @@ def route(nodes, tree_split, X, begin, end, leaf):
                     put_leaf(leaf, tree, top + i, np.int64(at[i]) - (last - first))
 
 
-@exact(NODES, INT64S, INT, *[written("i4", 1)] * 2)
+@entry_point(NODES, INT64S, INT, written("i8", 1), written("i4", 1))
 def paths_of(nodes, tree_split, per_feature, start, column):
     """Write the columns on the path to each leaf of each tree, ascending.
 
@@ -144,7 +144,7 @@ def paths_of(nodes, tree_split, per_feature, start, column):
 
     Parameters
     ----------
-    start : (leaves of all trees + 1,) int32
+    start : (leaves of all trees + 1,) int64
         Written.
     column : (start[-1],) int32
         Written as far as there is room; ``start[-1]`` tells how much is needed.
@@ -176,7 +176,7 @@ def paths_of(nodes, tree_split, per_feature, start, column):
                     column[begin + j * per_feature + q] = features[j] * per_feature + q
 
 
-@inner
+@internal
 def _ascending(nodes, first, parent, split, features):
     """Write the numeric features from a split up to the root into `features`, ascending, each once; return how many."""
     n_features = 0

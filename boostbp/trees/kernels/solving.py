@@ -1,21 +1,20 @@
-"""Compiled ridge regressions: the normal equations of each leaf, solved; weights in other units."""
+"""Compiled ridge regressions: solve the normal equations of each leaf, and rewrite weights in other units."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.entry import BOOL, FLOAT, INT, INT32S, MATRIX, VECTOR, exact, written
-from boostbp.trees.kernels.records import CENTER, INV_SCALE, inner, largest
+from boostbp.trees.kernels.entry import BOOL, FLOAT, INT, INT64S, MATRIX, VECTOR, entry_point, written
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, internal, largest
 
 
-@inner
+@internal
 def _factor(a, p, floor):
     """Write the Cholesky factor over the lower triangle; a pivot below `floor` drops its term (0 on the diagonal).
 
-    A pivot is the part of a term's sum of squares that the terms before it leave over: below `floor` of the sum it is
-    rounding, and the term is a combination of the others.
-
-    Plain loops: rows are too short for vectors, and the sums of a column do not wait for each other.
+    A pivot is the part of a term's sum of squares that the terms before it do not explain. Below `floor` of the sum it
+    is rounding, and the term is a combination of the others. Rows are too short for vector operations, and the sums of
+    a column are independent, so plain loops are fast.
     """
     for j in range(p):
         size = a[j, j]
@@ -31,14 +30,14 @@ def _factor(a, p, floor):
                 for k in range(j):
                     total -= a[i, k] * a[j, k]
                 a[i, j] = total * inverse
-        else:  # the row too: it may hold what overflowed
+        else:  # the row, too, as it may hold overflowed numbers
             for i in range(j):
                 a[j, i] = 0.0
             for i in range(j, p):
                 a[i, j] = 0.0
 
 
-@inner
+@internal
 def solve_leaf(gram, g0, weight, w0, p, m, penalty, penalize_constant, scale, a):
     """Turn the moments of one leaf, ``weight[w0:w0 + p * m]``, into its ridge weights.
 
@@ -68,7 +67,7 @@ def solve_leaf(gram, g0, weight, w0, p, m, penalty, penalize_constant, scale, a)
             w[i, output] *= scale
 
 
-@exact(INT32S, INT, INT, VECTOR, written("f8", 1), FLOAT, BOOL, FLOAT)
+@entry_point(INT64S, INT, INT, VECTOR, written("f8", 1), FLOAT, BOOL, FLOAT)
 def solve_leaves(path_start, degree, n_outputs, gram, weight, penalty, penalize_constant, scale):
     """Write the ridge weights of each leaf, ``scale * (gram + penalty I)^-1 moment``, over the moments in `weight`.
 
@@ -76,7 +75,9 @@ def solve_leaves(path_start, degree, n_outputs, gram, weight, penalty, penalize_
     """
     most = 1 + degree * largest(path_start)
     a = np.empty((most, most))
-    g0 = w0 = np.int64(0)  # a bare 0 is a type of its own, for which what is called would be compiled once more
+    g0 = w0 = np.int64(
+        0
+    )  # a literal 0 has a type of its own, and numba would compile the called loops once more for it
     for leaf in range(len(path_start) - 1):
         p = 1 + degree * (path_start[leaf + 1] - path_start[leaf])
         solve_leaf(gram, g0, weight, w0, p, n_outputs, penalty, penalize_constant, scale, a)
@@ -84,7 +85,7 @@ def solve_leaves(path_start, degree, n_outputs, gram, weight, penalty, penalize_
         w0 += p * n_outputs
 
 
-@inner
+@internal
 def scale_leaf(scaling, path, k, degree, n_outputs, weight, w0):
     """Rewrite the weights of one leaf, in the user's units, as weights in units of ``u``.
 
@@ -107,7 +108,7 @@ def scale_leaf(scaling, path, k, degree, n_outputs, weight, w0):
             weight[linear] = slope * width
 
 
-@exact(INT32S, INT, INT, MATRIX, written("f8", 1))
+@entry_point(INT64S, INT, INT, MATRIX, written("f8", 1))
 def scale_weights(path_start, degree, n_outputs, scaling, weight):
     """Rewrite weights in the user's units as weights in units of ``u``, in place."""
     w0 = np.int64(0)  # as in `solve_leaves`

@@ -12,22 +12,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.entry import FLOAT, INT, INT32S, INT64S, LEAF, LEAVES, MATRIX, ORDER, VECTOR, exact, written
-from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, UPPER, fast, inner, largest, leaf_at
+from boostbp.trees.kernels.entry import FLOAT, INT, INT64S, LEAF, LEAVES, MATRIX, ORDER, VECTOR, entry_point, written
+from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, UPPER, fastmath, internal, largest, leaf_at
 
 # ---------------------------------------------------------------------------- ranges
 
 
-@inner
+@internal
 def _key(bits):
-    """Return the bits of a float64 as an integer of the same order, or back: integers have vector minima and maxima.
+    """Turn the bits of a float64 into an integer of the same order, or back: integers have vector minima and maxima.
 
-    IEEE 754 numbers are ordered as sign and magnitude: the bits below the sign of a negative one are turned over.
+    IEEE 754 numbers are ordered by sign and magnitude, so the bits below the sign of a negative number are inverted.
     """
     return bits ^ ((bits >> np.int64(63)) & np.int64(0x7FFFFFFFFFFFFFFF))
 
 
-@fast
+@fastmath
 def _total(z):
     total = 0.0
     for i in range(len(z)):
@@ -35,7 +35,7 @@ def _total(z):
     return total
 
 
-@fast
+@fastmath
 def _weighted_total(z, h):
     total = 0.0
     for i in range(len(z)):
@@ -43,7 +43,7 @@ def _weighted_total(z, h):
     return total
 
 
-@inner
+@internal
 def _ends(keys):
     lower, upper = np.int64(0x7FFFFFFFFFFFFFFF), np.int64(-0x7FFFFFFFFFFFFFFF)
     for i in range(len(keys)):
@@ -53,7 +53,7 @@ def _ends(keys):
     return lower, upper
 
 
-@inner
+@internal
 def _add_known(z, h, out, keys):
     """Add the range of a column with missing values, row by row."""
     for i in range(len(z)):
@@ -65,7 +65,7 @@ def _add_known(z, h, out, keys):
             out[3] += h[i]
 
 
-@exact(INT64S, ORDER, INT, INT32S, VECTOR, VECTOR, written("f8", 2))
+@entry_point(INT64S, ORDER, INT, INT64S, VECTOR, VECTOR, written("f8", 2))
 def leaf_ranges(row_start, order, first_row, path_start, grouped, hess, out):
     """Write smallest and largest value, weighted sum and weight of each path column of each leaf to `out`.
 
@@ -111,12 +111,12 @@ def leaf_ranges(row_start, order, first_row, path_start, grouped, hess, out):
         keys[path, 1] = _key(keys[path, 1])
 
 
-@inner
+@internal
 def scaling_of(ranges, flat_scale, out):
     """Write the scaling of one path column, of its range, to `out`; see `LeafRanges.scaling`."""
     lower, upper = ranges[0], ranges[1]
     center = ranges[2] / ranges[3]
-    if not (center >= lower and center <= upper):  # weights of 0, or the sum went beyond float64
+    if not (center >= lower and center <= upper):  # all weights are 0, or the sum exceeds float64
         center = 0.5 * lower + 0.5 * upper
     scale = max(upper - center, center - lower)
     inverse = 1.0 / scale
@@ -129,10 +129,10 @@ def scaling_of(ranges, flat_scale, out):
         out[UPPER] = (upper - center) * inverse
     else:
         out[CENTER] = center if np.isfinite(center) else 0.0
-        out[INV_SCALE] = 0.0 if scale == np.inf else flat_scale  # a width of 0, or so small that 1 / scale overflows
+        out[INV_SCALE] = 0.0 if scale == np.inf else flat_scale  # the width is 0, or so small that 1 / scale overflows
 
 
-@exact(MATRIX, FLOAT, written("f8", 2))
+@entry_point(MATRIX, FLOAT, written("f8", 2))
 def scalings(ranges, flat_scale, out):
     """Write the scaling of each path column to `out`, (path columns, 4)."""
     for j in range(len(ranges)):
@@ -142,16 +142,16 @@ def scalings(ranges, flat_scale, out):
 # ---------------------------------------------------------------------------- Gram matrices and moments
 
 
-@inner
+@internal
 def scratch(n_terms, n_outputs):
-    """Return room for the terms and the weighted terms of a block: each (terms + outputs, `BLOCK`), and 4 rows more.
+    """Return room for the terms and weighted terms of a block: each (terms + outputs + 4, `BLOCK`).
 
     `_tile` reads two rows of one and four of the other, beyond the last term.
     """
     return np.zeros((n_terms + n_outputs + 4, BLOCK)), np.zeros((n_terms + n_outputs + 4, BLOCK))
 
 
-@fast
+@fastmath
 def _tile(left, a, right, b, n):
     """Return the products of two rows of `left` with four of `right`: eight sums in registers, for six loads."""
     l0, l1 = left[a], left[a + 1]
@@ -171,7 +171,7 @@ def _tile(left, a, right, b, n):
     return (s00, s01, s02, s03), (s10, s11, s12, s13)
 
 
-@inner
+@internal
 def _add_products(left, right, n, p, m, gram, g0, moment, m0):
     for a in range(0, p + m, 2):
         last = p if a + 1 >= p else a + 2
@@ -187,7 +187,7 @@ def _add_products(left, right, n, p, m, gram, g0, moment, m0):
                         moment[m0 + col * m + row - p] += both[r][c]
 
 
-@inner
+@internal
 def add_sums(values, at, n, path, k, degree, center, scale, fill, h, unit, terms, weighted, m, gram, g0, moment, m0):
     """Add a block's ``sum(h phi phi')`` (lower triangle) and ``sum(phi t')`` to `gram` and `moment`.
 
@@ -195,7 +195,7 @@ def add_sums(values, at, n, path, k, degree, center, scale, fill, h, unit, terms
     `weighted` come from `scratch`.
     """
     p = 1 + degree * k
-    size = (n + 7) // 8 * 8  # whole vectors of 8 numbers: those behind the rows are zero
+    size = (n + 7) // 8 * 8  # whole vectors of 8 numbers, with zeros after the rows
     for i in range(n):
         terms[0, i] = 1.0
     for j in range(k):
@@ -225,7 +225,7 @@ def add_sums(values, at, n, path, k, degree, center, scale, fill, h, unit, terms
     _add_products(weighted, terms, size, p, m, gram, g0, moment, m0)
 
 
-@exact(INT64S, ORDER, INT, INT32S, *[VECTOR] * 4, INT, MATRIX, VECTOR, *[written("f8", 1)] * 2)
+@entry_point(INT64S, ORDER, INT, INT64S, *[VECTOR] * 4, INT, MATRIX, VECTOR, *[written("f8", 1)] * 2)
 def leaf_sums(
     row_start, order, first_row, path_start, grouped, center, scale, fill, degree, grad, hess, gram, moment
 ):  # fmt: skip
@@ -241,7 +241,9 @@ def leaf_sums(
     most = largest(path_start)
     terms, weighted = scratch(1 + degree * most, m)
     h = np.ones(BLOCK)
-    g0 = m0 = at = np.int64(0)  # a bare 0 is a type of its own, for which what is called would be compiled once more
+    g0 = m0 = at = np.int64(
+        0
+    )  # a literal 0 has a type of its own, and numba would compile the called loops once more for it
     for leaf in range(n_leaves):
         path, begin, end = np.int64(path_start[leaf]), row_start[leaf], row_start[leaf + 1]
         k = path_start[leaf + 1] - path
@@ -268,7 +270,7 @@ def leaf_sums(
         m0 += p * m
 
 
-@exact(LEAVES, LEAF, MATRIX, MATRIX, written("f8", 1))
+@entry_point(LEAVES, LEAF, MATRIX, MATRIX, written("f8", 1))
 def term_moments(leaves, leaf, Z, G, out):
     """Add ``sum over rows of phi(u) g'`` to `out`, in the places of ``leaves.weight``.
 

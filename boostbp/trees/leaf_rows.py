@@ -1,0 +1,187 @@
+"""Rows of an input: binned once, then routed down each tree and grouped by leaf, with their path columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.floats import Floats
+from boostbp.trees import kernels, threads
+from boostbp.trees.kernels import Leaves
+from boostbp.trees.sparse import Matrix, Sparse, columns_of, row_blocks
+from boostbp.trees.tree import Trees
+
+CUTS = 254  # with the bin of missing values a byte holds them all
+SAMPLE = 2048  # rows whose quantiles are the cuts: any cuts give exact routing, and even bins make it fast
+# Rows per block, at most 2^16. It is fixed, so that sums do not depend on the number of threads. Gradients and running
+# fit of a block, which are read leaf by leaf and so out of order, stay in cache.
+BLOCK_ROWS = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnBins:
+    """Bins of values, which decide most splits without a look at the input.
+
+    Attributes
+    ----------
+    bins : (features, rows) uint8
+        The bin of each value, in the order of values; 255 where missing.
+    lower, upper : (features, 256) float64
+        Smallest and largest value in each bin.
+    """
+
+    bins: NDArray[np.uint8]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, X: NDArray[np.float64]) -> ColumnBins:
+        """Return the bins of a dense input, (rows, features)."""
+        n_rows, n_features = X.shape
+        cuts = np.full((n_features, CUTS + 1), np.inf)
+        ordered = np.sort(X[:: max(1, n_rows // SAMPLE)], axis=0)  # NaN comes last
+        known = len(ordered) - np.isnan(ordered).sum(axis=0)
+        at = (np.arange(CUTS)[:, None] * known) // CUTS
+        if len(ordered):
+            cuts[:, :CUTS] = np.where(known > 0, np.take_along_axis(ordered, at, axis=0), np.inf).T
+        bins = np.empty((n_features, n_rows), np.uint8)
+        lower, upper = np.empty((n_features, 256)), np.empty((n_features, 256))
+        kernels.put_in_bins(X, cuts, bins, lower, upper)
+        return cls(bins, lower, upper)
+
+
+@dataclass(frozen=True, slots=True)
+class LeafRows:
+    """The rows of one block of the input, grouped by leaf, with the columns that their leaves read.
+
+    Attributes
+    ----------
+    first : int
+        First row of the block.
+    start : (leaves + 1,) int64
+    order : (rows of the block,) uint16
+        Leaf ``l`` has rows ``first + order[start[l]:start[l + 1]]``.
+    values : (at least rows of each leaf x its path columns,) float64
+        See `kernels.group_paths`.
+    """
+
+    first: int
+    start: NDArray[np.int64]
+    order: NDArray[np.integer]
+    values: Floats
+
+    @staticmethod
+    def lent(n_rows: int, leaves: Leaves, space: Workspace) -> tuple[NDArray[np.uint16], Floats]:
+        """Return room for `order` and `values` of so many rows, taken from the workspace."""
+        most_columns = int(np.diff(leaves.start).max())
+        return space.take("order", n_rows, np.uint16), space.take("values", n_rows * most_columns)
+
+    def give_back(self, space: Workspace) -> None:
+        """Give the arrays back to the workspace; the rows must not be used any more."""
+        space.give("order", self.order)
+        space.give("values", self.values)
+
+
+class Workspace:
+    """Lends arrays for intermediate results and takes them back.
+
+    The first touch of fresh memory can cost more than the arithmetic on it. Safe to use from several threads.
+    """
+
+    def __init__(self) -> None:
+        self._free: dict[str, list[NDArray[Any]]] = {}
+
+    def take(self, name: str, size: int, dtype: Any = np.float64) -> NDArray[Any]:
+        """Return an array, (size,), of any content; `name` keeps arrays of one type and use together."""
+        free = self._free.setdefault(name, [])
+        try:
+            array = free.pop()
+        except IndexError:
+            array = np.empty(0, dtype)
+        return (array if len(array) >= size else np.empty(size, dtype))[:size]
+
+    def give(self, name: str, *arrays: NDArray[Any]) -> None:
+        """Take back what `take` lent under this name; the caller must not use it any more."""
+        self._free[name] += [array.base for array in arrays if array.base is not None]
+
+
+def rows_by_leaf(
+    tree: Trees,
+    leaves: Leaves,
+    X: Matrix,
+    Z: Matrix,
+    bins: ColumnBins | None,
+    leaf: NDArray[np.integer],
+    space: Workspace,
+    n_threads: int = 1,
+) -> list[LeafRows]:
+    """Route all rows and group them by leaf, block by block, with the columns that their leaves read.
+
+    Sums and values then read these numbers in the order in which they lie, and not the whole input.
+
+    Parameters
+    ----------
+    tree : Trees
+        One tree.
+    leaves : Leaves
+        Its leaves, of which the path columns are read.
+    X : (rows, features), Z : (rows, columns) float64, C-contiguous; or two sparse inputs, of the same columns
+    bins : ColumnBins or None
+        Of a dense input.
+    leaf : (rows,), any integer type
+        Written.
+    """
+
+    def group(first: int) -> LeafRows:
+        rows = slice(first, min(first + BLOCK_ROWS, len(X)))
+        if bins is None:
+            return _sparse_rows(tree, leaves, X, Z, rows, leaf[rows], space)
+        order, values = LeafRows.lent(rows.stop - first, leaves, space)
+        start = np.empty(len(leaves.start), np.int64)
+        kernels.group_block(
+            tree.nodes, bins.bins, bins.lower, bins.upper, X, Z, first, leaves.start, leaves.column, leaf[None],
+            order, values, start,
+        )  # fmt: skip
+        return LeafRows(first, start, order, values)
+
+    # a worker may have no rows, whose sums are those of an empty block
+    return threads.parallel_map(group, range(0, max(len(X), 1), BLOCK_ROWS), n_threads)
+
+
+def _sparse_rows(
+    tree: Trees, leaves: Leaves, X: Matrix, Z: Matrix, block: slice, leaf: NDArray[np.integer], space: Workspace
+) -> LeafRows:
+    """Group one block of a sparse input; only the columns that the tree splits on are made dense."""
+    features, place = np.unique(tree.feature, return_inverse=True)
+    nodes, column = tree.nodes._replace(feature=place.astype(np.int32)), np.searchsorted(features, leaves.column)
+    order, values = LeafRows.lent(len(leaf), leaves, space)
+    parts = row_blocks(block.start, block.stop, len(features))
+    part = np.empty((0, 0))
+    for rows in parts:
+        part = columns_of(X, features, rows)
+        part_leaf = leaf[None, rows.start - block.start : rows.stop - block.start]
+        kernels.route(nodes, tree.tree_split, part, 0, len(part), part_leaf)
+    start = np.empty(len(leaves.start), np.int64)
+    kernels.group_rows(leaf[None], 0, 0, len(leaf), order, start)
+    at, source = start[:-1].copy(), Z if isinstance(Z, Sparse) else X  # a constant basis has no columns of either
+    for rows in parts:
+        part = columns_of(source, features, rows) if len(parts) > 1 or source is not X else part
+        begin, end = rows.start - block.start, rows.stop - block.start
+        kernels.group_paths(order, start, leaves.start, column.astype(np.int32), part, begin, end, at, values)
+    return LeafRows(block.start, start, order, values)
+
+
+def add_rows(leaves: Leaves, blocks: Sequence[LeafRows], out: Floats, n_threads: int = 1) -> None:
+    """Add the values of training rows under one tree, grouped by leaf, to `out`, (outputs, rows)."""
+    [degree] = leaves.tree_degree.tolist()
+
+    def add_block(rows: LeafRows) -> None:
+        kernels.add_values(
+            rows.start, rows.order, rows.first, leaves.start, rows.values, degree, leaves.scaling, leaves.weight, out
+        )
+
+    threads.parallel_map(add_block, blocks, n_threads)
