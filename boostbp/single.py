@@ -16,13 +16,14 @@ from boostbp.layers import BoundInput, Layer, LayerSpec, SquaredObjective
 from boostbp.layers.constraints import signs_of
 from boostbp.layers.layer_spec import OUTPUT, settings_of
 from boostbp.trees import interrupts, threads
+from boostbp.trees.native_threads import single_threaded_blas
 
 MAX_CODES = 1 << 24  # XGBoost holds codes in float32, which is exact up to here
 
 
 @usual_floats()
 @interrupts.deferred()
-@threads.single_threaded_blas()
+@single_threaded_blas()
 def fit_layer(
     H: ArrayLike,
     targets: ArrayLike,

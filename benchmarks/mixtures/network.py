@@ -16,7 +16,7 @@ from boostbp.backends.base import Table
 from boostbp.extras import require
 from boostbp.floats import usual_in_methods
 from boostbp.torch import GBDTModule
-from boostbp.trees import forks
+from boostbp.trees.native_threads import fork_safe
 
 if TYPE_CHECKING:
     import torch
@@ -196,7 +196,7 @@ class MixtureNetwork(nn.Module):
         return slopes * np.reshape(scale, (-1, 1))
 
 
-_lock = forks.through(RLock())
+_lock = fork_safe(RLock())
 
 
 @contextmanager

@@ -20,7 +20,7 @@ import numpy as np
 from boostbp import checks
 from boostbp.backends.base import TreeParams
 from boostbp.suggestions import MEANT, nearest
-from boostbp.trees import forks
+from boostbp.trees.native_threads import fork_safe
 
 T = TypeVar("T")
 Check = Callable[[str, Any], Any]  # from name and value to the value that the library gets, or a ValueError
@@ -154,7 +154,7 @@ NO_DEVICE = (
     "Leave the device out to grow trees on the CPU, or use a build of the library for this device, on a machine that "
     "has one."
 )
-_device_lock: Any = forks.through(RLock())
+_device_lock: Any = fork_safe(RLock())
 
 
 def on_card(params: Mapping[str, Any]) -> bool:

@@ -12,7 +12,6 @@ from boostbp.backends.failures import attempted
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidate import Candidate, LayerTraining
-from boostbp.ensemble.parallel import run_tasks
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.ensemble.weights import stacked_weights, summed
@@ -20,6 +19,7 @@ from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.network.monitor import Stage
 from boostbp.trees import interrupts
+from boostbp.trees.threads import run_tasks
 
 STEPS = (0.1, 0.25, 0.5, 0.75, 1.0)  # shares of the model that a candidate may get, for its promise
 
@@ -220,7 +220,7 @@ class Race:
             return entrant.interrupt if isinstance(entrant, RacingLayer) else None
 
         attempts = {name: partial(attempted, step) for name, step in steps.items()}
-        interrupt = run_tasks(attempts, self.n_at_once, self.budget, after, interrupt_of=interrupt_of)
+        interrupt = run_tasks(attempts, self.n_at_once, after, on_stop=self.budget.end, interrupt_of=interrupt_of)
         for name in steps:
             entrant = after.get(name)
             if isinstance(entrant, Exception):

@@ -9,7 +9,6 @@ from functools import partial
 from boostbp.backends.failures import attempted, is_numerical
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.output_layers import boost_again
-from boostbp.ensemble.parallel import run_tasks
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.schedule import split_threads
 from boostbp.ensemble.trained_candidate import OutputLayerPlan, TrainedCandidate
@@ -18,6 +17,7 @@ from boostbp.layers.rounds import rounds_of
 from boostbp.network.history import History
 from boostbp.network.network import Network
 from boostbp.trees import interrupts
+from boostbp.trees.threads import run_tasks
 
 
 def refit_all(
@@ -30,7 +30,7 @@ def refit_all(
         all_rows = problem.on_all_rows()
         tasks = {one.name: partial(attempted, partial(_refitted, one, all_rows, budget)) for one in chosen}
         with joined(all_rows.rows.group):
-            interrupt = run_tasks(tasks, n_at_once, budget, models)
+            interrupt = run_tasks(tasks, n_at_once, models, on_stop=budget.end)
     except KeyboardInterrupt as while_joining:
         interrupt = while_joining
     refitted, failed = [], {}

@@ -12,7 +12,6 @@ from boostbp.backends.failures import attempted
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidate import Candidate, Kind, NetworkTraining
-from boostbp.ensemble.parallel import n_parallel
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.quality_levels import LEVELS, QualityLevel
 from boostbp.ensemble.race import Race
@@ -279,7 +278,8 @@ def _error(problem: Problem, value: float) -> float:
 
 def split_threads(problem: Problem, n_most: int | None = None) -> tuple[Problem, int]:
     """Return the problem on the threads of one candidate, and how many, `n_most` at most, are trained at a time."""
-    n_at_once = n_parallel(len(problem.rows), problem.settings.n_threads) if workers().alone else 1
+    few_rows = len(problem.rows) < constants.MAX_PARALLEL_ROWS
+    n_at_once = min(problem.settings.n_threads, constants.MAX_PARALLEL) if few_rows and workers().alone else 1
     if n_most is not None:
         n_at_once = min(n_at_once, n_most)
     return problem.with_threads(problem.settings.n_threads // n_at_once), n_at_once

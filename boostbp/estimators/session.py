@@ -39,8 +39,9 @@ from boostbp.network.history import History
 from boostbp.network.monitor import Callback, Progress, Stage, State
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
-from boostbp.trees import interrupts, threads
+from boostbp.trees import interrupts
 from boostbp.trees.compiling import told_to
+from boostbp.trees.native_threads import single_threaded_blas
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -200,7 +201,7 @@ def all_or_nothing(fit: F) -> F:
     @wraps(fit)
     @usual_floats()
     @interrupts.deferred()
-    @threads.single_threaded_blas()
+    @single_threaded_blas()
     def whole(*args: Any, **options: Any) -> Any:
         estimator = args[0]
         refuse_unknown(method, type(estimator), options)

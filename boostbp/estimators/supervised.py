@@ -131,8 +131,8 @@ class Supervised(BaseBoostBP):
             If the input, the target or a parameter is not usable; the message says which, and what to do.
         KeyboardInterrupt
             On Ctrl-C, with the best state so far in the estimator and `Stop.INTERRUPTED` in its history, unless the
-            first epoch is not over. See `boostbp.callbacks.stop_on_interrupt`. What any other handler of a signal
-            raises, between rounds of trees, leaves the estimator as it was, as all exceptions do.
+            first epoch is not over. See `boostbp.callbacks.stop_on_interrupt`. Any other exception leaves the
+            estimator as it was.
         """
         earlier = begin_from(self, init_model, offset_given=offset is not None)
         options = FitOptions(callbacks, checkpoint, keep_state, earlier)

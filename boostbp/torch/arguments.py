@@ -153,7 +153,7 @@ class Refits:
         self.bound: BoundInput | None = None
 
     @interrupts.deferred()
-    @threads.single_threaded_blas()
+    @single_threaded_blas()
     def fit(
         self,
         table: Table,

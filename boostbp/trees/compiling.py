@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from boostbp.trees import forks
+from boostbp.trees.native_threads import after_fork, fork_safe
 
-_lock = forks.through(threading.RLock())
+_lock = fork_safe(threading.RLock())
 _depth = 0  # compilations that run or wait for another one
 _since = 0.0  # when the first of them began
 _seconds = 0.0  # of all finished ones
@@ -59,7 +59,7 @@ def told_to(listener: Callable[[str], object]) -> Iterator[None]:
         _listeners.remove(listener)
 
 
-@forks.in_child
+@after_fork
 def _forget() -> None:
     """Reset the clock in a forked child, where only the forking thread goes on."""
     global _depth, _seconds

@@ -1,17 +1,15 @@
-"""Interrupts: signal handlers are put off while a model is made, and run at places where what they raise is not lost.
+"""Ctrl-C and the stop flag: both end work between its pieces, where nothing is half made.
 
-A handler may raise: that of Ctrl-C does, and so do those of time limits (SIGALRM) and of orderly ends (SIGTERM). Python
-runs it between any two of its steps. What it raises while an object is freed (a booster takes milliseconds) is printed
-and lost, a library that is asked for something may take it for a failure of its own, and threads that work for a call
-that has ended would go on.
+Python runs a signal handler between any two of its steps. If the handler of Ctrl-C raised there, the exception could be
+printed and lost while an object is freed (freeing a booster takes milliseconds), a library could take it for a failure
+of its own, and threads that work for the interrupted call would go on. So within `deferred` the handler waits for
+`check`. Only Ctrl-C (SIGINT) waits; handlers of other signals run as in any Python program.
 """
 
 from __future__ import annotations
 
-# its functions make no enums, which takes those of `signal` nearly all of their time
+# The functions of `signal` make enums, which takes 20 us here: predictions of single rows would feel it.
 import _signal
-import _thread
-import signal
 import sys
 import threading
 import time
@@ -21,70 +19,99 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, TypeVar
 
-from boostbp.trees import forks
+from boostbp.trees.native_threads import after_fork
 
 R = TypeVar("R")
-Handler = Callable[[int, FrameType | None], Any]
-PATIENCE = 5.0  # seconds after which a handler runs wherever Python is: what is at work may never ask
-TICK = 0.5  # seconds between two looks for handlers that have waited so long
-POLL = 0.05  # seconds between two looks while other threads work
-
-_SIGNALS = sorted(signal.valid_signals())
-_stand_ins: dict[int, _StandIn] = {}  # by signal; those of the last block where there is none
-_came: dict[int, float] = {}  # signals whose handlers have not run, and when they came first
-_depth = 0  # blocks of `deferred` that the main thread is in
-_reminding = False  # whether a thread looks for handlers that have waited
-_lock = forks.through(threading.RLock())  # so that none of these runs twice; never taken in a handler
-_thread_local = threading.local()
+# Seconds after which a second press is heard at once, as the work at hand may never call `check`. Arbitrary: more than
+# a nervous double press takes, less than a user waits.
+PATIENCE = 1.0
+POLL = 0.05  # seconds between two checks while other threads work; arbitrary, below what a user notices
 
 
 class Stopped(BaseException):
-    """Raised by `check` in a thread whose work is not wanted any more."""
+    """Raised by `check` in a thread whose work is no longer wanted."""
+
+
+class _Deferral:
+    """Stands in for the user's handler of Ctrl-C and notes the press."""
+
+    def __init__(self, handler: Callable[[int, FrameType | None], Any]) -> None:
+        self.handler = handler
+        self.is_active = True  # whoever saved this stand-in may install it again after the block
+        self.pressed_at: float | None = None  # time.monotonic() of the press that waits
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if self.is_active:
+            now = time.monotonic()
+            if self.pressed_at is None:
+                self.pressed_at = now
+            if now - self.pressed_at < PATIENCE:
+                return
+            self.pressed_at = None
+        self.handler(number, frame)
+
+    def run_handler(self) -> None:
+        """Run the user's handler if a press waits for it."""
+        if self.pressed_at is not None:
+            self.pressed_at = None
+            self.handler(_signal.SIGINT, sys._getframe(1))
+
+    def end(self) -> None:
+        """Put the user's handler back, unless another one was installed meanwhile."""
+        self.is_active, handler = False, self.handler
+        if _signal.getsignal(_signal.SIGINT) is self:
+            _signal.signal(_signal.SIGINT, handler)
+
+
+_deferral: _Deferral | None = None  # of the outermost `deferred` block of the main thread
+_thread_local = threading.local()
 
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Put off all signal handlers until `check`, or the end of the outermost such block; also a decorator.
+    """Make Ctrl-C wait until `check`, or until the outermost such block ends; also a decorator.
 
-    Does nothing outside the main thread, in which alone Python runs handlers. One that is not asked for runs after
-    `PATIENCE` seconds, as soon as Python can run it. A handler that is set inside the block is left alone.
+    Has no effect outside the main thread, where Python runs no handlers. A handler that is installed inside the block
+    is left alone. A second press at least `PATIENCE` seconds after the first is heard at once.
     """
-    global _depth
-    if threading.current_thread() is not threading.main_thread():
+    global _deferral
+    if _deferral is not None or threading.current_thread() is not threading.main_thread():
         yield
         return
-    outer = _depth
-    if not outer:
-        _replace()
-    _depth = outer + 1
+    handler = _signal.getsignal(_signal.SIGINT)
+    if isinstance(handler, _Deferral):  # saved inside an earlier block and installed again after it
+        handler = handler.handler
+    if not callable(handler):  # set by C code, the system's action, or ignored
+        yield
+        return
+    _deferral = deferral = _Deferral(handler)
+    _signal.signal(_signal.SIGINT, deferral)
     try:
         yield
     finally:
-        if not outer:
-            _restore()
-        _depth = outer
-        if not outer:
-            _run_handlers()
+        _deferral = None
+        deferral.end()
+        deferral.run_handler()
 
 
 def check() -> None:
-    """Run the handlers of signals that came, in the main thread; to be called between pieces of work, such as rounds.
+    """Hear a waiting Ctrl-C and the stop flag; call this between pieces of work, such as rounds.
 
     Raises
     ------
     Stopped
-        In a thread that works for another one (`stoppable`), if that wants no more of it.
+        In a thread whose work is no longer wanted (`stoppable`).
     BaseException
-        Whatever a handler raises.
+        Whatever the user's handler of Ctrl-C raises, in the main thread.
     """
-    if _came and threading.current_thread() is threading.main_thread():
-        _run_handlers()
+    if _deferral is not None and threading.current_thread() is threading.main_thread():
+        _deferral.run_handler()
     if any(stop.is_set() for stop in _stops()):
         raise Stopped
 
 
 def stoppable(work: Callable[..., R], stop: threading.Event) -> Callable[..., R]:
-    """The same work for other threads, ended by `check` there once `stop` is set, or what ends the calling thread."""
+    """Return the same work for another thread, where `check` ends it once `stop`, or a flag of this thread, is set."""
     stops = (*_stops(), stop)
 
     def run(*args: Any) -> R:
@@ -98,7 +125,7 @@ def stoppable(work: Callable[..., R], stop: threading.Event) -> Callable[..., R]
 
 
 def result_of(future: Future[R]) -> R:
-    """The result of another thread's work; `check` is called while it is awaited."""
+    """Return the result of another thread's work; call `check` while waiting for it."""
     while not future.done():
         wait([future], POLL)
         check()
@@ -109,78 +136,10 @@ def _stops() -> tuple[threading.Event, ...]:
     return getattr(_thread_local, "stops", ())
 
 
-class _StandIn:
-    """What stands in the place of a handler of the user's, and notes that its signal came."""
-
-    def __init__(self, handler: Handler) -> None:
-        self.handler = handler
-
-    def __call__(self, number: int, frame: FrameType | None) -> None:
-        global _reminding
-        if _depth and _stand_ins.get(number) is self:
-            now = time.monotonic()
-            if now - _came.setdefault(number, now) < PATIENCE:
-                if not _reminding:
-                    _reminding = True
-                    _thread.start_new_thread(_remind, ())  # `threading` has locks, which this thread may be holding
-                return
-            del _came[number]
-        self.handler(number, frame)
-
-
-def _replace() -> None:
-    for number, handler in zip(_SIGNALS, map(_signal.getsignal, _SIGNALS), strict=True):
-        if handler is None or handler.__class__ is int:  # of C, the system's, or to be ignored
-            continue
-        if isinstance(handler, _StandIn):  # whoever found it in a block put it back after that
-            handler = handler.handler
-        _stand_ins[number] = _StandIn(handler)
-        _signal.signal(number, _stand_ins[number])
-
-
-def _restore() -> None:
-    for number, stand_in in _stand_ins.items():
-        if _signal.getsignal(number) is stand_in:
-            _signal.signal(number, stand_in.handler)
-
-
-def _remind() -> None:
-    """Send signals once more whose handlers have waited for `PATIENCE` seconds; in a thread of its own."""
-    global _reminding
-    while _came:
-        time.sleep(TICK)
-        with _lock:
-            for number, since in list(_came.items()):
-                if _depth and time.monotonic() - since >= PATIENCE:
-                    _send(number)
-    _reminding = False
-
-
-def _send(number: int) -> None:
-    if hasattr(signal, "pthread_kill"):  # wakes the main thread where it waits for the system
-        signal.pthread_kill(threading.main_thread().ident or 0, number)
-    else:
-        signal.raise_signal(number)
-
-
-def _run_handlers() -> None:
-    try:
-        while _came:
-            with _lock:
-                number = next(iter(_came))
-                del _came[number]
-            _stand_ins[number].handler(number, sys._getframe(1))
-    finally:
-        if _came and not _depth:  # nobody will ask for those behind one that raised
-            _run_handlers()
-
-
-def _forget() -> None:
-    """In a forked child, which is to end by a signal at once."""
-    global _depth, _reminding
-    _depth, _reminding = 0, False
-    _came.clear()
-    _restore()
-
-
-forks.in_child(_forget)
+@after_fork
+def _end_in_child() -> None:
+    """Let a forked child process hear Ctrl-C at once."""
+    global _deferral
+    if _deferral is not None:
+        _deferral.end()
+        _deferral = None

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from numbers import Integral
-from threading import Event, RLock, get_ident
-from typing import Any, TypeVar
+from threading import Event
+from typing import TypeVar
 
 import joblib
-from threadpoolctl import OpenBLASController, threadpool_limits
 
-from boostbp.trees import forks, interrupts
+from boostbp.trees import interrupts
 from boostbp.trees.disk_arrays import carried
 
 T = TypeVar("T")
@@ -20,14 +18,14 @@ R = TypeVar("R")
 
 
 def count(n_jobs: int | None) -> int:
-    """Number of threads that `n_jobs` asks for: None is 1, negative counts back from all cores (-1: all).
+    """Return the number of threads that `n_jobs` asks for: None is 1, negative counts back from all cores (-1: all).
 
     The cores are those that this process may use, as scikit-learn counts them: the affinity of the process, the quota
     of its container and ``LOKY_MAX_CPU_COUNT`` bound them.
     """
     if n_jobs is None:
         return 1
-    if type(n_jobs) is int and n_jobs > 0:  # which is asked for each row
+    if type(n_jobs) is int and n_jobs > 0:  # the usual case first: predictions of single rows ask each time
         return n_jobs
     if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
         raise ValueError(f"n_jobs={n_jobs!r} is not a number of threads: give 1 or more, or -1 for all cores.")
@@ -45,7 +43,7 @@ def parallel_map(work: Callable[[T], R], pieces: Iterable[T], n_threads: int) ->
 
 
 class Team:
-    """Threads for several rounds of work, where starting them anew for each would show; one is none but the caller."""
+    """Threads that last for several rounds of work, as starting them costs time; a team of one is the caller."""
 
     def __init__(self, n_threads: int) -> None:
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
@@ -58,60 +56,89 @@ class Team:
         work = carried(interrupts.stoppable(work, self._stop))
         return list(map(interrupts.result_of, [self._pool.submit(work, piece) for piece in pieces]))
 
+    def stop(self) -> None:
+        """End the work of all threads at their next `interrupts.check`."""
+        self._stop.set()
+
     def __enter__(self) -> Team:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
         if self._pool:
             if kind is not None:
-                self._stop.set()
+                self.stop()
             self._pool.shutdown(cancel_futures=kind is not None)
 
 
-_lock = forks.through(RLock())
-_inside: list[int] = []  # threads that want one thread in BLAS, as often as they asked
-_limits: Any = None
+def run_tasks(
+    tasks: Mapping[str, Callable[[], T]],
+    n_at_once: int,
+    results: dict[str, T],
+    *,
+    on_stop: Callable[[], object],
+    interrupt_of: Callable[[T], KeyboardInterrupt | None] = lambda result: None,
+) -> KeyboardInterrupt | None:
+    """Run independent tasks in their order, `n_at_once` at a time; keep the results that are there after Ctrl-C.
 
+    Parameters
+    ----------
+    tasks : dict of str to callable
+        ``task() -> result``.
+    results : dict
+        Each task adds its result under its name, also before an interrupt.
+    on_stop : callable
+        Called when a task fails or is interrupted, to end the others sooner.
+    interrupt_of : callable
+        Returns what ended the work of a result before its time; None if it is complete.
 
-def _take_blas() -> None:
-    """Let this thread set the number: threadpoolctl 3.8 hears the first one that asked, and no other in silence."""
-    clear = getattr(OpenBLASController, "clear_controlling_thread", None)
-    if clear is not None:
-        clear(force=True)
+    Returns
+    -------
+    KeyboardInterrupt or None
+        What ended the tasks, if that is Ctrl-C.
 
-
-@contextmanager
-def single_threaded_blas() -> Iterator[None]:
-    """Matrix products on one thread each, for all of the process; also a decorator.
-
-    On several their last bits depend on the number of threads, and with it the model; and on matrices as small as those
-    of a layer most threads just wait.
+    Raises
+    ------
+    BaseException
+        The error of the first task, in their order, that failed.
     """
-    global _limits
-    with _lock:
-        if not _inside:
-            _take_blas()
-            _limits = threadpool_limits(1, "blas")
-        _inside.append(get_ident())
+    stopped = Event()
+    received: list[KeyboardInterrupt] = []
+    failed: dict[str, BaseException] = {}
+    team = Team(n_at_once)
+
+    def stop() -> None:
+        stopped.set()
+        team.stop()
+        on_stop()
+
+    def run(name: str) -> None:
+        if stopped.is_set():
+            return
+        try:
+            result = results[name] = tasks[name]()
+            interrupt = interrupt_of(result)
+            if interrupt is not None:
+                raise interrupt
+            interrupts.check()
+        except interrupts.Stopped:
+            pass
+        except KeyboardInterrupt as interrupt:
+            received.append(interrupt)
+            stop()
+        except BaseException as error:
+            failed[name] = error
+            stop()
+
     try:
-        yield
-    finally:
-        with _lock:
-            _inside.remove(get_ident())
-            if not _inside:
-                _restore_blas()
-
-
-def _restore_blas() -> None:
-    _take_blas()
-    _limits.restore_original_limits()
-    _take_blas()  # for whoever asks next
-
-
-@forks.in_child
-def _forget_others() -> None:
-    """Of the threads that were inside, a child process has the one that forked."""
-    before = len(_inside)
-    _inside[:] = [thread for thread in _inside if thread == get_ident()]
-    if before and not _inside:
-        _restore_blas()
+        with interrupts.deferred(), team:
+            try:
+                team.map(run, tasks)
+            except BaseException:  # from the handler of Ctrl-C, while this thread waits for the others
+                stop()
+                raise
+    except KeyboardInterrupt as interrupt:
+        received.append(interrupt)
+    for name in tasks:
+        if name in failed:
+            raise failed[name]
+    return received[0] if received else None

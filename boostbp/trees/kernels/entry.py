@@ -15,12 +15,12 @@ from numba import njit, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.np.numpy_support import from_dtype
 
-from boostbp.trees import forks
 from boostbp.trees.compiling import compiling
 from boostbp.trees.kernels.cache import KernelCache
 from boostbp.trees.kernels.records import ENTERED, Leaves, Nodes
+from boostbp.trees.native_threads import fork_safe
 
-forks.through(global_compiler_lock)  # held by a thread that compiles
+fork_safe(global_compiler_lock)  # held by a thread that compiles
 
 
 class Kind(NamedTuple):
