@@ -1,4 +1,4 @@
-"""What errors and warnings say: the line of the user's, the argument, and text of strangers that a terminal shows."""
+"""Messages: warnings at the user's line, errors that name an argument, text from files that is safe to print."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-# what lies between: this package, and what wraps its methods or runs them
+# Packages between the user's line and a warning: this one, and those that wrap its methods or run them.
 _BETWEEN = {"boostbp", "concurrent", "contextlib", "functools", "joblib", "sklearn", "threading"}
-# Control characters (escape sequences of terminals begin with one), marks that turn the direction of what follows or
-# are invisible, halves of characters, separators of lines.
+# Unicode categories of control characters (escape sequences of terminals begin with one), of invisible marks and those
+# that reverse the direction of text, of halves of characters, and of line and paragraph separators.
 _HIDDEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
-_JOINERS = "\u200c\u200d"  # of these scripts and emoji are spelled
+_JOINERS = "\u200c\u200d"  # invisible marks that some scripts and emoji are spelled with
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the innermost call from outside this package, whatever wraps its methods."""
+    """Warn at the innermost line outside this package, whatever wraps its methods."""
     level = 1
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
@@ -28,7 +28,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 @contextmanager
 def named_in_errors(source: str) -> Iterator[None]:
-    """Let errors about an input begin with the argument that it came in."""
+    """Begin errors about an input with the name of its argument."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -37,7 +37,7 @@ def named_in_errors(source: str) -> Iterator[None]:
 
 
 def printable(text: str) -> str:
-    r"""The text with each character that is not seen but acts written as Python writes it.
+    r"""Return text with each invisible character that acts on a terminal or reader written as Python escapes it.
 
     >>> print(printable("price\x1b[2J"))
     price\x1b[2J
@@ -51,5 +51,5 @@ def printable(text: str) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """A number of things in words: "1 epoch", "2 epochs"."""
+    """Return a number of things in words: "1 epoch", "2 epochs"."""
     return f"{number} {what}{'' if number == 1 else 's'}"

@@ -7,9 +7,9 @@ from types import ModuleType
 
 
 def require(module: str, *, extra: str, what: str) -> ModuleType:
-    """Import an optional package, which `extra` installs; ImportError with the command if it is not installed.
+    """Import a module of an optional package; if it is not installed, raise ImportError with the command to install it.
 
-    `what` needs it, as the user wrote it.
+    `extra` is the extra that installs the package, and `what` names what needs it, as the user wrote it.
     """
     try:
         return import_module(module)

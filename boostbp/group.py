@@ -1,18 +1,18 @@
 """Group: the workers that train one model together, each on rows of its own.
 
-Whatever depends on all rows of a training goes through this one door: ``workers().sum(...)`` and its like. By default a
-process is alone, and the door gives back what it is given: a training then is what it would be without it. Within
-``joined(group)`` the same code trains on the rows of all workers. The group is found and not passed down, because those
-who need it are at the bottom (sums of leaves) or are called through protocols of the user's (steps, losses), while all
-that lies between would only hand it on.
+Whatever depends on all rows of a training goes through the group: ``workers().sum(...)`` and the like. By default the
+group is a single process, which returns what it is given and so changes nothing. Within ``joined(group)`` the same code
+trains on the rows of all workers. The group is looked up, not passed down: code that needs it is at the bottom (sums of
+leaves) or is called through protocols of the user's (steps, losses), and all code between would only hand it on.
 
-Two kinds of numbers go through it. What the model is made of (trees, regressions, gradients, losses) are sums over all
-rows. What only sets units, bins and starting points is taken of a sample of the rows that all workers hold alike, by
-the code that takes it of a whole table; so it is the same for any number of workers, and that of one machine where the
-sample is all rows.
+Two kinds of numbers go through it. The parts of the model (trees, regressions, gradients, losses) are sums over all
+rows. Units, bins and starting points are computed from a sample of the rows, the same on all workers, by the code that
+computes them from a whole table. So they are the same for any number of workers, and those of one machine if the sample
+is all rows.
 
-Every worker must ask for the same, in the same order and in the thread that joined: who skips a sum lets the others
-wait. So a decision that depends on the rows of one worker, on a clock or on the user's code is made by `agree`.
+All workers must make the same calls, in the same order and in the thread that joined: a worker that skips a sum lets
+the others wait. So a decision that depends on the rows of one worker, on a clock or on the user's code is made by
+`agree`.
 """
 
 from __future__ import annotations
@@ -28,49 +28,50 @@ import numpy as np
 from numpy.typing import NDArray
 
 T = TypeVar("T")
-SAMPLE = 200_000  # rows that bins and units are taken of: quantiles of them are off by a thousandth of the rows
+# Rows from which bins and units are computed. The standard error of a quantile of them is a thousandth of the rows.
+SAMPLE = 200_000
 
 
 def evenly_spaced(n_rows: int, most: int) -> NDArray[np.int64]:
-    """Numbers of at most so many rows, evenly spaced."""
+    """Return the numbers of at most `most` rows, evenly spaced."""
     return np.linspace(0, n_rows - 1, min(n_rows, most)).astype(np.int64)
 
 
 class Group(ABC):
-    """Workers that share out the rows of a table.
+    """Workers each of which has some rows of a table.
 
-    Rows are in one order, whoever holds them: that of the parts that the table was made of, or of the ranks.
+    The rows of all workers have one order, whoever holds them: that of the parts of the table, or of the ranks.
     """
 
     rank: int  # of this worker, from 0
     size: int  # number of workers
-    # (rows,): number of the part, ascending, in which each row of this worker lies; None if a worker has one part, that
-    # of its rank. The same for all workers: None or not.
+    # (rows,): the number of the part of each row of this worker, ascending; None if each worker has one part, numbered
+    # by its rank. It is None for all workers or for none.
     part: NDArray[np.int64] | None = None
 
     @abstractmethod
     def sum(self, *arrays: Any) -> Sequence[Any]:
-        """Sums over the workers of some numbers and arrays of float64, the same bits on each; one message for all."""
+        """Return the sums over the workers of numbers and arrays of float64, the same bits on each, by one message."""
 
     @abstractmethod
     def max(self, *arrays: Any) -> Sequence[Any]:
-        """Largest values over the workers, as in `sum`; infinite where one is NaN. The smallest are ``-max(-a)``."""
+        """Return the largest values over the workers, infinite where one is NaN; the least are ``-max(-a)``."""
 
     @abstractmethod
     def gather(self, value: T) -> list[T]:
-        """The values of all workers, by rank: anything that pickle can write."""
+        """Return the values of all workers, by rank: anything that pickle can write."""
 
     @abstractmethod
     def agree(self, value: T) -> T:
-        """The value of rank 0."""
+        """Return the value of rank 0."""
 
     @property
     def alone(self) -> bool:
-        """Whether there is no group: the process trains as it would without one."""
+        """Whether there are no workers: the process trains by itself."""
         return False
 
     def of(self, rows: NDArray[Any]) -> Self:
-        """The same workers with some of their rows, by ascending numbers or masks."""
+        """Return the same workers with some of their rows, by ascending numbers or a mask."""
         if self.part is None:
             return self
         group = copy.copy(self)
@@ -78,7 +79,7 @@ class Group(ABC):
         return group
 
     def with_last(self, n_rows: int) -> Self:
-        """The same workers with so many rows more, behind those of all workers, on the last one."""
+        """Return the same workers with `n_rows` more on this one, behind all rows: 0 on all workers but the last."""
         if self.part is None:
             return self
         group = copy.copy(self)
@@ -86,9 +87,9 @@ class Group(ABC):
         return group
 
     def runs(self, n_rows: int) -> tuple[list[tuple[int, int]], int]:
-        """Runs of neighbours among this worker's rows, and the number of all rows.
+        """Return the runs of neighbours among this worker's rows, and the number of all rows.
 
-        A run is the number of its first row among all rows, and how many it has.
+        A run is the number of its first row among all rows, and its length.
         """
         if self.part is None:
             counts = self.gather(n_rows)
@@ -103,12 +104,12 @@ class Group(ABC):
         return [(first[part], size) for part, size in held], total
 
     def numbers(self, n_rows: int) -> tuple[NDArray[np.int64], int]:
-        """Numbers of this worker's rows among all rows, ascending, and how many these are."""
+        """Return the numbers of this worker's rows among all rows, ascending, and the number of all rows."""
         runs, total = self.runs(n_rows)
         return np.concatenate([np.arange(0), *(np.arange(first, first + count) for first, count in runs)]), total
 
     def chosen(self, n_rows: int, choose: Callable[[int], NDArray[np.integer]]) -> NDArray[np.int64]:
-        """Rows of this worker among those that ``choose(number of all rows)`` gives, ascending numbers."""
+        """Return which rows of this worker are among ``choose(number of all rows)``, ascending numbers."""
         runs, total = self.runs(n_rows)
         rows, before = choose(total), 0
         found: list[NDArray[Any]] = [np.arange(0)]
@@ -118,11 +119,11 @@ class Group(ABC):
         return np.concatenate(found)
 
     def spaced(self, n_rows: int, most: int) -> NDArray[np.int64]:
-        """Rows of this worker that belong to the sample of at most so many of all rows, evenly spaced."""
+        """Return which rows of this worker are among at most `most` of all rows, evenly spaced."""
         return self.chosen(n_rows, lambda total: evenly_spaced(total, most))
 
     def together(self, *arrays: NDArray[Any]) -> Sequence[NDArray[Any]]:
-        """Arrays of this worker's rows as arrays of the rows of all workers, in their order."""
+        """Return arrays of this worker's rows as arrays of the rows of all workers, in the order of all rows."""
         numbers = () if self.part is None else (self.numbers(len(arrays[0]))[0],)
         arrays = tuple(map(np.concatenate, zip(*self.gather((*arrays, *numbers)), strict=True)))
         if self.part is None:
@@ -131,13 +132,13 @@ class Group(ABC):
         return [array[order] for array in arrays[:-1]]
 
     def sample(self, *arrays: NDArray[Any], most: int = SAMPLE) -> Sequence[NDArray[Any]]:
-        """Arrays of the same evenly spaced rows, at most so many of all, on every worker; alone, all rows."""
+        """Return arrays of at most `most` of all rows, evenly spaced, the same on all workers; alone, all rows."""
         rows = self.spaced(len(arrays[0]), most)
         return self.of(rows).together(*(array[rows] for array in arrays))
 
 
 class _Alone(Group):
-    """One process with all rows."""
+    """A process with all rows."""
 
     rank = 0
     size = 1
@@ -172,7 +173,7 @@ _current: ContextVar[Group] = ContextVar("group", default=ALONE)
 
 
 def workers() -> Group:
-    """The group that this thread trains in; `ALONE` unless it has joined one."""
+    """Return the group that this thread trains in; `ALONE` unless it has joined one."""
     return _current.get()
 
 

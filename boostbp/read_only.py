@@ -1,4 +1,4 @@
-"""Read-only arrays: functions that may be the user's receive these, and the error names the one that writes."""
+"""Read-only arrays for functions of the user, and errors that name the function that writes into them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a read-only view, in a tenth of the time of `np.broadcast_to`: some callers are called in every round."""
+    """Return a read-only view, in a tenth of the time of `np.broadcast_to`: some callers run in every round."""
     view = array.view()
     view.flags.writeable = False
     return view
