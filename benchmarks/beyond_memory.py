@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 import boostbp
 from boostbp import BoostBPRegressor
-from boostbp.extras import require
+from boostbp.cautions import require
 from boostbp.trees.disk_arrays import scratch_folder
 
 Floats = NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""Messages: warnings at the user's line, errors that name an argument, text from files that is safe to print."""
+"""Messages: warnings at the user's line, errors that name an argument or an extra, text that is safe to print."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import unicodedata
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
+from importlib import import_module
+from types import FrameType, ModuleType
 
 # Packages between the user's line and a warning: this one, and those that wrap its methods or run them.
 _BETWEEN = {"boostbp", "concurrent", "contextlib", "functools", "joblib", "sklearn", "threading"}
@@ -48,6 +49,19 @@ def printable(text: str) -> str:
         else character
         for character in text
     )
+
+
+def require(module: str, *, extra: str, what: str) -> ModuleType:
+    """Import a module of an optional package; if it is not installed, raise ImportError with the command to install it.
+
+    `extra` is the extra that installs the package, and `what` names what needs it, as the user wrote it.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module.partition(".")[0]:
+            raise
+        raise ImportError(f"{what} needs the {error.name} package: pip install 'boostbp[{extra}]'.") from error
 
 
 def counted(number: int, what: str) -> str:

@@ -10,7 +10,7 @@ rows. Units, bins and starting points are computed from a sample of the rows, th
 computes them from a whole table. So they are the same for any number of workers, and those of one machine if the sample
 is all rows.
 
-All workers must make the same calls, in the same order and in the thread that joined: a worker that skips a sum lets
+All workers must make the same calls, in the same order and in the thread that trains: a worker that skips a sum lets
 the others wait. So a decision that depends on the rows of one worker, on a clock or on the user's code is made by
 `agree`.
 """
@@ -173,7 +173,7 @@ _current: ContextVar[Group] = ContextVar("group", default=ALONE)
 
 
 def workers() -> Group:
-    """Return the group that this thread trains in; `ALONE` unless it has joined one."""
+    """Return the group that this thread trains in; by default `ALONE`."""
     return _current.get()
 
 

@@ -19,9 +19,9 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from boostbp.cautions import require
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.base import BaseBoostBP
-from boostbp.extras import require
 from boostbp.files.tables import open_table
 from boostbp.inputs.blocks import is_blocks
 from boostbp.versions import __version__

@@ -12,11 +12,11 @@ from sklearn.utils import check_random_state
 
 from boostbp import backends, checks
 from boostbp.backends.base import Table
+from boostbp.cautions import require
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor, session
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.fit_options import FitOptions
 from boostbp.estimators.parameters import settings_of
-from boostbp.extras import require
 from boostbp.inputs.rows import Rows
 from boostbp.network.eval_sets import Evaluation
 from boostbp.network.settings import BackpropSpec

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
-from boostbp.extras import require
+from boostbp.cautions import require
 from boostbp.floats import usual_in_methods
 from boostbp.torch import GBDTModule
 from boostbp.trees.native_threads import fork_safe

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from benchmarks.mixtures.network import Columns, Dense, MixtureNetwork, dense, torch_threads
 from boostbp.backends.base import Backend
+from boostbp.cautions import require
 from boostbp.estimators.session import FittedOn
-from boostbp.extras import require
 from boostbp.inputs.rows import Rows
 from boostbp.layers import Layer, rounds
 from boostbp.losses import Loss

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-from boostbp.extras import require
+from boostbp.cautions import require
 from boostbp.inputs.reader import learn_schema, read_input
 
 __all__ = ["MLPClassifier", "MLPRegressor"]

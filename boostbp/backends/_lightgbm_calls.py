@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.extras import require
+from boostbp.cautions import require
 from boostbp.group import Group, workers
 from boostbp.trees.native_threads import after_fork, fork_safe
 

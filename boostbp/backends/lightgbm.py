@@ -28,7 +28,7 @@ from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.dialects import gradients
 from boostbp.backends.native_params import device_turn, naming_params, on_card
 from boostbp.backends.ranks import Ranks
-from boostbp.extras import require
+from boostbp.cautions import require
 from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.trees.sparse import Sparse

@@ -21,7 +21,7 @@ from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.dialects import alike_in_float32, gradients, representable, without_small_leaves
 from boostbp.backends.native_params import device_turn, naming_params, on_card
 from boostbp.backends.ranks import Ranks
-from boostbp.extras import require
+from boostbp.cautions import require
 from boostbp.floats import Floats
 from boostbp.group import SAMPLE, workers
 from boostbp.trees.disk_arrays import is_on_disk, scratch_folder

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from boostbp.extras import require
+from boostbp.cautions import require
 from boostbp.group import Group
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ import typer
 
 from boostbp.atomic_write import atomic_write
 from boostbp.cli.console import Missing, Model, Offset, Quiet, UsageError, check_output, say
-from boostbp.extras import require
+from boostbp.cautions import require
 from boostbp.files.paths import format_of, is_compressed
 from boostbp.files.tables import ColumnRoles
 

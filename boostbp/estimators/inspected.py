@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from boostbp import checks, inspection
-from boostbp.extras import require
+from boostbp.cautions import require
 from boostbp.floats import Floats
 from boostbp.inspection import Attributions, Health, LeafRecords, Names
 from boostbp.network.network import Network

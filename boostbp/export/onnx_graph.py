@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.extras import require
+from boostbp.cautions import require
 from boostbp.floats import Floats
 
 OPSET = 18

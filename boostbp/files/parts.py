@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from boostbp.extras import require
+from boostbp.cautions import require
 from boostbp.files.paths import files_of, format_of, partition_of
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.extras import require
+from boostbp.cautions import require
 from boostbp.floats import Floats
 from boostbp.inputs.categories import Factors, factorize, text_in
 

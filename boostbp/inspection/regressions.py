@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.extras import require
+from boostbp.cautions import require
 from boostbp.floats import Floats
 from boostbp.network.network import Network
 from boostbp.trees import basis as bases

@@ -17,7 +17,7 @@ from boostbp.group import SAMPLE, workers
 from boostbp.layers.bound import BoundInput
 from boostbp.layers.cheaper_growth import along, random_direction
 from boostbp.layers.objective import Objective
-from boostbp.read_only import read_only, refuse_writes
+from boostbp.floats import read_only, refuse_writes
 from boostbp.trees import interrupts, kernels, threads
 from boostbp.trees.forest import Forest, TreeBatch, TreeWithLeaves
 from boostbp.trees.leaf_regressions import ColumnBins, fit_trees, rows_by_leaf

@@ -13,7 +13,7 @@ import numpy as np
 
 from boostbp.floats import Floats
 from boostbp.losses.base import Loss
-from boostbp.read_only import read_only, refuse_writes
+from boostbp.floats import read_only, refuse_writes
 
 Shape = tuple[int, ...]
 _NAMES = {"value": "(rows,)", "baseline": "(outputs,)"} | dict.fromkeys(

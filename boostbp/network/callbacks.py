@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from boostbp import checks
-from boostbp.extras import require
+from boostbp.cautions import require
 from boostbp.network import checkpoints
 from boostbp.network.displays import ProgressBar, figures, log
 from boostbp.network.monitor import Progress

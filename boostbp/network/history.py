@@ -8,8 +8,7 @@ from enum import Enum
 from html import escape
 from typing import Any
 
-from boostbp.cautions import counted
-from boostbp.extras import require
+from boostbp.cautions import counted, require
 from boostbp.network.choice import NETWORK, Choice, weight_in_words
 
 REFITTED = "The leaves of its output layers were then fitted again on all rows."  # what `History.refitted` means

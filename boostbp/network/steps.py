@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp import checks
-from boostbp.floats import Floats
+from boostbp.floats import Floats, read_only, refuse_writes
 from boostbp.group import ALONE, joined, workers
-from boostbp.read_only import read_only, refuse_writes
 
 MOST_ALPHA = 1e300  # a larger step size is a mistake
 PATIENCE = 16  # epochs without a new lowest training loss; after fewer, steps die on a plateau that they would cross

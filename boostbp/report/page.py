@@ -17,7 +17,7 @@ import numpy as np
 
 from boostbp import plots
 from boostbp.atomic_write import atomic_write, check_writable
-from boostbp.extras import require
+from boostbp.cautions import require
 from boostbp.floats import Floats
 from boostbp.inspection import health_of
 from boostbp.network.history import History

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from boostbp import backends, layers
 from boostbp.backends.base import Backend, Table
-from boostbp.extras import require
+from boostbp.cautions import require
 from boostbp.floats import Floats
 from boostbp.inputs.targets import drop_zero_weight, read_weight, weights_in_rows
 from boostbp.layers import BoundInput, Layer, LayerSettings, LossObjective, Objective, SquaredObjective

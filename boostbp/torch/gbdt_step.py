@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boostbp import checks
-from boostbp.extras import require
+from boostbp.cautions import require
 from boostbp.floats import Floats, usual_in_methods
 from boostbp.network.steps import pace_after
 from boostbp.torch.gathered import LastFit, Momentum, Numbers, StepTarget, check_known, in_order

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from boostbp import checks, losses
 from boostbp.backends.base import Backend, Table
-from boostbp.extras import require
+from boostbp.cautions import require
 from boostbp.floats import Floats, usual_in_methods
 from boostbp.layers import Layer, LayerSpec
 from boostbp.layers.layer_spec import HIDDEN, settings_of

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boostbp.extras import require
+from boostbp.cautions import require
 from boostbp.floats import Floats
 from boostbp.layers import Trace
 

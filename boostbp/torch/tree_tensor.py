@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from boostbp import archive
 from boostbp.archive import Arrays, MismatchError, take
-from boostbp.extras import require
+from boostbp.cautions import require
 from boostbp.floats import Floats
 from boostbp.layers import Layer
 from boostbp.torch.gathered import LastFit
