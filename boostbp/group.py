@@ -1,9 +1,10 @@
 """Group: the workers that train one model together, each on rows of its own.
 
 Whatever depends on all rows of a training goes through the group: ``workers().sum(...)`` and the like. By default the
-group is a single process, which returns what it is given and so changes nothing. Within ``joined(group)`` the same code
-trains on the rows of all workers. The group is looked up, not passed down: code that needs it is at the bottom (sums of
-leaves) or is called through protocols of the user's (steps, losses), and all code between would only hand it on.
+group is a single process, which returns what it is given and so changes nothing. Within ``joined(group)`` the
+same code trains on the rows of all workers. The group is looked up, not passed down: code that needs it is at the
+bottom (sums of leaves) or is called through protocols of the user's (steps, losses), and all code between would only
+hand it on.
 
 Two kinds of numbers go through it. The parts of the model (trees, regressions, gradients, losses) are sums over all
 rows. Units, bins and starting points are computed from a sample of the rows, the same on all workers, by the code that
