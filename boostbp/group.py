@@ -23,7 +23,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,7 @@ class Group(ABC):
 
     rank: int  # of this worker, from 0
     size: int  # number of workers
+    alone: ClassVar[bool] = False  # whether there are no workers: the process trains by itself
     # (rows,): the number of the part of each row of this worker, ascending; None if each worker has one part, numbered
     # by its rank. It is None for all workers or for none.
     part: NDArray[np.int64] | None = None
@@ -65,11 +66,6 @@ class Group(ABC):
     @abstractmethod
     def agree(self, value: T) -> T:
         """Return the value of rank 0."""
-
-    @property
-    def alone(self) -> bool:
-        """Whether there are no workers: the process trains by itself."""
-        return False
 
     def of(self, rows: NDArray[Any]) -> Self:
         """Return the same workers with some of their rows, by ascending numbers or a mask."""
@@ -113,11 +109,11 @@ class Group(ABC):
         """Return which rows of this worker are among ``choose(number of all rows)``, ascending numbers."""
         runs, total = self.runs(n_rows)
         rows, before = choose(total), 0
-        found: list[NDArray[Any]] = [np.arange(0)]
+        chosen: list[NDArray[Any]] = [np.arange(0)]
         for first, count in runs:
-            found.append(rows[slice(*np.searchsorted(rows, (first, first + count)))] - first + before)
+            chosen.append(rows[slice(*np.searchsorted(rows, (first, first + count)))] - first + before)
             before += count
-        return np.concatenate(found)
+        return np.concatenate(chosen)
 
     def spaced(self, n_rows: int, most: int) -> NDArray[np.int64]:
         """Return which rows of this worker are among at most `most` of all rows, evenly spaced."""
@@ -143,6 +139,7 @@ class _Alone(Group):
 
     rank = 0
     size = 1
+    alone = True
 
     def sum(self, *arrays: Any) -> Sequence[Any]:
         return arrays
@@ -154,10 +151,6 @@ class _Alone(Group):
 
     def agree(self, value: T) -> T:
         return value
-
-    @property
-    def alone(self) -> bool:
-        return True
 
     def runs(self, n_rows: int) -> tuple[list[tuple[int, int]], int]:
         return [(0, n_rows)], n_rows
