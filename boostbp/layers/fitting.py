@@ -12,12 +12,11 @@ from numpy.typing import DTypeLike, NDArray
 
 from boostbp.backends.base import FEW_ROWS, OUTPUTS_PER_CALL, Grower, LinearLeaves, NativeGrower
 from boostbp.backends.grown_trees import check_leaves, check_streams, checked_trees
-from boostbp.floats import Floats
+from boostbp.floats import Floats, read_only, refuse_writes
 from boostbp.group import SAMPLE, workers
 from boostbp.layers.bound import BoundInput
 from boostbp.layers.cheaper_growth import along, random_direction
 from boostbp.layers.objective import Objective
-from boostbp.floats import read_only, refuse_writes
 from boostbp.trees import interrupts, kernels, threads
 from boostbp.trees.forest import Forest, TreeBatch, TreeWithLeaves
 from boostbp.trees.leaf_regressions import ColumnBins, fit_trees, rows_by_leaf

@@ -19,7 +19,8 @@ from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.network.starts import STARTS, start_of
 from boostbp.single import check_codes
 from boostbp.torch.passes import as_floats, learns_from
-from boostbp.trees import interrupts, threads
+from boostbp.trees import interrupts
+from boostbp.trees.native_threads import single_threaded_blas
 
 if TYPE_CHECKING:
     import torch
