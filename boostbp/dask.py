@@ -22,10 +22,10 @@ import numpy as np
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp.cautions import require
 from boostbp.distributed.cluster import computed, fit_cluster, is_collection, parts_of
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
 from boostbp.network.monitor import Progress
+from boostbp.runtime.messages import require
 
 __all__ = ["DaskBoostBPClassifier", "DaskBoostBPRegressor"]
 

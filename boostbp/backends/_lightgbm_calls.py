@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.cautions import require
-from boostbp.group import Group, workers
-from boostbp.trees.native_threads import after_fork, fork_safe
+from boostbp.runtime.group import Group, workers
+from boostbp.runtime.messages import require
+from boostbp.runtime.native_threads import after_fork, fork_safe
 
 _INT, _LONG, _AT = ctypes.c_int, ctypes.c_int64, ctypes.c_void_p
 _SPLITS = 0  # importances count splits; nobody reads them here

@@ -14,8 +14,8 @@ import numpy as np
 from sklearn.base import clone
 
 from boostbp.backends.xgboost_network import Address, WorkersLostError, tracked
-from boostbp.cautions import require
 from boostbp.distributed.worker import check_supported, fit_worker
+from boostbp.runtime.messages import require
 
 TICK = 1.0  # seconds between two checks of the workers; arbitrary
 # Seconds to find out which worker failed, once another one has lost it. Arbitrary: Dask's heartbeats are more frequent.

@@ -13,16 +13,16 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.sparse import issparse
 
-from boostbp import checks
 from boostbp.backends.xgboost_network import Address, connected
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.parameters import settings_of
-from boostbp.group import Group, joined
 from boostbp.inputs.blocks import is_blocks
 from boostbp.network.callbacks import Checkpoint
 from boostbp.network.fingerprint import words_of
 from boostbp.network.steps import STEPS
-from boostbp.versions import versions
+from boostbp.runtime import checks
+from boostbp.runtime.group import Group, training_in
+from boostbp.runtime.versions import versions
 
 E = TypeVar("E", BoostBPClassifier, BoostBPRegressor)
 # Packages whose versions must be the same on all workers, or their sums would be of different things.
@@ -83,7 +83,7 @@ def fit_worker(
             raise ValueError("parts with checkpoint is not supported: let each worker have neighbouring rows.")
         if sum(count for _, count in parts) != len(X):
             raise ValueError(f"parts={checks.shown(parts)} is not allowed: their rows are not the {len(X)} of X.")
-    with _ctrl_c_ends_fit(), connected(address, rank) as group, joined(group):
+    with _ctrl_c_ends_fit(), connected(address, rank) as group, training_in(group):
         _check_alike(group, estimator, fit | {"parts": parts})
         if parts is not None:
             group.part = np.repeat(*np.array(parts, np.int64).reshape(-1, 2).T)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from boostbp.group import workers
-from boostbp.trees.compiling import working_time
+from boostbp.runtime.compiling import working_time
+from boostbp.runtime.group import workers
 
 
 @dataclass

@@ -26,14 +26,14 @@ from boostbp.ensemble.schedule import FIRST_STAGE, EnsembleRun, train_all, train
 from boostbp.ensemble.trained_candidate import distinct
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.ensemble.weights import Score, member_weights
-from boostbp.group import joined, workers
 from boostbp.layers.layer_spec import OUTPUT
 from boostbp.network.choice import CONSTANT, NETWORK
 from boostbp.network.history import Epoch, History, Stop
 from boostbp.network.monitor import Stage, StageSeconds
 from boostbp.network.network import Network
-from boostbp.trees import interrupts
-from boostbp.trees.compiling import working_time
+from boostbp.runtime import interrupts
+from boostbp.runtime.compiling import working_time
+from boostbp.runtime.group import training_in, workers
 
 LOSS_ROWS = 250  # rows for the training loss of an average without the network
 SEEDS_APART = 1_000_003  # of members: pieces of a layer have seeds one after the other
@@ -137,7 +137,7 @@ def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[P
             break
         own = replace(other.settings, max_time=left, seed=(other.settings.seed + number * SEEDS_APART) % 2**31)
         try:
-            with joined(other.rows.group):
+            with training_in(other.rows.group):
                 member = attempted(partial(_train_average, replace(other, settings=own), settings, level))
         except KeyboardInterrupt as interrupt:
             history.interrupted(interrupt)
@@ -248,7 +248,7 @@ def _history_without_network(model: Network, problem: Problem, scores: dict[str,
 
     The training loss is that of some rows: to predict all would take a tenth of some fits.
     """
-    rows = problem.rows.take(workers().spaced(len(problem.rows), LOSS_ROWS))
+    rows = problem.rows.take(workers().sampled_rows(len(problem.rows), LOSS_ROWS))
     raw = model.predict(rows.X, n_jobs=problem.settings.n_threads) + rows.offset
     loss, total = workers().sum(rows.weight @ problem.loss.value(raw, rows.y), rows.weight.sum())
     epoch = Epoch(0, float(loss / total), scores, 0.0, (), (), (), (), ())

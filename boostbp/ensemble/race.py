@@ -15,11 +15,11 @@ from boostbp.ensemble.candidate import Candidate, LayerTraining
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.ensemble.weights import stacked_weights, summed
-from boostbp.floats import Floats
-from boostbp.group import workers
 from boostbp.network.monitor import Stage
-from boostbp.trees import interrupts
-from boostbp.trees.threads import run_tasks
+from boostbp.runtime import interrupts
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
+from boostbp.runtime.threads import run_tasks
 
 STEPS = (0.1, 0.25, 0.5, 0.75, 1.0)  # shares of the model that a candidate may get, for its promise
 

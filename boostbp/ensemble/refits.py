@@ -12,12 +12,12 @@ from boostbp.ensemble.output_layers import boost_again
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.schedule import split_threads
 from boostbp.ensemble.trained_candidate import OutputLayerPlan, TrainedCandidate
-from boostbp.group import joined
 from boostbp.layers.rounds import rounds_of
 from boostbp.network.history import History
 from boostbp.network.network import Network
-from boostbp.trees import interrupts
-from boostbp.trees.threads import run_tasks
+from boostbp.runtime import interrupts
+from boostbp.runtime.group import training_in
+from boostbp.runtime.threads import run_tasks
 
 
 def refit_all(
@@ -29,7 +29,7 @@ def refit_all(
     try:
         all_rows = problem.on_all_rows()
         tasks = {one.name: partial(attempted, partial(_refitted, one, all_rows, budget)) for one in chosen}
-        with joined(all_rows.rows.group):
+        with training_in(all_rows.rows.group):
             interrupt = run_tasks(tasks, n_at_once, models, on_stop=budget.end)
     except KeyboardInterrupt as while_joining:
         interrupt = while_joining
@@ -58,7 +58,7 @@ def refit_single_layer(model: Network, history: History, problem: Problem) -> Ne
     plan = OutputLayerPlan(settings, (layer,))
     try:
         all_rows = problem.on_all_rows()
-        with interrupts.deferred(), joined(all_rows.rows.group):
+        with interrupts.deferred(), training_in(all_rows.rows.group):
             model = replace(model, layers=(boost_again(all_rows, plan) or layer,))
             history.refitted = True
     except KeyboardInterrupt as interrupt:

@@ -16,12 +16,12 @@ from boostbp.ensemble.candidate import Candidate, LayerTraining
 from boostbp.ensemble.output_layers import Boosted, Boosting
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import TrainedCandidate
-from boostbp.floats import Floats
 from boostbp.inputs.rows import NO_OFFSET
 from boostbp.layers import Layer, LayerSettings
 from boostbp.losses import SquaredError
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.network.baseline import best_constant
+from boostbp.runtime.arrays import Floats
 
 
 def mean_and_quantiles(candidate: Candidate) -> Candidate:

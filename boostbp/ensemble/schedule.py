@@ -16,9 +16,9 @@ from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.quality_levels import LEVELS, QualityLevel
 from boostbp.ensemble.race import Race
 from boostbp.ensemble.trained_candidate import TrainedCandidate
-from boostbp.group import workers
 from boostbp.network.choice import NETWORK
-from boostbp.trees.compiling import working_time
+from boostbp.runtime.compiling import working_time
+from boostbp.runtime.group import workers
 
 FIRST_STAGE = "first layers"  # what every fit begins with
 LONG = 60.0  # seconds of a fit from which on it is said what a lower quality takes
@@ -279,7 +279,7 @@ def _error(problem: Problem, value: float) -> float:
 def split_threads(problem: Problem, n_most: int | None = None) -> tuple[Problem, int]:
     """Return the problem on the threads of one candidate, and how many, `n_most` at most, are trained at a time."""
     few_rows = len(problem.rows) < constants.MAX_PARALLEL_ROWS
-    n_at_once = min(problem.settings.n_threads, constants.MAX_PARALLEL) if few_rows and workers().alone else 1
+    n_at_once = min(problem.settings.n_threads, constants.MAX_PARALLEL) if few_rows and workers().is_single else 1
     if n_most is not None:
         n_at_once = min(n_at_once, n_most)
     return problem.with_threads(problem.settings.n_threads // n_at_once), n_at_once

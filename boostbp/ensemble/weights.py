@@ -9,9 +9,9 @@ import numpy as np
 
 from boostbp.ensemble import constants
 from boostbp.ensemble.problem import Problem
-from boostbp.floats import Floats
-from boostbp.group import workers
 from boostbp.losses import Loss, traits_of
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
 
 LONGEST = 5.0  # logarithm of how much a weight may change in a step
 

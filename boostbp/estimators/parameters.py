@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from boostbp import checks
 from boostbp.ensemble.problem import EnsembleSettings
 from boostbp.ensemble.quality_levels import LEVELS
 from boostbp.estimators.fit_options import FitOptions
@@ -27,8 +26,8 @@ from boostbp.network import steps
 from boostbp.network.callbacks import Checkpoint
 from boostbp.network.settings import BackpropSpec, Settings
 from boostbp.network.starts import STARTS
-from boostbp.trees import threads
-from boostbp.trees.native_threads import usable_threads
+from boostbp.runtime import checks, threads
+from boostbp.runtime.native_threads import usable_threads
 
 CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "deep": partial(checks.one_of, allowed=("auto", True, False)),

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from boostbp.cautions import require
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
+from boostbp.runtime.messages import require
 from boostbp.trees.warmup import warmup
 
 if TYPE_CHECKING:

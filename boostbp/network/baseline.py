@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.floats import Floats
-from boostbp.group import workers
 from boostbp.inputs.rows import Rows
 from boostbp.losses import Loss
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.network.settings import Settings
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
 
 MOST_STEPS, LEAST_STEP = 100, 1e-10
 SHORTER = 0.75  # a step as a share of the one before; those of a hessian that is twice too large are half as long

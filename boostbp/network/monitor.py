@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from boostbp.floats import Floats
-from boostbp.group import workers
 from boostbp.layers import Layer, rounds
 from boostbp.network.eval_sets import Evaluation
 from boostbp.network.history import Epoch, History, Stop
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
-from boostbp.trees.compiling import working_time
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.compiling import working_time
+from boostbp.runtime.group import workers
 
 COMPILING = "compiling"  # the stage of a fit in which loops are compiled; time limits exclude it
 _SHORT = 0.5  # seconds below which it is not reported
@@ -197,7 +197,7 @@ class Monitor:
         apart: list[Callback] = []
         together: list[Callback] = []
         for callback in self.callbacks:
-            (together if getattr(callback, "of_all_workers", False) and not group.alone else apart).append(callback)
+            (together if getattr(callback, "of_all_workers", False) and not group.is_single else apart).append(callback)
         verdict = group.agree(self._verdict_here(progress, apart) if group.rank == 0 else None)
         for callback in together:
             callback(progress)

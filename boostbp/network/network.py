@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 
 from boostbp.backends.base import Table
-from boostbp.floats import Floats, usual_in_methods
 from boostbp.layers import Layer, Trace
 from boostbp.layers.layer import layer_matrix
+from boostbp.runtime.arrays import Floats, errstate_in_methods
 from boostbp.trees.flat import Flat
 from boostbp.trees.forest import FEW_ROWS
 from boostbp.trees.kernels.records import INV_SCALE
@@ -24,7 +24,7 @@ HIDDEN_BITS = 18  # by hidden units, rows fall to one side of a split or the oth
 ORDINARY_EXPONENT = 500  # up to scales of 2^500, slopes and sums of them are far from the ends of float64
 
 
-@usual_in_methods
+@errstate_in_methods
 @dataclass(frozen=True, slots=True, repr=False)
 class Network:
     """Layers T_0 .. T_{L-1} and the constant that their output starts from.

@@ -29,7 +29,7 @@ from numba.core.caching import CompileResultCacheImpl, _Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
-from boostbp.trees.compiling import begins
+from boostbp.runtime.compiling import begins
 
 _HASH = 32  # bytes of a digest
 

@@ -15,10 +15,10 @@ from numba import njit, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.np.numpy_support import from_dtype
 
-from boostbp.trees.compiling import compiling
+from boostbp.runtime.compiling import compiling
+from boostbp.runtime.native_threads import fork_safe
 from boostbp.trees.kernels.cache import KernelCache
 from boostbp.trees.kernels.records import ENTERED, Leaves, Nodes
-from boostbp.trees.native_threads import fork_safe
 
 fork_safe(global_compiler_lock)  # held by a thread that compiles
 
@@ -78,7 +78,7 @@ class Loop:
             return self.dispatcher(*converted)
         return self.dispatcher(*[kind.convert(arg) for kind, arg in zip(self.kinds, args, strict=True)])
 
-    def given(self, *first: Any) -> Callable[..., Any]:
+    def bind_first(self, *first: Any) -> Callable[..., Any]:
         """Return the loop with its first arguments bound; later calls do not check the types of arguments."""
         converted = [kind.convert(arg) for kind, arg in zip(self.kinds, first, strict=False)]
         later = [(place, kind.convert) for place, kind in enumerate(self.kinds) if kind.convert is not _unchanged]
@@ -109,7 +109,7 @@ def _timed(compile_for: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return timed
 
 
-def exact(*kinds: Kind) -> Callable[[Callable[..., Any]], Loop]:
+def entry_point(*kinds: Kind) -> Callable[[Callable[..., Any]], Loop]:
     """Compile a loop for arguments of these kinds, in the order of IEEE 754."""
     return lambda function: Loop(function, kinds)
 

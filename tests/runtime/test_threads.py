@@ -9,7 +9,7 @@ import joblib
 import pytest
 from limits import HANGS
 
-from boostbp.trees import threads
+from boostbp.runtime import threads
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 4])

@@ -20,8 +20,8 @@ from boostbp.ensemble import average, output_layers
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.output_layers import Boosting
 from boostbp.network.history import Stop
-from boostbp.trees import interrupts
-from boostbp.trees.threads import run_tasks
+from boostbp.runtime import interrupts
+from boostbp.runtime.threads import run_tasks
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
 FAST = {"hidden_layer_sizes": (3,), "n_estimators": 5, "epochs": 2, "random_state": 0}

@@ -23,8 +23,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from boostbp.trees.kernels.allocation import ERROR, LENGTH, N_SLOTS, PATTERN, SLOTS, USERS, compiled
-from boostbp.trees.native_threads import fork_safe
+from boostbp.runtime.allocation import ERROR, LENGTH, N_SLOTS, PATTERN, SLOTS, USERS, compiled
+from boostbp.runtime.native_threads import fork_safe
 
 R = TypeVar("R")
 SET_HANDLER = 304  # of PyDataMem_SetHandler in NumPy's table of C functions, the same for all of NumPy 2

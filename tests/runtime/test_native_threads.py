@@ -16,8 +16,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from boostbp import BoostBPRegressor
 from boostbp.backends import _lightgbm_calls
-from boostbp.trees import native_threads
-from boostbp.trees.native_threads import single_threaded_blas, usable_threads
+from boostbp.runtime import native_threads
+from boostbp.runtime.native_threads import single_threaded_blas, usable_threads
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),
@@ -74,7 +74,7 @@ def module_locks():
 
 def test_no_lock_of_a_module_is_held_in_a_child():
     locks = module_locks()
-    assert {"numba", "boostbp.trees.native_threads._lock", "boostbp.backends._lightgbm_calls._gate"} <= set(locks)
+    assert {"numba", "boostbp.runtime.native_threads._lock", "boostbp.backends._lightgbm_calls._gate"} <= set(locks)
     for name, lock in locks.items():
 
         def take(lock=lock):

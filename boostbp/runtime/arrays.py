@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 C = TypeVar("C", bound=type)
-NUMPYS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+NUMPY_DEFAULTS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
@@ -36,7 +36,7 @@ def refuse_writes(message: str) -> Iterator[None]:
 
 
 @contextmanager
-def usual_floats() -> Iterator[None]:
+def numpy_errstate() -> Iterator[None]:
     """Handle floating-point errors as NumPy does by default; also a decorator.
 
     Small numbers round to 0 all the time, and overflows are checked where they matter, so the exception that
@@ -50,8 +50,8 @@ def usual_floats() -> Iterator[None]:
         yield
 
 
-def usual_in_methods(cls: C) -> C:
-    """Run the public methods that a class defines itself under `usual_floats`."""
+def errstate_in_methods(cls: C) -> C:
+    """Run the public methods that a class defines itself under `numpy_errstate`."""
     for name, member in list(vars(cls).items()):
         if isinstance(member, FunctionType) and not name.startswith("_"):
             setattr(cls, name, _usual(member))
@@ -59,11 +59,11 @@ def usual_in_methods(cls: C) -> C:
 
 
 def _usual(method: FunctionType) -> Any:
-    careful = usual_floats()(method)
+    careful = numpy_errstate()(method)
 
     @wraps(method)
     def run(*args: Any, **kwargs: Any) -> Any:
         # entering a context takes microseconds, which the prediction of a single row would feel
-        return (method if np.geterr() == NUMPYS else careful)(*args, **kwargs)
+        return (method if np.geterr() == NUMPY_DEFAULTS else careful)(*args, **kwargs)
 
     return run

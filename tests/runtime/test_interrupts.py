@@ -10,7 +10,7 @@ import time
 import pytest
 from limits import HANGS
 
-from boostbp.trees import interrupts, threads
+from boostbp.runtime import interrupts, threads
 
 
 def press():

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, TypeVar
 
-from boostbp.trees.native_threads import after_fork
+from boostbp.runtime.native_threads import after_fork
 
 R = TypeVar("R")
 # Seconds after which a second press is heard at once, as the work at hand may never call `check`. Arbitrary: more than

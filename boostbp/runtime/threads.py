@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import joblib
 
-from boostbp.trees import interrupts
-from boostbp.trees.disk_arrays import carried
+from boostbp.runtime import interrupts
+from boostbp.runtime.disk_arrays import carried
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from boostbp.trees.native_threads import after_fork, fork_safe
+from boostbp.runtime.native_threads import after_fork, fork_safe
 
 _lock = fork_safe(threading.RLock())
 _depth = 0  # compilations that run, or wait for another one
@@ -50,7 +50,7 @@ def begins(name: str) -> None:
 
 
 @contextmanager
-def told_to(listener: Callable[[str], object]) -> Iterator[None]:
+def on_compile(listener: Callable[[str], object]) -> Iterator[None]:
     """Call a function with the name of each loop that any thread compiles within this block."""
     _listeners.append(listener)
     try:

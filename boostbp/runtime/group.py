@@ -1,7 +1,7 @@
 """Group: the workers that train one model together, each on rows of its own.
 
 Whatever depends on all rows of a training goes through the group: ``workers().sum(...)`` and the like. By default the
-group is a single process, which returns what it is given and so changes nothing. Within ``joined(group)`` the
+group is a single process, which returns what it is given and so changes nothing. Within ``training_in(group)`` the
 same code trains on the rows of all workers. The group is looked up, not passed down: code that needs it is at the
 bottom (sums of leaves) or is called through protocols of the user's (steps, losses), and all code between would only
 hand it on.
@@ -46,7 +46,7 @@ class Group(ABC):
 
     rank: int  # of this worker, from 0
     size: int  # number of workers
-    alone: ClassVar[bool] = False  # whether there are no workers: the process trains by itself
+    is_single: ClassVar[bool] = False  # whether there are no workers: the process trains by itself
     # (rows,): the number of the part of each row of this worker, ascending; None if each worker has one part, numbered
     # by its rank. It is None for all workers or for none.
     part: NDArray[np.int64] | None = None
@@ -67,7 +67,7 @@ class Group(ABC):
     def agree(self, value: T) -> T:
         """Return the value of rank 0."""
 
-    def of(self, rows: NDArray[Any]) -> Self:
+    def select_rows(self, rows: NDArray[Any]) -> Self:
         """Return the same workers with some of their rows, by ascending numbers or a mask."""
         if self.part is None:
             return self
@@ -75,7 +75,7 @@ class Group(ABC):
         group.part = self.part[rows]
         return group
 
-    def with_last(self, n_rows: int) -> Self:
+    def append_rows(self, n_rows: int) -> Self:
         """Return the same workers with `n_rows` more on this one, behind all rows: 0 on all workers but the last."""
         if self.part is None:
             return self
@@ -83,7 +83,7 @@ class Group(ABC):
         group.part = np.append(self.part, np.full(n_rows, np.iinfo(np.int64).max))
         return group
 
-    def runs(self, n_rows: int) -> tuple[list[tuple[int, int]], int]:
+    def row_runs(self, n_rows: int) -> tuple[list[tuple[int, int]], int]:
         """Return the runs of neighbours among this worker's rows, and the number of all rows.
 
         A run is the number of its first row among all rows, and its length.
@@ -100,14 +100,14 @@ class Group(ABC):
             total += size
         return [(first[part], size) for part, size in held], total
 
-    def numbers(self, n_rows: int) -> tuple[NDArray[np.int64], int]:
+    def row_numbers(self, n_rows: int) -> tuple[NDArray[np.int64], int]:
         """Return the numbers of this worker's rows among all rows, ascending, and the number of all rows."""
-        runs, total = self.runs(n_rows)
+        runs, total = self.row_runs(n_rows)
         return np.concatenate([np.arange(0), *(np.arange(first, first + count) for first, count in runs)]), total
 
-    def chosen(self, n_rows: int, choose: Callable[[int], NDArray[np.integer]]) -> NDArray[np.int64]:
+    def choose_rows(self, n_rows: int, choose: Callable[[int], NDArray[np.integer]]) -> NDArray[np.int64]:
         """Return which rows of this worker are among ``choose(number of all rows)``, ascending numbers."""
-        runs, total = self.runs(n_rows)
+        runs, total = self.row_runs(n_rows)
         rows, before = choose(total), 0
         chosen: list[NDArray[Any]] = [np.arange(0)]
         for first, count in runs:
@@ -115,13 +115,13 @@ class Group(ABC):
             before += count
         return np.concatenate(chosen)
 
-    def spaced(self, n_rows: int, most: int) -> NDArray[np.int64]:
+    def sampled_rows(self, n_rows: int, most: int) -> NDArray[np.int64]:
         """Return which rows of this worker are among at most `most` of all rows, evenly spaced."""
-        return self.chosen(n_rows, lambda total: evenly_spaced(total, most))
+        return self.choose_rows(n_rows, lambda total: evenly_spaced(total, most))
 
-    def together(self, *arrays: NDArray[Any]) -> Sequence[NDArray[Any]]:
+    def allgather_rows(self, *arrays: NDArray[Any]) -> Sequence[NDArray[Any]]:
         """Return arrays of this worker's rows as arrays of the rows of all workers, in the order of all rows."""
-        numbers = () if self.part is None else (self.numbers(len(arrays[0]))[0],)
+        numbers = () if self.part is None else (self.row_numbers(len(arrays[0]))[0],)
         arrays = tuple(map(np.concatenate, zip(*self.gather((*arrays, *numbers)), strict=True)))
         if self.part is None:
             return arrays
@@ -130,16 +130,16 @@ class Group(ABC):
 
     def sample(self, *arrays: NDArray[Any], most: int = SAMPLE) -> Sequence[NDArray[Any]]:
         """Return arrays of at most `most` of all rows, evenly spaced, the same on all workers; alone, all rows."""
-        rows = self.spaced(len(arrays[0]), most)
-        return self.of(rows).together(*(array[rows] for array in arrays))
+        rows = self.sampled_rows(len(arrays[0]), most)
+        return self.select_rows(rows).allgather_rows(*(array[rows] for array in arrays))
 
 
-class _Alone(Group):
+class _SingleProcess(Group):
     """A process with all rows."""
 
     rank = 0
     size = 1
-    alone = True
+    is_single = True
 
     def sum(self, *arrays: Any) -> Sequence[Any]:
         return arrays
@@ -152,27 +152,27 @@ class _Alone(Group):
     def agree(self, value: T) -> T:
         return value
 
-    def runs(self, n_rows: int) -> tuple[list[tuple[int, int]], int]:
+    def row_runs(self, n_rows: int) -> tuple[list[tuple[int, int]], int]:
         return [(0, n_rows)], n_rows
 
-    def together(self, *arrays: NDArray[Any]) -> Sequence[NDArray[Any]]:
+    def allgather_rows(self, *arrays: NDArray[Any]) -> Sequence[NDArray[Any]]:
         return arrays
 
     def sample(self, *arrays: NDArray[Any], most: int = SAMPLE) -> Sequence[NDArray[Any]]:
         return arrays
 
 
-ALONE = _Alone()
-_current: ContextVar[Group] = ContextVar("group", default=ALONE)
+SINGLE_PROCESS = _SingleProcess()
+_current: ContextVar[Group] = ContextVar("group", default=SINGLE_PROCESS)
 
 
 def workers() -> Group:
-    """Return the group that this thread trains in; by default `ALONE`."""
+    """Return the group that this thread trains in; by default `SINGLE_PROCESS`."""
     return _current.get()
 
 
 @contextmanager
-def joined(group: Group) -> Iterator[Group]:
+def training_in(group: Group) -> Iterator[Group]:
     """Train in a group, in this thread."""
     token = _current.set(group)
     try:

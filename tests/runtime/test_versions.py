@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import boostbp
-from boostbp.versions import versions
+from boostbp.runtime.versions import versions
 
 ROOT = Path(__file__).parents[1]
 

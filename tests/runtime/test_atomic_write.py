@@ -19,9 +19,9 @@ from flat_parameters import parameters
 from limits import HANGS
 
 from boostbp import BoostBPRegressor, callbacks, save
-from boostbp import atomic_write as room
-from boostbp.atomic_write import atomic_write, check_writable, remove_partial
 from boostbp.report import page
+from boostbp.runtime import atomic_write as room
+from boostbp.runtime.atomic_write import atomic_write, check_writable, remove_partial
 
 X = np.random.default_rng(0).normal(size=(60, 2))
 SMALL = {"hidden_layer_sizes": (2,), "n_estimators": 2, "epochs": 1, "deep": True, "random_state": 0}
