@@ -12,6 +12,7 @@ own memory, and 1 ms in pages that are there already.
 from __future__ import annotations
 
 import ctypes
+from errno import EINTR
 from functools import cache
 
 from numba import cfunc, njit, types
@@ -105,7 +106,9 @@ def compiled():
         if file < 0:
             return 0
         # a write to a page that the disk has no room for would end the process
-        error = allocate(file, 0, size)
+        error = EINTR
+        while error == EINTR:  # a signal came
+            error = allocate(file, 0, size)
         _swap(context + ERROR, error)
         address = mmap(0, size, _READ_WRITE, _SHARED, file, 0) if error == 0 else -1
         close(file)

@@ -45,7 +45,9 @@ def scratch_folder() -> Path:
 
 @contextmanager
 def on_disk() -> Iterator[Path]:
-    """Make large arrays of this thread in files; they stay usable after the block. Elsewhere than on POSIX, in memory.
+    """Make large arrays of this thread in files; they stay usable after the block.
+
+    On systems without posix_fallocate, arrays stay in memory.
 
     Yields
     ------
@@ -85,7 +87,7 @@ def is_on_disk() -> bool:
     return _folder.get() is not None
 
 
-def carried(work: Callable[..., R]) -> Callable[..., R]:
+def with_disk_arrays(work: Callable[..., R]) -> Callable[..., R]:
     """Return the same work for other threads: its large arrays lie where those of this thread do."""
     if _folder.get() is None:
         return work

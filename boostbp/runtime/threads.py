@@ -11,7 +11,7 @@ from typing import TypeVar
 import joblib
 
 from boostbp.runtime import interrupts
-from boostbp.runtime.disk_arrays import carried
+from boostbp.runtime.disk_arrays import with_disk_arrays
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -53,7 +53,7 @@ class Team:
         """Do `work` on each piece, as many at a time as there are threads."""
         if self._pool is None:
             return [work(piece) for piece in pieces]
-        work = carried(interrupts.stoppable(work, self._stop))
+        work = with_disk_arrays(interrupts.stoppable(work, self._stop))
         return list(map(interrupts.result_of, [self._pool.submit(work, piece) for piece in pieces]))
 
     def stop(self) -> None:
