@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import LinearLeaves
-from boostbp.floats import Floats
+from boostbp.runtime.arrays import Floats
 from boostbp.trees.kernels import Nodes
 from boostbp.trees.tree import Trees, offsets
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.floats import Floats
+from boostbp.runtime.arrays import Floats
 from boostbp.trees.basis import Basis, Polynomial, expand, vjp
 
 MOST_ROWS = 32  # on which a basis is tried; an arbitrary number, as are those of features and columns below

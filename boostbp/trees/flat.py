@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.floats import Floats
+from boostbp.runtime.arrays import Floats
 from boostbp.trees import kernels
 from boostbp.trees.forest import Forest
 from boostbp.trees.kernels.few_rows import LANES, NODE, OF_COLUMN, TOGETHER
@@ -119,7 +119,7 @@ class Flat(NamedTuple):
             As in `Network`.
         """
         loop = kernels.predict_flat if self.table.itemsize == 8 else kernels.predict_short
-        return loop.given(*self, baseline, skip)
+        return loop.bind_first(*self, baseline, skip)
 
 
 class _Part(NamedTuple):

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.floats import Floats
+from boostbp.runtime import threads
+from boostbp.runtime.arrays import Floats
 from boostbp.trees import basis as bases
-from boostbp.trees import kernels, threads
+from boostbp.trees import kernels
 from boostbp.trees.basis import Basis
 from boostbp.trees.leaves import LeafColumns, LeafModel
 from boostbp.trees.leaves import stacked as leaves_stacked

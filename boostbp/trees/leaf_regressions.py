@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.floats import Floats
-from boostbp.group import workers
-from boostbp.trees import kernels, threads
+from boostbp.runtime import threads
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
+from boostbp.trees import kernels
 from boostbp.trees import leaves as tree_leaves
 from boostbp.trees.basis import Basis
 from boostbp.trees.leaves import LeafColumns, LeafRows, Workspace, stacked
@@ -103,7 +104,7 @@ def fit_trees(
         Tree ``k`` serves output ``k``.
     """
     space = space or Workspace()
-    if len(sign) or not workers().alone or bins is None or (n_threads > 1 and len(X) > tree_leaves.BLOCK_ROWS):
+    if len(sign) or not workers().is_single or bins is None or (n_threads > 1 and len(X) > tree_leaves.BLOCK_ROWS):
         models = []
         together = _together(len(X), trees, basis)
         for first in range(0, len(trees), together):
@@ -137,7 +138,7 @@ def fit_trees(
 def _together(n_rows: int, trees: Trees, basis: Basis) -> int:
     """How many trees are fitted together: those whose rows there is room for, where their sums go to other workers."""
     group = workers()
-    if group.alone or len(trees) == 1:
+    if group.is_single or len(trees) == 1:
         return 1
     start, _ = paths_of(trees.nodes, trees.split, basis.columns_per_feature)
     [most_rows] = group.max(float(n_rows))  # what goes together must be the same on all workers

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.floats import Floats
-from boostbp.trees import kernels, threads
+from boostbp.runtime import threads
+from boostbp.runtime.arrays import Floats
+from boostbp.trees import kernels
 from boostbp.trees.basis import Basis
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.tree import Tree, concat, concat_offsets

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.entry import BOOL, INT, LEAF, LEAVES, MATRIX, VECTOR, exact, written
-from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER, inner, leaf_at
+from boostbp.trees.kernels.entry import BOOL, INT, LEAF, LEAVES, MATRIX, VECTOR, entry_point, written
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER, internal, leaf_at
 
 MOST_ROWS, LEAST_ROWS = 2048, 256  # of a block; fewer where columns are many
 CELLS = 1 << 20  # numbers in a block: 8 MB
 
 
-@exact(LEAVES, LEAF, MATRIX, BOOL, MATRIX, VECTOR, INT, INT, written("f8", 2))
+@entry_point(LEAVES, LEAF, MATRIX, BOOL, MATRIX, VECTOR, INT, INT, written("f8", 2))
 def vjp(leaves, leaf, Z, clip, G, unit, begin, end, out):
     """Write ``J' G`` of rows ``begin .. end - 1`` to `out`, (rows, columns), for `G`, (rows, outputs).
 
@@ -49,7 +49,7 @@ def vjp(leaves, leaf, Z, clip, G, unit, begin, end, out):
                 out[top + i, j] = total[j, i]
 
 
-@inner
+@internal
 def _take_columns(Z, top, n_rows, z, total):
     """Write rows from `top` on into `z`, (columns, rows), and zeros into `total`."""
     for j in range(Z.shape[1]):
@@ -58,7 +58,7 @@ def _take_columns(Z, top, n_rows, z, total):
             total[j, i] = 0.0
 
 
-@inner
+@internal
 def _group(leaf, tree, top, n_rows, n_leaves, row_start, order):
     """Sort rows by leaf: leaf ``l`` has rows ``order[row_start[l]:row_start[l + 1]]``, in their order."""
     row_start[: n_leaves + 1] = 0
@@ -74,7 +74,7 @@ def _group(leaf, tree, top, n_rows, n_leaves, row_start, order):
         order[np.uint64(row_start[number])] = row
 
 
-@inner
+@internal
 def _range(scaling, at, clip):
     """Return the range of ``u`` in which an input has a slope; if it has none, an empty one with its ends exchanged."""
     if scaling[at, INV_SCALE] == 0.0 or (clip and not scaling[at, LOWER] < scaling[at, UPPER]):
@@ -84,7 +84,7 @@ def _range(scaling, at, clip):
     return -np.inf, np.inf
 
 
-@inner
+@internal
 def _vjp_of_one_output(leaves, tree, number, rows, z, clip, g, unit, g_of_leaf, z_of_leaf, total):
     """Add ``g (w_j + 2 u_j w_jj) inv_scale unit`` of the rows of one leaf of a tree that serves one output."""
     degree = leaves.tree_degree[tree]
@@ -114,7 +114,7 @@ def _vjp_of_one_output(leaves, tree, number, rows, z, clip, g, unit, g_of_leaf, 
             total[column, rows[i]] += z_of_leaf[i]
 
 
-@inner
+@internal
 def _vjp_of_several_outputs(leaves, tree, number, rows, z, clip, g, unit, total):
     """Add ``sum_o g_o (w_jo + 2 u_j w_jjo) inv_scale unit`` of the rows of one leaf of a tree of several outputs.
 

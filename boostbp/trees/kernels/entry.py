@@ -1,8 +1,8 @@
-"""How Python enters the compiled loops: each states the kinds of its arguments, and is compiled for these alone.
+"""How Python enters the compiled loops: each states the kinds of its arguments and is compiled for these alone.
 
-numba compiles a loop once more, for seconds, for every new type of an argument: a read-only array, an integer of
-another size, a truth value of another library. Here what a caller passes is brought to the stated kind first. So the
-versions that there are do not depend on what is passed, and compiling one of each loop is a complete warm-up.
+For each new type of an argument (a read-only array, an integer of another size, a truth value of another library)
+numba compiles a loop again, which takes seconds. Here arguments are converted to the stated kinds first. So there is
+one version of each loop, whatever callers pass, and compiling these is a complete warm-up.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from numba import njit, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.np.numpy_support import from_dtype
 
-from boostbp.trees import forks
-from boostbp.trees.compiling import compiling
+from boostbp.runtime.compiling import compiling
+from boostbp.runtime.native_threads import fork_safe
 from boostbp.trees.kernels.cache import KernelCache
 from boostbp.trees.kernels.records import ENTERED, Leaves, Nodes
 
-forks.through(global_compiler_lock)  # held by a thread that compiles
+fork_safe(global_compiler_lock)  # held by a thread that compiles
 
 
 class Kind(NamedTuple):
-    """What a loop takes in one place.
+    """The kind of one argument of a loop.
 
-    type : the type for numba
-    bring : makes it of what callers pass; what cannot be made of it stays, and is compiled for
-    dtypes : of an array that is only read, its own; of a record of them, those of its fields
+    type : numba's type
+    convert : makes it of what callers pass; what cannot be converted stays as it is, and numba compiles for it
+    dtypes : the dtype of an array that is only read; of a record of such arrays, those of its fields
     """
 
     type: Any
-    bring: Callable[[Any], Any]
+    convert: Callable[[Any], Any]
     dtypes: tuple[np.dtype[Any], ...] = ()
 
     @property
@@ -54,47 +54,47 @@ class Loop:
         self._records = [place for place, kind in places if kind.is_record]
         self._dtypes = [dtype for place in self._arrays + self._records for dtype in kinds[place].dtypes]
         self._others = [
-            (place, kind.bring) for place, kind in places if not kind.dtypes and kind.bring is not _as_it_is
+            (place, kind.convert) for place, kind in places if not kind.dtypes and kind.convert is not _unchanged
         ]
 
     @property
     def _numba_type_(self) -> Any:
-        """What compiled code sees in its place."""
+        """The type by which other compiled code calls the loop."""
         return self.dispatcher._numba_type_
 
     def __call__(self, *args: Any) -> Any:
         """Call it from Python.
 
-        Nearly always all arrays are of the stated kind. That is asked of all of them at once: a call for each
-        costs as much as the loop over the rows of a small tree.
+        Nearly always all arrays are of the stated kinds. This is checked for all of them at once: a call for each
+        would cost as much as the loop over the rows of a small tree.
         """
         arrays = [args[place] for place in self._arrays]
         for place in self._records:
             arrays += args[place]
         if [array.dtype for array in arrays] == self._dtypes and all([array.flags.carray for array in arrays]):
-            brought = list(args)
-            for place, bring in self._others:
-                brought[place] = bring(args[place])
-            return self.dispatcher(*brought)
-        return self.dispatcher(*[kind.bring(arg) for kind, arg in zip(self.kinds, args, strict=True)])
+            converted = list(args)
+            for place, convert in self._others:
+                converted[place] = convert(args[place])
+            return self.dispatcher(*converted)
+        return self.dispatcher(*[kind.convert(arg) for kind, arg in zip(self.kinds, args, strict=True)])
 
-    def given(self, *first: Any) -> Callable[..., Any]:
-        """Return the loop with its first arguments in place; nobody asks later calls of what type arguments are."""
-        brought = [kind.bring(arg) for kind, arg in zip(self.kinds, first, strict=False)]
-        later = [(place, kind.bring) for place, kind in enumerate(self.kinds) if kind.bring is not _as_it_is]
-        later = [(place, bring) for place, bring in later if place >= len(first)]
+    def bind_first(self, *first: Any) -> Callable[..., Any]:
+        """Return the loop with its first arguments bound; later calls do not check the types of arguments."""
+        converted = [kind.convert(arg) for kind, arg in zip(self.kinds, first, strict=False)]
+        later = [(place, kind.convert) for place, kind in enumerate(self.kinds) if kind.convert is not _unchanged]
+        later = [(place, convert) for place, convert in later if place >= len(first)]
         compiled = self.compile()
 
         def call(*last: Any) -> Any:
-            args = [*brought, *last]
-            for place, bring in later:
-                args[place] = bring(args[place])
+            args = [*converted, *last]
+            for place, convert in later:
+                args[place] = convert(args[place])
             return compiled(*args)
 
         return call
 
     def compile(self) -> Callable[..., Any]:
-        """Load or compile the one version of it, if it is not there yet, and return it."""
+        """Return the one version of the loop, loaded or compiled if it is not there yet."""
         version: Callable[..., Any] = self.dispatcher.compile(tuple(kind.type for kind in self.kinds))
         return version
 
@@ -109,13 +109,13 @@ def _timed(compile_for: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return timed
 
 
-def exact(*kinds: Kind) -> Callable[[Callable[..., Any]], Loop]:
+def entry_point(*kinds: Kind) -> Callable[[Callable[..., Any]], Loop]:
     """Compile a loop for arguments of these kinds, in the order of IEEE 754."""
     return lambda function: Loop(function, kinds)
 
 
 class _Writable:
-    """The memory of a read-only array, as an array that may be written to."""
+    """The memory of a read-only array, as an array that numba takes for a writable one."""
 
     def __init__(self, array: Any) -> None:
         interface = array.__array_interface__
@@ -123,8 +123,8 @@ class _Writable:
         self.owner = array
 
 
-def _bring(array: Any, dtype: Any) -> Any:
-    """An array that is only read, as numba's plainest type: contiguous, aligned and writable."""
+def _converted(array: Any, dtype: Any) -> Any:
+    """Return an array that is only read as numba's plainest type: contiguous, aligned and writable."""
     if array.dtype == dtype and array.flags.carray:
         return array
     if not np.can_cast(array.dtype, dtype):
@@ -134,32 +134,32 @@ def _bring(array: Any, dtype: Any) -> Any:
 
 
 def read(dtype: Any, axes: int) -> Kind:
-    """An array that the loop only reads."""
+    """Return the kind of an array that the loop only reads."""
     kind = np.dtype(dtype)
-    return Kind(types.Array(from_dtype(kind), axes, "C"), lambda array: _bring(array, kind), (kind,))
+    return Kind(types.Array(from_dtype(kind), axes, "C"), lambda array: _converted(array, kind), (kind,))
 
 
-def _as_it_is(array: Any) -> Any:
+def _unchanged(array: Any) -> Any:
     return array
 
 
 def written(dtype: str, axes: int) -> Kind:
-    """An array that the loop writes to."""
-    return Kind(types.Array(from_dtype(np.dtype(dtype)), axes, "C"), _as_it_is)
+    """Return the kind of an array that the loop writes to."""
+    return Kind(types.Array(from_dtype(np.dtype(dtype)), axes, "C"), _unchanged)
 
 
 def _record(record: Any, **fields: Kind) -> Kind:
     kinds = [fields[name] for name in record._fields]
 
-    def bring(value: Any) -> Any:
-        return record(*[kind.bring(field) for kind, field in zip(kinds, value, strict=True)])
+    def convert(value: Any) -> Any:
+        return record(*[kind.convert(field) for kind, field in zip(kinds, value, strict=True)])
 
     dtypes = tuple(dtype for kind in kinds for dtype in kind.dtypes)
-    return Kind(types.NamedTuple([kind.type for kind in kinds], record), bring, dtypes)
+    return Kind(types.NamedTuple([kind.type for kind in kinds], record), convert, dtypes)
 
 
 def _numbers(leaf: Any) -> Any:
-    """Leaf numbers, (trees, rows) of any unsigned type, as their bytes, (trees, rows, size): one version for all."""
+    """Return leaf numbers, (trees, rows) of any unsigned type, as bytes, (trees, rows, size): one version for all."""
     return leaf.view(np.uint8).reshape(*leaf.shape, leaf.itemsize)
 
 

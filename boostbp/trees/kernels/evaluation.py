@@ -20,14 +20,14 @@ from boostbp.trees.kernels.entry import (
     NODES,
     ORDER,
     VECTOR,
-    exact,
+    entry_point,
     written,
 )
-from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, TILE, UPPER, inner, leaf_at
+from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, TILE, UPPER, internal, leaf_at
 from boostbp.trees.kernels.routing import goes_left
 
 
-@inner
+@internal
 def add_leaf(values, at, n, path, k, degree, scaling, weight, w0, m, total):
     """Write the values of `n` rows for one of `m` outputs of a leaf to `total`; path columns ``values[:k, at:at + n]``.
 
@@ -47,7 +47,7 @@ def add_leaf(values, at, n, path, k, degree, scaling, weight, w0, m, total):
             total[i] += term if u == u else 0.0
 
 
-@exact(INT64S, ORDER, INT, INT32S, VECTOR, INT, MATRIX, VECTOR, written("f8", 2))
+@entry_point(INT64S, ORDER, INT, INT32S, VECTOR, INT, MATRIX, VECTOR, written("f8", 2))
 def add_values(row_start, order, first_row, path_start, grouped, degree, scaling, weight, out):
     """Add the values of training rows grouped by leaf to `out`, (outputs, rows)."""
     m = len(out)
@@ -68,7 +68,7 @@ def add_values(row_start, order, first_row, path_start, grouped, degree, scaling
         w0 += (1 + degree * k) * m
 
 
-@inner
+@internal
 def _standardised(z, scaling, clip):
     """Return ``u`` of a value that is not missing, and whether the leaf's value has a slope there."""
     if scaling[INV_SCALE] == 0.0:
@@ -83,7 +83,7 @@ def _standardised(z, scaling, clip):
     return u, True
 
 
-@exact(LEAVES, LEAF, MATRIX, BOOL, INT, INT, written("f8", 2))
+@entry_point(LEAVES, LEAF, MATRIX, BOOL, INT, INT, written("f8", 2))
 def evaluate(leaves, leaf, Z, clip, begin, end, out):
     """Add the forest's values to `out`, (rows, outputs); `leaf` is leaf numbers of (trees, rows)."""
     n_trees = len(leaves.tree_degree)
@@ -125,7 +125,7 @@ def evaluate(leaves, leaf, Z, clip, begin, end, out):
                                 out[row, first + output] += u * u * leaves.weight[square + output]
 
 
-@inner
+@internal
 def _slope_scales(z, scaling, clip, unit):
     """Return ``unit du/dz`` and ``unit d(u^2)/dz``; both 0 where missing or clipped."""
     if z != z:
@@ -137,7 +137,7 @@ def _slope_scales(z, scaling, clip, unit):
     return slope, 2.0 * u * slope
 
 
-@exact(LEAVES, LEAF, MATRIX, BOOL, VECTOR, INT, INT, written("f8", 3))
+@entry_point(LEAVES, LEAF, MATRIX, BOOL, VECTOR, INT, INT, written("f8", 3))
 def jacobian(leaves, leaf, Z, clip, unit, begin, end, out):
     """Add the Jacobian to `out`, (rows, outputs, columns), for steps of a `unit` of each column, (columns,)."""
     n_trees = len(leaves.tree_degree)
@@ -165,7 +165,7 @@ def jacobian(leaves, leaf, Z, clip, unit, begin, end, out):
                         out[row, first + output, column] += slope
 
 
-@inner
+@internal
 def _where_parted(nodes, first, a, b):
     """Feature of the split at which two rows go different ways; they do somewhere."""
     node = 0
@@ -177,13 +177,13 @@ def _where_parted(nodes, first, a, b):
         node = nodes.left[i] if left else nodes.right[i]
 
 
-@inner
+@internal
 def _u(z, scaling, clip):
     """A value as the leaf regression reads it; its mean, 0, where missing."""
     return _standardised(z, scaling, clip)[0] if z == z else 0.0
 
 
-@inner
+@internal
 def _value(leaves, number, Z, row, clip, degree, n_outputs, output):
     """Value of a leaf for one row and output."""
     path = leaves.start[number]
@@ -198,7 +198,7 @@ def _value(leaves, number, Z, row, clip, degree, n_outputs, output):
     return total
 
 
-@inner
+@internal
 def _add_within(leaves, number, share, ZA, ZB, row, clip, degree, n_outputs, output, out):
     """Add `share` of the change within one leaf, column by column, to `out`, (columns,); returns its sum."""
     path = leaves.start[number]
@@ -222,7 +222,7 @@ def _add_within(leaves, number, share, ZA, ZB, row, clip, degree, n_outputs, out
     return total
 
 
-@exact(NODES, INT64S, LEAVES, BOOL, LEAF, LEAF, *[MATRIX] * 4, INT, INT, *[written("f8", 3)] * 2)
+@entry_point(NODES, INT64S, LEAVES, BOOL, LEAF, LEAF, *[MATRIX] * 4, INT, INT, *[written("f8", 3)] * 2)
 def changes(nodes, tree_split, leaves, clip, leaf_a, leaf_b, A, B, ZA, ZB, begin, end, smooth, jump):
     """Tell apart the change of a forest's output from rows `A` to rows `B`.
 

@@ -14,8 +14,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from boostbp.trees.kernels.entry import BOOL, MATRIX, VECTOR, exact, read, written
-from boostbp.trees.kernels.records import inner
+from boostbp.trees.kernels.entry import BOOL, MATRIX, VECTOR, entry_point, read, written
+from boostbp.trees.kernels.records import internal
 
 LANES = 16
 AT_ONCE = 32 * LANES  # trees that are walked before their leaves are read: these stay in a cache of half a megabyte
@@ -33,7 +33,7 @@ TOGETHER = 4  # numbers of a vector
 _READ, _KEEP, _DATA = 0, 3, 1  # what LLVM's ``llvm.prefetch`` is told
 
 
-@inner
+@internal
 def _numbered(inputs, width, bounds, first_bound, sets, first_set, end_set, categories, number):
     """Write what splits compare with the number of their threshold: a row goes right where it is larger.
 
@@ -61,7 +61,7 @@ def _numbered(inputs, width, bounds, first_bound, sets, first_set, end_set, cate
         number[2 * width + i - first_set] = 0 if left else 1
 
 
-@inner
+@internal
 def _walk(nodes, trees, steps, first_tree, n_trees, number, table, lane, place, n_columns):
     """Write where the record of the leaf of each tree begins, and how many path columns it has."""
     line = np.uint64(LINE // table.itemsize)
@@ -80,13 +80,13 @@ def _walk(nodes, trees, steps, first_tree, n_trees, number, table, lane, place, 
             prefetch(table, np.uint64(begin) + line)
 
 
-@inner
+@internal
 def _column(table, place):
     """Return the number of a path column as an index that needs no check whether it counts from the end."""
     return np.uint32(np.int64(table[place]))
 
 
-@inner
+@internal
 def _standardised(z, table, place):
     """Return ``u`` of a value that is not missing."""
     u = (z - np.float64(table[place + CENTER])) * np.float64(table[place + INV_SCALE])
@@ -95,7 +95,7 @@ def _standardised(z, table, place):
     return u if u < upper else upper
 
 
-@inner
+@internal
 def _add_of_one_output(trees, tree, end, first_tree, places, n_columns, table, inputs, out):
     """Add the leaves of one output from a tree on to the next that serves another; return the number of that one."""
     first = trees[tree, FIRST_OUTPUT]
@@ -123,14 +123,14 @@ def _add_of_one_output(trees, tree, end, first_tree, places, n_columns, table, i
     return tree
 
 
-@inner
+@internal
 def _add_times(factor, table, place, total, n_outputs):
     """Add the weights of all outputs times a factor to their totals, and what follows to the room behind these."""
     for output in range(0, n_outputs, TOGETHER):
         add_times(total, np.uint64(output), table, place + np.uint64(output), factor)
 
 
-@inner
+@internal
 def _add_of_several_outputs(trees, tree, end, first_tree, places, n_columns, table, inputs, total, out):
     """Add the leaves of some outputs from a tree on to the next that serves others; return the number of that one."""
     first, n_outputs = trees[tree, FIRST_OUTPUT], np.uint64(trees[tree, N_OUTPUTS])
@@ -154,7 +154,7 @@ def _add_of_several_outputs(trees, tree, end, first_tree, places, n_columns, tab
     return tree
 
 
-@inner
+@internal
 def _predict(nodes, trees, layers, steps, bounds, first_bound, table, sets, categories, baseline, skip, X, out):
     """Write the outputs of a network's layers to `out`; see `predict_flat`."""
     width = outputs = most_trees = most_sets = np.int64(1)
@@ -203,7 +203,7 @@ def _kinds(floats):
     )  # fmt: skip
 
 
-@exact(*_kinds("f8"))
+@entry_point(*_kinds("f8"))
 def predict_flat(nodes, trees, layers, steps, bounds, first_bound, table, sets, categories, baseline, skip, X, out):
     """Write the outputs of a network's layers to `out`, (rows, outputs): those of `route` and `evaluate`, to the bit.
 
@@ -215,7 +215,7 @@ def predict_flat(nodes, trees, layers, steps, bounds, first_bound, table, sets, 
     _predict(nodes, trees, layers, steps, bounds, first_bound, table, sets, categories, baseline, skip, X, out)
 
 
-@exact(*_kinds("f4"))
+@entry_point(*_kinds("f4"))
 def predict_short(nodes, trees, layers, steps, bounds, first_bound, table, sets, categories, baseline, skip, X, out):
     """Do the same with a table of float32."""
     _predict(nodes, trees, layers, steps, bounds, first_bound, table, sets, categories, baseline, skip, X, out)

@@ -9,8 +9,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.entry import INT, INT32S, INT64S, LEAF, LEAF_OUT, MATRIX, NODES, ORDER, exact, read, written
-from boostbp.trees.kernels.records import inner, leaf_at, put_leaf
+from boostbp.trees.kernels.entry import (
+    INT,
+    INT32S,
+    INT64S,
+    LEAF,
+    LEAF_OUT,
+    MATRIX,
+    NODES,
+    ORDER,
+    entry_point,
+    read,
+    written,
+)
+from boostbp.trees.kernels.records import internal, leaf_at, put_leaf
 from boostbp.trees.kernels.routing import goes_left, sends_left
 
 MISSING = 255
@@ -18,7 +30,7 @@ RIGHT, LEFT, ASK = 0, 1, 2
 BINNED = 512  # rows that are binned at once, column by column
 
 
-@exact(MATRIX, MATRIX, written("u1", 2), written("f8", 2), written("f8", 2))
+@entry_point(MATRIX, MATRIX, written("u1", 2), written("f8", 2), written("f8", 2))
 def put_in_bins(X, cuts, bins, lower, upper):
     """Write the bins of the values of `X`, (features, rows), and the ends of each bin.
 
@@ -47,7 +59,7 @@ def put_in_bins(X, cuts, bins, lower, upper):
                 upper[j, number] = max(upper[j, number], value)
 
 
-@inner
+@internal
 def sides(nodes, first, last, lower, upper):
     """Return where splits ``first .. last - 1`` send each bin, (splits, 256): `RIGHT`, `LEFT`, or `ASK` the value."""
     out = np.empty((last - first, 256), np.uint8)
@@ -64,7 +76,7 @@ def sides(nodes, first, last, lower, upper):
     return out
 
 
-@inner
+@internal
 def partition(nodes, first, to, bins, X, top, scratch, leaf, tree, order, row_start):
     """Group the rows from `top` on by leaf, split by split.
 
@@ -133,7 +145,7 @@ def partition(nodes, first, to, bins, X, top, scratch, leaf, tree, order, row_st
         row_start[number + 1] += row_start[number]
 
 
-@exact(LEAF, INT, INT, INT, written("u2", 1), written("i8", 1))
+@entry_point(LEAF, INT, INT, INT, written("u2", 1), written("i8", 1))
 def group_rows(leaf, tree, top, n_rows, order, start):
     """Write `n_rows` rows from `top` on, sorted by leaf, to `order`; the first place of each leaf to `start`."""
     n_leaves = len(start) - 1
@@ -150,7 +162,7 @@ def group_rows(leaf, tree, top, n_rows, order, start):
         at[number] += 1  # a counting sort: rows of a leaf keep their order
 
 
-@exact(ORDER, INT64S, INT32S, INT32S, MATRIX, INT, INT, written("i8", 1), written("f8", 1))
+@entry_point(ORDER, INT64S, INT32S, INT32S, MATRIX, INT, INT, written("i8", 1), written("f8", 1))
 def group_paths(order, row_start, path_start, column, Z, begin, end, at, values):
     """Copy path columns of rows sorted by leaf: of each leaf its columns one after the other, each (rows of the leaf,).
 
@@ -181,7 +193,7 @@ def group_paths(order, row_start, path_start, column, Z, begin, end, at, values)
         place += n * (path_start[leaf + 1] - path_start[leaf])
 
 
-@inner
+@internal
 def group(nodes, first, to, bins, X, Z, top, path_start, column, scratch, leaf, tree, order, values, row_start):
     """`partition` and `group_paths` of one block."""
     partition(nodes, first, to, bins, X, top, scratch, leaf, tree, order, row_start)
@@ -190,7 +202,7 @@ def group(nodes, first, to, bins, X, Z, top, path_start, column, scratch, leaf, 
     group_paths(order, row_start, path_start, column, Z[top : top + len(order)], begin, len(order), at, values)
 
 
-@exact(
+@entry_point(
     NODES, read("u1", 2), *[MATRIX] * 4, INT, INT32S, INT32S, LEAF_OUT, written("u2", 1), written("f8", 1),
     written("i8", 1),
 )  # fmt: skip

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.entry import INT64S, LEAVES, VECTOR, exact, written
+from boostbp.trees.kernels.entry import INT64S, LEAVES, VECTOR, entry_point, written
 from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER
 
 LEAST_SCALE = 1e-12  # beside a center: with a smaller one rounding is not beside the point
 
 
-@exact(LEAVES, VECTOR, VECTOR, written("f8", 1))
+@entry_point(LEAVES, VECTOR, VECTOR, written("f8", 1))
 def rescale(leaves, ratio, shift, weight):
     """Change the weights of all leaves to those of other scalings: ``u = ratio v + shift`` of each path column."""
     for tree in range(len(leaves.tree_leaf) - 1):
@@ -32,7 +32,7 @@ def rescale(leaves, ratio, shift, weight):
                 weight[leaves.weight_start[leaf] + output] += constant
 
 
-@exact(LEAVES, INT64S, written("f8", 2), written("f8", 1), written("f8", 1))
+@entry_point(LEAVES, INT64S, written("f8", 2), written("f8", 1), written("f8", 1))
 def common_scalings(leaves, first_tree, scaling, ratio, shift):
     """Give like trees one scaling for each of their path columns: about the mean of their centers, with all bounds.
 

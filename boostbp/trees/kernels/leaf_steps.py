@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER, inner
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER, internal
 
 NO_COLUMN = np.int64(2**62)  # comes after all columns
 
 
-@inner
+@internal
 def reach_of(path, k, degree, scaling, w):
     """Return bounds of the values of a leaf, whatever the row."""
     low = high = w[0]
@@ -25,7 +25,7 @@ def reach_of(path, k, degree, scaling, w):
     return low, high
 
 
-@inner
+@internal
 def _value(z, part):
     """A column's part of a leaf, ``w_j u + w_jj u^2``; NaN for NaN."""
     scaling, linear, square = part
@@ -36,7 +36,7 @@ def _value(z, part):
     return u * (linear + u * square)
 
 
-@inner
+@internal
 def _flat_at(part):
     """The place of the top of a column's parabola; NaN if it has none."""
     scaling, linear, square = part
@@ -45,7 +45,7 @@ def _flat_at(part):
     return scaling[CENTER] - 0.5 * linear / square / scaling[INV_SCALE]
 
 
-@inner
+@internal
 def _valley_between(a, b):
     """The place of the valley of part `b` less part `a`, where neither is clipped; NaN if there is none."""
     scaling_a, linear_a, square_a = a
@@ -59,7 +59,7 @@ def _valley_between(a, b):
     return -0.5 * linear / square
 
 
-@inner
+@internal
 def _least_between(low, high, a, b, at):
     """Least of part `b` less part `a` from `low` to `high`: there, where one begins to be clipped, or is flat."""
     at[0], at[1], at[2], n = low, high, _valley_between(a, b), 3
@@ -78,7 +78,7 @@ def _least_between(low, high, a, b, at):
     return least
 
 
-@inner
+@internal
 def boxes(nodes, first, parent, path_start, column, box, may_miss):
     """Write between which thresholds each path column of each leaf lies, and whether its rows may miss it.
 
@@ -103,7 +103,7 @@ def boxes(nodes, first, parent, path_start, column, box, may_miss):
             child, split = split, parent[n_leaves + split]
 
 
-@inner
+@internal
 def least_step(feature, rising, a, b, path_start, column, weight_start, degree, scaling, weight, box, may_miss, at):
     """Return the least of leaf b less leaf a where rows that differ in `feature` alone reach both; infinity if none do.
 

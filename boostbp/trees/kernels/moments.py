@@ -8,15 +8,15 @@ Standardised, a value is ``u = (z - center) * inv_scale``, 0 if missing; `zero` 
 
 from __future__ import annotations
 
-from boostbp.trees.kernels.entry import INT, INT32S, INT64S, MATRIX, VECTOR, exact, written
-from boostbp.trees.kernels.records import CENTER, INV_SCALE, inner
+from boostbp.trees.kernels.entry import INT, INT32S, INT64S, MATRIX, VECTOR, entry_point, written
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, internal
 
 # Compressed columns of a sparse input; some columns, how they are standardised, what their zeros become.
 ENTRIES = INT32S, INT32S, VECTOR
 STANDARDISED = INT32S, MATRIX, VECTOR
 
 
-@inner
+@internal
 def _add_entry(z, w, sums):
     sums[4] += w
     sums[5] += 1.0
@@ -28,7 +28,7 @@ def _add_entry(z, w, sums):
     sums[2] += w * z
 
 
-@exact(MATRIX, VECTOR, written("f8", 2))
+@entry_point(MATRIX, VECTOR, written("f8", 2))
 def column_sums(Z, weight, sums):
     """Add to the sums of each column, (columns, 6).
 
@@ -40,7 +40,7 @@ def column_sums(Z, weight, sums):
                 _add_entry(Z[row, j], weight[row], sums[j])
 
 
-@exact(*ENTRIES, VECTOR, written("f8", 2))
+@entry_point(*ENTRIES, VECTOR, written("f8", 2))
 def column_sums_sparse(indptr, indices, data, weight, sums):
     """See `column_sums`."""
     for j in range(len(sums)):
@@ -49,13 +49,13 @@ def column_sums_sparse(indptr, indices, data, weight, sums):
                 _add_entry(data[k], weight[indices[k]], sums[j])
 
 
-@inner
+@internal
 def _standardised(z, scaling):
     u = (z - scaling[CENTER]) * scaling[INV_SCALE]
     return u if u == u else 0.0
 
 
-@exact(MATRIX, VECTOR, MATRIX, written("f8", 1))
+@entry_point(MATRIX, VECTOR, MATRIX, written("f8", 1))
 def column_squares(Z, weight, scaling, out):
     """Add ``sum(weight * u^2)`` of each column."""
     for row in range(len(Z)):
@@ -64,7 +64,7 @@ def column_squares(Z, weight, scaling, out):
                 out[j] += weight[row] * _standardised(Z[row, j], scaling[j]) ** 2
 
 
-@exact(*ENTRIES, VECTOR, MATRIX, written("f8", 1))
+@entry_point(*ENTRIES, VECTOR, MATRIX, written("f8", 1))
 def column_squares_sparse(indptr, indices, data, weight, scaling, out):
     """See `column_squares`."""
     for j in range(len(out)):
@@ -76,7 +76,7 @@ def column_squares_sparse(indptr, indices, data, weight, scaling, out):
 # The four that follow spell out their inner loop: a view of a row for each number would take ten times as long.
 
 
-@exact(MATRIX, *STANDARDISED, MATRIX, written("f8", 2))
+@entry_point(MATRIX, *STANDARDISED, MATRIX, written("f8", 2))
 def add_products(Z, column, scaling, zero, V, out):
     """Add ``(U - zero) @ V`` to `out`, (rows, outputs)."""
     for row in range(len(Z)):
@@ -88,7 +88,7 @@ def add_products(Z, column, scaling, zero, V, out):
                     out[row, k] += factor * V[j, k]
 
 
-@exact(*ENTRIES, *STANDARDISED, MATRIX, written("f8", 2))
+@entry_point(*ENTRIES, *STANDARDISED, MATRIX, written("f8", 2))
 def add_products_sparse(indptr, indices, data, column, scaling, zero, V, out):
     """See `add_products`."""
     for j in range(len(column)):
@@ -99,7 +99,7 @@ def add_products_sparse(indptr, indices, data, column, scaling, zero, V, out):
                     out[indices[entry], k] += factor * V[j, k]
 
 
-@exact(MATRIX, *STANDARDISED, MATRIX, written("f8", 2))
+@entry_point(MATRIX, *STANDARDISED, MATRIX, written("f8", 2))
 def add_moments(Z, column, scaling, zero, G, out):
     """Add ``(U - zero)' @ G`` to `out`, (columns, outputs)."""
     for row in range(len(Z)):
@@ -111,7 +111,7 @@ def add_moments(Z, column, scaling, zero, G, out):
                     out[j, k] += factor * G[row, k]
 
 
-@exact(*ENTRIES, *STANDARDISED, MATRIX, written("f8", 2))
+@entry_point(*ENTRIES, *STANDARDISED, MATRIX, written("f8", 2))
 def add_moments_sparse(indptr, indices, data, column, scaling, zero, G, out):
     """See `add_moments`."""
     for j in range(len(column)):
@@ -122,7 +122,7 @@ def add_moments_sparse(indptr, indices, data, column, scaling, zero, G, out):
                     out[j, k] += factor * G[indices[entry], k]
 
 
-@exact(*ENTRIES, INT64S, INT, INT, written("f8", 2))
+@entry_point(*ENTRIES, INT64S, INT, INT, written("f8", 2))
 def fill(indptr, indices, data, columns, begin, end, out):
     """Write some columns of rows ``begin .. end - 1`` into `out`, (rows, columns), which is zero."""
     for place in range(len(columns)):

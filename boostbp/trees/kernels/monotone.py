@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.entry import BOOL, FLOAT, INT, INT32S, INT64S, MATRIX, NODES, VECTOR, exact, written
+from boostbp.trees.kernels.entry import BOOL, FLOAT, INT, INT32S, INT64S, MATRIX, NODES, VECTOR, entry_point, written
 from boostbp.trees.kernels.leaf_steps import boxes, least_step, reach_of
-from boostbp.trees.kernels.records import INV_SCALE, LOWER, UPPER, inner, largest
+from boostbp.trees.kernels.records import INV_SCALE, LOWER, UPPER, internal, largest
 from boostbp.trees.kernels.solving import solve_leaf
 
 FREE, FLAT_END, ABSENT = 0, 1, 2  # a column of a leaf: as it is; with a slope of 0 at one end of its range; left out
@@ -27,7 +27,7 @@ SHARES = 16  # steps in which the share is looked for by which leaves move towar
 PAIRS = 1024  # of leaves, that are compared at a split; beyond it, all of a side together: a tree may have 2^17 leaves
 
 
-@inner
+@internal
 def _leave_out(gram, moment, p, term):
     """Take a term out of normal equations, which give it a weight of 0 then."""
     for i in range(p):
@@ -36,7 +36,7 @@ def _leave_out(gram, moment, p, term):
     moment[term] = 0.0
 
 
-@inner
+@internal
 def _join(gram, moment, p, term, other, ratio):
     """Put ``term + ratio * other`` in the place of a term, and take the other out."""
     for i in range(p):
@@ -47,7 +47,7 @@ def _join(gram, moment, p, term, other, ratio):
     _leave_out(gram, moment, p, other)
 
 
-@inner
+@internal
 def _restricts(j, k, degree, w, sign, scaling, state, ratio, gram, moment, p):
     """Restrict column `j` of a leaf if its slope has the wrong sign somewhere; returns whether it had.
 
@@ -72,7 +72,7 @@ def _restricts(j, k, degree, w, sign, scaling, state, ratio, gram, moment, p):
     return True
 
 
-@inner
+@internal
 def solve_signed(gram, g0, w, path, degree, column, scaling, sign, penalty, penalize_constant, a, matrix, moment):
     """Turn the moments of one leaf, `w`, into ridge weights whose slopes have no wrong sign within the leaf's range.
 
@@ -102,7 +102,7 @@ def solve_signed(gram, g0, w, path, degree, column, scaling, sign, penalty, pena
                 wrong |= _restricts(j, k, degree, w, way, scaling[path + j], state, ratio, matrix, moment, p)
 
 
-@inner
+@internal
 def _numbered(nodes, first, order, parent, place, span):
     """Write the splits of a tree, each before those below it; which is above each leaf and split; where leaves lie.
 
@@ -138,17 +138,17 @@ def _numbered(nodes, first, order, parent, place, span):
         span[node, 2] = rank[~right] + 1 if right < 0 else span[right, 2]
 
 
-@inner
+@internal
 def _sign_of(nodes, i, sign):
     return sign[nodes.feature[i]] if nodes.cat_start[i] < 0 else np.int64(0)
 
 
-@inner
+@internal
 def _mean(mass, moment, penalty):
     return moment / (mass + penalty) if mass + penalty > 0.0 else 0.0
 
 
-@inner
+@internal
 def _order_means(nodes, first, order, place, span, sign, mass, penalty, mean):
     """Turn the moments of all leaves, `mean`, into means in the right order at each split of a constrained feature."""
     n_leaves = len(place)
@@ -174,7 +174,7 @@ def _order_means(nodes, first, order, place, span, sign, mass, penalty, mean):
         mean[leaf] = min(max(_mean(mass[leaf], mean[leaf], penalty), bounds[i, 0]), bounds[i, 1])
 
 
-@inner
+@internal
 def _step_of_sides(place, begin, middle, end, way, reach, mean, step):
     """Write bounds of the least step from any leaf of the lower side to any of the upper one: of values, of means."""
     highest = highest_mean = -np.inf
@@ -188,7 +188,7 @@ def _step_of_sides(place, begin, middle, end, way, reach, mean, step):
     step[0], step[1] = lowest - highest, lowest_mean - highest_mean
 
 
-@inner
+@internal
 def _cheapest(steps, n, loss, mass):
     """The share by which leaves move to their means, and the distance their sides move apart, that cost least.
 
@@ -208,7 +208,7 @@ def _cheapest(steps, n, loss, mass):
     return best_share, best_distance
 
 
-@exact(NODES, INT, INT64S, INT32S, INT32S, INT, MATRIX, VECTOR, written("f8", 1), FLOAT, BOOL, FLOAT)
+@entry_point(NODES, INT, INT64S, INT32S, INT32S, INT, MATRIX, VECTOR, written("f8", 1), FLOAT, BOOL, FLOAT)
 def solve_monotone(
     nodes, first, sign, path_start, column, degree, scaling, gram, weight, penalty, penalize_constant, scale
 ):

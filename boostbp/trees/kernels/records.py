@@ -18,13 +18,13 @@ TILE = 128  # rows that pass all trees before the next rows come, so that they s
 #
 # Every loop releases the interpreter lock, so that callers run row blocks or outputs in threads of their own. None is
 # handed on as a value, and some are called by compiled code alone: without the wrappers for the rest, a first call
-# compiles for an eighth less. Python has no way into `inner` and `fast` loops: calling one kills the process.
+# compiles for an eighth less. Python has no way into `internal` and `fastmath` loops: calling one kills the process.
 ENTERED: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 _INNER = ENTERED | {"no_cpython_wrapper": True}
-inner = njit(**_INNER)
+internal = njit(**_INNER)
 # Always inlined: a compiled module carries its own copies of what it calls, which of them runs depends on the order
 # of loading, and copies that may reassociate sums need not agree in the last bit between a compiled and a cached run.
-fast = njit(**_INNER, fastmath={"reassoc", "contract"}, forceinline=True)
+fastmath = njit(**_INNER, fastmath={"reassoc", "contract"}, forceinline=True)
 
 
 class Nodes(NamedTuple):
@@ -66,7 +66,7 @@ class Leaves(NamedTuple):
 _LITTLE = sys.byteorder == "little"
 
 
-@inner
+@internal
 def leaf_at(leaf, tree, row):
     """Number of the leaf of a row under a tree, from the bytes of leaf numbers, (trees, rows, size)."""
     size = leaf.shape[2]
@@ -78,7 +78,7 @@ def leaf_at(leaf, tree, row):
     return number
 
 
-@inner
+@internal
 def put_leaf(leaf, tree, row, number):
     """Write the number of the leaf of a row under a tree; see `leaf_at`."""
     size = leaf.shape[2]
@@ -89,7 +89,7 @@ def put_leaf(leaf, tree, row, number):
         leaf[tree, row, k if _LITTLE else size - 1 - k] = (number >> (8 * k)) & 255
 
 
-@inner
+@internal
 def largest(start):
     """Size of the largest of the parts that `start` cuts an array into.
 

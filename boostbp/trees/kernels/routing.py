@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.entry import INT, INT64S, LEAF_OUT, MATRIX, NODES, exact, written
-from boostbp.trees.kernels.records import TILE, inner, put_leaf
+from boostbp.trees.kernels.entry import INT, INT64S, LEAF_OUT, MATRIX, NODES, entry_point, written
+from boostbp.trees.kernels.records import TILE, internal, put_leaf
 
 FEW = 16  # rows that are sooner led through the splits one by one than a flat copy of the tree is made
 
 
-@inner
+@internal
 def sends_left(nodes, split, value):
     """Whether a split sends a value left."""
     if value != value:
@@ -24,7 +24,7 @@ def sends_left(nodes, split, value):
     return False
 
 
-@inner
+@internal
 def goes_left(nodes, split, x):
     """Whether a split sends a row left."""
     return sends_left(nodes, split, x[nodes.feature[split]])
@@ -34,7 +34,7 @@ def goes_left(nodes, split, x):
 FEATURE, MISSING_LEFT, RIGHT, LEFT, WIDTH = np.uint32(0), np.uint32(1), np.uint32(2), np.uint32(3), np.uint32(4)
 
 
-@inner
+@internal
 def _flatten(nodes, first, last, flat, threshold, todo):
     """Write a numeric tree in which leaves are splits that lead to themselves, so that every row takes as many steps.
 
@@ -72,7 +72,7 @@ def _flatten(nodes, first, last, flat, threshold, todo):
     return steps
 
 
-@inner
+@internal
 def _step(flat, threshold, X, top, n, at):
     """Move `n` rows one split down. No jump in the code depends on a row."""
     for i in range(n):
@@ -83,7 +83,7 @@ def _step(flat, threshold, X, top, n, at):
         at[i] = flat[k + RIGHT + left]
 
 
-@inner
+@internal
 def _is_numeric(nodes, first, last):
     for i in range(first, last):
         if nodes.cat_start[i] >= 0:
@@ -91,7 +91,7 @@ def _is_numeric(nodes, first, last):
     return last > first
 
 
-@exact(NODES, INT64S, MATRIX, INT, INT, LEAF_OUT)
+@entry_point(NODES, INT64S, MATRIX, INT, INT, LEAF_OUT)
 def route(nodes, tree_split, X, begin, end, leaf):
     """Write the leaf of rows ``begin .. end - 1`` under each tree of a forest into `leaf`, leaf numbers."""
     n_trees = len(tree_split) - 1
@@ -136,7 +136,7 @@ def route(nodes, tree_split, X, begin, end, leaf):
                     put_leaf(leaf, tree, top + i, np.int64(at[i]) - (last - first))
 
 
-@exact(NODES, INT64S, INT, *[written("i4", 1)] * 2)
+@entry_point(NODES, INT64S, INT, *[written("i4", 1)] * 2)
 def paths_of(nodes, tree_split, per_feature, start, column):
     """Write the columns on the path to each leaf of each tree, ascending.
 
@@ -176,7 +176,7 @@ def paths_of(nodes, tree_split, per_feature, start, column):
                     column[begin + j * per_feature + q] = features[j] * per_feature + q
 
 
-@inner
+@internal
 def _ascending(nodes, first, parent, split, features):
     """Write the numeric features from a split up to the root into `features`, ascending, each once; return how many."""
     n_features = 0

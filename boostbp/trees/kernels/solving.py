@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.entry import BOOL, FLOAT, INT, INT32S, MATRIX, VECTOR, exact, written
-from boostbp.trees.kernels.records import CENTER, INV_SCALE, inner, largest
+from boostbp.trees.kernels.entry import BOOL, FLOAT, INT, INT32S, MATRIX, VECTOR, entry_point, written
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, internal, largest
 
 
-@inner
+@internal
 def _factor(a, p, floor):
     """Write the Cholesky factor over the lower triangle; a pivot below `floor` drops its term (0 on the diagonal).
 
@@ -38,7 +38,7 @@ def _factor(a, p, floor):
                 a[i, j] = 0.0
 
 
-@inner
+@internal
 def solve_leaf(gram, g0, weight, w0, p, m, penalty, penalize_constant, scale, a):
     """Turn the moments of one leaf, ``weight[w0:w0 + p * m]``, into its ridge weights.
 
@@ -68,7 +68,7 @@ def solve_leaf(gram, g0, weight, w0, p, m, penalty, penalize_constant, scale, a)
             w[i, output] *= scale
 
 
-@exact(INT32S, INT, INT, VECTOR, written("f8", 1), FLOAT, BOOL, FLOAT)
+@entry_point(INT32S, INT, INT, VECTOR, written("f8", 1), FLOAT, BOOL, FLOAT)
 def solve_leaves(path_start, degree, n_outputs, gram, weight, penalty, penalize_constant, scale):
     """Write the ridge weights of each leaf, ``scale * (gram + penalty I)^-1 moment``, over the moments in `weight`.
 
@@ -84,7 +84,7 @@ def solve_leaves(path_start, degree, n_outputs, gram, weight, penalty, penalize_
         w0 += p * n_outputs
 
 
-@inner
+@internal
 def scale_leaf(scaling, path, k, degree, n_outputs, weight, w0):
     """Rewrite the weights of one leaf, in the user's units, as weights in units of ``u``.
 
@@ -107,7 +107,7 @@ def scale_leaf(scaling, path, k, degree, n_outputs, weight, w0):
             weight[linear] = slope * width
 
 
-@exact(INT32S, INT, INT, MATRIX, written("f8", 1))
+@entry_point(INT32S, INT, INT, MATRIX, written("f8", 1))
 def scale_weights(path_start, degree, n_outputs, scaling, weight):
     """Rewrite weights in the user's units as weights in units of ``u``, in place."""
     w0 = np.int64(0)  # as in `solve_leaves`

@@ -12,13 +12,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.entry import FLOAT, INT, INT32S, INT64S, LEAF, LEAVES, MATRIX, ORDER, VECTOR, exact, written
-from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, UPPER, fast, inner, largest, leaf_at
+from boostbp.trees.kernels.entry import (
+    FLOAT,
+    INT,
+    INT32S,
+    INT64S,
+    LEAF,
+    LEAVES,
+    MATRIX,
+    ORDER,
+    VECTOR,
+    entry_point,
+    written,
+)
+from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, UPPER, fastmath, internal, largest, leaf_at
 
 # ---------------------------------------------------------------------------- ranges
 
 
-@inner
+@internal
 def _key(bits):
     """Return the bits of a float64 as an integer of the same order, or back: integers have vector minima and maxima.
 
@@ -27,7 +39,7 @@ def _key(bits):
     return bits ^ ((bits >> np.int64(63)) & np.int64(0x7FFFFFFFFFFFFFFF))
 
 
-@fast
+@fastmath
 def _total(z):
     total = 0.0
     for i in range(len(z)):
@@ -35,7 +47,7 @@ def _total(z):
     return total
 
 
-@fast
+@fastmath
 def _weighted_total(z, h):
     total = 0.0
     for i in range(len(z)):
@@ -43,7 +55,7 @@ def _weighted_total(z, h):
     return total
 
 
-@inner
+@internal
 def _ends(keys):
     lower, upper = np.int64(0x7FFFFFFFFFFFFFFF), np.int64(-0x7FFFFFFFFFFFFFFF)
     for i in range(len(keys)):
@@ -53,7 +65,7 @@ def _ends(keys):
     return lower, upper
 
 
-@inner
+@internal
 def _add_known(z, h, out, keys):
     """Add the range of a column with missing values, row by row."""
     for i in range(len(z)):
@@ -65,7 +77,7 @@ def _add_known(z, h, out, keys):
             out[3] += h[i]
 
 
-@exact(INT64S, ORDER, INT, INT32S, VECTOR, VECTOR, written("f8", 2))
+@entry_point(INT64S, ORDER, INT, INT32S, VECTOR, VECTOR, written("f8", 2))
 def leaf_ranges(row_start, order, first_row, path_start, grouped, hess, out):
     """Write smallest and largest value, weighted sum and weight of each path column of each leaf to `out`.
 
@@ -111,7 +123,7 @@ def leaf_ranges(row_start, order, first_row, path_start, grouped, hess, out):
         keys[path, 1] = _key(keys[path, 1])
 
 
-@inner
+@internal
 def scaling_of(ranges, flat_scale, out):
     """Write the scaling of one path column, of its range, to `out`; see `LeafRanges.scaling`."""
     lower, upper = ranges[0], ranges[1]
@@ -132,7 +144,7 @@ def scaling_of(ranges, flat_scale, out):
         out[INV_SCALE] = 0.0 if scale == np.inf else flat_scale  # a width of 0, or so small that 1 / scale overflows
 
 
-@exact(MATRIX, FLOAT, written("f8", 2))
+@entry_point(MATRIX, FLOAT, written("f8", 2))
 def scalings(ranges, flat_scale, out):
     """Write the scaling of each path column to `out`, (path columns, 4)."""
     for j in range(len(ranges)):
@@ -142,7 +154,7 @@ def scalings(ranges, flat_scale, out):
 # ---------------------------------------------------------------------------- Gram matrices and moments
 
 
-@inner
+@internal
 def scratch(n_terms, n_outputs):
     """Return room for the terms and the weighted terms of a block: each (terms + outputs, `BLOCK`), and 4 rows more.
 
@@ -151,7 +163,7 @@ def scratch(n_terms, n_outputs):
     return np.zeros((n_terms + n_outputs + 4, BLOCK)), np.zeros((n_terms + n_outputs + 4, BLOCK))
 
 
-@fast
+@fastmath
 def _tile(left, a, right, b, n):
     """Return the products of two rows of `left` with four of `right`: eight sums in registers, for six loads."""
     l0, l1 = left[a], left[a + 1]
@@ -171,7 +183,7 @@ def _tile(left, a, right, b, n):
     return (s00, s01, s02, s03), (s10, s11, s12, s13)
 
 
-@inner
+@internal
 def _add_products(left, right, n, p, m, gram, g0, moment, m0):
     for a in range(0, p + m, 2):
         last = p if a + 1 >= p else a + 2
@@ -187,7 +199,7 @@ def _add_products(left, right, n, p, m, gram, g0, moment, m0):
                         moment[m0 + col * m + row - p] += both[r][c]
 
 
-@inner
+@internal
 def add_sums(values, at, n, path, k, degree, center, scale, fill, h, unit, terms, weighted, m, gram, g0, moment, m0):
     """Add a block's ``sum(h phi phi')`` (lower triangle) and ``sum(phi t')`` to `gram` and `moment`.
 
@@ -225,7 +237,7 @@ def add_sums(values, at, n, path, k, degree, center, scale, fill, h, unit, terms
     _add_products(weighted, terms, size, p, m, gram, g0, moment, m0)
 
 
-@exact(INT64S, ORDER, INT, INT32S, *[VECTOR] * 4, INT, MATRIX, VECTOR, *[written("f8", 1)] * 2)
+@entry_point(INT64S, ORDER, INT, INT32S, *[VECTOR] * 4, INT, MATRIX, VECTOR, *[written("f8", 1)] * 2)
 def leaf_sums(
     row_start, order, first_row, path_start, grouped, center, scale, fill, degree, grad, hess, gram, moment
 ):  # fmt: skip
@@ -268,7 +280,7 @@ def leaf_sums(
         m0 += p * m
 
 
-@exact(LEAVES, LEAF, MATRIX, MATRIX, written("f8", 1))
+@entry_point(LEAVES, LEAF, MATRIX, MATRIX, written("f8", 1))
 def term_moments(leaves, leaf, Z, G, out):
     """Add ``sum over rows of phi(u) g'`` to `out`, in the places of ``leaves.weight``.
 

@@ -8,15 +8,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.entry import BOOL, FLOAT, INT, INT32S, INT64S, LEAF_OUT, MATRIX, NODES, exact, read, written
+from boostbp.trees.kernels.entry import (
+    BOOL,
+    FLOAT,
+    INT,
+    INT32S,
+    INT64S,
+    LEAF_OUT,
+    MATRIX,
+    NODES,
+    entry_point,
+    read,
+    written,
+)
 from boostbp.trees.kernels.evaluation import add_values
 from boostbp.trees.kernels.grouping import group, sides
-from boostbp.trees.kernels.records import CENTER, INV_SCALE, inner, largest, leaf_at, put_leaf
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, internal, largest, leaf_at, put_leaf
 from boostbp.trees.kernels.solving import scale_weights, solve_leaves
 from boostbp.trees.kernels.sums import leaf_ranges, leaf_sums, scaling_of
 
 
-@inner
+@internal
 def _is_one(h):
     different = 0
     for i in range(len(h)):
@@ -24,13 +36,13 @@ def _is_one(h):
     return different == 0
 
 
-@inner
+@internal
 def _add(total, part):
     for i in range(len(total)):
         total[i] += part[i]
 
 
-@inner
+@internal
 def _add_ranges(ranges, others):
     for i in range(len(ranges)):
         ranges[i, 0] = min(ranges[i, 0], others[i, 0])
@@ -39,7 +51,7 @@ def _add_ranges(ranges, others):
         ranges[i, 3] += others[i, 3]
 
 
-@inner
+@internal
 def _alike(nodes, first, other, n_splits):
     for i in range(n_splits):
         a, b = first + i, other + i
@@ -54,7 +66,7 @@ def _alike(nodes, first, other, n_splits):
     return True
 
 
-@exact(
+@entry_point(
     NODES, INT64S, INT32S, INT32S, read("u1", 2), *[MATRIX] * 4, INT, *[MATRIX] * 2,
     FLOAT, BOOL, BOOL, FLOAT, INT, written("u2", 1), written("f8", 1), written("f8", 2), written("f8", 1), LEAF_OUT,
     written("f8", 2),
