@@ -16,9 +16,9 @@ from typing import Any
 from benchmarks import cheaper, distributed, intervals, modes, overhead, prediction, reference, scaling, shares, startup
 from benchmarks.accuracy.data import SETS
 from benchmarks.cases import CASES
-from boostbp.atomic_write import atomic_write
 from boostbp.backends import available
-from boostbp.versions import versions
+from boostbp.runtime.atomic_write import atomic_write
+from boostbp.runtime.versions import versions
 
 SUITES = (
     "overhead", "native", "prediction", "vjp", "threads", "growth", "memory", "profile", "startup",

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 import boostbp
 from boostbp import BoostBPRegressor
-from boostbp.extras import require
-from boostbp.trees.disk_arrays import scratch_folder
+from boostbp.runtime.disk_arrays import scratch_folder
+from boostbp.runtime.messages import require
 
 Floats = NDArray[np.float64]
 FEATURES = 30

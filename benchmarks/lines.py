@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from boostbp.atomic_write import atomic_write
+from boostbp.runtime.atomic_write import atomic_write
 
 __all__ = ["read"]
 

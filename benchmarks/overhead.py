@@ -10,7 +10,7 @@ from benchmarks import bare
 from benchmarks.cases import Case, bound, data, objective
 from benchmarks.timing import alternate, ratio
 from boostbp import layers
-from boostbp.trees import threads
+from boostbp.runtime import threads
 from boostbp.trees.basis import Polynomial
 
 __all__ = ["native", "overhead", "two_threads", "vjp"]

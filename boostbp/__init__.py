@@ -8,11 +8,11 @@ from boostbp.layers import LayerSpec
 from boostbp.losses.check_loss import check_loss
 from boostbp.network import callbacks
 from boostbp.network.settings import BackpropSpec
+from boostbp.runtime.versions import __version__, show_versions
 from boostbp.single import fit_layer
 from boostbp.storage import load, save
 from boostbp.trees.basis import Elementwise
 from boostbp.trees.warmup import warmup
-from boostbp.versions import __version__, show_versions
 
 __all__ = [
     "BackpropSpec",

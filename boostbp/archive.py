@@ -33,7 +33,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from boostbp.atomic_write import atomic_write
+from boostbp.runtime.atomic_write import atomic_write
 
 Arrays = dict[str, NDArray[Any]]
 T = TypeVar("T")

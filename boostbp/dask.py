@@ -24,14 +24,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from boostbp.distributed.cluster import computed, fit_cluster, is_collection, parts_of
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
-from boostbp.extras import require
 from boostbp.network.monitor import Progress
+from boostbp.runtime.messages import require
 
 __all__ = ["DaskBoostBPClassifier", "DaskBoostBPRegressor"]
 
 
 class _OnDask:
-    """What a Dask estimator does on the cluster: it fits, and applies its methods to each partition."""
+    """The methods of a Dask estimator: it fits on the cluster, and predicts each partition by itself."""
 
     _local: ClassVar[type[Any]]
     _score: ClassVar[Callable[..., float]]
@@ -57,23 +57,23 @@ class _OnDask:
         Parameters
         ----------
         X : dask.array.Array or dask.dataframe.DataFrame, (rows, features)
-            Partitions may be empty. Those of one worker are put together there.
+            Partitions may be empty. Each worker concatenates its own.
         y, sample_weight : dask.array.Array or dask.dataframe.Series, (rows,), or (rows, outputs)
             In the partitions of `X`.
         eval_set, eval_names, eval_X, eval_y, eval_sample_weight : optional
-            As in the estimator of one machine, of Dask collections or of tables in memory. Each worker gets all of
-            them: they must fit into its memory.
+            As in the estimator of one machine: Dask collections or tables in memory. Each worker gets all of them, so
+            they must fit into its memory.
         callbacks : sequence of callable, optional
             Called on one of the workers.
         checkpoint : str or path, optional
             As in the estimator of one machine, in a folder that all workers share. A fit may go on from it on other
-            workers, or another number of them. Rows are then in the order of their partitions, and partitions are moved
-            where those of a worker are no neighbours.
+            workers, or another number of them. Rows are then in the order of their partitions, so partitions are moved
+            if those of a worker are no neighbours.
         client : distributed.Client, optional
             By default the one that was made last.
         timeout : float
-            Seconds that workers wait for one another. One that dies or fails ends the fit at once, one that freezes
-            after this time, also if it was frozen before and has rows of the fit.
+            Seconds that workers wait for one another. A worker that dies or fails ends the fit at once. One that
+            freezes ends it after this time, also if it has rows of the fit and was frozen before.
 
         Raises
         ------
@@ -83,7 +83,7 @@ class _OnDask:
             If a worker died, or did not answer in time; the message names it.
         """
         columns = {"X": X, "y": y} | ({} if sample_weight is None else {"sample_weight": sample_weight})
-        options = {
+        arguments = {
             "eval_set": eval_set,
             "eval_names": eval_names,
             "eval_X": eval_X,
@@ -92,11 +92,10 @@ class _OnDask:
             "callbacks": callbacks,
             "checkpoint": checkpoint,
         }
-        given = {name: value for name, value in options.items() if value is not None}
+        arguments = {name: value for name, value in arguments.items() if value is not None}
         unfitted = self._local(**self.get_params(deep=False))  # type: ignore[attr-defined]
-        fitted = fit_cluster(unfitted, columns, client=client, timeout=timeout, **given)
-        for name in ("feature_names_in_",):  # of an earlier fit; this one may have none
-            vars(self).pop(name, None)
+        fitted = fit_cluster(unfitted, columns, client=client, timeout=timeout, **arguments)
+        vars(self).pop("feature_names_in_", None)  # of an earlier fit; this one may have none
         learnt = {name: value for name, value in vars(fitted).items() if name not in unfitted.get_params(deep=False)}
         vars(self).update(learnt)
         return self
@@ -109,7 +108,7 @@ class _OnDask:
         return local
 
     def _by_part(self, method: str, X: Any, *arguments: Any) -> Any:
-        """A method of the local estimator: lazily, part by part, of a Dask collection."""
+        """Apply a method of the local estimator; to a Dask collection lazily, part by part."""
         local = self.to_local()
         if not is_collection(X):
             return getattr(local, method)(X, *arguments)
@@ -136,12 +135,12 @@ class _OnDask:
         return self._by_part("transform", X, layer)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """As the local estimator does; predictions of all rows are brought together for it."""
+        """As the local estimator does; this brings the predictions of all rows together."""
         return float(self._score(computed(y), computed(self.predict(X)), sample_weight=computed(sample_weight)))
 
 
 def _blank(local: Any) -> Any:
-    """One row without any value, by which the shape and dtype of what a method returns is known."""
+    """Return one row of missing values, which shows the shape and dtype of what a method returns."""
     row = np.full((1, local.n_features_in_), np.nan)
     names = getattr(local, "feature_names_in_", None)
     if names is None:

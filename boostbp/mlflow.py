@@ -21,10 +21,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.base import BaseBoostBP
-from boostbp.extras import require
 from boostbp.files.tables import open_table
 from boostbp.inputs.blocks import is_blocks
-from boostbp.versions import __version__
+from boostbp.runtime.messages import require
+from boostbp.runtime.versions import __version__
 
 __all__ = ["autolog", "log_fit", "log_model"]
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.floats import Floats
 from boostbp.inputs.schema import Schema
 from boostbp.inputs.targets import read_offset, read_target
 from boostbp.inspection import Names, Summary
@@ -16,6 +15,7 @@ from boostbp.inspection.calibration import Calibration
 from boostbp.losses import Loss, Quantiles, traits_of
 from boostbp.network.history import History
 from boostbp.network.network import Network
+from boostbp.runtime.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True)

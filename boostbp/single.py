@@ -8,21 +8,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from boostbp import backends, checks, layers
+from boostbp import backends, layers
 from boostbp.backends.base import Backend, Table
-from boostbp.floats import Floats, usual_floats
 from boostbp.inputs.targets import drop_zero_weight, read_weight, refuse_extreme, refuse_text
 from boostbp.layers import BoundInput, Layer, LayerSpec, SquaredObjective
 from boostbp.layers.constraints import signs_of
 from boostbp.layers.layer_spec import OUTPUT, settings_of
-from boostbp.trees import interrupts, threads
+from boostbp.runtime import checks, interrupts, threads
+from boostbp.runtime.arrays import Floats, numpy_errstate
+from boostbp.runtime.native_threads import single_threaded_blas
 
 MAX_CODES = 1 << 24  # XGBoost holds codes in float32, which is exact up to here
 
 
-@usual_floats()
+@numpy_errstate()
 @interrupts.deferred()
-@threads.single_threaded_blas()
+@single_threaded_blas()
 def fit_layer(
     H: ArrayLike,
     targets: ArrayLike,

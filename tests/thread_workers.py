@@ -12,7 +12,7 @@ from limits import HANGS
 from boostbp import backends
 from boostbp.backends.base import Table
 from boostbp.backends.capabilities import Capabilities
-from boostbp.group import ALONE, Group, joined, workers
+from boostbp.runtime.group import SINGLE_PROCESS, Group, training_in, workers
 
 PATIENCE = HANGS  # seconds after which a worker that waits for another one gives up, and fails
 
@@ -58,7 +58,7 @@ def in_group(size, work, *arrays, n_parts=None):
         group = Threads(rank, size, barrier, answers)
         group.part = None if part is None else part[rows]
         try:
-            with joined(group):
+            with training_in(group):
                 return work(*(array[rows] for array in arrays))
         except BaseException:
             barrier.abort()
@@ -80,8 +80,8 @@ class Everywhere:
     capabilities = Capabilities(missing=True, categories=True, deterministic=True)
 
     def bind(self, table, growth):
-        [X] = workers().together(table.X)
-        with joined(ALONE):
+        [X] = workers().allgather_rows(table.X)
+        with training_in(SINGLE_PROCESS):
             return Gathered(backends.load(self.name).bind(Table(X, table.categorical), growth))
 
 
@@ -90,8 +90,8 @@ class Gathered:
     grower: object
 
     def grow(self, grad, hess):
-        everything = workers().together(np.ascontiguousarray(grad), np.ascontiguousarray(hess))
-        with joined(ALONE):
+        everything = workers().allgather_rows(np.ascontiguousarray(grad), np.ascontiguousarray(hess))
+        with training_in(SINGLE_PROCESS):
             return self.grower.grow(*everything)
 
     def fork(self, outputs, seed):

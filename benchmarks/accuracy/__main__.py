@@ -19,7 +19,7 @@ from benchmarks.accuracy.render import markdown, picture
 from benchmarks.accuracy.results import Results
 from benchmarks.accuracy.schedule import run_all
 from benchmarks.accuracy.summary import scores
-from boostbp.versions import versions
+from boostbp.runtime.versions import versions
 
 RECORDED = Path(__file__).with_name("recorded.jsonl")  # with --folds 1 --rows 3000
 

@@ -41,7 +41,7 @@ def markdown(found: Scores, about: str) -> str:
 
 def picture(found: Scores, path: Path) -> None:
     """Score of deep models and controls over the score of the best rival, set by set."""
-    from boostbp.extras import require
+    from boostbp.runtime.messages import require
 
     figure_of = require("matplotlib.figure", extra="plots", what="the picture")
     sets, rivals = [name for name in SETS if name in found], _rivals(found)

@@ -23,7 +23,7 @@ from benchmarks.frontier.render import figure, markdown
 from benchmarks.frontier.summary import Clock, Found, found_in
 from benchmarks.frontier.work import run
 from benchmarks.source import source
-from boostbp.versions import versions
+from boostbp.runtime.versions import versions
 
 RECORDED = Path(__file__).with_name("recorded.jsonl")
 

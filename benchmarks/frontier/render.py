@@ -51,7 +51,7 @@ def markdown(sizes: Sizes, about: str, left_out: Iterable[Mapping[str, Any]] = (
 
 def figure(sizes: Sizes, path: Path) -> None:
     """Error against seconds, both over LightGBM's: a row of panels for each size, a panel for each group of sets."""
-    from boostbp.extras import require
+    from boostbp.runtime.messages import require
 
     figure_of = require("matplotlib.figure", extra="plots", what="the figure")
     groups = [group for group in GROUPS if any(group in _groups(found) for found in sizes.values())]

@@ -10,16 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from boostbp import backends, checks
+from boostbp import backends
 from boostbp.backends.base import Table
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor, session
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.fit_options import FitOptions
 from boostbp.estimators.parameters import settings_of
-from boostbp.extras import require
 from boostbp.inputs.rows import Rows
 from boostbp.network.eval_sets import Evaluation
 from boostbp.network.settings import BackpropSpec
+from boostbp.runtime import checks
+from boostbp.runtime.messages import require
 from boostbp.trees.sparse import dense
 
 __all__ = ["GBDTNNClassifier", "GBDTNNRegressor", "NNGBDTClassifier", "NNGBDTRegressor"]

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
-from boostbp.extras import require
-from boostbp.floats import usual_in_methods
+from boostbp.runtime.arrays import errstate_in_methods
+from boostbp.runtime.messages import require
+from boostbp.runtime.native_threads import fork_safe
 from boostbp.torch import GBDTModule
-from boostbp.trees import forks
 
 if TYPE_CHECKING:
     import torch
@@ -97,7 +97,7 @@ def dense(widths: Sequence[int], activation: str, besides: int = 0, *, generator
     return [Dense(a + besides, b, activation, generator=generator) for a, b in pairwise(widths)]
 
 
-@usual_in_methods
+@errstate_in_methods
 class MixtureNetwork(nn.Module):
     """Hidden layers and an output layer, of which one is a `GBDTModule`.
 
@@ -196,7 +196,7 @@ class MixtureNetwork(nn.Module):
         return slopes * np.reshape(scale, (-1, 1))
 
 
-_lock = forks.through(RLock())
+_lock = fork_safe(RLock())
 
 
 @contextmanager

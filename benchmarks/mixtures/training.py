@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from benchmarks.mixtures.network import Columns, Dense, MixtureNetwork, dense, torch_threads
 from boostbp.backends.base import Backend
 from boostbp.estimators.session import FittedOn
-from boostbp.extras import require
 from boostbp.inputs.rows import Rows
 from boostbp.layers import Layer, rounds
 from boostbp.losses import Loss
@@ -26,9 +25,10 @@ from boostbp.network.history import Epoch, History, Stop
 from boostbp.network.monitor import Callback, Monitor
 from boostbp.network.settings import Settings
 from boostbp.network.steps import std
+from boostbp.runtime import interrupts
+from boostbp.runtime.messages import require
 from boostbp.torch.gathered import StepTarget
 from boostbp.torch.module import GBDTModule
-from boostbp.trees import interrupts
 
 if TYPE_CHECKING:
     import torch

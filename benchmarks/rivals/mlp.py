@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-from boostbp.extras import require
 from boostbp.inputs.reader import learn_schema, read_input
+from boostbp.runtime.messages import require
 
 __all__ = ["MLPClassifier", "MLPRegressor"]
 

@@ -23,16 +23,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.extras import require
-from boostbp.group import Group, workers
-from boostbp.trees import forks
+from boostbp.runtime.group import Group, workers
+from boostbp.runtime.messages import require
+from boostbp.runtime.native_threads import after_fork, fork_safe
 
 _INT, _LONG, _AT = ctypes.c_int, ctypes.c_int64, ctypes.c_void_p
 _SPLITS = 0  # importances count splits; nobody reads them here
 _END = b"\nend of trees"
 _texts = local()  # `buffer`: memory for the text of a model, in each thread
 _calls: Counter[int] = Counter()  # running calls of LightGBM, by their number of threads
-_gate = forks.through(Condition())
+_gate = fork_safe(Condition())
 _last: list[int] = []  # the number of threads that was set last
 
 
@@ -89,7 +89,7 @@ def _other_booster() -> Any:
     return library.Booster(params, library.Dataset(np.array([[0.0], [1.0]]), params=params))
 
 
-@forks.in_child
+@after_fork
 def _reset() -> None:
     """Forget the calls of threads that a child process does not have, and the booster that one of them may hold."""
     _calls.clear()

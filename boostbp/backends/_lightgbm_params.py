@@ -6,7 +6,6 @@ from functools import cache, partial
 from types import ModuleType
 from typing import Any
 
-from boostbp import checks
 from boostbp.backends.base import TreeParams
 from boostbp.backends.native_params import (
     AMOUNT,
@@ -23,6 +22,7 @@ from boostbp.backends.native_params import (
     column_groups,
     words,
 )
+from boostbp.runtime import checks
 
 _OR_AUTOMATIC: Check = partial(checks.whole, least=-1, most=checks.LARGEST_INT)  # -1: LightGBM chooses
 NATIVES = Natives(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import LinearLeaves
-from boostbp.floats import Floats
+from boostbp.runtime.arrays import Floats
 from boostbp.trees.tree import Trees, offsets
 
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of decision_type; bits 2 and 3 are the missing type

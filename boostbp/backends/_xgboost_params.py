@@ -7,7 +7,6 @@ import re
 from types import ModuleType
 from typing import Any
 
-from boostbp import checks
 from boostbp.backends.base import TreeParams
 from boostbp.backends.native_params import (
     AMOUNT,
@@ -23,6 +22,7 @@ from boostbp.backends.native_params import (
     on_card,
     words,
 )
+from boostbp.runtime import checks
 
 
 def _device(name: str, value: object) -> str:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp import checks
-from boostbp.floats import Floats
+from boostbp.runtime import checks
+from boostbp.runtime.arrays import Floats
 from boostbp.trees.sparse import Matrix, Sparse
 from boostbp.trees.tree import Tree
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from boostbp import checks
 from boostbp.backends.base import Backend, Table, TreeParams
+from boostbp.runtime import checks
 from boostbp.trees.sparse import Sparse
 
 

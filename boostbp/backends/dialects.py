@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.group import workers
+from boostbp.runtime.group import workers
 from boostbp.trees.tree import Tree
 
 Ints = NDArray[np.int64]

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from boostbp.group import workers
+from boostbp.runtime.group import workers
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ def attempted(work: Callable[[], T]) -> T | Exception:
 def is_numerical(error: BaseException) -> bool:
     """Return whether a table may have caused an error, rather than the user's code."""
     kinds: list[type[BaseException]] = [np.linalg.LinAlgError, FloatingPointError]
-    if workers().alone:  # a library may fail on one worker only, while the others go on
+    if workers().is_single:  # a library may fail on one worker only, while the others go on
         modules = {name: sys.modules[name] for name in _LIBRARY_ERRORS if name in sys.modules}
         kinds += [getattr(module, _LIBRARY_ERRORS[name]) for name, module in modules.items()]
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]

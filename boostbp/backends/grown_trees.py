@@ -10,8 +10,8 @@ from numbers import Integral
 
 import numpy as np
 
-from boostbp import checks
 from boostbp.backends.base import Table, TreeParams
+from boostbp.runtime import checks
 from boostbp.trees.packed import check_nodes
 from boostbp.trees.tree import Tree, Trees, as_trees
 

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp import checks
 from boostbp.backends import _lightgbm_calls, _lightgbm_params, _lightgbm_text
 from boostbp.backends._lightgbm_calls import ThreadGate, exactly_summed, hold_threads, networked, with_threads
 from boostbp.backends.base import (
@@ -28,9 +27,10 @@ from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.dialects import gradients
 from boostbp.backends.native_params import device_turn, naming_params, on_card
 from boostbp.backends.ranks import Ranks
-from boostbp.extras import require
-from boostbp.floats import Floats
-from boostbp.group import workers
+from boostbp.runtime import checks
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
+from boostbp.runtime.messages import require
 from boostbp.trees.sparse import Sparse
 from boostbp.trees.tree import Tree, Trees
 
@@ -83,7 +83,7 @@ def _construct(table: Table, params: dict[str, Any]) -> Any:
     X = table.X.entries if isinstance(table.X, Sparse) else table.X
     options = {"categorical_feature": list(table.categorical), "params": params}
     with with_threads(params["num_threads"]):
-        if workers().alone:
+        if workers().is_single:
             return _library().Dataset(X, **options).construct()
         [sample] = workers().sample(X)  # its bins serve all workers; otherwise each would have its own
         bins = _library().Dataset(sample, **options).construct()
@@ -195,7 +195,7 @@ class LightGBMGrower:
         """Grow one tree for each column, as one round of as many classes: one call of the library serves all."""
         columns, empty = grad.shape[1], not len(grad)
         g, h = gradients(grad.T, "LightGBM"), gradients(hess.T, "LightGBM")  # LightGBM holds one class after the other
-        if not workers().alone:
+        if not workers().is_single:
             [n_rows] = workers().sum(len(grad))
             g, h = (exactly_summed(part, n_rows) for part in (g, h))
             if empty:

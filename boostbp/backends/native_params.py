@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from boostbp import checks
 from boostbp.backends.base import TreeParams
-from boostbp.suggestions import MEANT, nearest
-from boostbp.trees import forks
+from boostbp.runtime import checks
+from boostbp.runtime.native_threads import fork_safe
+from boostbp.runtime.suggestions import MEANT, nearest
 
 T = TypeVar("T")
 Check = Callable[[str, Any], Any]  # from name and value to the value that the library gets, or a ValueError
@@ -95,7 +95,7 @@ class Natives:
         library gets, or raises ValueError.
     reasons : mapping of str to str
         Why other parameters are refused, with the cure. A parameter that is on neither list is refused with the name of
-        the parameter of boostbp that it repeats (`boostbp.suggestions.MEANT`), or in general words.
+        the parameter of boostbp that it repeats (`boostbp.runtime.suggestions.MEANT`), or in general words.
     defaults : mapping of str to tuple
         Values of refused parameters that boostbp sets anyway: they are accepted, and have no effect.
     """
@@ -154,7 +154,7 @@ NO_DEVICE = (
     "Leave the device out to grow trees on the CPU, or use a build of the library for this device, on a machine that "
     "has one."
 )
-_device_lock: Any = forks.through(RLock())
+_device_lock: Any = fork_safe(RLock())
 
 
 def on_card(params: Mapping[str, Any]) -> bool:

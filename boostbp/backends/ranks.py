@@ -15,8 +15,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
-from boostbp.floats import Floats
-from boostbp.group import SAMPLE, workers
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import SAMPLE, workers
 from boostbp.trees.sparse import Matrix, Sparse
 from boostbp.trees.tree import Trees
 
@@ -47,14 +47,14 @@ class Ranks:
             return cls(_edges_of_sparse(table, alike))
         group, X = workers(), table.X
         # A small sample tells which columns need ranks, and a large one gives their edges.
-        rows = group.spaced(len(X), _PROBED_ROWS)
-        [sample] = group.of(rows).together(X[rows])
+        rows = group.sampled_rows(len(X), _PROBED_ROWS)
+        [sample] = group.select_rows(rows).allgather_rows(X[rows])
         columns = np.setdiff1d(_suspects(sample, alike), table.categorical)
         columns = columns[[_merges(sample[:, j], alike, len(sample)) for j in columns]]
         if not len(columns):
             return cls({})
-        rows = group.spaced(len(X), SAMPLE)
-        [sample] = group.of(rows).together(X[rows][:, columns])
+        rows = group.sampled_rows(len(X), SAMPLE)
+        [sample] = group.select_rows(rows).allgather_rows(X[rows][:, columns])
         return cls({int(j): _edges(values) for j, values in zip(columns, sample.T, strict=True)})
 
     def encode(self, X: Matrix) -> Matrix:

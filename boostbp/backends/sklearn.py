@@ -11,13 +11,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from boostbp import checks
 from boostbp.backends.base import Table, TreeParams
 from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.dialects import Numbering, largest_not_above, representable
 from boostbp.backends.native_params import AMOUNT, COUNT, MONOTONE, SHARE, Natives
 from boostbp.backends.ranks import Ranks
-from boostbp.floats import Floats
+from boostbp.runtime import checks
+from boostbp.runtime.arrays import Floats
 from boostbp.trees.sparse import Matrix, Sparse
 from boostbp.trees.tree import Tree, Trees, as_trees
 

@@ -21,10 +21,10 @@ from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.dialects import alike_in_float32, gradients, representable, without_small_leaves
 from boostbp.backends.native_params import device_turn, naming_params, on_card
 from boostbp.backends.ranks import Ranks
-from boostbp.extras import require
-from boostbp.floats import Floats
-from boostbp.group import SAMPLE, workers
-from boostbp.trees.disk_arrays import is_on_disk, scratch_folder
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.disk_arrays import is_on_disk, scratch_folder
+from boostbp.runtime.group import SAMPLE, workers
+from boostbp.runtime.messages import require
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.tree import Tree, Trees
 
@@ -143,7 +143,7 @@ def _binned(table: Table, growth: TreeParams, ranks: Ranks, *, reference: Any = 
     many = len(table.X) > SAMPLE
     if isinstance(table.X, Sparse):
         return library.QuantileDMatrix(_blocks(library, table.X, types, ranks), **options, ref=reference)
-    if reference is None and (many or not workers().alone):
+    if reference is None and (many or not workers().is_single):
         reference = _bins_of_sample(library, table, ranks, options | {"feature_types": types})
     in_files = many and is_on_disk() and not on_card(growth.params)
     if not (in_files and hasattr(library, "ExtMemQuantileDMatrix")):  # from version 3 on
@@ -210,8 +210,8 @@ def _bins_of_sample(library: ModuleType, table: Table, ranks: Ranks, options: di
     """
     group, X, codes = workers(), table.X, list(table.categorical)
     [largest] = group.max(np.fmax.reduce(X, axis=0, initial=-np.inf))
-    rows = group.spaced(len(X), SAMPLE)
-    [sample] = group.of(rows).together(representable(ranks.encode(X[rows])))
+    rows = group.sampled_rows(len(X), SAMPLE)
+    [sample] = group.select_rows(rows).allgather_rows(representable(ranks.encode(X[rows])))
     if codes:  # there is one bin for each code up to the largest, which may be too rare for the sample
         last = np.full((1, X.shape[1]), np.nan, np.float32)
         last[0, codes] = np.where(np.isfinite(largest[codes]), largest[codes], np.nan)

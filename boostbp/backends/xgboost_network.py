@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from boostbp.extras import require
-from boostbp.group import Group
+from boostbp.runtime.group import Group
+from boostbp.runtime.messages import require
 
 T = TypeVar("T")
 RANK_DIGITS = 6  # the tracker sorts workers by text

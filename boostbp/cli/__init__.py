@@ -42,7 +42,7 @@ for command in (fit, predict, transform, inspect, plot, export, compare, warm_up
 
 def _print_version(is_asked: bool) -> None:
     if is_asked:
-        from boostbp.versions import __version__
+        from boostbp.runtime.versions import __version__
 
         typer.echo(f"boostbp {__version__}")
         raise typer.Exit

@@ -15,8 +15,8 @@ from boostbp.cli.console import UsageError, usage_errors
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.nested_parameters import FIELD_PLACES, SPECS, places_of
 from boostbp.losses.base import Task
+from boostbp.runtime.suggestions import suggestion
 from boostbp.search import parameters
-from boostbp.suggestions import suggestion
 
 _WORDS = {"true": True, "false": False, "none": None}
 _TABLES = {"backend_params", "hidden", "output", "backprop"}  # parameters that hold parameters

@@ -11,8 +11,6 @@ import typer
 from rich.status import Status
 from rich.text import Text
 
-from boostbp.atomic_write import atomic_write
-from boostbp.cautions import printable
 from boostbp.cli.console import (
     Categorical,
     Drop,
@@ -30,6 +28,8 @@ from boostbp.cli.console import (
     output,
     say,
 )
+from boostbp.runtime.atomic_write import atomic_write
+from boostbp.runtime.messages import printable
 
 if TYPE_CHECKING:
     from boostbp.report.result import Result
@@ -79,7 +79,7 @@ def compare(
     from boostbp.report import comparison, page
     from boostbp.report.contenders import SINGLE_LAYER, deep
     from boostbp.report.datasets import NAMES, load
-    from boostbp.versions import versions
+    from boostbp.runtime.versions import versions
 
     if not 0.0 < test_size < 1.0:
         raise UsageError(f"--test-size {test_size} is not between 0 and 1.")

@@ -18,8 +18,8 @@ from typing import Annotated, Any, Literal, ParamSpec, TypeVar, cast
 import typer
 from rich.console import Console
 
-from boostbp.atomic_write import check_writable
-from boostbp.cautions import printable
+from boostbp.runtime.atomic_write import check_writable
+from boostbp.runtime.messages import printable
 
 INTERRUPTED = 130  # the exit code of shells for Ctrl-C
 # Text of files is never markup or the name of an emoji.

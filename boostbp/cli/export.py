@@ -27,8 +27,8 @@ def export(
 ) -> None:
     """Write a model as an ONNX graph or as C, with the same predictions."""
     from boostbp import storage
-    from boostbp.atomic_write import atomic_write
     from boostbp.export import to_c, to_onnx
+    from boostbp.runtime.atomic_write import atomic_write
 
     check_output("OUT", out, ("MODEL", model))
     if float32 and to is Format.c:

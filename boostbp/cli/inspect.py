@@ -13,8 +13,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from boostbp.cautions import counted, printable
 from boostbp.cli.console import ModelFile, output
+from boostbp.runtime.messages import counted, printable
 
 if TYPE_CHECKING:
     from boostbp.estimators.base import BaseBoostBP

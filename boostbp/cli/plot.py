@@ -39,9 +39,9 @@ def plot(
 ) -> None:
     """Draw training curves, layer health, importances, a hidden representation, calibration or residuals."""
     from boostbp import plots, storage
-    from boostbp.atomic_write import atomic_write
     from boostbp.plots.axes import figure
     from boostbp.plots.epochs import PANELS, n_curves
+    from boostbp.runtime.atomic_write import atomic_write
 
     if out.suffix.lower() not in _FORMATS:
         raise UsageError(f"--out {str(out)!r}: give a file that ends in .png, .svg or .pdf.")

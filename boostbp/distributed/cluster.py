@@ -1,4 +1,4 @@
-"""The fit of a Dask cluster: rows stay on the workers that hold them, each of which calls `fit_worker`."""
+"""Fits on a Dask cluster: rows stay on the workers that hold them, and each worker calls `fit_worker`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from sklearn.base import clone
 
 from boostbp.backends.xgboost_network import Address, WorkersLostError, tracked
 from boostbp.distributed.worker import check_supported, fit_worker
-from boostbp.extras import require
+from boostbp.runtime.messages import require
 
-TICK = 1.0  # seconds between two looks whether all workers are still there
-GRACE = 5.0  # seconds for the one that failed to be known, once another has missed it; heartbeats are more frequent
-_trackers: dict[str, ExitStack] = {}  # of this process, by the fit
+TICK = 1.0  # seconds between two checks of the workers; arbitrary
+# Seconds to find out which worker failed, once another one has lost it. Arbitrary: Dask's heartbeats are more frequent.
+GRACE = 5.0
+_trackers: dict[str, ExitStack] = {}  # running in this process, by the token of the fit
 
 
 def _dask(module: str) -> Any:
@@ -27,20 +28,20 @@ def _dask(module: str) -> Any:
 
 
 def is_collection(value: Any) -> bool:
-    """Whether it is a Dask array, data frame or series."""
+    """Return whether a value is a Dask array, data frame or series."""
     return hasattr(value, "__dask_graph__") and hasattr(value, "to_delayed")
 
 
 def parts_of(collection: Any) -> list[Any]:
-    """The blocks of rows of a Dask array, or the partitions of a data frame or series, as delayed objects."""
+    """Return the blocks of rows of a Dask array, or the partitions of a data frame or series, as delayed objects."""
     if hasattr(collection, "rechunk") and collection.ndim > 1 and collection.numblocks[1] > 1:
         collection = collection.rechunk({1: -1})
-    # optimised, the partitions of one column of a Parquet file would be fewer than those of all others
+    # optimised, one column of a Parquet file would have fewer partitions than the others
     return list(np.ravel(collection.to_delayed(optimize_graph=False)))
 
 
 def computed(value: Any, compute: Callable[[Any], Any] | None = None) -> Any:
-    """A Dask collection as what it is made of; anything else as it is, and what is in lists and tuples."""
+    """Return the values of Dask collections, also in lists and tuples; anything else as it is."""
     if isinstance(value, list | tuple):
         return type(value)(computed(part, compute) for part in value)
     if not is_collection(value):
@@ -50,12 +51,12 @@ def computed(value: Any, compute: Callable[[Any], Any] | None = None) -> Any:
 
 @dataclass(frozen=True)
 class _Cluster:
-    """Steps of a fit on a cluster before training; each waits for a frozen worker for a limited time.
+    """A cluster before training, whose steps wait for a frozen worker for a limited time.
 
     Attributes
     ----------
     frozen : list of str
-        Workers that were silent when the fit began: they get no tasks of it.
+        Workers that were silent when the fit began; they get none of its tasks.
     """
 
     client: Any
@@ -68,13 +69,13 @@ class _Cluster:
 
     @property
     def where(self) -> dict[str, Any]:
-        """Options for tasks that may run on any worker except frozen ones."""
+        """Options of tasks that may run on any worker except frozen ones."""
         if not self.frozen:
             return {}
         return {"workers": [worker for worker in self.client.nthreads() if worker not in self.frozen]}
 
     def compute(self, collection: Any) -> Any:
-        """The value of a collection."""
+        """Return the value of a collection."""
         future = self.client.compute(collection, **self.where)
         try:
             self.wait([future], collection.__dask_graph__())
@@ -83,10 +84,10 @@ class _Cluster:
             future.cancel()
 
     def wait(self, futures: Sequence[Any], graph: Iterable[Any] = (), *, on: Sequence[str] = ()) -> None:
-        """Wait until some tasks are done.
+        """Wait until tasks are done.
 
-        Raises WorkersLostError if a worker is silent for `timeout` seconds that has one of them, or one of the `graph`
-        that they are made of, or if one is gone `on` which they must run.
+        Raises WorkersLostError if a worker that has one of them, or one of the tasks of their `graph`, is silent for
+        `timeout` seconds, or if a worker `on` which they must run is gone.
         """
         keys = {str(key) for key in graph} | {str(future.key) for future in futures}
         while any(future.status == "pending" for future in futures):
@@ -116,7 +117,7 @@ def fit_cluster(
     client : distributed.Client, optional
         By default the one that was made last.
     timeout : float
-        Seconds that workers wait for one another, and that one may be silent which has rows of the fit.
+        Seconds that workers wait for one another, and that a worker with rows of the fit may be silent.
     **fit :
         Other arguments of `fit`.
 
@@ -142,10 +143,10 @@ def fit_cluster(
     tasks = list(parts)
     try:
         cluster.wait(parts, {key for part in rows for key in part.__dask_graph__()})
-        placed = _placed(cluster, parts)
+        placed = _placement(cluster, parts)
         if fit.get("checkpoint") is not None:
-            placed = _in_order(placed)
-        with distributed.MultiLock(sorted(placed), client=client):  # fits that wait for each other would wait for ever
+            placed = _neighbouring(placed)
+        with distributed.MultiLock(sorted(placed), client=client):  # or two fits could wait for each other for ever
             first, token = next(iter(placed)), uuid.uuid4().hex
             tracker = client.submit(_start_tracker, token, len(placed), timeout, **_on(first))
             tasks.append(tracker)
@@ -163,12 +164,12 @@ def fit_cluster(
 
 
 def _on(worker: str) -> dict[str, Any]:
-    """How a task is submitted that must run on one worker, once."""
+    """Return the options of a task that must run on one worker, once."""
     return {"workers": [worker], "allow_other_workers": False, "pure": False, "retries": 0}
 
 
 def _rows(client: Any, columns: Mapping[str, Any], frozen: Sequence[str]) -> list[Any]:
-    """A delayed tuple of the columns for each partition, on the worker that holds its part of `X`, if one does."""
+    """Return a delayed tuple of the columns of each partition, on the worker that holds its part of `X`, if any."""
     for name, column in columns.items():
         if not is_collection(column):
             raise TypeError(
@@ -178,20 +179,20 @@ def _rows(client: Any, columns: Mapping[str, Any], frozen: Sequence[str]) -> lis
     divided = {name: parts_of(column) for name, column in columns.items()}
     counts = {name: len(parts) for name, parts in divided.items()}
     if len(set(counts.values())) > 1:
-        found = ", ".join(f"{name} has {count}" for name, count in counts.items())
-        raise ValueError(f"{found} partitions: divide them alike, as by y.rechunk(...) or y.repartition(...).")
+        listed = ", ".join(f"{name} has {count}" for name, count in counts.items())
+        raise ValueError(f"{listed} partitions: divide them alike, as by y.rechunk(...) or y.repartition(...).")
     dask, rows = _dask("dask"), []
     holders = client.sync(client.scheduler.who_has, keys=[part.key for part in divided["X"]])
     for part in zip(*divided.values(), strict=True):
-        held = holders.get(part[0].key)  # who holds rows keeps them, even if another one would be free sooner
+        held = holders.get(part[0].key)  # rows stay where they are, even if another worker is free sooner
         where = {"workers": [min(held)], "allow_other_workers": True} if held and not frozen else {}
         with dask.annotate(**where):
-            rows.append(dask.delayed(_together, pure=False)(*part))
+            rows.append(dask.delayed(_columns_of, pure=False)(*part))
     return rows
 
 
-def _together(*part: Any) -> tuple[Any, ...]:
-    """The columns of one partition, on one worker; of the same number of rows."""
+def _columns_of(*part: Any) -> tuple[Any, ...]:
+    """Return the columns of one partition, which must have the same number of rows."""
     lengths = [len(column) for column in part]
     if len(set(lengths)) > 1:
         raise ValueError(f"a partition has {lengths} rows in X, y and sample_weight: divide them alike.")
@@ -202,8 +203,8 @@ def _count(part: tuple[Any, ...]) -> int:
     return len(part[0])
 
 
-def _placed(cluster: _Cluster, parts: Sequence[Any]) -> dict[str, list[int]]:
-    """Worker -> the numbers of the partitions that it holds, in the order of their first ones; empty ones left out."""
+def _placement(cluster: _Cluster, parts: Sequence[Any]) -> dict[str, list[int]]:
+    """Return the numbers of the non-empty partitions that each worker holds, in the order of their first ones."""
     client = cluster.client
     counting = client.map(_count, parts, pure=False, **cluster.where)
     cluster.wait(counting)
@@ -217,8 +218,8 @@ def _placed(cluster: _Cluster, parts: Sequence[Any]) -> dict[str, list[int]]:
     return dict(placed)
 
 
-def _in_order(placed: Mapping[str, list[int]]) -> dict[str, list[int]]:
-    """As many partitions for each worker, but neighbours: so rows are in one order, wherever they lie."""
+def _neighbouring(placed: Mapping[str, list[int]]) -> dict[str, list[int]]:
+    """Return as many partitions for each worker, but neighbours: so the order of rows is that of the partitions."""
     numbers, ends = (
         sorted(number for held in placed.values() for number in held),
         np.cumsum([len(held) for held in placed.values()]),
@@ -227,7 +228,7 @@ def _in_order(placed: Mapping[str, list[int]]) -> dict[str, list[int]]:
 
 
 def _start_tracker(token: str, n_workers: int, timeout: float) -> Address:
-    """Run the tracker on this worker, which the others reach as they reach each other for data."""
+    """Run the tracker on this worker, at the address where the others also fetch data from it."""
     address = _dask("distributed").get_worker().address
     host = "127.0.0.1" if address.startswith("inproc:") else _dask("distributed.comm").get_address_host(address)
     _trackers[token] = stack = ExitStack()
@@ -243,7 +244,7 @@ def _fit_part(
     token: str,
     fit: Mapping[str, Any],
 ) -> Any:
-    """The fit of one worker on its partitions; rank 0 returns the model, and ends the tracker."""
+    """Fit on the partitions of one worker; rank 0 returns the model and ends the tracker."""
     estimator = clone(estimator)
     if estimator.n_jobs is None:
         estimator.n_jobs = _dask("distributed").get_worker().state.nthreads
@@ -257,12 +258,12 @@ def _fit_part(
 def _concatenated(column: Sequence[Any]) -> Any:
     if len(column) == 1 or isinstance(column[0], np.ndarray):
         return column[0] if len(column) == 1 else np.concatenate(column)
-    # that of Dask keeps columns categories whose partitions have others
+    # unlike the one of pandas, it keeps categorical columns where partitions have different categories
     return _dask("dask.dataframe.dispatch").concat(list(column))
 
 
 def _result(client: Any, futures: Mapping[str, Any], timeout: float) -> Any:
-    """The model of rank 0 once all workers are done."""
+    """Return the model of rank 0 once all workers are done."""
     pending = set(futures.values())
     while pending:
         with suppress(TimeoutError):
@@ -274,7 +275,7 @@ def _result(client: Any, futures: Mapping[str, Any], timeout: float) -> Any:
 
 
 def _failure(client: Any, futures: Mapping[str, Any], timeout: float) -> BaseException:
-    """What to raise when a worker has failed: its own error, or which one the others have lost."""
+    """Return what to raise when a worker has failed: its own error, or which worker the others have lost."""
     end = time.monotonic() + GRACE
     while True:
         status = {worker: future.status for worker, future in futures.items()}  # at one moment
@@ -309,12 +310,12 @@ def _silent(workers: Sequence[str], timeout: float) -> WorkersLostError:
 
 
 def _gone(client: Any, workers: Iterable[str]) -> list[str]:
-    """Those of some workers that the cluster does not have any more."""
+    """Return which of some workers the cluster has lost."""
     present = client.nthreads()
     return [worker for worker in workers if worker not in present]
 
 
 def _unheard(client: Any, workers: Iterable[str], seconds: float) -> list[str]:
-    """Those of some workers that the scheduler has not heard of for so long, while it has heard of others."""
+    """Return which of some workers the scheduler has not heard of for `seconds`, while it has heard of others."""
     last = {worker: facts["last_seen"] for worker, facts in client.scheduler_info(n_workers=-1)["workers"].items()}
     return [worker for worker in workers if worker in last and max(last.values()) - last[worker] > seconds]

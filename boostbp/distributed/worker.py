@@ -1,4 +1,4 @@
-"""The work of one worker: it knows no engine, so that any can start it."""
+"""The part of one worker in a distributed fit, whatever starts the workers."""
 
 from __future__ import annotations
 
@@ -7,26 +7,27 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from numbers import Real
+from types import FrameType
 from typing import Any, TypeVar
 
 import numpy as np
 from scipy.sparse import issparse
 
-from boostbp import checks
 from boostbp.backends.xgboost_network import Address, connected
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.parameters import settings_of
-from boostbp.group import Group, joined
 from boostbp.inputs.blocks import is_blocks
 from boostbp.network.callbacks import Checkpoint
 from boostbp.network.fingerprint import words_of
 from boostbp.network.steps import STEPS
-from boostbp.versions import versions
+from boostbp.runtime import checks
+from boostbp.runtime.group import Group, training_in
+from boostbp.runtime.versions import versions
 
 E = TypeVar("E", BoostBPClassifier, BoostBPRegressor)
-# whose results must be alike for sums to be
+# Packages whose versions must be the same on all workers, or their sums would be of different things.
 PACKAGES = ("boostbp", "lightgbm", "numpy", "scipy", "xgboost", "xgboost-cpu")
-_OF_MACHINES = frozenset(("n_jobs", "verbose"))  # parameters on which the model does not depend
+_OF_MACHINES = frozenset(("n_jobs", "verbose"))  # parameters that do not change the model
 
 
 def fit_worker(
@@ -40,9 +41,9 @@ def fit_worker(
     parts: Sequence[tuple[int, int]] | None = None,
     **fit: Any,
 ) -> E:
-    """Fit an estimator together with other workers, each of which calls this with rows of its own.
+    """Fit an estimator together with other workers; each calls this with its own rows.
 
-    All of them end with the same model: that of all rows, in the order of the parts. See ``docs/distributed.md``.
+    All workers end with the same model: that of all rows, in the order of the parts. See ``docs/distributed.md``.
 
     Parameters
     ----------
@@ -55,11 +56,11 @@ def fit_worker(
     rank : int
         Of this worker: 0, 1, ... to ``address.n_workers - 1``.
     parts : sequence of (int, int), optional
-        What the rows of this worker are made of, one behind the other: ascending numbers among the parts of all
-        workers, and how many rows each has. Left out by all, each has one part, in the order of the ranks.
+        The parts that the rows of this worker consist of: ascending numbers among the parts of all workers, and the
+        number of rows of each. If all workers leave it out, each has one part, in the order of the ranks.
     **fit :
-        Other arguments of `fit`. An `eval_set` is the same on all workers. `callbacks` are called on rank 0. The path
-        `checkpoint` is in a folder that all workers share; another number of workers may go on from it.
+        Other arguments of `fit`. An `eval_set` must be the same on all workers. `callbacks` are called on rank 0. The
+        path `checkpoint` must be in a folder that all workers share; another number of workers may go on from it.
 
     Returns
     -------
@@ -73,7 +74,7 @@ def fit_worker(
     WorkersLostError
         If another worker failed, or did not answer for ``address.timeout`` seconds.
     KeyboardInterrupt
-        On Ctrl-C, without a model: the other workers would wait for who goes on with what there is.
+        On Ctrl-C, without a model: the other workers could not know that this one went on with the model so far.
     """
     checks.whole("rank", rank, 0, address.n_workers - 1)
     check_supported(estimator, X, fit)
@@ -82,7 +83,7 @@ def fit_worker(
             raise ValueError("parts with checkpoint is not supported: let each worker have neighbouring rows.")
         if sum(count for _, count in parts) != len(X):
             raise ValueError(f"parts={checks.shown(parts)} is not allowed: their rows are not the {len(X)} of X.")
-    with _whole(), connected(address, rank) as group, joined(group):
+    with _ctrl_c_ends_fit(), connected(address, rank) as group, training_in(group):
         _check_alike(group, estimator, fit | {"parts": parts})
         if parts is not None:
             group.part = np.repeat(*np.array(parts, np.int64).reshape(-1, 2).T)
@@ -90,24 +91,24 @@ def fit_worker(
 
 
 class _Interrupted(BaseException):
-    """Ctrl-C, that nobody makes the best of."""
+    """Ctrl-C, but not as the KeyboardInterrupt for which a fit keeps the model so far."""
 
 
 @contextmanager
-def _whole() -> Iterator[None]:
-    """Let Ctrl-C end a fit as an error does, where one machine would keep the model so far."""
+def _ctrl_c_ends_fit() -> Iterator[None]:
+    """Let Ctrl-C end a fit as an error does; the fit of one machine would keep the model so far."""
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield
         return
 
-    def ends(number: int, frame: Any) -> None:
+    def raise_other(number: int, frame: FrameType | None) -> None:
         try:
             handler(number, frame)
         except KeyboardInterrupt:
             raise _Interrupted from None
 
-    signal.signal(signal.SIGINT, ends)
+    signal.signal(signal.SIGINT, raise_other)
     try:
         yield
     except _Interrupted:
@@ -117,12 +118,12 @@ def _whole() -> Iterator[None]:
 
 
 def check_supported(estimator: Any, X: Any = None, fit: Mapping[str, Any] = {}) -> None:
-    """Refuse what is not supported on several workers, before any work.
+    """Refuse arguments that are not supported on several workers, before any work.
 
     Raises
     ------
     TypeError
-        If the estimator is another.
+        If the estimator is of another class.
     ValueError
         With the parameter, its value and the cure.
     """
@@ -177,7 +178,7 @@ def check_supported(estimator: Any, X: Any = None, fit: Mapping[str, Any] = {}) 
 
 
 def _check_alike(group: Group, estimator: Any, fit: Mapping[str, Any]) -> None:
-    """Refuse to train with workers of other parameters or versions: sums of different things would be no model."""
+    """Refuse to train with workers that have other parameters or versions: their sums would make no model."""
     installed = versions()
     facts = {"class": type(estimator), "versions": {name: installed.get(name) for name in PACKAGES}}
     facts |= {name: value for name, value in estimator.get_params().items() if name not in _OF_MACHINES}

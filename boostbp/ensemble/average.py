@@ -13,10 +13,10 @@ from boostbp.ensemble.safeguard import best_share, refuse_unlearned
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.ensemble.weights import shrink_weight, stacked_weights, summed, t_statistic
-from boostbp.floats import Floats
-from boostbp.group import workers
 from boostbp.network.choice import CONSTANT, NETWORK, CandidateResult, Choice
 from boostbp.network.network import Network
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
 
 ROUNDING = 1e-9  # weights below this come from rounding
 

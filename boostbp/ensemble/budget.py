@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from boostbp.group import workers
-from boostbp.trees.compiling import working_time
+from boostbp.runtime.compiling import working_time
+from boostbp.runtime.group import workers
 
 
 @dataclass
@@ -48,6 +48,10 @@ class Budget:
         if is_up:  # never reset to False, as several threads call this
             self.spent = True
         return is_up or self.ended
+
+    def end(self) -> None:
+        """End all work now: the fit failed or was interrupted."""
+        self.ended = True
 
     def part(self, share: float) -> Budget:
         """Return a budget of a share of the seconds that are left."""

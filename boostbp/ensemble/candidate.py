@@ -17,13 +17,13 @@ from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.residual_quantiles import problem_of_mean, repeated, residual_quantiles
 from boostbp.ensemble.trained_candidate import OutputLayerPlan, TrainedCandidate
 from boostbp.ensemble.work import epoch_work, round_work
-from boostbp.floats import Floats
 from boostbp.layers import LayerSettings
 from boostbp.layers.rounds import rounds_of
 from boostbp.network.choice import NETWORK
 from boostbp.network.history import Stop
 from boostbp.network.network import Network, above
 from boostbp.network.settings import Settings
+from boostbp.runtime.arrays import Floats
 
 Condition = Callable[[Problem], bool]
 AFTER_ALL_EPOCHS = 2**31  # a first look that no training reaches

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from boostbp import layers
 from boostbp.ensemble import constants
 from boostbp.ensemble.problem import Problem
-from boostbp.floats import Floats
-from boostbp.group import workers
 from boostbp.layers import BoundInput, Layer, SquaredObjective
 from boostbp.network.network import Network, short_hidden
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
 from boostbp.trees.sparse import row_blocks
 from boostbp.trees.standardised import Standardised
 
@@ -45,8 +45,8 @@ def gradient_outer_product(problem: Problem, model: Network, numeric: NDArray[np
     Raises FloatingPointError if it overflows.
     """
     group = workers()
-    rows = group.spaced(len(problem.rows), constants.DIRECTIONS_ROWS)
-    X, weight = group.of(rows).together(problem.rows.X[rows], problem.rows.weight[rows])
+    rows = group.sampled_rows(len(problem.rows), constants.DIRECTIONS_ROWS)
+    X, weight = group.select_rows(rows).allgather_rows(problem.rows.X[rows], problem.rows.weight[rows])
     known = X[:, numeric]
     # Scale first: squares near the limits of float64 overflow.
     size = np.nan_to_num(np.fmax.reduce(np.abs(known), axis=0, initial=0.0))

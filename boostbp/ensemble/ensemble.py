@@ -26,14 +26,14 @@ from boostbp.ensemble.schedule import FIRST_STAGE, EnsembleRun, train_all, train
 from boostbp.ensemble.trained_candidate import distinct
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.ensemble.weights import Score, member_weights
-from boostbp.group import joined, workers
 from boostbp.layers.layer_spec import OUTPUT
 from boostbp.network.choice import CONSTANT, NETWORK
 from boostbp.network.history import Epoch, History, Stop
 from boostbp.network.monitor import Stage, StageSeconds
 from boostbp.network.network import Network
-from boostbp.trees import interrupts
-from boostbp.trees.compiling import working_time
+from boostbp.runtime import interrupts
+from boostbp.runtime.compiling import working_time
+from boostbp.runtime.group import training_in, workers
 
 LOSS_ROWS = 250  # rows for the training loss of an average without a network; all rows would take a tenth of some fits
 SEED_STEP = 1_000_003  # between the seeds of members. A prime: the pieces of a layer have successive seeds
@@ -134,7 +134,7 @@ def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[P
         seed = (other.settings.seed + number * SEED_STEP) % 2**31
         other = replace(other, settings=replace(other.settings, max_time=left, seed=seed))
         try:
-            with joined(other.rows.group):
+            with training_in(other.rows.group):
                 member = attempted(partial(_train_average, other, settings, level))
         except KeyboardInterrupt as interrupt:
             history.interrupted(interrupt)
@@ -241,7 +241,7 @@ def _averaged(
 
 def _history_without_network(model: Network, problem: Problem, metrics: dict[str, float]) -> History:
     """Return the history of an average without a network: an epoch 0 that describes the model before its refit."""
-    rows = problem.rows.take(workers().spaced(len(problem.rows), LOSS_ROWS))
+    rows = problem.rows.take(workers().sampled_rows(len(problem.rows), LOSS_ROWS))
     raw = model.predict(rows.X, n_jobs=problem.settings.n_threads) + rows.offset
     loss, total = workers().sum(rows.weight @ problem.loss.value(raw, rows.y), rows.weight.sum())
     metric = problem.evaluation.metric

@@ -8,11 +8,11 @@ import numpy as np
 
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import TrainedCandidate
-from boostbp.floats import Floats
 from boostbp.layers import Layer
 from boostbp.layers.rounds import rounds_of, staged, stages
 from boostbp.network.history import Look
 from boostbp.network.network import Network
+from boostbp.runtime.arrays import Floats
 
 
 def looks_of_candidate(lead: TrainedCandidate | None, problem: Problem) -> list[Look]:

@@ -14,8 +14,8 @@ from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.race import Race
 from boostbp.ensemble.schedule import FIRST_STAGE, EnsembleRun, train_all
 from boostbp.ensemble.trained_candidate import TrainedCandidate, distinct
-from boostbp.group import joined
 from boostbp.network.monitor import Stage
+from boostbp.runtime.group import training_in
 
 
 def train_many(run: EnsembleRun) -> KeyboardInterrupt | None:
@@ -59,7 +59,7 @@ def _train_sample(run: EnsembleRun, race: Race, found: list[TrainedCandidate]) -
     race.problem = replace(race.problem, report=report_chosen)
     sample = replace(problem.on_some_rows(), report=report)
     try:
-        with joined(sample.rows.group):
+        with training_in(sample.rows.group):
             level = replace(run.level, refit=False)
             return train_all(replace(run, problem=sample, level=level, budget=part, trained=found))
     finally:

@@ -12,11 +12,11 @@ from boostbp.backends.base import Backend, TreeParams
 from boostbp.ensemble import constants
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import OutputLayerPlan
-from boostbp.floats import Floats
-from boostbp.group import workers
 from boostbp.layers import BoundInput, Layer, LayerSettings, LossObjective
 from boostbp.layers.cheaper_growth import FixedStructure
 from boostbp.layers.rounds import rounds_of
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
 from boostbp.trees.forest import Forest
 
 

@@ -11,8 +11,6 @@ import numpy as np
 from boostbp.backends.base import Backend
 from boostbp.ensemble import constants
 from boostbp.ensemble.quality_levels import DEFAULT_QUALITY, LEVELS, QualityLevel
-from boostbp.floats import Floats
-from boostbp.group import joined, workers
 from boostbp.inputs.rows import Rows
 from boostbp.layers.cheaper_growth import RowSampling, SharedStructure, drawn_rows, on_sample
 from boostbp.losses import Loss, traits_of
@@ -24,6 +22,8 @@ from boostbp.network.eval_sets import NO_EVALUATION, Evaluation, raw_output
 from boostbp.network.monitor import Callback, Stage, State
 from boostbp.network.network import Network, table_above
 from boostbp.network.settings import Settings
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import training_in, workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Problem:
         to_target: Callable[[Floats], Floats] = raw_output,
     ) -> Problem:
         """Return the problem of a fit; `to_target` converts targets of an evaluation set to what the loss takes."""
-        with joined(rows.group):
+        with training_in(rows.group):
             baseline = baseline_of(loss, rows, settings)
             loss = try_loss(loss, baseline + rows.offset, rows.y)
         target = smoothed = np.empty((0, rows.y.shape[1]))
@@ -237,7 +237,7 @@ class Problem:
     def on_some_rows(self) -> Problem:
         """Return the problem on a sample of the training rows of weight above 0."""
         counted = np.flatnonzero(self.rows.weight > 0)
-        with joined(self.rows.group.of(counted)):
+        with training_in(self.rows.group.select_rows(counted)):
             rows = counted[drawn_rows(len(counted), constants.SAMPLE_ROWS, self.settings.seed)]
         return replace(self, rows=self.rows.take(rows))
 

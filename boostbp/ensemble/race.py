@@ -13,14 +13,14 @@ from boostbp.backends.failures import attempted
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidate import Candidate, LayerTraining
-from boostbp.ensemble.parallel import run_tasks
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.ensemble.weights import stacked_weights, summed
-from boostbp.floats import Floats
-from boostbp.group import workers
 from boostbp.network.monitor import Stage
-from boostbp.trees import interrupts
+from boostbp.runtime import interrupts
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
+from boostbp.runtime.threads import run_tasks
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)  # of the model, tried for a layer that goes on; the values were not varied
 
@@ -202,7 +202,9 @@ class Race:
 
         outcomes: dict[str, Outcome] = {}
         tasks = {name: partial(outcome_of, step) for name, step in steps.items()}
-        interrupt = run_tasks(tasks, self.n_at_once, self.budget, outcomes, interrupt_of=attrgetter("interrupt"))
+        interrupt = run_tasks(
+            tasks, self.n_at_once, outcomes, on_stop=self.budget.end, interrupt_of=attrgetter("interrupt")
+        )
         for name in steps:
             training, failure, _ = outcomes.get(name, Outcome())
             if failure is not None:

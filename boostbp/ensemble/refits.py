@@ -9,14 +9,14 @@ from functools import partial
 from boostbp.backends.failures import attempted
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.output_layers import boost_again
-from boostbp.ensemble.parallel import run_tasks
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.schedule import split_threads
 from boostbp.ensemble.trained_candidate import OutputLayerPlan, TrainedCandidate
-from boostbp.group import joined
 from boostbp.layers.rounds import rounds_of
 from boostbp.network.history import History
 from boostbp.network.network import Network
+from boostbp.runtime.group import training_in
+from boostbp.runtime.threads import run_tasks
 
 
 def refit_all(
@@ -31,8 +31,8 @@ def refit_all(
     try:
         all_rows = problem.on_all_rows()
         tasks = {one.name: partial(attempted, partial(_refitted, one, all_rows, budget)) for one in chosen}
-        with joined(all_rows.rows.group):
-            interrupt = run_tasks(tasks, n_at_once, budget, models)
+        with training_in(all_rows.rows.group):
+            interrupt = run_tasks(tasks, n_at_once, models, on_stop=budget.end)
     except KeyboardInterrupt as during_concat:  # of the held-out rows to the others
         interrupt = during_concat
     refitted, failed = [], {}

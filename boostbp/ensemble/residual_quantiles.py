@@ -12,12 +12,12 @@ from dataclasses import replace
 import numpy as np
 
 from boostbp.ensemble.problem import Problem
-from boostbp.floats import Floats
 from boostbp.inputs.rows import NO_OFFSET
 from boostbp.layers import Layer
 from boostbp.losses import SquaredError
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.network.baseline import best_constant
+from boostbp.runtime.arrays import Floats
 
 
 def problem_of_mean(levels: Problem) -> Problem:

@@ -13,12 +13,12 @@ import numpy as np
 
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.weighted_sum import weighted_sum
-from boostbp.floats import Floats
-from boostbp.group import workers
 from boostbp.inputs.rows import Rows
 from boostbp.network.choice import CONSTANT, NETWORK, CandidateResult, Choice
 from boostbp.network.history import History
 from boostbp.network.network import Network
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
 from boostbp.trees.basis import Elementwise
 
 SHARES = np.linspace(0.0, 1.0, 21)  # weights that are tried for a model; the constant has the rest. Not varied
@@ -116,7 +116,7 @@ def refuse_undefined(network: Network, problem: Problem) -> None:
 
 
 def _some_training_rows(problem: Problem) -> Rows:
-    return problem.rows.take(workers().spaced(len(problem.rows), JUDGED_ROWS))
+    return problem.rows.take(workers().sampled_rows(len(problem.rows), JUDGED_ROWS))
 
 
 def _loss(raw: Floats, rows: Rows, problem: Problem) -> float:

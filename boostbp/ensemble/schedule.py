@@ -12,14 +12,13 @@ from boostbp.backends.failures import attempted
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidate import Candidate, Kind, NetworkTraining
-from boostbp.ensemble.parallel import n_parallel
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.quality_levels import LEVELS, QualityLevel
 from boostbp.ensemble.race import Race
 from boostbp.ensemble.trained_candidate import TrainedCandidate
-from boostbp.group import workers
 from boostbp.network.choice import NETWORK
-from boostbp.trees.compiling import working_time
+from boostbp.runtime.compiling import working_time
+from boostbp.runtime.group import workers
 
 FIRST_STAGE = "first layers"  # the stage with which every fit begins
 LONG = 60.0  # seconds; a fit that may take longer reports what lower qualities take. Arbitrary: a minute of waiting
@@ -285,7 +284,8 @@ def error_of(problem: Problem, value: float) -> float:
 
 def split_threads(problem: Problem, limit: int | None = None) -> tuple[Problem, int]:
     """Return the problem with the threads of one candidate, and the number of candidates at a time, up to `limit`."""
-    n_at_once = n_parallel(len(problem.rows), problem.settings.n_threads) if workers().alone else 1
+    few_rows = len(problem.rows) < constants.MAX_PARALLEL_ROWS
+    n_at_once = min(problem.settings.n_threads, constants.MAX_PARALLEL) if few_rows and workers().is_single else 1
     if limit is not None:
         n_at_once = min(n_at_once, limit)
     return problem.with_threads(problem.settings.n_threads // n_at_once), n_at_once

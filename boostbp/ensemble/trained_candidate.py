@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from boostbp.floats import Floats
-from boostbp.group import workers
 from boostbp.layers import Layer, LayerSettings
 from boostbp.network.history import History
 from boostbp.network.network import Network
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ import numpy as np
 
 from boostbp.ensemble import constants
 from boostbp.ensemble.problem import Problem
-from boostbp.floats import Floats
-from boostbp.group import workers
 from boostbp.losses import Loss, traits_of
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
 
 MAX_LOG_CHANGE = 5.0  # of a weight in one step; it keeps exp() within bounds. Not varied
 

@@ -13,7 +13,6 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from boostbp.backends.base import Backend, Table
-from boostbp.cautions import named_in_errors
 from boostbp.estimators import session
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.fit_options import FitOptions
@@ -23,7 +22,6 @@ from boostbp.estimators.passed_sets import names_of, tables
 from boostbp.estimators.regressor import BoostBPRegressor
 from boostbp.estimators.session import all_or_nothing
 from boostbp.estimators.target_units import standard_units
-from boostbp.floats import Floats
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.schema import Schema
 from boostbp.inputs.targets import read_weight, refuse_extreme
@@ -33,6 +31,8 @@ from boostbp.model import Targets
 from boostbp.network.eval_sets import EvalSet, Evaluation
 from boostbp.network.monitor import Progress
 from boostbp.network.settings import BackpropSpec
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.messages import named_in_errors
 
 
 @documented_as(BoostBPRegressor)

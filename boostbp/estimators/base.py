@@ -19,7 +19,6 @@ from boostbp.estimators.inspected import check_trees
 from boostbp.estimators.nested_parameters import SPECS, changed, nested, places_of, public_methods
 from boostbp.estimators.parameter_use import Way, warn_after, way_of
 from boostbp.estimators.session import all_or_nothing
-from boostbp.floats import Floats
 from boostbp.inputs.blocks import blocks_of, is_blocks
 from boostbp.inputs.reader import learn_schema, read_input
 from boostbp.inputs.schema import Schema
@@ -33,8 +32,9 @@ from boostbp.network.history import History
 from boostbp.network.monitor import Progress
 from boostbp.network.network import Network
 from boostbp.network.settings import BackpropSpec
-from boostbp.suggestions import suggestion
-from boostbp.trees import threads
+from boostbp.runtime import threads
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.suggestions import suggestion
 
 ONE_SINGLE_LAYER = (
     "Single layers were not compared: without evaluation sets and held-out rows (fewer than 36 rows, or "

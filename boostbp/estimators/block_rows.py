@@ -12,7 +12,7 @@ from typing import Any
 from sklearn.base import is_classifier
 
 from boostbp.inputs.blocks import rows_of
-from boostbp.trees.disk_arrays import on_disk
+from boostbp.runtime.disk_arrays import on_disk
 
 
 def fit_blocks(

@@ -12,19 +12,20 @@ from scipy.special import log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 
-from boostbp import cautions, losses
+from boostbp import losses
 from boostbp.backends.base import Backend
 from boostbp.estimators.conformal import predict_set
 from boostbp.estimators.nested_parameters import documented_as, public_methods
 from boostbp.estimators.regressor import BoostBPRegressor
 from boostbp.estimators.supervised import Supervised
-from boostbp.floats import Floats
-from boostbp.group import workers
 from boostbp.inputs.targets import read_target
 from boostbp.layers import LayerSpec
 from boostbp.losses import Loss
 from boostbp.model import Model, Targets
 from boostbp.network.settings import BackpropSpec
+from boostbp.runtime import messages
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
 
 MOST_CLASSES = 50  # that are numbers, and not 0, 1, 2, ...: more are probably an amount
 
@@ -221,7 +222,7 @@ def classes_of(labels: NDArray[Any]) -> NDArray[Any]:
 def weights_of_classes(class_weight: Any, labels: NDArray[Any]) -> NDArray[np.float64]:
     """Weight of each row by its class, (rows,); one that is no weight would leave out the rows of a class."""
     of_class = class_weight
-    if isinstance(class_weight, str) and class_weight == "balanced" and not workers().alone:
+    if isinstance(class_weight, str) and class_weight == "balanced" and not workers().is_single:
         of_class = _balanced(labels)
     weight = compute_sample_weight(of_class, labels)
     wrong = ~(np.isfinite(weight) & (weight >= 0))
@@ -251,7 +252,7 @@ def warn_of_numbers(classes: NDArray[Any]) -> None:
     """
     numbers = classes.dtype.kind in "fiu" and len(classes) > MOST_CLASSES
     if numbers and not (classes[0] in (0, 1) and classes[-1] - classes[0] == len(classes) - 1):
-        cautions.warn(
+        messages.warn(
             f"y has {len(classes)} classes, which are numbers from {classes[0]} to {classes[-1]}: a classifier does "
             "not know their order, and fits the leaves of each round once for each class, which takes about "
             f"{len(classes)} times as long as a regression. Use BoostBPRegressor to predict an amount; make the labels "

@@ -24,11 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp import checks
-from boostbp.floats import Floats
 from boostbp.inspection.calibration import Calibration
 from boostbp.losses import Loss, Quantiles
 from boostbp.model import Targets
+from boostbp.runtime import checks
+from boostbp.runtime.arrays import Floats
 
 if TYPE_CHECKING:
     from boostbp.estimators.supervised import Supervised

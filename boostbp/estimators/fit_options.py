@@ -6,11 +6,11 @@ import inspect
 from dataclasses import dataclass
 from typing import Any
 
-from boostbp import checks
-from boostbp.atomic_write import check_writable
 from boostbp.model import Model
 from boostbp.network.callbacks import Checkpoint, checkpoint
 from boostbp.network.monitor import Callback
+from boostbp.runtime import checks
+from boostbp.runtime.atomic_write import check_writable
 
 _FOREIGN = ("before_iteration", "after_iteration", "on_epoch_end")  # of LightGBM, XGBoost and Keras; ours have none
 

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp import checks
 from boostbp.backends.base import Table
 from boostbp.ensemble.quality_levels import LEVELS
 from boostbp.estimators.parameter_use import Way, way_of
-from boostbp.floats import Floats
-from boostbp.group import SAMPLE, joined, workers
 from boostbp.inputs.repeats import distinct_rows, hashes_of, number_values
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.targets import read_groups
 from boostbp.network.eval_sets import EvalSet
+from boostbp.runtime import checks
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import SAMPLE, training_in, workers
 
 RowNumbers = NDArray[np.intp]
 # Of early_stopping="auto": below so many rows none are given away, and so many at least are given away, or a quarter.
@@ -45,7 +45,7 @@ def hold_out_others(
     if not drawn or checks.one_of("deep", estimator.deep, ("auto", True, False)) is True:
         return []
     members = LEVELS[checks.one_of("quality", estimator.quality, tuple(LEVELS))].most_members
-    draw = joined(rows.group)(partial(hold_out, estimator, rows, strata, groups=groups))
+    draw = training_in(rows.group)(partial(hold_out, estimator, rows, strata, groups=groups))
     return [partial(draw, number=number) for number in range(1, members)]
 
 
@@ -158,17 +158,17 @@ def at_random(
     what one machine would give of its rows; where these are many, by `_by_hash`.
     """
     counted = np.flatnonzero(weight > 0)
-    together = workers().of(counted)
+    together = workers().select_rows(counted)
     seeds = checks.random_state("random_state", estimator.random_state).randint(2**31 - 1, size=number + 1)
     seed = together.agree(int(seeds[-1]))
-    here, n_rows = together.numbers(len(counted))
-    if n_rows > SAMPLE and not together.alone:
+    here, n_rows = together.row_numbers(len(counted))
+    if n_rows > SAMPLE and not together.is_single:
         return _by_hash(estimator, table, counted, strata, n_rows, seed)
-    shares, *labels = together.together(weight[counted], *([] if strata is None else [strata[counted]]))
+    shares, *labels = together.allgather_rows(weight[counted], *([] if strata is None else [strata[counted]]))
     if groups is not None:
         group, what, enough = number_values(groups[counted]), "groups", n_rows >= fewest
     else:
-        with joined(together):
+        with training_in(together):
             group = distinct_rows(table if len(counted) == len(weight) else table.take(counted))
         what = "distinct rows"
         enough = group.max() + 1 >= fewest

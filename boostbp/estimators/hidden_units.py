@@ -14,9 +14,9 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp import cautions
-from boostbp.floats import Floats
 from boostbp.inputs.blocks import blocks_of, is_blocks
+from boostbp.runtime import messages
+from boostbp.runtime.arrays import Floats
 
 if TYPE_CHECKING:
     from boostbp.estimators.base import BaseBoostBP
@@ -56,7 +56,7 @@ def transform(self: BaseBoostBP, X: Any, layer: int = -1) -> Floats:
             "Use hidden_representation(X, layer) and hidden_names(layer)."
         )
     if self._left_networks_out() and layer == -1:  # an error would make what a pipeline does a matter of the rows
-        cautions.warn(
+        messages.warn(
             "transform returns no columns: this model has no hidden layer, as deep='auto' kept none. Use deep=True "
             "for a model that is the network."
         )

@@ -8,13 +8,13 @@ from typing import Any
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp import checks
 from boostbp.estimators.nested_parameters import constrained
 from boostbp.losses import Loss
 from boostbp.model import Model
 from boostbp.network.fingerprint import words_of
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
+from boostbp.runtime import checks
 
 
 def check_target(earlier: Model, loss: Loss, n_outputs: int) -> None:

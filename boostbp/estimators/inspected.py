@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp import checks, inspection
-from boostbp.extras import require
-from boostbp.floats import Floats
+from boostbp import inspection
 from boostbp.inspection import Attributions, Health, LeafRecords, Names
 from boostbp.network.network import Network
+from boostbp.runtime import checks
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.messages import require
 from boostbp.trees.sparse import dense
 
 if TYPE_CHECKING:

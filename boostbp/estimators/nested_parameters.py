@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from boostbp.floats import NUMPYS, usual_floats
 from boostbp.layers import LayerSpec
 from boostbp.network.settings import BackpropSpec
-from boostbp.suggestions import suggestion
+from boostbp.runtime.arrays import NUMPY_DEFAULTS, numpy_errstate
+from boostbp.runtime.suggestions import suggestion
 
 C = TypeVar("C", bound=type)
 _ENTRY = re.compile(
@@ -104,8 +104,8 @@ def documented_as(owner: Any) -> Callable[[C], C]:
 def public_methods(kind: C) -> C:
     """Make the constructor and the public methods of a class name the argument that a user meant.
 
-    They also run under `usual_floats`, whatever the user asked NumPy for. A method that `all_or_nothing` wraps does so
-    itself.
+    They also run under `numpy_errstate`, whatever the user asked NumPy for. A method that `all_or_nothing` wraps does
+    so itself.
     """
     for name, method in list(vars(kind).items()):
         if isinstance(method, FunctionType) and (name == "__init__" or not name.startswith("_")):
@@ -114,7 +114,7 @@ def public_methods(kind: C) -> C:
 
 
 def _public(method: FunctionType) -> Any:
-    in_usual_floats = usual_floats()(method)
+    in_numpy_errstate = numpy_errstate()(method)
     takes_any = bool(method.__code__.co_flags & inspect.CO_VARKEYWORDS)
     known = argument_names(method)
 
@@ -123,7 +123,7 @@ def _public(method: FunctionType) -> Any:
         if not (arguments.keys() <= known or takes_any):
             refuse_unknown(method, type(self), arguments)
         # a context costs a tenth of the prediction of a row
-        return (method if np.geterr() == NUMPYS else in_usual_floats)(self, *args, **arguments)
+        return (method if np.geterr() == NUMPY_DEFAULTS else in_numpy_errstate)(self, *args, **arguments)
 
     return run
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from boostbp import cautions, checks
 from boostbp.ensemble.quality_levels import LEVELS
 from boostbp.estimators.nested_parameters import SPECS, constrained, nested
-from boostbp.group import workers
 from boostbp.losses import Quantile
 from boostbp.network.callbacks import StopOnInterrupt
 from boostbp.network.choice import NETWORK, Choice
+from boostbp.runtime import checks, messages
+from boostbp.runtime.group import workers
 
 
 class Way(Enum):
@@ -188,4 +188,4 @@ def warn_after(estimator: Any, choice: Choice) -> None:
 def _warn(unused: Mapping[str, Any], why: str) -> None:
     if unused and workers().rank == 0:
         names = ", ".join(f"{name}={checks.shown(value)}" for name, value in unused.items())
-        cautions.warn(f"No effect on the model: {names}, as {why}")
+        messages.warn(f"No effect on the model: {names}, as {why}")

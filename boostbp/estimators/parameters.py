@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from boostbp import checks
 from boostbp.ensemble.problem import EnsembleSettings
 from boostbp.ensemble.quality_levels import LEVELS
 from boostbp.estimators.fit_options import FitOptions
@@ -27,7 +26,8 @@ from boostbp.network import steps
 from boostbp.network.callbacks import Checkpoint
 from boostbp.network.settings import BackpropSpec, Settings
 from boostbp.network.starts import STARTS
-from boostbp.trees import forks, threads
+from boostbp.runtime import checks, threads
+from boostbp.runtime.native_threads import usable_threads
 
 CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "deep": partial(checks.one_of, allowed=("auto", True, False)),
@@ -115,7 +115,7 @@ def _layers(
     seed: int,
     schema: Schema | None,
 ) -> tuple[LayerSettings, ...]:
-    n_threads = forks.native_threads(threads.count(estimator.n_jobs))
+    n_threads = usable_threads(threads.count(estimator.n_jobs))
     typed = None if specs[0].clip and len(specs) == 1 else 0.0  # of a single layer on typed columns
     layers, last = [], len(specs) - 1
     for i, (spec, n_outputs) in enumerate(zip(specs, outputs, strict=True)):

@@ -14,11 +14,11 @@ from boostbp.backends.base import Backend
 from boostbp.estimators.conformal import predict_interval
 from boostbp.estimators.nested_parameters import public_methods
 from boostbp.estimators.supervised import Supervised
-from boostbp.floats import Floats
 from boostbp.inputs.targets import read_target
 from boostbp.layers import LayerSpec
 from boostbp.model import Model, Targets
 from boostbp.network.settings import BackpropSpec
+from boostbp.runtime.arrays import Floats
 
 
 @public_methods

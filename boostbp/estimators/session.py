@@ -12,7 +12,7 @@ from numbers import Integral
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
-from boostbp import backends, checks
+from boostbp import backends
 from boostbp.backends.base import Backend
 from boostbp.ensemble import ensemble
 from boostbp.ensemble.problem import EnsembleSettings, Problem
@@ -24,8 +24,6 @@ from boostbp.estimators.init_model import check_sum
 from boostbp.estimators.nested_parameters import refuse_unknown
 from boostbp.estimators.parameter_use import warn_before, way_of
 from boostbp.estimators.parameters import check_run, ensemble_settings_of, settings_of
-from boostbp.floats import usual_floats
-from boostbp.group import joined, workers
 from boostbp.inputs.blocks import is_blocks
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.schema import Schema
@@ -39,8 +37,11 @@ from boostbp.network.history import History
 from boostbp.network.monitor import Callback, Progress, Stage, State
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
-from boostbp.trees import interrupts, threads
-from boostbp.trees.compiling import told_to
+from boostbp.runtime import checks, interrupts
+from boostbp.runtime.arrays import numpy_errstate
+from boostbp.runtime.compiling import on_compile
+from boostbp.runtime.group import training_in, workers
+from boostbp.runtime.native_threads import single_threaded_blas
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -84,7 +85,7 @@ class Training:
     ) -> tuple[Network, History]:
         """Train, from the start or from an earlier state."""
         problem = replace(self.problem, callbacks=callbacks, resume=resume, report=report)
-        with joined(problem.rows.group):
+        with training_in(problem.rows.group):
             if self.ensemble is None:
                 return back_propagate_alone(problem)
             others = (replace(problem_of(), settings=problem.settings) for problem_of in self.others)
@@ -96,7 +97,7 @@ class Training:
     def summarise(self, network: Network) -> Summary:
         """Summarise the training rows as the network sees them."""
         rows, n_threads = self.problem.rows, self.problem.settings.n_threads
-        with joined(rows.group):
+        with training_in(rows.group):
             return summary_of(network, rows.table, rows.weight, n_threads=n_threads)
 
 
@@ -198,9 +199,9 @@ def all_or_nothing(fit: F) -> F:
     method = cast(FunctionType, fit)
 
     @wraps(fit)
-    @usual_floats()
+    @numpy_errstate()
     @interrupts.deferred()
-    @threads.single_threaded_blas()
+    @single_threaded_blas()
     def whole(*args: Any, **options: Any) -> Any:
         estimator = args[0]
         refuse_unknown(method, type(estimator), options)
@@ -250,7 +251,7 @@ def run_training(estimator: Any, training: Training, resume: State | None, optio
     if options.keep_state:
         callbacks.append(keep)
     try:
-        with told_to(_no_report if shown is None else shown.compiling):
+        with on_compile(_no_report if shown is None else shown.compiling):
             network, history = training.train(callbacks, resume, report)
     finally:
         bar.close()

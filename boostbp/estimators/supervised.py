@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp import cautions, checks
 from boostbp.backends.base import Table
-from boostbp.cautions import named_in_errors
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.conformal import conformity_scores
 from boostbp.estimators.fit_options import FitOptions
@@ -25,8 +23,6 @@ from boostbp.estimators.nested_parameters import public_methods
 from boostbp.estimators.passed_sets import PassedSet, listed, names_of
 from boostbp.estimators.session import FittedOn, all_or_nothing, start_fit
 from boostbp.estimators.target_units import units_of
-from boostbp.floats import Floats
-from boostbp.group import joined, workers
 from boostbp.inputs.rows import NO_OFFSET, Rows
 from boostbp.inputs.targets import read_groups, read_weight
 from boostbp.inspection.calibration import Calibration
@@ -35,6 +31,10 @@ from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.model import Model, Targets
 from boostbp.network.eval_sets import EvalSet, Evaluation, raw_output
 from boostbp.network.monitor import Progress
+from boostbp.runtime import checks, messages
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import training_in, workers
+from boostbp.runtime.messages import named_in_errors
 from boostbp.trees.sparse import Matrix
 
 LAST_DRAW = 99  # of the draws of a seed: rows that are kept out; earlier draws are of rows that are held out
@@ -131,8 +131,8 @@ class Supervised(BaseBoostBP):
             If the input, the target or a parameter is not usable; the message says which, and what to do.
         KeyboardInterrupt
             On Ctrl-C, with the best state so far in the estimator and `Stop.INTERRUPTED` in its history, unless the
-            first epoch is not over. See `boostbp.callbacks.stop_on_interrupt`. What any other handler of a signal
-            raises, between rounds of trees, leaves the estimator as it was, as all exceptions do.
+            first epoch is not over. See `boostbp.callbacks.stop_on_interrupt`. Any other exception leaves the
+            estimator as it was.
         """
         earlier = begin_from(self, init_model, offset_given=offset is not None)
         options = FitOptions(callbacks, checkpoint, keep_state, earlier)
@@ -157,7 +157,7 @@ class Supervised(BaseBoostBP):
         rows, sets = (all_rows, sets) if sets else hold_out(self, all_rows, strata, groups=groups, X=X)
         numbers = targets.classes is None
         if earlier is None and numbers:
-            with joined(rows.group):
+            with training_in(rows.group):
                 units = units_of(rows.y - rows.offset, rows.weight, loss)
             shift, scale = (np.repeat(unit, traits_of(loss).copies or 1) for unit in units)
             targets = replace(targets, shift=shift, scale=scale)
@@ -250,7 +250,7 @@ class Supervised(BaseBoostBP):
         """Return the raw output plus the user's offset, (rows, outputs); ``offset=0`` states that there is none."""
         model = self.model_
         if offset is None and model.with_offset:
-            cautions.warn(
+            messages.warn(
                 "The model was fitted with an offset, but none was passed: the output is for an offset of 0, such as "
                 "an exposure of 1. Pass offset=... (--offset on the command line), or offset=0 if you mean it."
             )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.floats import Floats
-from boostbp.group import workers
 from boostbp.losses import Loss, location, traits_of
 from boostbp.network.steps import std
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
 
 # Quantiles above the median (those below stand opposite), and the distance between the two in a Gaussian's standard
 # deviations.

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.export.description import Description, described
+from boostbp.runtime.versions import __version__
 from boostbp.trees.flat import LEAF_BOUND, WIDE, Flat
 from boostbp.trees.kernels.few_rows import LANES, NODE
 from boostbp.trees.tree import offsets
-from boostbp.versions import __version__
 
 NUMBERS_PER_LINE = 8
 _PLAIN = 1e6  # smaller whole numbers are shorter in decimals

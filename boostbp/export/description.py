@@ -12,10 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.export.labels import labels_of
-from boostbp.floats import Floats
 from boostbp.losses import Loss, traits_of
 from boostbp.model import Model
 from boostbp.network.network import Network
+from boostbp.runtime.arrays import Floats
 from boostbp.trees.forest import Forest
 
 _ESTIMATORS = (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor)

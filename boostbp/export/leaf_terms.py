@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.floats import Floats
+from boostbp.runtime.arrays import Floats
 from boostbp.trees.forest import Forest
 
 ORDINARY = 2.0**40  # largest scale, or inverse of one, with which slopes and squares per unit of a column fit float32

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.export.onnx_graph import Graph, int64, library
-from boostbp.floats import Floats
+from boostbp.runtime.arrays import Floats
 from boostbp.trees.forest import Forest
 
 BITS = np.uint8(1) << np.arange(8, dtype=np.uint8)

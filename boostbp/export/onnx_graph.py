@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.extras import require
-from boostbp.floats import Floats
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.messages import require
 
 OPSET = 18
 _NEUTRAL = {"Add": 0.0, "Sub": 0.0, "Mul": 1.0, "Div": 1.0}  # second number of each operation that changes nothing

@@ -24,7 +24,7 @@ from boostbp.export.onnx_inputs import Input, InputColumns
 from boostbp.export.onnx_rows import OutputSums
 from boostbp.export.onnx_trees import add_trees
 from boostbp.export.tree_tables import tables_of
-from boostbp.floats import Floats
+from boostbp.runtime.arrays import Floats
 from boostbp.trees.forest import Forest
 
 MAX_PLACES = 250_000  # rows times terms of a block, so that numbers of them stay in the cache of a core

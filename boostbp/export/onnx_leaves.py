@@ -17,7 +17,7 @@ from boostbp.export.onnx_graph import Graph, int64, library
 from boostbp.export.onnx_inputs import Input
 from boostbp.export.onnx_rows import OutputSums, Rows, concatenated, looked_up
 from boostbp.export.tree_tables import TreeTables
-from boostbp.floats import Floats
+from boostbp.runtime.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True)

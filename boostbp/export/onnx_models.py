@@ -10,13 +10,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from boostbp import cautions, checks
 from boostbp.export.description import Description, described
 from boostbp.export.onnx_graph import IR_VERSION, OPSET, Graph, int64, library
 from boostbp.export.onnx_layers import in_blocks, raw_output
+from boostbp.runtime import checks, messages
+from boostbp.runtime.versions import __version__
 from boostbp.trees.forest import Forest
 from boostbp.trees.rounding import LEAST_CENTER_BITS
-from boostbp.versions import __version__
 
 
 def to_onnx(model: Any, *, dtype: Literal["float64", "float32"] = "float64", offset: bool = False) -> Any:
@@ -126,7 +126,7 @@ def _check_float32(model: Description) -> None:
             f"dtype='float32' merges numbers of the columns {merged} that the model distinguishes: use "
             "dtype='float64', or subtract a constant from these columns, or change their unit, before the fit."
         )
-    cautions.warn(
+    messages.warn(
         "dtype='float32': predictions differ from those of predict by some 1e-6 of the target's standard "
         "deviation, and by more where a hidden unit is rounded across a threshold."
     )

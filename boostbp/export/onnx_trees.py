@@ -13,7 +13,7 @@ from boostbp.export.onnx_inputs import Input, InputColumns
 from boostbp.export.onnx_leaves import ReachedLeaves
 from boostbp.export.onnx_rows import OutputSums, Rows, concatenated, looked_up
 from boostbp.export.tree_tables import TreeTables
-from boostbp.floats import Floats
+from boostbp.runtime.arrays import Floats
 from boostbp.trees.forest import Forest
 
 PADDING = 0.2  # share of trees that may already be at their leaves before they are left out of the next steps

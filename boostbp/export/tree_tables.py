@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.export.leaf_terms import Terms, constants_of, terms_of
-from boostbp.floats import Floats
+from boostbp.runtime.arrays import Floats
 from boostbp.trees.forest import Forest
 
 NONE = -1

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from boostbp.extras import require
 from boostbp.files.paths import files_of, format_of, partition_of
+from boostbp.runtime.messages import require
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp import spelling
-from boostbp.cautions import named_in_errors
-from boostbp.extras import require
+from boostbp.files import spelling
 from boostbp.files.parts import arrow
 from boostbp.files.paths import files_of, format_of, is_compressed
 from boostbp.files.tables import ColumnRoles, TableFiles, is_number, open_table
+from boostbp.runtime.messages import named_in_errors, require
 
 if TYPE_CHECKING:
     import pandas as pd

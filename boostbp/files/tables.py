@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from boostbp import cautions
 from boostbp.files.parts import TablePart, arrow, decoded_type, explained, is_text, open_parts, row_index_of
+from boostbp.runtime import messages
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,7 +106,7 @@ class TableFiles:
         if roles.features is not None:
             return roles.features
         for name in dict.fromkeys(name for name in self.names if name in index):
-            cautions.warn(
+            messages.warn(
                 f"Column {name!r} of {self.name} is left out: it looks like the row index of the table that was "
                 "written. Rename it if it is a feature, or write the table without an index (index=False)."
             )

@@ -13,7 +13,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from boostbp.files.paths import check_regular
-from boostbp.trees import interrupts
+from boostbp.runtime import interrupts
 
 _PART_BYTES = 1 << 26  # that are read between two checks for an interrupt: less than a second, even of a slow disk
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}

@@ -14,19 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boostbp.cautions import named_in_errors
 from boostbp.files.parts import is_dataset
 from boostbp.files.reading import typed_columns
 from boostbp.files.tables import TableFiles, open_table
-from boostbp.floats import Floats
 from boostbp.inputs.array_files import array_blocks, read_array
 from boostbp.inputs.categories import Factors, check_categories
 from boostbp.inputs.columns import DECLARED
 from boostbp.inputs.schema import Schema
 from boostbp.inputs.sources import Source, open_source, warn_of_row_index
 from boostbp.inputs.targets import read_numbers, read_target
-from boostbp.trees import interrupts
-from boostbp.trees.disk_arrays import scratch_folder
+from boostbp.runtime import interrupts
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.disk_arrays import scratch_folder
+from boostbp.runtime.messages import named_in_errors
 from boostbp.trees.sparse import Sparse
 
 BLOCK_ROWS = 65_536  # of an array in a file: 16 MB of 30 columns

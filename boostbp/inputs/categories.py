@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp import cautions, spelling
-from boostbp.floats import Floats
+from boostbp.files import spelling
+from boostbp.runtime import messages
+from boostbp.runtime.arrays import Floats
 
 Category = str | int | float | bool
 Number = int | float | None
@@ -99,7 +100,7 @@ def codes_of(factors: Factors, categories: Sequence[Category], label: str) -> Fl
     if is_unseen.sum() >= max(MIN_UNSEEN_ROWS, UNSEEN_SHARE * np.count_nonzero(~np.isnan(codes))):
         value = factors.values[factors.place[np.argmax(is_unseen)]]
         at_fit = f"fit had {', '.join(map(repr, categories[:3]))}" if categories else "it was empty at fit"
-        cautions.warn(
+        messages.warn(
             f"{label}: hardly a value was seen at fit, such as {value!r}; {at_fit}. All of them are read as one "
             "unknown category: pass them as they were written then.",
             UserWarning,
@@ -181,7 +182,7 @@ def check_categories(factors: Factors, label: str, *, declared: bool) -> None:
     if not declared:
         spelling.refuse_numbers_as_text(values, counts[used].tolist(), label)
     if n_rows >= MIN_ROWS and len(values) >= DISTINCT_SHARE * n_rows:
-        cautions.warn(
+        messages.warn(
             f"{label} is read as categories, but has {len(values)} distinct values in {n_rows} rows, such as "
             f"{values[0]!r}: values that hardly come twice tell nothing of other rows. Drop it, group its values, or, "
             "if they are numbers, pass them as numbers."

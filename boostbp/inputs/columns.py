@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.extras import require
-from boostbp.floats import Floats
 from boostbp.inputs.categories import Factors, factorize, text_in
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.messages import require
 
 if TYPE_CHECKING:
     import narwhals as nw

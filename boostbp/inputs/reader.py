@@ -11,12 +11,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from boostbp.backends.base import Table
-from boostbp.floats import Floats
-from boostbp.group import workers
 from boostbp.inputs.blocks import RowsOnDisk
 from boostbp.inputs.schema import CategoricalFeatures, Schema
 from boostbp.inputs.sources import Source, open_source, warn_of_row_index
-from boostbp.trees import interrupts
+from boostbp.runtime import interrupts
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
 
 MAX_CELLS = 4096  # of a table that is first tried as plain numbers; arbitrary
 

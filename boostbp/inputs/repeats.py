@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
-from boostbp.floats import Floats
-from boostbp.group import evenly_spaced, workers
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import evenly_spaced, workers
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 
 Hashes = NDArray[np.uint64]
@@ -41,14 +41,14 @@ def distinct_rows(table: Table) -> RowNumbers:
     """
     group = workers()
     is_noisy = None if isinstance(table.X, Sparse) else _noisy_columns(table.X)
-    [hashes] = group.together(row_hashes(table.X, is_noisy))
+    [hashes] = group.allgather_rows(row_hashes(table.X, is_noisy))
     every_row = np.arange(len(hashes))
     number, first, counts = _distinct(hashes)
     if len(first) in (1, len(every_row)):
         return every_row
     share_of_pairs = float(counts @ (counts - 1)) / (len(every_row) * (len(every_row) - 1))
-    sampled = group.chosen(len(table.X), lambda _: np.sort(first)[evenly_spaced(len(first), SAMPLE_ROWS)])
-    [X] = group.of(sampled).together(table.X[sampled])
+    sampled = group.choose_rows(len(table.X), lambda _: np.sort(first)[evenly_spaced(len(first), SAMPLE_ROWS)])
+    [X] = group.select_rows(sampled).allgather_rows(table.X[sampled])
     X = X if is_noisy is None else np.where(is_noisy, _rounded(X), X)
     chance = _share_by_chance(Table(X, table.categorical))
     return number if share_of_pairs > BEYOND_CHANCE * chance else every_row

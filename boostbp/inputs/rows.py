@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
-from boostbp.floats import Floats
-from boostbp.group import ALONE, Group, evenly_spaced
 from boostbp.inputs.targets import weights_in_rows
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import SINGLE_PROCESS, Group, evenly_spaced
 from boostbp.trees.sparse import Matrix, vstack
 
 NO_OFFSET: Floats = np.zeros(())  # an offset is this, or (rows, outputs)
@@ -38,7 +38,7 @@ class Rows:
     y: Floats
     weight: Floats
     offset: Floats = field(default_factory=lambda: NO_OFFSET)
-    group: Group = ALONE
+    group: Group = SINGLE_PROCESS
 
     def __len__(self) -> int:
         return len(self.y)
@@ -51,7 +51,7 @@ class Rows:
     def take(self, rows: NDArray[Any]) -> Rows:
         """Return some of the rows, by ascending number or by mask."""
         offset = self.offset[rows] if self.offset.ndim else self.offset
-        return Rows(self.table.take(rows), self.y[rows], self.weight[rows], offset, self.group.of(rows))
+        return Rows(self.table.take(rows), self.y[rows], self.weight[rows], offset, self.group.select_rows(rows))
 
     def spaced(self, n_most: int) -> Rows:
         """Return at most `n_most` of the rows of this process, evenly spaced."""
@@ -65,7 +65,7 @@ class Rows:
             np.concatenate([self.y, others.y]),
             np.concatenate([self.weight, others.weight]),
             offset,
-            self.group.with_last(len(others)),
+            self.group.append_rows(len(others)),
         )
 
     def in_units(self, shift: Floats, scale: Floats) -> Rows:
@@ -78,8 +78,8 @@ class Rows:
 
     def gathered(self) -> Rows:
         """Return the rows of all workers, which each of them then holds."""
-        X, y, weight = self.group.together(self.X, self.y, self.weight)
-        offset = self.group.together(self.offset)[0] if self.offset.ndim else self.offset
+        X, y, weight = self.group.allgather_rows(self.X, self.y, self.weight)
+        offset = self.group.allgather_rows(self.offset)[0] if self.offset.ndim else self.offset
         return Rows(replace(self.table, X=X), y, weight, offset)
 
     def counted(self) -> Rows:

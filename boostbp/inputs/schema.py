@@ -11,12 +11,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite, check_array
 
-from boostbp import cautions
 from boostbp.backends.base import Table
 from boostbp.files.tables import ColumnRoles
 from boostbp.inputs.categories import Category, categories_of, check_categories, codes_of, sort_categories
 from boostbp.inputs.columns import DECLARED, Column
 from boostbp.inputs.sources import Source, matrix_of
+from boostbp.runtime import messages
 from boostbp.trees.sparse import Matrix, Sparse
 
 _EXACT = 2**53  # float64 holds every whole number up to this one
@@ -219,7 +219,7 @@ def _warn_of_rounding(column: Column) -> None:
     if max(abs(int(values.min())), abs(int(values.max()))) > _EXACT:
         n_distinct, n_floats = len(np.unique(values)), len(np.unique(values.astype(np.float64)))
         if n_floats < n_distinct:
-            cautions.warn(
+            messages.warn(
                 f"{column.label} holds whole numbers beyond 2**53, of which float64 makes {n_floats} out of "
                 f"{n_distinct}: subtract a constant, or name it in categorical_features if they are identifiers."
             )

@@ -12,10 +12,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
-from boostbp import cautions
 from boostbp.files.parts import is_dataset, row_index_of
-from boostbp.floats import Floats
 from boostbp.inputs.columns import ArrayColumn, Column, FrameColumn
+from boostbp.runtime import messages
+from boostbp.runtime.arrays import Floats
 
 _BLOCK_ROWS = 4096  # of all columns that are copied together: 1 MB of 30 columns stays in the cache
 
@@ -119,7 +119,7 @@ def _refuse_lazy(X: object) -> None:
 def warn_of_row_index(source: Source) -> None:
     """Warn of columns that look like the row index of a table that was written to a file and read again."""
     for name in sorted(row_index_of(source.names or (), getattr(source.original, "schema", None))):
-        cautions.warn(
+        messages.warn(
             f"Column {name!r} looks like the row index of a table that was written to a file and read again. As a "
             "feature it identifies training rows: drop it (index_col=0 in pandas.read_csv), or rename it to keep it."
         )

@@ -12,13 +12,13 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 
-from boostbp import cautions
 from boostbp.backends.base import Table
-from boostbp.floats import Floats
-from boostbp.group import workers
 from boostbp.inputs.categories import text_in
 from boostbp.inputs.columns import ArrayColumn, Column, FrameColumn
 from boostbp.inputs.sources import is_frame, matrix_of, open_source
+from boostbp.runtime import messages
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
 
 # Sizes of targets lie between this and its inverse: float64 holds their squares, times any weight.
 LARGEST = 1e100
@@ -37,7 +37,7 @@ def read_target(y: Any, n_rows: int, *, labels: bool = False) -> NDArray[Any]:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
     values = _frame_values(y, labels) if is_frame(y) else _array_of(y, "y")
     if values.ndim == 2 and values.shape[1] == 1:
-        cautions.warn(
+        messages.warn(
             "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
             "(n_samples,), for example using ravel().",
             DataConversionWarning,
@@ -79,7 +79,7 @@ def _labels(values: NDArray[Any]) -> NDArray[Any]:
 
 def _numbers(values: NDArray[Any]) -> Floats:
     if values.dtype.kind == "b" or (values.dtype.kind == "O" and set(map(type, values.ravel())) <= {bool, np.bool_}):
-        cautions.warn(
+        messages.warn(
             "y holds True and False, which a regressor takes for 1 and 0: use BoostBPClassifier to predict which of "
             "them, or y.astype(float) if a number is meant."
         )

@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.extras import require
-from boostbp.floats import Floats
 from boostbp.network.network import Network
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.messages import require
 
 ROOM = 1 << 22  # numbers per array that are held at once: 32 MB, arbitrary
 MIN_MOVE = 1e-9  # a unit that moved by a smaller share of its size has no slope: rounding would dominate it

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from boostbp.floats import Floats
+from boostbp.runtime.arrays import Floats
 
 ROUNDING = 1e-12  # of coverage times rows
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from boostbp import cautions
 from boostbp.network.choice import weight_in_words
 from boostbp.network.history import History, Stop
+from boostbp.runtime import messages
 
 # Arbitrary thresholds of the sentences, far from the numbers of layers that learn.
 MAX_DEAD = 0.9  # share of rows without gradient
@@ -191,9 +191,9 @@ def warn_if_ill(history: History) -> None:
         if layer.std_start == 0.0:  # the features hold nothing to learn from
             continue
         if all(epoch.dead[layer.layer] >= MAX_ALWAYS_DEAD for epoch in history.epochs):
-            cautions.warn(DEAD.format(layer) + share, HealthWarning)
+            messages.warn(DEAD.format(layer) + share, HealthWarning)
         elif layer.has_collapsed:
-            cautions.warn(COLLAPSED.format(layer) + share, HealthWarning)
+            messages.warn(COLLAPSED.format(layer) + share, HealthWarning)
 
 
 def _at(values: Sequence[float], layer: int) -> float:

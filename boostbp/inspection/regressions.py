@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.extras import require
-from boostbp.floats import Floats
 from boostbp.network.network import Network
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.messages import require
 from boostbp.trees import basis as bases
 from boostbp.trees import kernels
 from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER

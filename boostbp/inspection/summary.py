@@ -9,10 +9,10 @@ from itertools import pairwise
 import numpy as np
 
 from boostbp.backends.base import Table
-from boostbp.floats import Floats
-from boostbp.group import workers
 from boostbp.inspection.attributions import ROOM, attribute
 from boostbp.network.network import Network
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
 from boostbp.trees.forest import Forest
 from boostbp.trees.sparse import Sparse, column_of, dense
 
@@ -137,8 +137,8 @@ def summary_of(network: Network, table: Table, weight: Floats, *, n_threads: int
     # Multiplications of a row: each step propagates the changes by all features through all layers.
     per_row = STEPS * X.shape[1] * (sizes[0] + sum(a * b for a, b in pairwise(sizes)))
     group = workers()
-    rows = group.spaced(len(X), min(MAX_ROWS, max(1, MAX_WORK // per_row)))
-    sample = Table(group.of(rows).together(X[rows])[0], table.categorical)
+    rows = group.sampled_rows(len(X), min(MAX_ROWS, max(1, MAX_WORK // per_row)))
+    sample = Table(group.select_rows(rows).allgather_rows(X[rows])[0], table.categorical)
     X, weight = group.sample(X, weight)
     center = _center(Table(X, table.categorical), weight)
     importances = partial(

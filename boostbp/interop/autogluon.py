@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
-from boostbp.extras import require
+from boostbp.runtime.messages import require
 from boostbp.trees.warmup import warmup
 
 if TYPE_CHECKING:

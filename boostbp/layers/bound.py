@@ -10,20 +10,19 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp import checks
 from boostbp.backends.base import Backend, Grower, Table, TreeParams
 from boostbp.backends.capabilities import capabilities_of, check_supported
-from boostbp.floats import Floats
-from boostbp.group import ALONE, joined, workers
+from boostbp.runtime import checks, interrupts
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import SINGLE_PROCESS, training_in, workers
+from boostbp.runtime.threads import Team
 from boostbp.trees import basis as bases
-from boostbp.trees import interrupts
 from boostbp.trees.basis import BASES, Basis
 from boostbp.trees.basis_trial import try_basis
 from boostbp.trees.leaf_rows import ColumnBins
 from boostbp.trees.linear import RidgeBase
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.sparse import Sparse
-from boostbp.trees.threads import Team
 
 R = TypeVar("R")
 # Rows of all workers, up to which each fits layers to all of them, without a message. A library sends two messages for
@@ -86,20 +85,20 @@ class BoundInput:
     local_rows : (rows,) int or None
         The numbers of this worker's rows in `table`, if it holds the rows of all workers, as these are few; else None.
     runs : list of (int, int)
-        Runs of neighbours among the rows of all workers; see `boostbp.group.Group.runs`.
+        Runs of neighbours among the rows of all workers; see `boostbp.runtime.group.Group.row_runs`.
     """
 
     def __init__(self, backend: Backend, table: Table, settings: LayerSettings, weight: Floats) -> None:
         group = workers()
         self.settings, self.X = settings, table.X
         self.local_rows: NDArray[np.int64] | None = None
-        self.runs, n_rows = group.runs(len(table.X))
-        if group.alone or n_rows > GATHERED_ROWS:
+        self.runs, n_rows = group.row_runs(len(table.X))
+        if group.is_single or n_rows > GATHERED_ROWS:
             self._make(backend, table, weight)
             return
-        self.local_rows, _ = group.numbers(len(table.X))
+        self.local_rows, _ = group.row_numbers(len(table.X))
         self.runs = [(0, n_rows)]
-        X, weight = group.together(table.X, weight)
+        X, weight = group.allgather_rows(table.X, weight)
         run_without_group(lambda: self._make(backend, Table(X, table.categorical), weight))
 
     def _make(self, backend: Backend, table: Table, weight: Floats) -> None:
@@ -201,7 +200,7 @@ def run_without_group(work: Callable[[], R]) -> R:
     """Do what concerns no other worker: in a thread of its own, as the network of a library is that of a thread."""
 
     def work_alone(_: None) -> R:
-        with joined(ALONE):
+        with training_in(SINGLE_PROCESS):
             return work()
 
     with Team(2) as team:

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Grower, SubsetGrower, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities, capabilities_of
-from boostbp.floats import Floats
-from boostbp.group import joined, workers
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import training_in, workers
 from boostbp.trees.forest import Forest
 from boostbp.trees.tree import Tree, Trees, as_trees
 
@@ -32,7 +32,9 @@ def on_sample(backend: Backend, samples: int | None) -> Backend:
 
 def drawn_rows(n_rows: int, samples: int, seed: int) -> NDArray[np.intp]:
     """Return the rows of a sample, ascending; of a group of workers, this worker's rows in the sample of all."""
-    return workers().chosen(n_rows, lambda total: np.sort(np.random.default_rng(seed).permutation(total)[:samples]))
+    return workers().choose_rows(
+        n_rows, lambda total: np.sort(np.random.default_rng(seed).permutation(total)[:samples])
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class RowSampling:
 
     def bind(self, table: Table, growth: TreeParams) -> Grower:
         """Draw the rows and bin them, with the seed of `growth`; or bin all rows, if each fit draws its own."""
-        _, n_rows = workers().runs(len(table.X))
+        _, n_rows = workers().row_runs(len(table.X))
         if n_rows <= self.samples:
             return self.backend.bind(table, growth)
         if self.anew:
@@ -81,7 +83,7 @@ class RowSampling:
 
     def bind_rows(self, table: Table, growth: TreeParams, rows: NDArray[np.intp]) -> Grower:
         """Bin some of the rows."""
-        with joined(workers().of(rows)):
+        with training_in(workers().select_rows(rows)):
             return self.backend.bind(table.take(rows), growth)
 
 

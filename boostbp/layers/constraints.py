@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from boostbp import checks
+from boostbp.runtime import checks
 
 Signs = tuple[int, ...]
 

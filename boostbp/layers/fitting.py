@@ -12,13 +12,13 @@ from numpy.typing import DTypeLike, NDArray
 
 from boostbp.backends.base import FEW_ROWS, OUTPUTS_PER_CALL, Grower, LinearLeaves, NativeGrower
 from boostbp.backends.grown_trees import check_leaves, check_streams, checked_trees
-from boostbp.floats import Floats
-from boostbp.group import SAMPLE, workers
 from boostbp.layers.bound import BoundInput
 from boostbp.layers.cheaper_growth import along, random_direction
 from boostbp.layers.objective import Objective
-from boostbp.read_only import read_only, refuse_writes
-from boostbp.trees import interrupts, kernels, threads
+from boostbp.runtime import interrupts, threads
+from boostbp.runtime.arrays import Floats, read_only, refuse_writes
+from boostbp.runtime.group import SAMPLE, workers
+from boostbp.trees import kernels
 from boostbp.trees.forest import Forest
 from boostbp.trees.kernels import Leaves
 from boostbp.trees.leaf_regressions import fit_trees
@@ -88,7 +88,7 @@ class Rounds:
     @property
     def threads_of_outputs(self) -> int:
         """Threads that outputs are shared among: the sums of a group of workers belong to one."""
-        return self.n_threads if workers().alone else 1
+        return self.n_threads if workers().is_single else 1
 
     @property
     def forest(self) -> Forest:
@@ -139,7 +139,7 @@ class Rounds:
         elif able.draws(growth):
             n_groups = able.streams(int(workers().sum(n_rows)[0]), n_outputs, growth)
             check_streams(n_groups, n_outputs)
-        elif n_rows > SAMPLE and workers().alone:
+        elif n_rows > SAMPLE and workers().is_single:
             n_groups = n_outputs  # what a library keeps for each row of all outputs is more than the calls cost
         else:
             n_groups = min(self.threads_of_outputs, -(-n_outputs // (1 if n_rows > FEW_ROWS else OUTPUTS_PER_CALL)))

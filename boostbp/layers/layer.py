@@ -8,17 +8,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.floats import Floats, usual_in_methods
-from boostbp.group import workers
 from boostbp.layers.bound import BoundInput, run_without_group
 from boostbp.layers.fitting import Rounds, keeps_trace
 from boostbp.layers.objective import Objective
-from boostbp.trees import interrupts, threads
+from boostbp.runtime import interrupts, threads
+from boostbp.runtime.arrays import Floats, errstate_in_methods
+from boostbp.runtime.group import workers
 from boostbp.trees.forest import Forest
 from boostbp.trees.sparse import Matrix, Sparse
 
 
-@usual_in_methods
+@errstate_in_methods
 @dataclass(frozen=True, slots=True)
 class Trace:
     """What a forward pass keeps for the backward pass, which routes rows again only if they are very many.
@@ -59,7 +59,7 @@ class Trace:
         return self.forest.jacobian(self.X, self.leaf, self.n_threads, unit)
 
 
-@usual_in_methods
+@errstate_in_methods
 @dataclass(frozen=True, slots=True)
 class Layer:
     """A fitted layer: h_{i+1} = T_i(h_i)."""
@@ -113,7 +113,7 @@ def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: in
     seed : int
         Seed of whatever the library draws.
     """
-    if bound.local_rows is not None and not workers().alone:
+    if bound.local_rows is not None and not workers().is_single:
         gathered = objective.gathered()
         with interrupts.deferred():
             whole = run_without_group(lambda: fit(bound, gathered, n_threads=n_threads, seed=seed))

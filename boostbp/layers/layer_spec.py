@@ -7,12 +7,13 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple, Self
 
-from boostbp import backends, checks
+from boostbp import backends
 from boostbp.backends.base import CHECKS, MAX_THREADS, Backend, TreeParams
 from boostbp.layers.bound import LayerSettings
 from boostbp.layers.constraints import Signs, checked_constraints, is_constrained
 from boostbp.layers.rounds import rate_of
-from boostbp.suggestions import suggestion
+from boostbp.runtime import checks
+from boostbp.runtime.suggestions import suggestion
 from boostbp.trees import basis as bases
 from boostbp.trees.basis import Elementwise
 from boostbp.trees.ridge import Ridge

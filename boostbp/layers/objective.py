@@ -8,11 +8,11 @@ from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
-from boostbp.floats import Floats
-from boostbp.group import workers
 from boostbp.losses import Loss
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.losses.loss_trial import try_loss
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
 
 BLOCK = 1 << 15  # numbers of an array of a block: 64 kB
 LEAST_WEIGHT = 1e-290  # of a row: its product with a hessian is still above 0
@@ -103,7 +103,7 @@ class SquaredObjective:
 
     def gathered(self) -> Self:
         """Of the rows of one worker, that of the rows of all."""
-        target, weight = workers().together(self.target, self.weight)
+        target, weight = workers().allgather_rows(self.target, self.weight)
         return replace(self, target=target, weight=weight)
 
 
@@ -188,7 +188,7 @@ class LossObjective:
     def gathered(self) -> Self:
         """Of the rows of one worker, that of the rows of all."""
         baseline = np.broadcast_to(self.baseline, self.y.shape)
-        y, weight, baseline = workers().together(self.y, self.weight, baseline)
+        y, weight, baseline = workers().allgather_rows(self.y, self.weight, baseline)
         return replace(self, y=y, weight=weight, baseline=baseline)
 
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.floats import Floats
 from boostbp.layers.bound import LayerSettings
+from boostbp.runtime.arrays import Floats
 from boostbp.trees.forest import Forest
 
 KEPT = 0.95  # share of its target that a hidden layer can reach in one refit; less makes it shrink epoch by epoch

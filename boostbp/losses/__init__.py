@@ -14,7 +14,7 @@ from boostbp.losses.base import Loss, Task, Traits, traits_of
 from boostbp.losses.classes import Logistic, Softmax
 from boostbp.losses.log_link import Gamma, Poisson, Tweedie
 from boostbp.losses.residuals import AbsoluteError, Huber, Quantile, Quantiles, SquaredError
-from boostbp.suggestions import nearest, unsupported
+from boostbp.runtime.suggestions import nearest, unsupported
 
 __all__ = [
     "LOSSES",

@@ -27,7 +27,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.floats import Floats
+from boostbp.runtime.arrays import Floats
 
 Task = Literal["classification", "regression"]
 LinkName = Literal["identity", "log", "logit", "softmax", "sorted"]

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boostbp.backends.capabilities import ConformanceError
-from boostbp.floats import Floats, usual_floats
 from boostbp.losses import load
 from boostbp.losses.base import Loss, traits_of
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.losses.loss_trial import CLOSE, slopes, try_loss
+from boostbp.runtime.arrays import Floats, numpy_errstate
 
 MOST_ROWS = 1000  # rows of the target that are tried; an arbitrary number
 KINK = 1e-3  # relative difference of the slopes of two steps where the function is not smooth
@@ -75,7 +75,7 @@ class _Trial(NamedTuple):
             )
 
 
-@usual_floats()
+@numpy_errstate()
 def check_loss(
     loss: str | Loss, y: ArrayLike, *, sample_weight: ArrayLike | None = None, random_state: int = 0
 ) -> LossReport:

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from boostbp.floats import Floats
 from boostbp.losses.base import Loss
-from boostbp.read_only import read_only, refuse_writes
+from boostbp.runtime.arrays import Floats, read_only, refuse_writes
 
 Shape = tuple[int, ...]
 _NAMES = {"value": "(rows,)", "baseline": "(outputs,)"} | dict.fromkeys(

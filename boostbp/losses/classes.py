@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit
 
-from boostbp.floats import Floats
 from boostbp.losses import location
 from boostbp.losses.base import LEAST_HESSIAN, LinkName, Task, refuse
+from boostbp.runtime.arrays import Floats
 
 
 class _Classes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.floats import Floats
+from boostbp.runtime.arrays import Floats
 
 _ABSENT = 1e-6  # share of a class, or mean of a count, that never occurs; an arbitrary small number
 _ROUNDING = 1e-12  # relative rounding error of sums of shares, such as 1/3 + 1/3; a bound with a wide margin

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from boostbp.floats import Floats
 from boostbp.losses import location
 from boostbp.losses.base import LEAST_HESSIAN, LinkName, Task, refuse
+from boostbp.runtime.arrays import Floats
 
 
 class LogLink:

@@ -11,10 +11,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.floats import Floats
-from boostbp.group import workers
 from boostbp.losses.base import Loss
 from boostbp.losses.checked_loss import CheckedLoss
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
 
 TRIED_ROWS = 64  # an arbitrary number, small beside any fit
 SHIFTS = (0.1, -0.1, 1.0, -1.0)  # of raw outputs, in units of the target, at which the hessian is compared
@@ -40,8 +40,8 @@ def try_loss(loss: Loss, start: Floats, y: Floats) -> CheckedLoss:
         return loss
     checked, h = CheckedLoss(loss), np.broadcast_to(start, y.shape)
     _check_members(checked, h, y)
-    rows = workers().spaced(len(y), TRIED_ROWS)
-    h, y = workers().of(rows).together(np.ascontiguousarray(h[rows]), np.ascontiguousarray(y[rows]))
+    rows = workers().sampled_rows(len(y), TRIED_ROWS)
+    h, y = workers().select_rows(rows).allgather_rows(np.ascontiguousarray(h[rows]), np.ascontiguousarray(y[rows]))
     checked.baseline(y, np.ones(len(y)))
     with np.errstate(all="ignore"):  # a loss need not be defined wherever it is tried
         _check_calls(checked, h, y)

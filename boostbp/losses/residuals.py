@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from boostbp.floats import Floats
 from boostbp.losses import location
 from boostbp.losses.base import LinkName, Task, refuse
+from boostbp.runtime.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,13 @@ from functools import partial
 
 import numpy as np
 
-from boostbp import cautions
-from boostbp.floats import Floats
 from boostbp.losses import LOSSES, Loss, traits_of
 from boostbp.metrics import scores
 from boostbp.metrics.custom_metrics import CustomMetric, is_maximised, name_of
 from boostbp.metrics.scores import against_the_rest, by_sklearn, of_labels
-from boostbp.suggestions import nearest, unsupported
+from boostbp.runtime import messages
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.suggestions import nearest, unsupported
 
 __all__ = ["Metric", "default_metric", "load"]
 
@@ -74,7 +74,7 @@ class Metric:
             value = self.function(prediction, y, weight)
         if not np.isnan(value):
             return value
-        cautions.warn(
+        messages.warn(
             f"eval_metric={self.name!r} gave NaN, which counts as the worst value there is: return a number where the "
             "metric is not defined, such as 0."
         )

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from boostbp.floats import Floats
 from boostbp.metrics.scores import labels
-from boostbp.read_only import read_only, refuse_writes
+from boostbp.runtime.arrays import Floats, read_only, refuse_writes
 
 # Functions of scikit-learn that take labels, where others take probabilities.
 _OF_LABELS = """

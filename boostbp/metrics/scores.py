@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, xlogy
 
-from boostbp.floats import Floats
 from boostbp.losses import Loss
+from boostbp.runtime.arrays import Floats
 
 _LEAST = np.finfo(np.float64).eps  # of a probability under a logarithm, as in scikit-learn
 

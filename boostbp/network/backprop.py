@@ -10,7 +10,6 @@ from functools import cache, partial
 import numpy as np
 
 from boostbp.backends.base import Backend
-from boostbp.group import workers
 from boostbp.inputs.rows import Rows
 from boostbp.layers import Fit
 from boostbp.layers.rounds import structure_of_another
@@ -22,8 +21,9 @@ from boostbp.network.monitor import Callback, Monitor, State
 from boostbp.network.network import Network, layer_input
 from boostbp.network.settings import Settings
 from boostbp.network.trainer import Trainer
-from boostbp.trees import interrupts
-from boostbp.trees.compiling import working_time
+from boostbp.runtime import interrupts
+from boostbp.runtime.compiling import working_time
+from boostbp.runtime.group import workers
 
 
 class BackPropagation:

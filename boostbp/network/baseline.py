@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.floats import Floats
-from boostbp.group import workers
 from boostbp.inputs.rows import Rows
 from boostbp.losses import Loss
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.network.settings import Settings
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
 
 MAX_STEPS, MIN_STEP = 100, 1e-10  # limit on the steps of Newton's method, and the step at which it ends. Arbitrary
 # A Newton step must be at most this share of the step before. With a hessian twice too large, steps halve each time.

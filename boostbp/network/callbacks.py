@@ -27,12 +27,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from boostbp import checks
-from boostbp.extras import require
 from boostbp.network import checkpoints
 from boostbp.network.displays import ProgressBar, figures, log
 from boostbp.network.monitor import Progress
 from boostbp.network.network import Network
+from boostbp.runtime import checks
+from boostbp.runtime.messages import require
 
 __all__ = [
     "Checkpoint",

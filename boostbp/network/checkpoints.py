@@ -26,13 +26,13 @@ import numpy as np
 
 from boostbp import archive, plain
 from boostbp.archive import Arrays, take
-from boostbp.atomic_write import remove_partial
-from boostbp.group import workers
 from boostbp.network.history import History
 from boostbp.network.monitor import State
 from boostbp.network.network import Network
 from boostbp.network.stored import history_from, history_of, network_from, network_of
-from boostbp.trees import interrupts
+from boostbp.runtime import interrupts
+from boostbp.runtime.atomic_write import remove_partial
+from boostbp.runtime.group import workers
 
 KIND, ROWS_KIND = "checkpoint", "rows of a checkpoint"
 VERSION = 5  # of both kinds; earlier versions were other archives
@@ -52,7 +52,7 @@ def write(path: str | os.PathLike[str], state: State) -> None:
     for i, (h, g, m) in enumerate(zip(state.h, state.g, state.m, strict=True), start=1):
         arrays |= {f"h{i}": h, f"g{i}": g, f"m{i}": m}
     group = workers()
-    if not group.alone:
+    if not group.is_single:
         name, content_of_rows = _file_of_rows(path, state.epoch, group.rank), {"epoch": state.epoch}
         archive.write(name, kind=ROWS_KIND, version=VERSION, content=content_of_rows, arrays=arrays)
         arrays, state = {}, replace(state, rows=tuple(group.gather(len(state.h[0]))))  # all have written theirs
@@ -137,7 +137,7 @@ def find(path: Path | None, n_rows: int) -> State | None:
 
 def _with_rows(state: State, path: Path, n_rows: int) -> State:
     """Return the state with the rows of this worker, from the files of the workers that wrote them."""
-    [(first, _)], total = workers().runs(n_rows)
+    [(first, _)], total = workers().row_runs(n_rows)
     if total != sum(state.rows):
         raise ValueError(
             f"{state.origin} belongs to another fit: it has {sum(state.rows)} rows, these are {total}. Pass what it "

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from boostbp.floats import Floats
 from boostbp.inputs.rows import Rows
 from boostbp.metrics import Metric
 from boostbp.network.network import Network
+from boostbp.runtime.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True)

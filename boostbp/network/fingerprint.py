@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from boostbp.backends.base import Backend
-from boostbp.group import workers
 from boostbp.inputs.repeats import splitmix64
 from boostbp.inputs.rows import Rows
 from boostbp.losses import Loss
 from boostbp.network.eval_sets import Evaluation
 from boostbp.network.settings import Settings
+from boostbp.runtime.group import workers
 from boostbp.trees.sparse import Sparse
 
 # Fields without effect on the course of a training: its end, its speed, and what is refused or trained beside it.
@@ -71,9 +71,9 @@ def _rows(array: Any, *, rounded: bool = False) -> Any:
     count: in numbers that were scaled by sums over rows, they depend on the number of workers.
     """
     group = workers()
-    if group.alone:
+    if group.is_single:
         return array
-    numbers, total = group.numbers(len(array))
+    numbers, total = group.row_numbers(len(array))
     columns = np.ascontiguousarray(array, np.float64).reshape(len(array), array.size // max(len(array), 1))
     places, found = splitmix64(np.arange(columns.shape[1], dtype=np.uint64)), np.zeros((), np.uint64)
     for start in range(0, len(array), _BLOCK):

@@ -8,9 +8,8 @@ from enum import Enum
 from html import escape
 from typing import Any
 
-from boostbp.cautions import counted
-from boostbp.extras import require
 from boostbp.network.choice import NETWORK, Choice, weight_in_words
+from boostbp.runtime.messages import counted, require
 
 REFITTED = "The leaves of its output layers were then fitted again on all rows."  # sentence for `History.refitted`
 

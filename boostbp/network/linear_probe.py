@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import lstsq
 
-from boostbp.floats import Floats
+from boostbp.runtime.arrays import Floats
 
 ROUNDING = 1e-12  # a column that varies by less than this share of its size is constant
 MAX_ROWS = 1000  # training rows of a probe, which must take no noticeable time. Not varied

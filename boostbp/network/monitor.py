@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from boostbp.floats import Floats
-from boostbp.group import workers
 from boostbp.layers import Layer, rounds
 from boostbp.network.eval_sets import Evaluation
 from boostbp.network.history import Epoch, History, Stop
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
-from boostbp.trees.compiling import working_time
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.compiling import working_time
+from boostbp.runtime.group import workers
 
 COMPILING = "compiling"  # the stage of a fit in which loops are compiled; time limits exclude it
 _SHORT = 0.5  # seconds below which this stage is not reported: loading compiled loops takes milliseconds
@@ -214,7 +214,7 @@ class Monitor:
         )
 
         def is_collective(callback: Callback) -> bool:
-            return not group.alone and getattr(callback, "of_all_workers", False)
+            return not group.is_single and getattr(callback, "of_all_workers", False)
 
         on_rank_0 = [callback for callback in self.callbacks if not is_collective(callback)]
         verdict = group.agree(self._verdict_here(progress, on_rank_0) if group.rank == 0 else None)

@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 
 from boostbp.backends.base import Table
-from boostbp.floats import Floats, usual_in_methods
 from boostbp.layers import Layer, Trace
 from boostbp.layers.layer import layer_matrix
+from boostbp.runtime.arrays import Floats, errstate_in_methods
 from boostbp.trees.flat import Flat
 from boostbp.trees.forest import FEW_ROWS
 from boostbp.trees.kernels.records import INV_SCALE
@@ -24,7 +24,7 @@ HIDDEN_BITS = 18  # bits in hidden layers, whose units decide on which side of a
 ORDINARY_EXPONENT = 500  # up to scales of 2^500, slopes and their sums are far from the limits of float64
 
 
-@usual_in_methods
+@errstate_in_methods
 @dataclass(frozen=True, slots=True, repr=False)
 class Network:
     """Fitted layers T_0 .. T_{L-1} and the constant that their output starts from.

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
-from boostbp import checks
 from boostbp.layers import LayerSettings
 from boostbp.layers.layer_spec import Spec
 from boostbp.network import steps
 from boostbp.network.starts import STARTS, Start, projection
 from boostbp.network.steps import Normalised, Step
+from boostbp.runtime import checks
 
 
 def _row_count(name: str, value: Any) -> Any:

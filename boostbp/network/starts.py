@@ -8,9 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from boostbp.backends.base import Table
-from boostbp.floats import Floats
-from boostbp.group import workers
 from boostbp.network.steps import std
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.standardised import Standardised
 
@@ -45,7 +45,7 @@ def _indicators(table: Table) -> Sparse:
 
 def noise(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -> Floats:
     """Return Gaussian noise, the paper's start, (rows, units)."""
-    numbers, total = workers().numbers(len(h))
+    numbers, total = workers().row_numbers(len(h))
     parts = [np.empty((0, units))]
     for rows in row_blocks(0, total, units):  # of all workers, so each row has the noise that it has on one machine
         held = slice(*np.searchsorted(numbers, (rows.start, rows.stop)))
@@ -76,7 +76,7 @@ def principal(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -
     """
     below = Standardised.of(h, weight)
     directions = rng.standard_normal((h.shape[1], units))
-    shape = workers().runs(len(h))[1], h.shape[1]
+    shape = workers().row_runs(len(h))[1], h.shape[1]
     n_components = min(*shape, units)
     basis = rng.standard_normal((h.shape[1], min(*shape, units + OVERSAMPLED)))
     for _ in range(POWERS):

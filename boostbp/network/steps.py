@@ -13,10 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp import checks
-from boostbp.floats import Floats
-from boostbp.group import ALONE, joined, workers
-from boostbp.read_only import read_only, refuse_writes
+from boostbp.runtime import checks
+from boostbp.runtime.arrays import Floats, read_only, refuse_writes
+from boostbp.runtime.group import SINGLE_PROCESS, training_in, workers
 
 MAX_ALPHA = 1e300  # a larger step size is a mistake: moves would overflow
 PATIENCE = 16  # epochs without a new lowest training loss; with fewer, steps die out on plateaus that they would cross
@@ -190,7 +189,7 @@ def _try(step: Step) -> None:
             cure = "a positive number" if name == "alpha" else "a number in (0, 1], where 1 keeps the size of steps"
             raise ValueError(f"step={step!r} has {name}={number!r}: it must be {cure}.")
     h = np.cos(np.arange(12.0)).reshape(6, 2)
-    with joined(ALONE), np.errstate(all="ignore"):
+    with training_in(SINGLE_PROCESS), np.errstate(all="ignore"):
         moved(step, h, 0.1 * h, h[::-1].copy(), np.ones(6))
 
 

@@ -9,8 +9,6 @@ import numpy as np
 
 from boostbp import layers
 from boostbp.backends.base import Backend, Table
-from boostbp.floats import Floats
-from boostbp.group import workers
 from boostbp.inputs.rows import Rows
 from boostbp.layers import BoundInput, LossObjective, Objective, SquaredObjective
 from boostbp.layers.cheaper_growth import FixedStructure, on_sample
@@ -23,6 +21,8 @@ from boostbp.network.network import Network, layer_input
 from boostbp.network.settings import Settings
 from boostbp.network.starts import start_of
 from boostbp.network.steps import moved, pace_after, std
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
 from boostbp.trees.sparse import Sparse
 
 MAX_ABS = 1e8  # a hidden variable this large has diverged, as starts have standard deviation 1. Arbitrary
@@ -177,12 +177,15 @@ class Trainer:
 
     def _probes(self, held_out: Rows | None) -> list[tuple[float, float]]:
         """Return the linear probe of each hidden layer, on some training rows and on held-out rows."""
-        rows, group = workers().spaced(len(self.rows.y), MAX_ROWS), workers()
+        rows, group = workers().sampled_rows(len(self.rows.y), MAX_ROWS), workers()
         parts: list[Any] = [None] * (self.L - 1)
         if held_out is not None and self.L > 1:
             hidden = self.network.hidden(held_out.X, n_jobs=self.settings.n_threads)
             parts = [(h, held_out.y, held_out.weight) for h in hidden]
-        samples = [group.of(rows).together(h[rows], self.rows.y[rows], self.rows.weight[rows]) for h in self.h[1:-1]]
+        samples = [
+            group.select_rows(rows).allgather_rows(h[rows], self.rows.y[rows], self.rows.weight[rows])
+            for h in self.h[1:-1]
+        ]
         return [linear_probe_r2(h, y, weight, part) for (h, y, weight), part in zip(samples, parts, strict=True)]
 
     def _forward(self) -> None:

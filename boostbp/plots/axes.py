@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.cautions import printable
-from boostbp.extras import require
+from boostbp.runtime.messages import printable, require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

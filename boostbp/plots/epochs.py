@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.floats import usual_floats
 from boostbp.network.history import History
 from boostbp.plots import axes as panels
+from boostbp.runtime.arrays import numpy_errstate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +23,7 @@ def n_curves(history: History) -> int:
     return 1 if history.by_rounds and history.curves else 1 + bool(history[0].metrics)
 
 
-@usual_floats()
+@numpy_errstate()
 def training_curves(model: BaseBoostBP | History, axes: Any = None) -> NDArray[Any]:
     """Draw the training of the leading part of the model, the one with most weight.
 
@@ -75,7 +75,7 @@ PANELS = {
 }
 
 
-@usual_floats()
+@numpy_errstate()
 def layer_health(model: BaseBoostBP | History, axes: Any = None, *, label: str = "") -> NDArray[Any]:
     """Draw the records of each hidden layer by epoch, with a panel for each entry of `PANELS`.
 
@@ -105,7 +105,7 @@ def layer_health(model: BaseBoostBP | History, axes: Any = None, *, label: str =
     return axes
 
 
-@usual_floats()
+@numpy_errstate()
 def panel(model: BaseBoostBP | History, name: str, ax: Axes | None = None, *, label: str = "") -> Axes:
     """Draw one panel of `layer_health`, by its name in `PANELS`, and return its axes."""
     history = _history_of(model)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boostbp.floats import usual_floats
 from boostbp.plots import axes as panels
+from boostbp.runtime.arrays import numpy_errstate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from boostbp.estimators.base import BaseBoostBP
 
 
-@usual_floats()
+@numpy_errstate()
 def calibration(
     y: ArrayLike,
     probability: ArrayLike,
@@ -89,7 +89,7 @@ def _class_numbers(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
     return is_class.argmax(axis=1)
 
 
-@usual_floats()
+@numpy_errstate()
 def residuals(
     y: ArrayLike, predicted: ArrayLike, ax: Axes | None = None, *, label: str = "", color: Any = None, size: float = 8.0
 ) -> Axes:
@@ -119,7 +119,7 @@ def residuals(
     return ax
 
 
-@usual_floats()
+@numpy_errstate()
 def importances(
     model: BaseBoostBP,
     ax: Axes | None = None,

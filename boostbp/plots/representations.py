@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boostbp.floats import Floats, usual_floats
 from boostbp.network.choice import weight_in_words
 from boostbp.plots import axes as panels
+from boostbp.runtime.arrays import Floats, numpy_errstate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _MAX_CLASSES = 20
 
 
-@usual_floats()
+@numpy_errstate()
 def representation(
     H: ArrayLike,
     y: Any = None,
@@ -67,7 +67,7 @@ def representation(
     return ax
 
 
-@usual_floats()
+@numpy_errstate()
 def representations(
     model: BaseBoostBP,
     X: Any,

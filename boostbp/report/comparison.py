@@ -19,7 +19,7 @@ from boostbp.losses.base import Task
 from boostbp.report.contenders import Contender, Split
 from boostbp.report.result import Result, over_folds
 from boostbp.report.trial import Data, Job, take
-from boostbp.trees.threads import count
+from boostbp.runtime.threads import count
 
 _VALID_SIZE = 0.2  # share of the training rows by which every model chooses its length; arbitrary
 _REFUSED_CHARACTERS = frozenset(',:[]{}"<')  # in names of columns, by LightGBM or XGBoost

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.extras import require
+from boostbp.runtime.messages import require
 from boostbp.search import nested
 
 RATE, ROUNDS, PATIENCE = 0.05, 2000, 50

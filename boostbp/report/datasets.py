@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import datasets
 
-from boostbp.extras import require
 from boostbp.files.paths import is_table
 from boostbp.files.reading import read_table
 from boostbp.files.tables import ColumnRoles
 from boostbp.losses.base import Task
+from boostbp.runtime.messages import require
 
 _MAX_CLASSES = 20  # more distinct whole numbers than this are an amount, not labels; arbitrary
 

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from boostbp import plots
-from boostbp.atomic_write import atomic_write, check_writable
-from boostbp.extras import require
-from boostbp.floats import Floats
 from boostbp.inspection import health_of
 from boostbp.network.history import History
 from boostbp.plots.axes import by_epoch, figure, of_network
 from boostbp.plots.epochs import PANELS, panel
 from boostbp.report.result import Curve, Evidence, Result
 from boostbp.report.table import SCORES, columns
-from boostbp.versions import versions
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.atomic_write import atomic_write, check_writable
+from boostbp.runtime.messages import require
+from boostbp.runtime.versions import versions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

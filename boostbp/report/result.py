@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.floats import Floats
 from boostbp.network.history import History
+from boostbp.runtime.arrays import Floats
 
 # Names that the libraries give to the two losses of a comparison.
 _LOG_LOSSES = ("binary_logloss", "multi_logloss", "logloss", "mlogloss", "log_loss")

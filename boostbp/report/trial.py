@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, log_loss, r2_score, root_mean_squared_error
 
-from boostbp.floats import Floats
 from boostbp.losses.base import Task
 from boostbp.report.contenders import Contender, Fitted, Split, train
 from boostbp.report.result import Evidence, Result, curve_of
+from boostbp.runtime.arrays import Floats
 
 _STATUS = Path("/proc/self/status")
 # Arbitrary numbers: of a rehearsal, short beside any fit; of predictions, whose median is taken; of a picture's points.

@@ -35,11 +35,11 @@ from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPReg
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.nested_parameters import SPECS
 from boostbp.estimators.parameters import settings_of
-from boostbp.floats import usual_floats
 from boostbp.model import Model
 from boostbp.network.stored import loss_from, loss_of, step_from, step_of
+from boostbp.runtime import interrupts
+from boostbp.runtime.arrays import numpy_errstate
 from boostbp.storage.fitted import facts_of, model_from
-from boostbp.trees import interrupts
 from boostbp.trees.basis import BASES, Basis
 
 KIND, VERSION = "model", 8
@@ -56,7 +56,7 @@ _STATE = "_fitted_state"
 _VALIDATION = "validation"  # rows or a splitter belong to the process that trained, a word or a number to the model
 
 
-@usual_floats()
+@numpy_errstate()
 def save(estimator: BaseBoostBP, path: Path | BinaryIO) -> None:
     """Save a fitted estimator to one file: arrays and a JSON header, no pickle.
 
@@ -115,7 +115,7 @@ def save(estimator: BaseBoostBP, path: Path | BinaryIO) -> None:
         archive.write(checked, kind=KIND, version=VERSION, content=content, arrays=arrays, compress=True)
 
 
-@usual_floats()
+@numpy_errstate()
 @interrupts.deferred()  # what a handler raises is no fault of the file
 def load(path: Path | BinaryIO) -> FittedEstimator:
     """Load an estimator that `save` saved; its predictions are the same to the bit.

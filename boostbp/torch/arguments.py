@@ -10,16 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from boostbp import backends, layers
 from boostbp.backends.base import Backend, Table
-from boostbp.extras import require
-from boostbp.floats import Floats
 from boostbp.inputs.targets import drop_zero_weight, read_weight, weights_in_rows
 from boostbp.layers import BoundInput, Layer, LayerSettings, LossObjective, Objective, SquaredObjective
 from boostbp.losses import Loss
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.network.starts import STARTS, start_of
+from boostbp.runtime import interrupts
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.messages import require
+from boostbp.runtime.native_threads import single_threaded_blas
 from boostbp.single import check_codes
 from boostbp.torch.passes import as_floats, learns_from
-from boostbp.trees import interrupts, threads
 
 if TYPE_CHECKING:
     import torch
@@ -153,7 +154,7 @@ class Refits:
         self.bound: BoundInput | None = None
 
     @interrupts.deferred()
-    @threads.single_threaded_blas()
+    @single_threaded_blas()
     def fit(
         self,
         table: Table,

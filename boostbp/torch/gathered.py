@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.floats import Floats
 from boostbp.inputs.repeats import row_hashes
+from boostbp.runtime.arrays import Floats
 
 RowHashes = NDArray[np.uint64]
 Numbers = NDArray[np.int64] | None  # (rows,): row numbers in the training data, if they were announced

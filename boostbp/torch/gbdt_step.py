@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boostbp import checks
-from boostbp.extras import require
-from boostbp.floats import Floats, usual_in_methods
 from boostbp.network.steps import pace_after
+from boostbp.runtime import checks, interrupts
+from boostbp.runtime.arrays import Floats, errstate_in_methods
+from boostbp.runtime.messages import require
 from boostbp.torch.gathered import LastFit, Momentum, Numbers, StepTarget, check_known, in_order
 from boostbp.torch.module import GBDTModule
-from boostbp.trees import interrupts
 
 if TYPE_CHECKING:
     import torch
@@ -30,7 +29,7 @@ FORMAT, VERSION = "boostbp.GBDTStep", 4
 Progress: TypeAlias = "tuple[LastFit, Momentum | None, np.random.Generator, int | None]"
 
 
-@usual_in_methods
+@errstate_in_methods
 class GBDTStep:
     """Steps all tree layers of a model, beside the torch optimizer of its other parameters.
 

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from boostbp import checks, losses
+from boostbp import losses
 from boostbp.backends.base import Backend, Table
-from boostbp.extras import require
-from boostbp.floats import Floats, usual_in_methods
 from boostbp.layers import Layer, LayerSpec
 from boostbp.layers.layer_spec import HIDDEN, settings_of
 from boostbp.losses import Loss
 from boostbp.network import steps
 from boostbp.network.starts import STARTS
 from boostbp.network.steps import Step, is_constant, moved
+from boostbp.runtime import checks, threads
+from boostbp.runtime.arrays import Floats, errstate_in_methods
+from boostbp.runtime.messages import require
 from boostbp.torch import arguments, tree_tensor
 from boostbp.torch.gathered import (
     ForwardCall,
@@ -32,7 +33,6 @@ from boostbp.torch.gathered import (
     check_known,
 )
 from boostbp.torch.passes import NOT_FINITE, as_tensor, differentiable, uncompiled_forward
-from boostbp.trees import threads
 
 if TYPE_CHECKING:
     import torch
@@ -43,7 +43,7 @@ else:
 
 
 @uncompiled_forward
-@usual_in_methods
+@errstate_in_methods
 class GBDTModule(nn.Module):
     """Boosted trees with regressions in their leaves, (rows, features) -> (rows, outputs), as a torch module.
 

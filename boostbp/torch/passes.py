@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boostbp.extras import require
-from boostbp.floats import Floats
 from boostbp.layers import Trace
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.messages import require
 
 if TYPE_CHECKING:
     import torch

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from boostbp import archive
 from boostbp.archive import Arrays, MismatchError, take
-from boostbp.extras import require
-from boostbp.floats import Floats
 from boostbp.layers import Layer
+from boostbp.runtime import interrupts
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.messages import require
 from boostbp.torch.gathered import LastFit
-from boostbp.trees import interrupts, packed
+from boostbp.trees import packed
 from boostbp.trees.basis import Basis
 from boostbp.trees.forest import Forest
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 from scipy.linalg import eigh
 
-from boostbp.floats import Floats
-from boostbp.group import workers
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
 from boostbp.trees.kernels import Leaves
 from boostbp.trees.kernels.records import CENTER, INV_SCALE
 from boostbp.trees.kernels.sums import term_moments
@@ -232,7 +232,7 @@ def _sample(X: Matrix, feature: int, weight: Floats) -> tuple[Floats, Floats]:
     In a group of workers they are a sample of all rows, and the ends of the feature with weight 0.
     """
     x, group = column_of(X, feature), workers()
-    if group.alone:
+    if group.is_single:
         return x, weight
     ends = group.max(-np.fmin.reduce(x, initial=np.inf), np.fmax.reduce(x, initial=-np.inf))
     lower, upper = (end if np.isfinite(end) else np.nan for end in ends)

@@ -9,8 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from boostbp.floats import Floats
-from boostbp.read_only import read_only, refuse_writes
+from boostbp.runtime.arrays import Floats, read_only, refuse_writes
 
 
 class Basis(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.floats import Floats
+from boostbp.runtime.arrays import Floats
 from boostbp.trees.basis import Basis, Polynomial, expand, vjp
 
 TRIAL_ROWS = 32  # arbitrary: enough to meet each branch of a function, and a trial takes milliseconds

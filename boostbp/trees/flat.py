@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.floats import Floats
+from boostbp.runtime.arrays import Floats
 from boostbp.trees import kernels
 from boostbp.trees.forest import Forest
 from boostbp.trees.kernels.few_rows import LANES, NODE, OF_COLUMN, TOGETHER

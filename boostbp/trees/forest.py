@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.floats import Floats
+from boostbp.runtime import threads
+from boostbp.runtime.arrays import Floats
 from boostbp.trees import basis as bases
-from boostbp.trees import kernels, threads
+from boostbp.trees import kernels
 from boostbp.trees.basis import Basis
 from boostbp.trees.kernels import Leaves
 from boostbp.trees.leaves import concat_leaves, take_leaves, zero_leaves

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.floats import Floats
-from boostbp.group import workers
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
 from boostbp.trees import kernels, leaf_rows
 from boostbp.trees.basis import Basis
 from boostbp.trees.kernels import Leaves
@@ -71,7 +71,9 @@ def fit_trees(
         Tree ``k`` serves outputs ``k * n_outputs .. (k + 1) * n_outputs - 1``.
     """
     space, leaves = space or Workspace(), leaves_on_paths(trees, basis, n_outputs)
-    by_blocks = n_outputs > 1 or len(sign) or not workers().alone or (n_threads > 1 and len(X) > leaf_rows.BLOCK_ROWS)
+    by_blocks = (
+        n_outputs > 1 or len(sign) or not workers().is_single or (n_threads > 1 and len(X) > leaf_rows.BLOCK_ROWS)
+    )
     if by_blocks or bins is None:
         fitted: list[Leaves] = []
         together = _together(len(X), leaves)
@@ -103,7 +105,7 @@ def fit_trees(
 def _together(n_rows: int, leaves: Leaves) -> int:
     """Return how many trees are fitted together: on several workers, those whose rows there is room for."""
     group = workers()
-    if group.alone or len(leaves.tree_degree) == 1:
+    if group.is_single or len(leaves.tree_degree) == 1:
         return 1
     [most_rows] = group.max(float(n_rows))  # what goes together must be the same on all workers
     return max(1, int(ROOM // max(most_rows * int(np.diff(leaves.start).max()), 1.0)))

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.floats import Floats
-from boostbp.trees import kernels, threads
+from boostbp.runtime import threads
+from boostbp.runtime.arrays import Floats
+from boostbp.trees import kernels
 from boostbp.trees.kernels import Leaves
 from boostbp.trees.sparse import Matrix, Sparse, columns_of, row_blocks
 from boostbp.trees.tree import Trees

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.optimize import minimize
 
-from boostbp.floats import Floats
-from boostbp.group import workers
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
 from boostbp.trees.additive import SplineTerms
 from boostbp.trees.kernels import Leaves
 from boostbp.trees.leaves import leaves_of_tree
@@ -138,7 +138,7 @@ class RidgeBase:
     @classmethod
     def _on(cls, U: BaseTerms, weight: Floats, least: float) -> RidgeBase:
         n_rows, total = map(float, workers().sum(float(len(weight)), weight.sum()))
-        if U.n_columns > n_rows and not workers().alone:
+        if U.n_columns > n_rows and not workers().is_single:
             raise ValueError(
                 f"{U.n_columns} numeric columns for {n_rows:.0f} rows: a ridge base with more columns than rows is not "
                 "supported on several workers. Use base='zero', or train on one machine."

@@ -10,9 +10,10 @@ from operator import add
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.floats import Floats
-from boostbp.group import workers
-from boostbp.trees import kernels, threads
+from boostbp.runtime import threads
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
+from boostbp.trees import kernels
 from boostbp.trees.kernels import Leaves
 from boostbp.trees.kernels.records import CENTER, INV_SCALE
 from boostbp.trees.leaf_rows import LeafRows
@@ -88,7 +89,7 @@ class LeafRanges:
     def over_workers(ranges: Sequence[LeafRanges]) -> list[LeafRanges]:
         """Return the ranges of some trees over the rows of all workers; one message for ends, one for sums."""
         group = workers()
-        if group.alone:
+        if group.is_single:
             return list(ranges)
         ends = group.max(*(np.stack([-part.values[:, 0], part.values[:, 1]], axis=1) for part in ranges))
         sums = group.sum(*(part.values[:, 2:] for part in ranges))

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from boostbp.floats import Floats
+from boostbp.runtime.arrays import Floats
 from boostbp.trees import kernels
 from boostbp.trees.forest import Forest
 from boostbp.trees.tree import offsets

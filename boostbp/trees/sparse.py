@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from boostbp.floats import Floats
+from boostbp.runtime.arrays import Floats
 from boostbp.trees.kernels import moments as kernels
 
 CELLS = 1 << 20  # numbers in a block of rows: 8 MB

@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.floats import Floats
-from boostbp.group import workers
-from boostbp.trees import interrupts
+from boostbp.runtime import interrupts
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
 from boostbp.trees.kernels import moments as kernels
 from boostbp.trees.kernels.entry import Loop
 from boostbp.trees.ridge import LeafRanges

@@ -9,7 +9,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boostbp.trees import kernels, threads
+from boostbp.runtime import threads
+from boostbp.trees import kernels
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 
 ROWS_OF_A_THREAD = 256  # at least: a thread takes longer to start than so few rows take; arbitrary

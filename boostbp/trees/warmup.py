@@ -1,4 +1,4 @@
-"""Warm-up: every compiled loop, compiled and kept before somebody waits for it."""
+"""Warm-up: compile all loops, and keep them on the disk, before a user waits for them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from boostbp.trees import kernels
 from boostbp.trees.kernels import moments, sums
 from boostbp.trees.kernels.entry import Loop
 
-# What is called by others comes first: a loop is compiled once, and part of those that call it.
+# Loops that others call come first: each is compiled once, and is part of those that call it.
 PARTS: dict[str, tuple[Loop, ...]] = {
     "predict": (kernels.route, kernels.evaluate, kernels.predict_flat, kernels.predict_short),
     "jacobian": (kernels.jacobian, kernels.vjp),
@@ -53,11 +53,11 @@ class WarmUp:
     Attributes
     ----------
     seconds : dict
-        Of each part of the package, such as "predict" or "fit".
+        Seconds of each part of the package, such as "predict" or "fit".
     compiled : int
-        Loops that were compiled now; all others had been before, by this process or another one.
+        Number of loops that were compiled now; the others were there already.
     folder : str or None
-        Where they are kept for other processes; None if no folder can be written.
+        Folder in which they are kept for other processes; None if no folder can be written.
     """
 
     seconds: dict[str, float]
@@ -71,12 +71,12 @@ class WarmUp:
 
 
 def warmup(*, verbose: int = 0) -> WarmUp:
-    """Compile all that fits and predictions use, and keep it for later processes.
+    """Compile all loops that fits and predictions use, and keep them for later processes.
 
-    The first call of anything otherwise compiles what it needs, which takes seconds for a prediction and up to half a
-    minute for a fit. Where the compiled code is kept, this is done once on a machine for a release of the package,
-    and loads in a fraction of a second afterwards: in the image of a container, before a service takes requests, or
-    before fits are timed. ``boostbp warm-up`` does it from the command line.
+    Otherwise the first prediction compiles for seconds, and the first fit for up to half a minute. Compiled code is
+    kept on the disk, so this is done once on a machine for each release of the package, and later processes load it in
+    a fraction of a second. Call it when the image of a container is built, before a service takes requests, or before
+    fits are timed. ``boostbp warm-up`` does it from the command line.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime as dt
 from pathlib import Path
 
-from boostbp.versions import versions
+from boostbp.runtime.versions import versions
 from examples.paper import circle, classification, curve, depth, fragile, mixtures, random_network, tsne
 from examples.paper.common import Experiment, Options, complaints, made, markdown, parser, run
 

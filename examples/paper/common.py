@@ -17,8 +17,8 @@ from joblib import Parallel, delayed
 from tqdm import tqdm
 
 from benchmarks.source import source
-from boostbp.atomic_write import atomic_write
-from boostbp.versions import versions
+from boostbp.runtime.atomic_write import atomic_write
+from boostbp.runtime.versions import versions
 
 __all__ = [
     "RECORDED",

@@ -12,7 +12,7 @@ import argparse
 import json
 from pathlib import Path
 
-from boostbp.atomic_write import atomic_write
+from boostbp.runtime.atomic_write import atomic_write
 from examples.paper.all import EXPERIMENTS
 from examples.paper.common import RECORDED, Options, plain, read
 

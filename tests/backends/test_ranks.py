@@ -14,8 +14,8 @@ from boostbp.backends import available, load, xgboost
 from boostbp.backends.base import Table, TreeParams
 from boostbp.backends.dialects import alike_in_float32
 from boostbp.backends.ranks import Ranks
-from boostbp.group import workers
-from boostbp.trees.disk_arrays import on_disk
+from boostbp.runtime.disk_arrays import on_disk
+from boostbp.runtime.group import workers
 from boostbp.trees.sparse import Sparse
 
 KNOWN = [name for name in available() if name in ORACLES]

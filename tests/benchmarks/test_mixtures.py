@@ -14,9 +14,10 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks.mixtures import GBDTNNClassifier, GBDTNNRegressor, NNGBDTClassifier, NNGBDTRegressor
 from benchmarks.rivals.contenders import rival, train
-from boostbp import extras, save
+from boostbp import save
 from boostbp.losses import SquaredError
 from boostbp.report.contenders import Split
+from boostbp.runtime import messages
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'boostbp[torch]'")
 
@@ -37,7 +38,7 @@ def test_absent_torch_is_named_with_its_cure(monkeypatch):
     def absent(module):
         raise ModuleNotFoundError(f"No module named {module!r}", name=module)
 
-    monkeypatch.setattr(extras, "import_module", absent)
+    monkeypatch.setattr(messages, "import_module", absent)
     with pytest.raises(ImportError, match=r"GBDTNNRegressor needs the torch package: pip install 'boostbp\[torch\]'"):
         GBDTNNRegressor().fit(*smooth())
 

@@ -18,7 +18,7 @@ from boostbp.ensemble.candidate import output_layer_on, single_layer
 from boostbp.ensemble.output_layers import Boosted
 from boostbp.ensemble.race import Race, boost, promised_gain
 from boostbp.ensemble.trained_candidate import TrainedCandidate
-from boostbp.trees import interrupts
+from boostbp.runtime import interrupts
 
 LAYER = replace(problems.LAYER, n_estimators=120)  # 40 pieces
 SHALLOW = replace(LAYER, growth=replace(LAYER.growth, max_depth=1))

@@ -19,7 +19,7 @@ from boostbp.ensemble.problem import Problem
 from boostbp.layers.cheaper_growth import FixedStructure
 from boostbp.network.history import REFITTED, Stop
 from boostbp.network.network import Network
-from boostbp.trees import compiling
+from boostbp.runtime import compiling
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
 HELD = make_friedman1(200, n_features=5, random_state=1)

@@ -6,6 +6,7 @@ import gc
 import subprocess
 import sys
 from itertools import cycle
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -21,7 +22,6 @@ from boostbp.distributed.worker import check_supported
 from boostbp.inputs import blocks
 from boostbp.layers import fitting
 from boostbp.network import trainer
-from boostbp.trees import disk_arrays
 
 pa = pytest.importorskip("pyarrow")
 ROWS = 900
@@ -213,13 +213,12 @@ def test_text_that_spells_numbers_is_refused_by_all_rows():
 EVERY_ARRAY = """
 import gc, resource, sys
 import numpy as np
-from boostbp.trees.kernels import allocation
+from boostbp.runtime import allocation
 allocation.LEAST = 8000
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
 from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.backends import xgboost
 from boostbp.layers import fitting
-from boostbp.trees import disk_arrays
 xgboost.SAMPLE = fitting.SAMPLE = 500
 rng = np.random.default_rng(0)
 X = rng.normal(size=(1200, 5))
@@ -232,17 +231,23 @@ models = [
     (BoostBPRegressor, {"quality": 1, "loss": "huber"}, y),
     (BoostBPClassifier, network | {"hidden_layer_sizes": (3,)}, np.digitize(y, [-0.5, 0.5])),
 ]
-made = disk_arrays._Files._map
-counts = []
-disk_arrays._Files._map = lambda self, size: counts.append(size) or made(self, size)
+most = []
+
+def count_files(progress):
+    with open("/proc/self/maps") as maps:
+        most.append(sum("boostbp-" in line for line in maps))
+
 for kind, options, target in models:
-    expected = kind(**options, backend=sys.argv[1], random_state=0).fit(X, target, weight)
-    assert not counts
+    expected = kind(**options, backend=sys.argv[1], random_state=0).fit(X, target, weight, callbacks=[count_files])
+    assert max(most) == 0
     for n_jobs in (1, 2):
         found = kind(**options, backend=sys.argv[1], n_jobs=n_jobs, random_state=0)
-        found.fit((X[k : k + 100], target[k : k + 100], weight[k : k + 100]) for k in range(0, 1200, 100))
-        assert len(counts) > 20, counts
-        counts.clear()
+        found.fit(
+            ((X[k : k + 100], target[k : k + 100], weight[k : k + 100]) for k in range(0, 1200, 100)),
+            callbacks=[count_files],
+        )
+        assert max(most) > 20, most
+        most.clear()
         np.testing.assert_array_equal(found.predict(X), expected.predict(X))
         np.testing.assert_array_equal(found.jacobian(X), expected.jacobian(X))
 """
@@ -256,13 +261,12 @@ def test_a_fit_is_the_same_with_nearly_all_of_its_arrays_in_files(backend):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_model_is_in_memory():
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the files of the process in /proc")
+def test_the_model_is_in_memory(scratch):
     wide = np.random.default_rng(0).normal(size=(4000, 60))  # 2 MB, as large arrays are
     model = BoostBPRegressor(quality=1, random_state=0).fit(iter([(wide, wide[:, 0])]))
     gc.collect()
-    with disk_arrays.on_disk():
-        pass
-    assert not disk_arrays._files()._mappings
+    assert str(scratch) not in Path("/proc/self/maps").read_text(encoding="utf-8")
     assert np.isfinite(model.predict(wide)).all()
 
 

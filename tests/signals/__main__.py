@@ -1,6 +1,6 @@
-"""Signals whose handlers raise, at random moments, in child processes: ``python -m tests.signals --trials 100``.
+"""Ctrl-C at random moments, in child processes: ``python -m tests.signals --trials 100``.
 
-Counts for each kind of work, library, handler and number of threads how many of the handlers' exceptions arrived.
+Counts for each kind of work, library, handler of SIGINT and number of threads how many exceptions arrived.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 DEFAULTS = {"work": "fit", "model": "regressor", "deep": True, "n_jobs": 1, "threaded": False, "seed": 0, "trials": 30}
-HANDLERS = ("alarm", "term", "own_int", "ctrl_c")
+HANDLERS = ("user", "python")
 
 
 def kinds(trials: int, seed: int, *, torch: bool) -> list[dict[str, Any]]:
@@ -30,7 +30,7 @@ def kinds(trials: int, seed: int, *, torch: bool) -> list[dict[str, Any]]:
     for backend in ("lightgbm", "xgboost"):
         found += [
             {"backend": backend, "handler": handler, "n_jobs": 2, **other}
-            for handler in ("alarm", "ctrl_c")
+            for handler in HANDLERS
             for other in (
                 {"deep": "auto"},
                 {"deep": "auto", "n_jobs": 1},

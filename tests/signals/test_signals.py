@@ -1,4 +1,4 @@
-"""Whatever a handler raises while a model is made or used arrives, and the estimator is as it was or has a model."""
+"""What a handler of Ctrl-C raises while a model is made or used arrives; the estimator is as it was, or has a model."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this sys
 @pytest.mark.parametrize(
     ("backend", "handler", "other"),
     [
-        ("lightgbm", "term", {"n_jobs": 2}),
+        ("lightgbm", "user", {"n_jobs": 2}),
         *(
             pytest.param(*kind, marks=pytest.mark.slow)
             for kind in (
-                ("xgboost", "alarm", {"threaded": True, "n_jobs": 2}),
-                ("lightgbm", "alarm", {"trials": 15}),
-                ("xgboost", "alarm", {"trials": 15}),
-                ("xgboost", "own_int", {"n_jobs": 2, "deep": "auto"}),
-                ("lightgbm", "ctrl_c", {"n_jobs": 2, "deep": "auto"}),
-                ("xgboost", "ctrl_c", {"work": "fit_again"}),
-                ("lightgbm", "alarm", {"n_jobs": 2, "work": "use", "model": "classifier"}),
+                ("xgboost", "user", {"threaded": True, "n_jobs": 2}),
+                ("lightgbm", "user", {"trials": 15}),
+                ("xgboost", "user", {"trials": 15}),
+                ("xgboost", "user", {"n_jobs": 2, "deep": "auto"}),
+                ("lightgbm", "python", {"n_jobs": 2, "deep": "auto"}),
+                ("xgboost", "python", {"work": "fit_again"}),
+                ("lightgbm", "user", {"n_jobs": 2, "work": "use", "model": "classifier"}),
             )
         ),
-        pytest.param("lightgbm", "ctrl_c", {"model": "mixture"}, marks=[needs_torch, pytest.mark.slow]),
+        pytest.param("lightgbm", "python", {"model": "mixture"}, marks=[needs_torch, pytest.mark.slow]),
     ],
     ids=str,
 )

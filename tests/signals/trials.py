@@ -1,4 +1,4 @@
-"""Trials of one kind in this process: a signal at a random moment of some work, and what becomes of it.
+"""Trials of one kind in this process: Ctrl-C at a random moment of some work, and what becomes of it.
 
 Run by `tests.signals`, as ``python -m tests.signals.trials '{"work": "fit", ...}'``; prints a JSON object of counts.
 """
@@ -34,23 +34,17 @@ ENDLESS = {"epochs": 10**6, "n_iter_no_change": None}
 
 
 class TimeIsUpError(Exception):
-    """What the handlers of a user raise."""
+    """What the user's handler raises."""
 
 
 def _raise(*_: object) -> None:
     raise TimeIsUpError("of the user's handler")
 
 
-def _leave(*_: object) -> None:
-    sys.exit(7)
-
-
-# What arrives, by the name of a handler: signal, handler, and what it raises.
-HANDLERS: dict[str, tuple[int, Any, type[BaseException]]] = {
-    "alarm": (signal.SIGALRM, _raise, TimeIsUpError),
-    "term": (signal.SIGTERM, _leave, SystemExit),
-    "own_int": (signal.SIGINT, _raise, TimeIsUpError),
-    "ctrl_c": (signal.SIGINT, signal.default_int_handler, KeyboardInterrupt),
+# Handlers of Ctrl-C by name, and what each raises.
+HANDLERS: dict[str, tuple[Any, type[BaseException]]] = {
+    "user": (_raise, TimeIsUpError),
+    "python": (signal.default_int_handler, KeyboardInterrupt),
 }
 
 
@@ -102,15 +96,14 @@ def in_a_thread(work: Callable[[], object]) -> None:
 
 def trial(spec: dict[str, Any], delay: float) -> str:
     """One signal after `delay` seconds of work: "heard", or what went wrong."""
-    number, handler, expected = HANDLERS[spec["handler"]]
+    handler, expected = HANDLERS[spec["handler"]]
     stopping = threading.Event()
     model, work = works(spec, stopping)
     before = dict(vars(model))
-    signal.signal(number, handler)
-    signal.signal(signal.SIGALRM, handler if number == signal.SIGALRM else signal.SIG_DFL)
+    signal.signal(signal.SIGINT, handler)
     begun = time.monotonic()
     try:
-        timer = threading.Timer(delay, os.kill, (os.getpid(), number))
+        timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
         timer.start()
         in_a_thread(work) if spec["threaded"] else work()
         timer.join()
@@ -121,11 +114,11 @@ def trial(spec: dict[str, Any], delay: float) -> str:
     except BaseException as error:
         return f"{type(error).__name__} in its place"
     finally:
-        signal.signal(number, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         stopping.set()
     if time.monotonic() - begun > delay + LATEST:
         return "late"
-    return "heard" if spec["threaded"] else state_of(model, before, kept=spec["handler"] == "ctrl_c")
+    return "heard" if spec["threaded"] else state_of(model, before, kept=spec["handler"] == "python")
 
 
 def state_of(model: Any, before: dict[str, Any], *, kept: bool) -> str:

@@ -58,9 +58,9 @@ def test_a_single_precision_input_is_widened():
 
 def test_a_read_only_input_is_not_copied():
     array = read_only(np.arange(6.0).reshape(2, 3))
-    brought = kernels.route.kinds[2].bring(array)
-    assert np.shares_memory(brought, array)
-    assert brought.flags.carray
+    converted = kernels.route.kinds[2].convert(array)
+    assert np.shares_memory(converted, array)
+    assert converted.flags.carray
     assert not array.flags.writeable
 
 
@@ -102,7 +102,7 @@ def test_numbers_of_any_type_take_the_one_version():
 
 def test_an_index_of_another_size_is_widened_but_never_cut():
     kind = moments.fill.kinds[3]
-    assert kind.bring(np.arange(3, dtype=np.int32)).dtype == np.int64
+    assert kind.convert(np.arange(3, dtype=np.int32)).dtype == np.int64
     narrow = moments.fill.kinds[0]
     wide = np.array([0, 1 << 40])
-    assert narrow.bring(wide) is wide  # compiled for as it is
+    assert narrow.convert(wide) is wide  # compiled for as it is

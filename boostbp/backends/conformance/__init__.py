@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend
 from boostbp.backends.capabilities import ConformanceError
-from boostbp.floats import Floats
+from boostbp.runtime.arrays import Floats
 
 LeafOf = Callable[[Any, Floats], NDArray[Any]]
 

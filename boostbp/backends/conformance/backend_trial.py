@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from boostbp.backends.base import Backend, Grower, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities, ConformanceError, capabilities_of
 from boostbp.backends.grown_trees import checked_trees
-from boostbp.floats import Floats
-from boostbp.read_only import read_only, refuse_writes
+from boostbp.runtime.arrays import Floats, read_only, refuse_writes
 from boostbp.trees.tree import Tree
 
 LARGEST = float(np.finfo(np.float32).max)

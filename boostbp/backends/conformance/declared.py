@@ -21,7 +21,7 @@ from boostbp.backends.conformance.backend_trial import (
     switches,
 )
 from boostbp.backends.grown_trees import check_streams
-from boostbp.floats import Floats
+from boostbp.runtime.arrays import Floats
 from boostbp.trees.sparse import Sparse
 from boostbp.trees.tree import Tree
 

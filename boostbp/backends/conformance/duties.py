@@ -23,7 +23,7 @@ from boostbp.backends.conformance.backend_trial import (
     same,
     switches,
 )
-from boostbp.floats import Floats
+from boostbp.runtime.arrays import Floats
 from boostbp.trees.tree import Tree
 
 

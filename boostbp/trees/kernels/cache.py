@@ -1,12 +1,12 @@
-"""Where compiled loops are kept from one process to the next, and what happens where they cannot be kept.
+"""The cache of compiled loops on the disk.
 
-numba's own cache fails the import where no folder can be written, fails the call whose result does not fit on the
-disk, trips over a damaged file, and may give one signature the code of another if two processes write at once. Here
-each compiled version of a loop is one file, written in one step, that nobody needs an index to find: what cannot be
-read is compiled again, and what cannot be written costs a warning.
+numba's own cache fails the import if it can write no folder, fails the call if the disk is full, fails on a damaged
+file, and may return the code of another signature if two processes write at once. Here each compiled version of a loop
+is one file that is written in one step and found without an index. A file that cannot be read is compiled again; one
+that cannot be written costs a warning.
 
 Files are looked for where numba would write them (``NUMBA_CACHE_DIR``, the ``__pycache__`` beside the code, the user's
-cache folder) and beside the code in any case, for a folder that was compiled into once and is read-only now.
+cache folder), and always beside the code too: that folder may have been filled once and be read-only now.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from numba.core.caching import CompileResultCacheImpl, _Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
-from boostbp.trees.compiling import begins
+from boostbp.runtime.compiling import begins
 
 _HASH = 32  # bytes of a digest
 
@@ -39,17 +39,17 @@ def _digest(*parts: Any) -> bytes:
 
 
 def _source() -> bytes:
-    """Digest of all kernels: a compiled loop holds copies of what it calls and of the constants of other files."""
+    """Return a digest of all kernels: a compiled loop contains the loops that it calls and constants of other files."""
     files = [file for file in resources.files(__package__).iterdir() if file.name.endswith((".py", ".pyc"))]
     return _digest(*[(file.name, file.read_bytes()) for file in sorted(files, key=lambda file: file.name)])
 
 
-# As early as possible: what is compiled later is what is imported now.
+# As early as possible, as the code that will be compiled is the code imported now.
 _STAMP = _digest(_source(), numba.__version__)
 
 
 class KernelCache(_Cache):
-    """The compiled versions of one loop that are kept on the disk, as numba's dispatchers ask for them."""
+    """The compiled versions of one loop on the disk, with the interface that numba's dispatchers expect."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._name = f"{function.__module__.rsplit('.', 1)[-1]}.{function.__name__}"
@@ -57,12 +57,12 @@ class KernelCache(_Cache):
 
     @property
     def cache_path(self) -> str | None:
-        """The folder that is written to, if there is one."""
+        """The folder that is written to; None if there is none."""
         folder = _writable()
         return None if folder is None else str(folder)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The version of a signature, or None."""
+        """Return the version of a signature; None if there is none."""
         target_context.refresh()  # its registries are filled on first use
         file, stamp = self._entry(sig, target_context.codegen())
         for folder in _folders() if self._enabled else ():
@@ -70,13 +70,13 @@ class KernelCache(_Cache):
             if payload is not None:
                 try:
                     return CompileResult._rebuild(target_context, *pickle.loads(payload))
-                except Exception:  # whatever it is that cannot be loaded here can be compiled here
+                except Exception:  # a version that cannot be loaded here, for whatever reason, is compiled here
                     continue
         begins(self._name.rpartition(".")[2])
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep the version of a signature, if that is possible."""
+        """Write the version of a signature, if that is possible."""
         folder = _writable()
         if not self._enabled:
             return
@@ -100,20 +100,20 @@ class KernelCache(_Cache):
         self._enabled = False
 
     def flush(self) -> None:
-        """Forget all versions that can be removed."""
+        """Remove all versions that can be removed."""
         folder = _writable()
         for path in folder.glob(f"{self._name}-*.nbc") if folder is not None else ():
             path.unlink(missing_ok=True)
 
     def _entry(self, sig: Any, codegen: Any) -> tuple[str, bytes]:
-        """Name of the file, the same for all releases of the package, and what it must begin with."""
+        """Return the name of a file, the same for all releases of the package, and the bytes that it begins with."""
         key = self._name, str(sig), codegen.magic_tuple(), sys.version_info[:2], getattr(sys, "abiflags", "")
         return f"{self._name}-{_digest(*key).hex()[:24]}.nbc", _digest(_STAMP, *key)
 
 
 @cache
 def _writable() -> Path | None:
-    """The folder that numba would write to, if there is one."""
+    """Return the folder that numba would write to; None if there is none."""
     try:
         return Path(CompileResultCacheImpl(_digest).locator.get_cache_path())
     except RuntimeError:  # no locator available
@@ -121,13 +121,13 @@ def _writable() -> Path | None:
 
 
 def _folders() -> list[Path]:
-    """Folders in which compiled loops may lie."""
+    """Return the folders in which compiled loops may be."""
     beside = Path(__file__).parent / "__pycache__"
     return list(dict.fromkeys(folder for folder in (_writable(), beside) if folder is not None))
 
 
 def _read(path: Path, stamp: bytes) -> bytes | None:
-    """What a file holds behind the stamp, if it is whole and may be trusted."""
+    """Return the content of a file after the stamp, if the file is whole and may be trusted."""
     try:
         with path.open("rb") as file:
             data = file.read() if _trusted(os.fstat(file.fileno())) else b""
@@ -138,10 +138,10 @@ def _read(path: Path, stamp: bytes) -> bytes | None:
 
 
 def _trusted(info: os.stat_result) -> bool:
-    """Whether a file is as trustworthy as the code: unpickling runs what was written there.
+    """Return whether a file is as trustworthy as the code, because unpickling runs its content.
 
-    It must belong to this user, the administrator or the owner of the code, and may be open to the world's writing
-    only if the code is.
+    It must belong to this user, the administrator or the owner of the code, and may be writable for all users only if
+    the code is.
     """
     if not hasattr(os, "geteuid"):
         return True
@@ -154,7 +154,7 @@ def _trusted(info: os.stat_result) -> bool:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a file in one step: whoever reads it meanwhile sees all of it or what was there before."""
+    """Write a file in one step: a reader sees all of it, or the file before."""
     part = path.with_name(f"{path.name}.{uuid.uuid4().hex[:16]}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -168,7 +168,7 @@ _warned: list[str] = []
 
 
 def _warn(reason: str) -> None:
-    """Say once in a process why compiled code is not kept."""
+    """Warn once in a process that compiled code cannot be kept."""
     if not _warned:
         _warned.append(reason)
         warnings.warn(

@@ -15,24 +15,24 @@ from numba import njit, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.np.numpy_support import from_dtype
 
-from boostbp.trees import forks
-from boostbp.trees.compiling import compiling
+from boostbp.runtime.compiling import compiling
+from boostbp.runtime.native_threads import fork_safe
 from boostbp.trees.kernels.cache import KernelCache
 from boostbp.trees.kernels.records import ENTERED, Leaves, Nodes
 
-forks.through(global_compiler_lock)  # held by a thread that compiles
+fork_safe(global_compiler_lock)  # held by a thread that compiles
 
 
 class Kind(NamedTuple):
     """The kind of one argument of a loop.
 
     type : the type for numba
-    bring : converts what callers pass; what it cannot convert stays, and numba compiles a version for it
+    convert : converts what callers pass; what it cannot convert stays, and numba compiles a version for it
     dtypes : of an array that is only read, its dtype; of a record of such arrays, those of its fields
     """
 
     type: Any
-    bring: Callable[[Any], Any]
+    convert: Callable[[Any], Any]
     dtypes: tuple[np.dtype[Any], ...] = ()
 
     @property
@@ -54,7 +54,7 @@ class Loop:
         self._records = [place for place, kind in places if kind.is_record]
         self._dtypes = [dtype for place in self._arrays + self._records for dtype in kinds[place].dtypes]
         self._others = [
-            (place, kind.bring) for place, kind in places if not kind.dtypes and kind.bring is not _as_it_is
+            (place, kind.convert) for place, kind in places if not kind.dtypes and kind.convert is not _unchanged
         ]
 
     @property
@@ -72,23 +72,23 @@ class Loop:
         for place in self._records:
             arrays += args[place]
         if [array.dtype for array in arrays] == self._dtypes and all([array.flags.carray for array in arrays]):
-            brought = list(args)
-            for place, bring in self._others:
-                brought[place] = bring(args[place])
-            return self.dispatcher(*brought)
-        return self.dispatcher(*[kind.bring(arg) for kind, arg in zip(self.kinds, args, strict=True)])
+            converted = list(args)
+            for place, convert in self._others:
+                converted[place] = convert(args[place])
+            return self.dispatcher(*converted)
+        return self.dispatcher(*[kind.convert(arg) for kind, arg in zip(self.kinds, args, strict=True)])
 
     def bind_first(self, *first: Any) -> Callable[..., Any]:
-        """Return the loop with its first arguments bound; later calls check no types."""
-        brought = [kind.bring(arg) for kind, arg in zip(self.kinds, first, strict=False)]
-        later = [(place, kind.bring) for place, kind in enumerate(self.kinds) if kind.bring is not _as_it_is]
-        later = [(place, bring) for place, bring in later if place >= len(first)]
+        """Return the loop with its first arguments bound; later calls do not check the types of arguments."""
+        converted = [kind.convert(arg) for kind, arg in zip(self.kinds, first, strict=False)]
+        later = [(place, kind.convert) for place, kind in enumerate(self.kinds) if kind.convert is not _unchanged]
+        later = [(place, convert) for place, convert in later if place >= len(first)]
         compiled = self.compile()
 
         def call(*last: Any) -> Any:
-            args = [*brought, *last]
-            for place, bring in later:
-                args[place] = bring(args[place])
+            args = [*converted, *last]
+            for place, convert in later:
+                args[place] = convert(args[place])
             return compiled(*args)
 
         return call
@@ -115,7 +115,7 @@ def entry_point(*kinds: Kind) -> Callable[[Callable[..., Any]], Loop]:
 
 
 class _Writable:
-    """The memory of a read-only array, as an array that may be written to."""
+    """The memory of a read-only array, as an array that numba takes for a writable one."""
 
     def __init__(self, array: Any) -> None:
         interface = array.__array_interface__
@@ -123,7 +123,7 @@ class _Writable:
         self.owner = array
 
 
-def _bring(array: Any, dtype: Any) -> Any:
+def _converted(array: Any, dtype: Any) -> Any:
     """Return an array that is only read as numba's plainest type: contiguous, aligned and writable."""
     if array.dtype == dtype and array.flags.carray:
         return array
@@ -134,28 +134,28 @@ def _bring(array: Any, dtype: Any) -> Any:
 
 
 def read(dtype: Any, axes: int) -> Kind:
-    """An array that the loop only reads."""
+    """Return the kind of an array that the loop only reads."""
     kind = np.dtype(dtype)
-    return Kind(types.Array(from_dtype(kind), axes, "C"), lambda array: _bring(array, kind), (kind,))
+    return Kind(types.Array(from_dtype(kind), axes, "C"), lambda array: _converted(array, kind), (kind,))
 
 
-def _as_it_is(array: Any) -> Any:
+def _unchanged(array: Any) -> Any:
     return array
 
 
 def written(dtype: str, axes: int) -> Kind:
-    """An array that the loop writes to."""
-    return Kind(types.Array(from_dtype(np.dtype(dtype)), axes, "C"), _as_it_is)
+    """Return the kind of an array that the loop writes to."""
+    return Kind(types.Array(from_dtype(np.dtype(dtype)), axes, "C"), _unchanged)
 
 
 def _record(record: Any, *kinds: Kind) -> Kind:
     """A tuple of arrays that the loop only reads."""
 
-    def bring(value: Any) -> Any:
-        return record(*[kind.bring(field) for kind, field in zip(kinds, value, strict=True)])
+    def convert(value: Any) -> Any:
+        return record(*[kind.convert(field) for kind, field in zip(kinds, value, strict=True)])
 
     dtypes = tuple(dtype for kind in kinds for dtype in kind.dtypes)
-    return Kind(types.NamedTuple([kind.type for kind in kinds], record), bring, dtypes)
+    return Kind(types.NamedTuple([kind.type for kind in kinds], record), convert, dtypes)
 
 
 def _numbers(leaf: Any) -> Any:

@@ -8,9 +8,8 @@ import time
 import joblib
 import pytest
 from limits import HANGS
-from threadpoolctl import threadpool_info, threadpool_limits
 
-from boostbp.trees import threads
+from boostbp.runtime import threads
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 4])
@@ -75,44 +74,3 @@ def test_a_team_keeps_its_threads_from_round_to_round():
     assert len({frozenset(idents) for idents in rounds}) == 1
     with threads.Team(1) as alone:
         assert alone.map(lambda _: threading.get_ident(), range(2)) == [threading.get_ident()] * 2
-
-
-def in_blas():
-    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
-
-
-def test_matrix_products_take_one_thread_until_the_last_that_asked_is_done():
-    with threadpool_limits(2, "blas"):
-        before = in_blas()
-        assert before == {2}
-        with threads.single_threaded_blas():
-            with pytest.raises(ValueError), threads.single_threaded_blas():
-                raise ValueError
-            assert in_blas() == {1}
-        assert in_blas() == before
-
-
-def test_any_thread_may_ask_and_any_other_be_the_last():
-    with threadpool_limits(2, "blas"):  # by this thread, which threadpoolctl hears alone from here on
-        inside, seen = threading.Barrier(2, timeout=HANGS), []
-
-        def hold(stays):
-            with threads.single_threaded_blas():
-                inside.wait()
-                seen.append(in_blas())
-                stays.wait(timeout=HANGS)
-
-        first_left, second_left = threading.Event(), threading.Event()
-        first, second = (threading.Thread(target=hold, args=[event]) for event in (first_left, second_left))
-        first.start()
-        second.start()
-        first_left.set()
-        first.join()
-        seen.append(in_blas())
-        second_left.set()
-        second.join()
-        assert seen == [{1}] * 3
-        assert in_blas() == {2}
-        with threads.single_threaded_blas():  # and again here
-            assert in_blas() == {1}
-        assert in_blas() == {2}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
-from boostbp.trees import threads
+from boostbp.runtime import threads
 
 __version__ = "0.1.0"
 _PACKAGES = (

@@ -1,11 +1,11 @@
-"""Suggestions: the parameter that was meant, where a name is not one of ours."""
+"""Suggestions: which parameter was meant by a name that is not one of ours."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
-# What is called so here, and what LightGBM, XGBoost, CatBoost and scikit-learn call it.
+# Our name of a parameter: its names in LightGBM, XGBoost, CatBoost and scikit-learn.
 _OTHER_NAMES: Mapping[str, str] = {
     "max_leaves": "num_leaves max_leaf_nodes n_leaves",
     "min_samples_leaf": "min_child_samples min_data_in_leaf",
@@ -42,7 +42,7 @@ _OTHER_NAMES: Mapping[str, str] = {
 MEANT = {other: name for name, others in _OTHER_NAMES.items() for other in others.split()}
 _RANKING = "ranking is not supported, as losses are of single rows: use LGBMRanker of LightGBM or XGBRanker of XGBoost."
 _SURVIVAL = "survival times are not supported: use XGBoost (survival:cox, survival:aft) or scikit-survival."
-# Parameters that a library takes in `backend_params`, under these names.
+# Parameters that a library takes under these names in `backend_params`.
 _NATIVE = """
     bagging_freq subsample_freq cat_l2 cat_smooth colsample_bylevel colsample_bynode data_sample_strategy device
     device_type feature_fraction_bynode gamma grow_policy max_cat_threshold max_cat_to_onehot max_delta_step
@@ -78,14 +78,15 @@ NOT_THERE: Mapping[str, str] = {
     "tol": "the best epoch is kept, whatever it is better by; n_iter_no_change says when to stop.",
 }
 
-_ALIKE = 0.8  # share of letters, in order, of a misspelled name; "device" and "deep" share .6
+# Share of letters in the same order from which names are taken for one, misspelled: that of "device" and "deep" is .6.
+MIN_SIMILARITY = 0.8
 
 
 def suggestion(name: str, places: Mapping[str, str] | Iterable[str]) -> str:
     """Return the cure for an unknown parameter, a clause such as ``did you mean 'max_depth'?``.
 
-    `places` has every parameter there is, and how to write it where that is not its bare name: ``{"max_leaves":
-    "output={'max_leaves': ...}"}``.
+    `places` has every known parameter; as a mapping, also how to write it: ``{"max_leaves": "output={'max_leaves':
+    ...}"}``.
     """
     written = dict(places) if isinstance(places, Mapping) else {known: repr(known) for known in places}
     if name in NOT_THERE:
@@ -104,13 +105,13 @@ def suggestion(name: str, places: Mapping[str, str] | Iterable[str]) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that differs by a letter or two; None if there is none."""
+    """Return the known name that a name most likely misspells; None if all are too different."""
     spelled = {other.lower(): other for other in known}
-    close = get_close_matches(name.lower(), spelled, n=1, cutoff=_ALIKE)
+    close = get_close_matches(name.lower(), spelled, n=1, cutoff=MIN_SIMILARITY)
     return spelled[close[0]] if close else None
 
 
-# Objectives and metrics of other libraries, but for those that begin with rank: or survival:.
+# Objectives and metrics of other libraries, except those that begin with rank: or survival:.
 _UNSUPPORTED: Mapping[str, str] = {
     **dict.fromkeys(("lambdarank", "rank_xendcg", "xendcg", "xe_ndcg", "xe_ndcg_mart", "xendcg_mart"), _RANKING),
     **dict.fromkeys(("yetirank", "pairlogit", "ndcg", "map", "mean_average_precision"), _RANKING),

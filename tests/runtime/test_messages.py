@@ -7,7 +7,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boostbp.cautions import printable
+from boostbp.runtime.messages import printable
 
 
 @given(st.text(st.characters()))

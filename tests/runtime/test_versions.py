@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 import boostbp
-from boostbp.versions import versions
+from boostbp.runtime.versions import versions
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def test_version_is_that_of_the_distribution():

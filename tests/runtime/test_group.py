@@ -14,7 +14,6 @@ from boostbp.estimators import held_out
 from boostbp.estimators.classifier import classes_of, weights_of_classes
 from boostbp.estimators.held_out import hold_out
 from boostbp.estimators.target_units import units_of
-from boostbp.group import ALONE, evenly_spaced, joined, workers
 from boostbp.inputs.reader import learn_schema
 from boostbp.inputs.repeats import hashes_of
 from boostbp.inputs.rows import Rows
@@ -24,6 +23,7 @@ from boostbp.losses.residuals import AbsoluteError, SquaredError
 from boostbp.network.history import Stop
 from boostbp.network.starts import STARTS, start_of
 from boostbp.network.steps import Normalised, std
+from boostbp.runtime.group import SINGLE_PROCESS, evenly_spaced, training_in, workers
 from boostbp.trees.linear import RidgeBase
 from boostbp.trees.standardised import Standardised
 
@@ -50,13 +50,13 @@ def close(got, expected):
 
 def test_alone_hands_back_what_it_is_given():
     a, b = np.arange(3.0), np.ones((2, 2))
-    for verb in (ALONE.sum, ALONE.max, ALONE.together, ALONE.sample):
+    for verb in (SINGLE_PROCESS.sum, SINGLE_PROCESS.max, SINGLE_PROCESS.allgather_rows, SINGLE_PROCESS.sample):
         first, second = verb(a, b)
         assert first is a
         assert second is b
-    assert ALONE.agree(a) is a
-    assert ALONE.gather(a)[0] is a
-    assert workers() is ALONE
+    assert SINGLE_PROCESS.agree(a) is a
+    assert SINGLE_PROCESS.gather(a)[0] is a
+    assert workers() is SINGLE_PROCESS
 
 
 def test_a_group_is_left_even_after_an_error():
@@ -66,9 +66,9 @@ def test_a_group_is_left_even_after_an_error():
 
     with pytest.raises(KeyError, match="mine"):
         in_group(2, fail, np.arange(6))
-    with pytest.raises(ZeroDivisionError), joined(ALONE):
+    with pytest.raises(ZeroDivisionError), training_in(SINGLE_PROCESS):
         1 / 0  # noqa: B018
-    assert workers() is ALONE
+    assert workers() is SINGLE_PROCESS
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -82,7 +82,7 @@ def test_the_sample_is_the_same_rows_for_any_number_of_workers(size, most):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_workers_know_their_place(size):
-    got = in_group(size, lambda part: workers().runs(len(part)), np.arange(50))
+    got = in_group(size, lambda part: workers().row_runs(len(part)), np.arange(50))
     assert got == [([(rows.start, rows.stop - rows.start)], 50) for rows in shares(50, size)]
 
 
@@ -93,11 +93,11 @@ def test_rows_have_the_numbers_of_their_parts_whoever_holds_them(most):
 
     def found(X):
         group, here = workers(), X[:, 0] % 3 > 0
-        numbers, total = group.numbers(len(X))
+        numbers, total = group.row_numbers(len(X))
         np.testing.assert_array_equal(numbers, X[:, 0] // 2)
-        more = group.of(here).with_last(2 * (group.rank == group.size - 1))
+        more = group.select_rows(here).append_rows(2 * (group.rank == group.size - 1))
         rest = np.concatenate([X[here], X[:2]]) if group.rank == group.size - 1 else X[here]
-        return total, group.together(X)[0], group.sample(X, most=most)[0], more.together(rest)[0]
+        return total, group.allgather_rows(X)[0], group.sample(X, most=most)[0], more.allgather_rows(rest)[0]
 
     for total, everything, sample, rest in in_group(3, found, X, n_parts=11):
         assert total == 50

@@ -1,4 +1,4 @@
-"""A child process of a fork computes what its parent would, whatever other threads of the parent were doing."""
+"""BLAS runs on one thread where asked; a forked child computes what its parent would, whatever other threads did."""
 
 import multiprocessing
 import os
@@ -16,7 +16,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from boostbp import BoostBPRegressor
 from boostbp.backends import _lightgbm_calls
-from boostbp.trees import forks, threads
+from boostbp.runtime import native_threads
+from boostbp.runtime.native_threads import single_threaded_blas, usable_threads
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),
@@ -73,7 +74,7 @@ def module_locks():
 
 def test_no_lock_of_a_module_is_held_in_a_child():
     locks = module_locks()
-    assert {"numba", "boostbp.trees.threads._lock", "boostbp.backends._lightgbm_calls._gate"} <= set(locks)
+    assert {"numba", "boostbp.runtime.native_threads._lock", "boostbp.backends._lightgbm_calls._gate"} <= set(locks)
     for name, lock in locks.items():
 
         def take(lock=lock):
@@ -116,11 +117,11 @@ def blas_threads():
 def test_blas_has_all_its_threads_again_in_a_child():
     with threadpool_limits(3, "blas"):
         before = blas_threads()
-        other = elsewhere(threads.single_threaded_blas(), 1.0)
+        other = elsewhere(single_threaded_blas(), 1.0)
         assert set(blas_threads()) == {1}
 
         def own_limit():
-            with threads.single_threaded_blas():
+            with single_threaded_blas():
                 inside = blas_threads()
             return set(inside) == {1} and blas_threads() == before
 
@@ -131,8 +132,45 @@ def test_blas_has_all_its_threads_again_in_a_child():
 
 
 def test_the_thread_that_forks_stays_inside():
-    with threadpool_limits(3, "blas"), threads.single_threaded_blas():
-        assert in_child(lambda: set(blas_threads()) == {1} and len(threads._inside) == 1, 20) == 0
+    with threadpool_limits(3, "blas"), single_threaded_blas():
+        assert in_child(lambda: set(blas_threads()) == {1} and len(native_threads._blas_users) == 1, 20) == 0
+
+
+def test_matrix_products_take_one_thread_until_the_last_that_asked_is_done():
+    with threadpool_limits(2, "blas"):
+        before = set(blas_threads())
+        assert before == {2}
+        with single_threaded_blas():
+            with pytest.raises(ValueError), single_threaded_blas():
+                raise ValueError
+            assert set(blas_threads()) == {1}
+        assert set(blas_threads()) == before
+
+
+def test_any_thread_may_ask_and_any_other_be_the_last():
+    with threadpool_limits(2, "blas"):  # by this thread, which threadpoolctl hears alone from here on
+        inside, seen = threading.Barrier(2, timeout=HANGS), []
+
+        def hold(stays):
+            with single_threaded_blas():
+                inside.wait()
+                seen.append(set(blas_threads()))
+                stays.wait(timeout=HANGS)
+
+        first_left, second_left = threading.Event(), threading.Event()
+        first, second = (threading.Thread(target=hold, args=[event]) for event in (first_left, second_left))
+        first.start()
+        second.start()
+        first_left.set()
+        first.join()
+        seen.append(set(blas_threads()))
+        second_left.set()
+        second.join()
+        assert seen == [{1}] * 3
+        assert set(blas_threads()) == {2}
+        with single_threaded_blas():  # and again here
+            assert set(blas_threads()) == {1}
+        assert set(blas_threads()) == {2}
 
 
 # ---------------------------------------------------------------------------- whole fits
@@ -160,11 +198,11 @@ def test_a_child_fits_after_its_parent_used_threads_of_a_library(monkeypatch, ba
         pytest.importorskip("xgboost")
     if old:  # GNU OpenMP that cannot end its threads
         library = SimpleNamespace(prefix="libgomp", dynlib=object())
-        monkeypatch.setattr(forks, "ThreadpoolController", lambda: SimpleNamespace(lib_controllers=[library]))
+        monkeypatch.setattr(native_threads, "ThreadpoolController", lambda: SimpleNamespace(lib_controllers=[library]))
     with threadpool_limits(2, "openmp"):
         expected = fit(backend)
         for _ in range(2):
-            assert in_child(lambda: np.array_equal(fit(backend), expected) and forks.native_threads(2) == 2 - old) == 0
+            assert in_child(lambda: np.array_equal(fit(backend), expected) and usable_threads(2) == 2 - old) == 0
             assert np.array_equal(fit(backend), expected)
 
 

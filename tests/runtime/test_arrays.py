@@ -16,7 +16,7 @@ from flat_parameters import parameters
 from helpers import WITH_CATEGORIES, needs_torch
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer, load, plots, save
-from boostbp.floats import usual_floats, usual_in_methods
+from boostbp.runtime.arrays import errstate_in_methods, numpy_errstate
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what shap asks of other packages is not ours
@@ -227,14 +227,14 @@ def test_mixtures_and_layers_in_torch_are_the_same():
 
 
 def test_silence_stays_silence():
-    with np.errstate(all="ignore"), usual_floats():
+    with np.errstate(all="ignore"), numpy_errstate():
         np.float64(1e300) * np.float64(1e300)
-    with pytest.warns(RuntimeWarning, match="overflow"), usual_floats():
+    with pytest.warns(RuntimeWarning, match="overflow"), numpy_errstate():
         np.float64(1e300) * np.float64(1e300)
 
 
 def test_methods_keep_their_names_and_signatures():
-    @usual_in_methods
+    @errstate_in_methods
     class Tells:
         def states(self, of=1):
             """Say."""

@@ -7,18 +7,20 @@ import gc
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy._core.multiarray import get_handler_name
 
-from boostbp.trees import disk_arrays
-from boostbp.trees.disk_arrays import LEAST, on_disk, scratch_folder
-from boostbp.trees.threads import parallel_map
+from boostbp.runtime.allocation import LEAST
+from boostbp.runtime.disk_arrays import IS_SUPPORTED, is_on_disk, on_disk, scratch_folder
+from boostbp.runtime.threads import parallel_map
 
-needs_proc = pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="reads the memory of the process from /proc"
-)
+resource = pytest.importorskip("resource")
+needs_proc = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="reads the memory of the process in /proc")
+pytestmark = pytest.mark.skipif(not IS_SUPPORTED, reason="arrays are in memory on this system")
 NUMBERS = LEAST // 8
 
 
@@ -29,9 +31,14 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def mappings(folder):
+    """Files of a folder that this process has mapped into memory."""
+    lines = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if str(folder) in line]
+
+
 def is_mapped(array):
-    files = disk_arrays._files()
-    return array.ctypes.data - disk_arrays.HEADER in files._mappings
+    return get_handler_name(array) == "boostbp" and array.nbytes >= LEAST
 
 
 def anonymous():
@@ -39,14 +46,22 @@ def anonymous():
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:"))
 
 
+@needs_proc
 def test_only_large_arrays_lie_on_the_disk_and_only_inside(folder):
+    assert not is_on_disk()
     with on_disk():
-        large, small = np.arange(NUMBERS), np.arange(NUMBERS - 1)
-        assert is_mapped(large)
-        assert not is_mapped(small)
-        assert not list(folder.iterdir())  # files have no name, so that nothing can be left behind
-    assert not is_mapped(np.arange(NUMBERS))
-    np.testing.assert_array_equal(large, np.arange(NUMBERS))  # usable behind the end
+        assert is_on_disk()
+        assert not mappings(folder)
+        small = np.arange(NUMBERS - 1)
+        assert not mappings(folder)
+        large = np.arange(NUMBERS)
+        assert len(mappings(folder)) == 1
+        assert not list(folder.iterdir())  # files have no name, so nothing can be left behind
+    np.arange(NUMBERS)
+    assert len(mappings(folder)) == 1
+    np.testing.assert_array_equal(large[:-1], small)  # usable after the end
+    del large
+    assert not mappings(folder)
 
 
 @needs_proc
@@ -93,42 +108,36 @@ def test_blocks_may_lie_in_blocks(folder):
         assert is_mapped(np.ones(NUMBERS))
 
 
-def test_files_are_closed_when_their_arrays_are_gone(folder):
+@needs_proc
+def test_files_are_used_again_inside_and_closed_at_the_end(folder):
+    with on_disk():
+        for _ in range(5):
+            np.ones(NUMBERS)
+        assert len(mappings(folder)) == 1
+        for size in range(100):
+            np.ones(NUMBERS + 512 * size)
+        assert len(mappings(folder)) < 50
+        kept = np.ones(NUMBERS)
     gc.collect()
-    with on_disk():
-        kept, gone = np.ones(NUMBERS), np.ones(NUMBERS)
-        del gone
-    assert is_mapped(kept)
-    del kept
-    with on_disk():
-        pass
-    assert not disk_arrays._files()._unused
+    assert len(mappings(folder)) == 1
+    assert kept.sum() == NUMBERS
 
 
-def test_a_full_disk_is_an_error_that_names_the_folder(folder, monkeypatch):
-    def full(file, size):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+@pytest.fixture
+def small_files():
+    """Files of at most 16 MB."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 24, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
-    with on_disk():
-        pass
-    monkeypatch.setattr(disk_arrays, "_fill", full)
-    message = r"No room for the rows .* in the folder .*another folder by .*TMPDIR"
+
+def test_no_room_is_an_error_that_names_the_folder(folder, small_files):
+    message = r"No room for the rows and arrays of the fit in the folder .*another folder by .*TMPDIR"
     with pytest.raises(OSError, match=message) as caught, on_disk():
-        np.empty(1000 * NUMBERS)
-    assert caught.value.errno == errno.ENOSPC
-    monkeypatch.undo()
-    assert not is_mapped(np.empty(NUMBERS))
-
-
-def test_an_interrupt_while_a_file_is_made_is_not_lost(folder, monkeypatch):
-    def interrupted(file, size):
-        raise KeyboardInterrupt
-
-    with on_disk():
-        pass
-    monkeypatch.setattr(disk_arrays, "_fill", interrupted)
-    with pytest.raises(KeyboardInterrupt), on_disk():
-        np.empty(1000 * NUMBERS)
+        np.empty(1 << 25, np.uint8)
+    assert caught.value.errno == errno.EFBIG
+    assert get_handler_name(np.empty(NUMBERS)) != "boostbp"
 
 
 def test_other_errors_stay_what_they_are(folder):
@@ -138,26 +147,16 @@ def test_other_errors_stay_what_they_are(folder):
         raise MemoryError
 
 
-def test_files_are_filled_where_the_system_has_no_call_for_it(folder, monkeypatch):
-    monkeypatch.delattr(os, "posix_fallocate", raising=False)
-    with on_disk():
-        odd = np.zeros(3 * NUMBERS + 5)
-        assert is_mapped(odd)
-        assert not odd.any()
-
-
 def test_the_folder_is_the_one_that_the_environment_names(folder, monkeypatch):
     assert scratch_folder() == folder
     monkeypatch.delenv("TMPDIR")
-    assert scratch_folder() == (
-        Path("/var/tmp") if os.access("/var/tmp", os.W_OK) else Path(disk_arrays.tempfile.gettempdir())
-    )
+    assert scratch_folder() == (Path("/var/tmp") if os.access("/var/tmp", os.W_OK) else Path(tempfile.gettempdir()))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_child_process_leaves_the_mappings_of_its_parent_alone_and_both_end_well(folder):
     code = (
-        "import os, numpy as np; from boostbp.trees.disk_arrays import on_disk\n"
+        "import os, numpy as np; from boostbp.runtime.disk_arrays import on_disk\n"
         "with on_disk():\n"
         f"    kept, gone = np.ones({NUMBERS}), np.ones({NUMBERS})\n"
         "    del gone\n"

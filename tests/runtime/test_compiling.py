@@ -15,7 +15,7 @@ from limits import HANGS
 from boostbp import BoostBPRegressor
 from boostbp.ensemble import schedule
 from boostbp.ensemble.output_layers import Boosted
-from boostbp.trees import compiling
+from boostbp.runtime import compiling
 from boostbp.trees.warmup import PARTS
 
 X = np.random.default_rng(0).uniform(size=(120, 3))

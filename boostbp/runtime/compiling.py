@@ -1,7 +1,7 @@
-"""Compiling: listeners that hear when a loop is compiled, and a clock that stops meanwhile.
+"""Compiling: tell listeners when a loop is compiled, and stop the clock meanwhile.
 
-A loop is compiled when it is first called, once on a machine for a release of the package. That is not part of the work
-of a fit: time limits and estimates read `working_time`, so a model does not depend on what was compiled before.
+A loop is compiled when it is first called, once on a machine for each release of the package. This is not part of the
+work of a fit: time limits and estimates read `working_time`, so a model does not depend on what was compiled before.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from boostbp.trees import forks
+from boostbp.runtime.native_threads import after_fork, fork_safe
 
-_lock = forks.through(threading.RLock())
-_depth = 0  # compilations that run or wait for another one
-_since = 0.0  # when the first of them began
-_seconds = 0.0  # of all finished ones
+_lock = fork_safe(threading.RLock())
+_depth = 0  # compilations that run, or wait for another one
+_since = 0.0  # start of the first of them, by time.perf_counter
+_seconds = 0.0  # taken by all finished ones
 _listeners: list[Callable[[str], object]] = []
 
 
@@ -28,7 +28,7 @@ def working_time() -> float:
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Count this block as time in which a loop is compiled, or loaded."""
+    """Count the time of this block as time in which a loop is compiled or loaded."""
     global _depth, _since, _seconds
     with _lock:
         if not _depth:
@@ -44,13 +44,13 @@ def compiling() -> Iterator[None]:
 
 
 def begins(name: str) -> None:
-    """Tell all listeners that a loop is compiled, as no cache holds it."""
+    """Tell all listeners that a loop is being compiled, because no cache holds it."""
     for listener in tuple(_listeners):
         listener(name)
 
 
 @contextmanager
-def told_to(listener: Callable[[str], object]) -> Iterator[None]:
+def on_compile(listener: Callable[[str], object]) -> Iterator[None]:
     """Call a function with the name of each loop that any thread compiles within this block."""
     _listeners.append(listener)
     try:
@@ -59,7 +59,7 @@ def told_to(listener: Callable[[str], object]) -> Iterator[None]:
         _listeners.remove(listener)
 
 
-@forks.in_child
+@after_fork
 def _forget() -> None:
     """Reset the clock in a forked child, where only the forking thread goes on."""
     global _depth, _seconds

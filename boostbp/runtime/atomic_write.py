@@ -1,0 +1,73 @@
+"""Atomic writes: a file is written beside its place and renamed, so nothing half-written ever stands there."""
+
+from __future__ import annotations
+
+import glob
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+# Seconds without a write after which a part is what a killed writer left. Arbitrary: writers pause for seconds.
+ABANDONED = 3600.0
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a path to write to, which becomes `path` at the end; after a failure `path` is what it was before.
+
+    The file that a link leads to is written. A file that is replaced keeps its permissions. Any number of threads and
+    processes may write to one path: the last one wins. Raises what `check_writable` raises, before anything is written.
+    """
+    check_writable(path)
+    target = _target(path)
+    part = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
+    try:
+        part.touch(exist_ok=False)
+        yield part
+        with suppress(FileNotFoundError):
+            shutil.copymode(target, part)
+        with part.open("rb+") as file:
+            os.fsync(file.fileno())  # or after a loss of power the new name might have no content
+        os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Find out before long work whether its result can be written.
+
+    Raises OSError if there is no such folder, or `path` is a folder, is not a regular file (such as a pipe or a device,
+    which would be replaced by a file), or may not be written.
+    """
+    target, name = _target(path), repr(os.fspath(path))
+    if target.is_symlink():
+        raise OSError(f"{name} is a link that leads back to itself: remove it, or give another name.")
+    if target.is_dir():
+        raise IsADirectoryError(f"{name} is a folder: give the name of a file in it.")
+    folder = target.parent
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{name}: there is no folder {str(folder)!r}: make it first.")
+    if target.exists() and not target.is_file():
+        raise OSError(f"{name} is a pipe, socket or device, which a file would replace: give the name of a file.")
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError(f"{name} may not be written: change its permissions, or give another name.")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(f"{name}: no file may be made in {str(folder)!r}: give a name in another folder.")
+
+
+def remove_partial(path: str | os.PathLike[str]) -> None:
+    """Remove what killed writers of `path` left: parts that nobody has written to for `ABANDONED` seconds."""
+    target = _target(path)
+    for part in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
+        with suppress(OSError):  # another process removes it as well
+            if time.time() - part.stat().st_mtime > ABANDONED:
+                part.unlink()
+
+
+def _target(path: str | os.PathLike[str]) -> Path:
+    """Return the place that a link leads to, whether anything stands there or not; the path itself if it is no link."""
+    return Path(os.path.realpath(path) if os.path.islink(path) else path)

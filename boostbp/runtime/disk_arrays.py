@@ -1,0 +1,170 @@
+"""Disk arrays: while a fit is on rows beyond memory, NumPy's large arrays lie in files, not in memory.
+
+NumPy asks a handler for the memory of each array (NEP 49). Within `on_disk`, arrays of `LEAST` bytes and more that this
+thread makes are mappings of files without a name: the operating system keeps of them in memory what there is room for,
+writes the rest to the disk, and frees all of it with the process, however that ends. Such arrays are made on dozens of
+lines in all rooms, in libraries, and in losses and steps of the user's: all of it stays as it is, with the same bits.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import importlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from functools import cache
+from pathlib import Path
+from threading import RLock
+from typing import Any, TypeVar
+
+import numpy as np
+
+from boostbp.runtime.allocation import ERROR, LENGTH, N_SLOTS, PATTERN, SLOTS, USERS, compiled
+from boostbp.runtime.native_threads import fork_safe
+
+R = TypeVar("R")
+SET_HANDLER = 304  # of PyDataMem_SetHandler in NumPy's table of C functions, the same for all of NumPy 2
+# A file needs its room on the disk before it is written.
+IS_SUPPORTED = hasattr(os, "posix_fallocate") and ctypes.sizeof(ctypes.c_void_p) == 8
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of the disk, the user's share of it, or a file
+_folder: ContextVar[Path | None] = ContextVar("folder", default=None)
+
+
+def scratch_folder() -> Path:
+    """Return the folder of the files: ``TMPDIR`` if it is set, or where large temporary files belong.
+
+    On Linux that is ``/var/tmp``: ``/tmp`` may be memory.
+    """
+    large = Path("/var/tmp")
+    return Path(tempfile.gettempdir()) if "TMPDIR" in os.environ or not os.access(large, os.W_OK) else large
+
+
+@contextmanager
+def on_disk() -> Iterator[Path]:
+    """Make large arrays of this thread in files; they stay usable after the block.
+
+    On systems without posix_fallocate, arrays stay in memory.
+
+    Yields
+    ------
+    Path
+        The folder of the files.
+
+    Raises
+    ------
+    RuntimeError
+        If NumPy is not version 2.
+    OSError
+        If the disk is full.
+    """
+    folder = scratch_folder()
+    files = _files_in(folder) if IS_SUPPORTED else None
+    token = _folder.set(folder)
+    before = None if files is None else files.install()
+    try:
+        yield folder
+    except (MemoryError, OSError) as error:
+        number = error.errno if isinstance(error, OSError) else files and files.error
+        if number not in _FULL:
+            raise
+        raise OSError(
+            number,
+            f"No room for the rows and arrays of the fit in the folder {str(folder)!r} ({os.strerror(number)}): free "
+            "some, or name another folder by the environment variable TMPDIR",
+        ) from error
+    finally:
+        if files is not None:
+            files.remove(before)
+        _folder.reset(token)
+
+
+def is_on_disk() -> bool:
+    """Return whether large arrays of this thread lie on the disk."""
+    return _folder.get() is not None
+
+
+def with_disk_arrays(work: Callable[..., R]) -> Callable[..., R]:
+    """Return the same work for other threads: its large arrays lie where those of this thread do."""
+    if _folder.get() is None:
+        return work
+    context = copy_context()
+    return lambda *args: context.copy().run(work, *args)
+
+
+class _Allocator(ctypes.Structure):
+    """PyDataMemAllocator of NumPy."""
+
+    _fields_ = (
+        ("context", ctypes.c_void_p),
+        *((name, ctypes.c_void_p) for name in ("malloc", "calloc", "realloc", "free")),
+    )
+
+
+class _Handler(ctypes.Structure):
+    """PyDataMem_Handler of NumPy."""
+
+    _fields_ = (("name", ctypes.c_char * 127), ("version", ctypes.c_uint8), ("allocator", _Allocator))
+
+
+class _Files:
+    """A handler of NumPy's memory, with files in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._lock = fork_safe(RLock())
+        self._pattern = ctypes.create_string_buffer(os.fsencode(folder / "boostbp-XXXXXX"))
+        self._context = np.zeros(SLOTS // 8 + N_SLOTS, np.int64)
+        self._context[PATTERN // 8], self._context[LENGTH // 8] = ctypes.addressof(self._pattern), len(self._pattern)
+        *functions, empty_slots = compiled()
+        self._empty_slots = empty_slots.ctypes
+        addresses = (function.address for function in functions)
+        self._handler = _Handler(b"boostbp", 1, _Allocator(self._context.ctypes.data, *addresses))
+        self._name = ctypes.create_string_buffer(b"mem_handler")  # the capsule only points to it
+        new_capsule = _python_function("PyCapsule_New", ctypes.py_object, *[ctypes.c_void_p] * 3)
+        self._capsule = new_capsule(ctypes.addressof(self._handler), ctypes.addressof(self._name), None)
+        # Arrays may be freed when the interpreter has taken all else down: what they need then is never released.
+        for needed in (self, *functions):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(needed))
+
+    def install(self) -> Any:
+        """Set the handler for this thread; return the one before."""
+        self._context[ERROR // 8] = 0
+        with self._lock:
+            self._context[USERS // 8] += 1
+        return _set_handler()(self._capsule)
+
+    def remove(self, before: Any) -> None:
+        """Set the handler that was there before, and close files that no array needs."""
+        _set_handler()(before)
+        with self._lock:
+            self._context[USERS // 8] -= 1
+            if not self._context[USERS // 8]:
+                self._empty_slots(self._context.ctypes.data)
+
+    @property
+    def error(self) -> int:
+        """Number of the last error of a file since `install`; 0 if there was none."""
+        return int(self._context[ERROR // 8])
+
+
+@cache
+def _files_in(folder: Path) -> _Files:
+    if not np.__version__.startswith("2."):
+        raise RuntimeError(f"NumPy {np.__version__} is not supported for rows beyond memory: use NumPy 2.")
+    return _Files(folder)
+
+
+@cache
+def _set_handler() -> Callable[[Any], Any]:
+    """Return PyDataMem_SetHandler, which compiled extensions call by the same number in the same table."""
+    functions = importlib.import_module("numpy._core._multiarray_umath")
+    pointer_of = _python_function("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    table = ctypes.cast(pointer_of(functions._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
+    return ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(table[SET_HANDLER])
+
+
+def _python_function(name: str, result: Any, *kinds: Any) -> Any:
+    return ctypes.PYFUNCTYPE(result, *kinds)((name, ctypes.pythonapi))

@@ -1,0 +1,181 @@
+"""Group: the workers that train one model together, each on rows of its own.
+
+Whatever depends on all rows of a training goes through the group: ``workers().sum(...)`` and the like. By default the
+group is a single process, which returns what it is given and so changes nothing. Within ``training_in(group)`` the
+same code trains on the rows of all workers. The group is looked up, not passed down: code that needs it is at the
+bottom (sums of leaves) or is called through protocols of the user's (steps, losses), and all code between would only
+hand it on.
+
+Two kinds of numbers go through it. The parts of the model (trees, regressions, gradients, losses) are sums over all
+rows. Units, bins and starting points are computed from a sample of the rows, the same on all workers, by the code that
+computes them from a whole table. So they are the same for any number of workers, and those of one machine if the sample
+is all rows.
+
+All workers must make the same calls, in the same order and in the thread that trains: a worker that skips a sum lets
+the others wait. So a decision that depends on the rows of one worker, on a clock or on the user's code is made by
+`agree`.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, ClassVar, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+T = TypeVar("T")
+# Rows from which bins and units are computed. The standard error of a quantile of them is a thousandth of the rows.
+SAMPLE = 200_000
+
+
+def evenly_spaced(n_rows: int, most: int) -> NDArray[np.int64]:
+    """Return the numbers of at most `most` rows, evenly spaced."""
+    return np.linspace(0, n_rows - 1, min(n_rows, most)).astype(np.int64)
+
+
+class Group(ABC):
+    """Workers each of which has some rows of a table.
+
+    The rows of all workers have one order, whoever holds them: that of the parts of the table, or of the ranks.
+    """
+
+    rank: int  # of this worker, from 0
+    size: int  # number of workers
+    is_single: ClassVar[bool] = False  # whether there are no workers: the process trains by itself
+    # (rows,): the number of the part of each row of this worker, ascending; None if each worker has one part, numbered
+    # by its rank. It is None for all workers or for none.
+    part: NDArray[np.int64] | None = None
+
+    @abstractmethod
+    def sum(self, *arrays: Any) -> Sequence[Any]:
+        """Return the sums over the workers of numbers and arrays of float64, the same bits on each, by one message."""
+
+    @abstractmethod
+    def max(self, *arrays: Any) -> Sequence[Any]:
+        """Return the largest values over the workers, infinite where one is NaN; the least are ``-max(-a)``."""
+
+    @abstractmethod
+    def gather(self, value: T) -> list[T]:
+        """Return the values of all workers, by rank: anything that pickle can write."""
+
+    @abstractmethod
+    def agree(self, value: T) -> T:
+        """Return the value of rank 0."""
+
+    def select_rows(self, rows: NDArray[Any]) -> Self:
+        """Return the same workers with some of their rows, by ascending numbers or a mask."""
+        if self.part is None:
+            return self
+        group = copy.copy(self)
+        group.part = self.part[rows]
+        return group
+
+    def append_rows(self, n_rows: int) -> Self:
+        """Return the same workers with `n_rows` more on this one, behind all rows: 0 on all workers but the last."""
+        if self.part is None:
+            return self
+        group = copy.copy(self)
+        group.part = np.append(self.part, np.full(n_rows, np.iinfo(np.int64).max))
+        return group
+
+    def row_runs(self, n_rows: int) -> tuple[list[tuple[int, int]], int]:
+        """Return the runs of neighbours among this worker's rows, and the number of all rows.
+
+        A run is the number of its first row among all rows, and its length.
+        """
+        if self.part is None:
+            counts = self.gather(n_rows)
+            return [(sum(counts[: self.rank]), n_rows)], sum(counts)
+        assert len(self.part) == n_rows, f"{n_rows} rows in parts of {len(self.part)}"
+        parts, sizes = (numbers.tolist() for numbers in np.unique(self.part, return_counts=True))
+        held = list(zip(parts, sizes, strict=True))
+        first, total = {}, 0
+        for part, size in sorted(pair for pairs in self.gather(held) for pair in pairs):
+            first[part] = total
+            total += size
+        return [(first[part], size) for part, size in held], total
+
+    def row_numbers(self, n_rows: int) -> tuple[NDArray[np.int64], int]:
+        """Return the numbers of this worker's rows among all rows, ascending, and the number of all rows."""
+        runs, total = self.row_runs(n_rows)
+        return np.concatenate([np.arange(0), *(np.arange(first, first + count) for first, count in runs)]), total
+
+    def choose_rows(self, n_rows: int, choose: Callable[[int], NDArray[np.integer]]) -> NDArray[np.int64]:
+        """Return which rows of this worker are among ``choose(number of all rows)``, ascending numbers."""
+        runs, total = self.row_runs(n_rows)
+        rows, before = choose(total), 0
+        chosen: list[NDArray[Any]] = [np.arange(0)]
+        for first, count in runs:
+            chosen.append(rows[slice(*np.searchsorted(rows, (first, first + count)))] - first + before)
+            before += count
+        return np.concatenate(chosen)
+
+    def sampled_rows(self, n_rows: int, most: int) -> NDArray[np.int64]:
+        """Return which rows of this worker are among at most `most` of all rows, evenly spaced."""
+        return self.choose_rows(n_rows, lambda total: evenly_spaced(total, most))
+
+    def allgather_rows(self, *arrays: NDArray[Any]) -> Sequence[NDArray[Any]]:
+        """Return arrays of this worker's rows as arrays of the rows of all workers, in the order of all rows."""
+        numbers = () if self.part is None else (self.row_numbers(len(arrays[0]))[0],)
+        arrays = tuple(map(np.concatenate, zip(*self.gather((*arrays, *numbers)), strict=True)))
+        if self.part is None:
+            return arrays
+        order = np.argsort(arrays[-1])
+        return [array[order] for array in arrays[:-1]]
+
+    def sample(self, *arrays: NDArray[Any], most: int = SAMPLE) -> Sequence[NDArray[Any]]:
+        """Return arrays of at most `most` of all rows, evenly spaced, the same on all workers; alone, all rows."""
+        rows = self.sampled_rows(len(arrays[0]), most)
+        return self.select_rows(rows).allgather_rows(*(array[rows] for array in arrays))
+
+
+class _SingleProcess(Group):
+    """A process with all rows."""
+
+    rank = 0
+    size = 1
+    is_single = True
+
+    def sum(self, *arrays: Any) -> Sequence[Any]:
+        return arrays
+
+    max = sum
+
+    def gather(self, value: T) -> list[T]:
+        return [value]
+
+    def agree(self, value: T) -> T:
+        return value
+
+    def row_runs(self, n_rows: int) -> tuple[list[tuple[int, int]], int]:
+        return [(0, n_rows)], n_rows
+
+    def allgather_rows(self, *arrays: NDArray[Any]) -> Sequence[NDArray[Any]]:
+        return arrays
+
+    def sample(self, *arrays: NDArray[Any], most: int = SAMPLE) -> Sequence[NDArray[Any]]:
+        return arrays
+
+
+SINGLE_PROCESS = _SingleProcess()
+_current: ContextVar[Group] = ContextVar("group", default=SINGLE_PROCESS)
+
+
+def workers() -> Group:
+    """Return the group that this thread trains in; by default `SINGLE_PROCESS`."""
+    return _current.get()
+
+
+@contextmanager
+def training_in(group: Group) -> Iterator[Group]:
+    """Train in a group, in this thread."""
+    token = _current.set(group)
+    try:
+        yield group
+    finally:
+        _current.reset(token)
