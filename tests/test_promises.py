@@ -246,9 +246,9 @@ def added(h, m, g, weight):
 
 
 STEPS = {
-    "length that is text": (Rule(alpha="0.3"), "has alpha='0.3': let it be a positive number"),
-    "length of 0": (Rule(alpha=0.0), "has alpha=0.0: let it be a positive number"),
-    "growing steps": (Rule(decay=2.0), "has decay=2.0: let it be above 0, and at most 1"),
+    "length that is text": (Rule(alpha="0.3"), "has alpha='0.3': it must be a positive number"),
+    "length of 0": (Rule(alpha=0.0), "has alpha=0.0: it must be a positive number"),
+    "growing steps": (Rule(decay=2.0), r"has decay=2.0: it must be a number in \(0, 1\]"),
     "no number": (
         Rule(move=lambda h, m, g, weight: (h - g / np.zeros_like(g) * 0.0, m)),
         r"the target that its move\(\) returns is nan",

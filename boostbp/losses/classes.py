@@ -22,21 +22,25 @@ class _Classes:
     soft_labels: ClassVar[bool] = True
     scale_free: ClassVar[bool] = False
 
-    def derivatives(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return value, gradient and hessian."""
+    def _formula(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return value, gradient and hessian; a derived class may override each, also by one another."""
         raise NotImplementedError
+
+    def derivatives(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return value, gradient and hessian, computed together."""
+        return self._formula(h, y)
 
     def value(self, h: Floats, y: Floats) -> Floats:
         """Return the negative log-likelihood; `y` may hold probabilities."""
-        return self.derivatives(h, y)[0]
+        return self._formula(h, y)[0]
 
     def gradient(self, h: Floats, y: Floats) -> Floats:
         """Return probabilities minus target."""
-        return self.derivatives(h, y)[1]
+        return self._formula(h, y)[1]
 
     def hessian(self, h: Floats, y: Floats) -> Floats:
         """Return the Newton weight."""
-        return self.derivatives(h, y)[2]
+        return self._formula(h, y)[2]
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
         """Return the logarithm of the weighted class shares; ``log(1e-6)`` for an absent class."""
@@ -55,8 +59,7 @@ class Logistic(_Classes):
     link_name: ClassVar[LinkName] = "logit"
     max_outputs: ClassVar[int] = 1
 
-    def derivatives(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return value, gradient and hessian, computed from one exponential."""
+    def _formula(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
         # exp(-|h|) never overflows, and with both p and 1 - p computed from it nothing cancels: the gradient of a row
         # that is predicted surely is not rounded to 0.
         power = np.exp(-np.abs(h))
@@ -92,8 +95,7 @@ class Softmax(_Classes):
     link_name: ClassVar[LinkName] = "softmax"
     min_outputs: ClassVar[int] = 2
 
-    def derivatives(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return value, gradient and hessian, computed from one set of exponentials."""
+    def _formula(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
         # Classes come first: numpy is slow at sums over the few columns of a row.
         by_class = np.ascontiguousarray(h.T)
         shifted = by_class - by_class.max(axis=0)  # no exponential overflows

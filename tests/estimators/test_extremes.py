@@ -139,3 +139,16 @@ def test_labels_that_look_like_a_regression_warn_no_more_often_than_scikit_learn
         warnings.simplefilter("always")
         BoostBPClassifier(quality=1, n_estimators=3, random_state=0).fit(X, np.arange(60))
     assert len(ours) == len(theirs) <= 1
+
+
+@pytest.mark.parametrize("backend", WITH_CATEGORIES)
+@pytest.mark.parametrize("width", [1e-323, 1e-310, 1e-308])
+def test_widths_whose_inverse_float64_does_not_hold_are_no_scales_of_classes(backend, width):
+    """Trees of several classes share one scale of a column, which was infinite here."""
+    y = np.array(list("abcabc") * 10)
+    tiny = np.ldexp(np.round(X[:, :1] * 5), -1074) if width < 1e-320 else X[:, :1] * width
+    settings = parameters(**SMALL, hidden={"standardize": False}, output={"standardize": False}, backend=backend)
+    model = BoostBPClassifier(**settings).fit(tiny, y, eval_set=[(tiny, y)])
+    p = model.predict_proba(np.vstack([tiny, [[0.0], [1e300], [-1e300]]]))
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-9)
+    assert (p >= 0).all()

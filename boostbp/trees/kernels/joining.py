@@ -61,9 +61,9 @@ def common_scalings(leaves, first_tree, scaling, ratio, shift):
                     steepest = max(steepest, inverse)
             middle = total / max(count, 1)
             span = max(high - middle, middle - low)
-            scale = (
-                steepest if span <= LEAST_SCALE * abs(middle) else 1.0 / span
-            )  # clipped to a single value: any scale will do
+            scale = 1.0 / span
+            if span <= LEAST_SCALE * abs(middle) or scale == np.inf:  # clipped to one value: any scale does
+                scale = steepest
             for tree in range(first, last):
                 path = leaves.start[leaves.tree_leaf[tree]] + place
                 center, inverse = leaves.scaling[path, CENTER], leaves.scaling[path, INV_SCALE]
