@@ -16,6 +16,13 @@ from boostbp.trees.packed import check_nodes
 from boostbp.trees.tree import Tree, Trees, as_trees
 
 
+def accepted_trees(grown: object, count: int, table: Table, growth: TreeParams) -> Trees:
+    """Return what a backend grew as `checked_trees` does; arrays that boostbp read of a library need no check."""
+    if type(grown) is Trees and len(grown) == count:  # a `Tree` of the user is no sequence of trees
+        return grown
+    return checked_trees(grown, count, table, growth)
+
+
 def checked_trees(grown: object, count: int, table: Table, growth: TreeParams) -> Trees:
     """Return what a backend grew, in flat arrays; ValueError if it is not `count` trees that can be walked down."""
     if not isinstance(grown, Sequence) or isinstance(grown, Tree) or len(grown) != count:

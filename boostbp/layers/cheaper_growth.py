@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Grower, SubsetGrower, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities, capabilities_of
+from boostbp.backends.grown_trees import accepted_trees
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import training_in, workers
 from boostbp.trees.forest import Forest
-from boostbp.trees.tree import Tree, Trees, as_trees
+from boostbp.trees.tree import Tree, Trees
 
 
 def on_sample(backend: Backend, samples: int | None) -> Backend:
@@ -197,20 +198,23 @@ class SharedStructure:
 
     def bind(self, table: Table, growth: TreeParams) -> Grower:
         """Bind the other."""
-        return _SharingGrower(self.backend.bind(table, growth), np.random.default_rng(growth.random_state))
+        rng = np.random.default_rng(growth.random_state)
+        return _SharingGrower(self.backend.bind(table, growth), rng, table, growth)
 
 
 @dataclass
 class _SharingGrower:
     grower: Grower
     rng: np.random.Generator
+    table: Table
+    growth: TreeParams
 
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Grow one tree on the derivatives of the loss along a random direction, and give it to each output."""
         direction = random_direction(grad.shape[1], self.rng)
-        tree = as_trees(self.grower.grow(along(grad, direction), along(hess, direction**2)))
-        return tree.take(np.zeros(grad.shape[1], np.int64))
+        grown = self.grower.grow(along(grad, direction), along(hess, direction**2))
+        return accepted_trees(grown, 1, self.table, self.growth).take(np.zeros(grad.shape[1], np.int64))
 
     def fork(self, outputs: slice, seed: int) -> _SharingGrower:
         """Return a sibling that draws other directions for each seed."""
-        return _SharingGrower(self.grower.fork(slice(0, 1), seed), np.random.default_rng(seed))
+        return replace(self, grower=self.grower.fork(slice(0, 1), seed), rng=np.random.default_rng(seed))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from boostbp.backends.base import FEW_ROWS, OUTPUTS_PER_CALL, Grower, LinearLeaves, NativeGrower
-from boostbp.backends.grown_trees import check_leaves, check_streams, checked_trees
+from boostbp.backends.grown_trees import accepted_trees, check_leaves, check_streams
 from boostbp.layers.bound import BoundInput
 from boostbp.layers.cheaper_growth import along, random_direction
 from boostbp.layers.objective import Objective
@@ -217,10 +217,7 @@ class Rounds:
                 derivatives = along(grad, random_direction(grad.shape[1], self.rng)), weight
         with refuse_writes("the backend writes into grad or hess: work on a copy."):
             grown = grower.grow(*map(read_only, self._of_sampled_rows(number, *derivatives)))
-        if type(grown) is Trees and len(grown) == n_trees:  # a library's arrays, read by boostbp; no `Tree` of the user
-            trees = grown
-        else:
-            trees = checked_trees(grown, n_trees, self.bound.table, growth)
+        trees = accepted_trees(grown, n_trees, self.bound.table, growth)
         check_leaves(trees, self.most_leaves, growth)
         return self._part(trees, self._fit_leaves(number, trees, outputs, grad, weight))
 

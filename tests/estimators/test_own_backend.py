@@ -9,11 +9,13 @@ import pytest
 from flat_parameters import parameters
 from scipy.sparse import csr_array
 
-from boostbp import BoostBPClassifier, BoostBPRegressor, backends, fit_layer
+from boostbp import BoostBPClassifier, BoostBPRegressor, backends, fit_layer, layers
 from boostbp.backends import Capabilities, Table, TreeParams
 from boostbp.backends.capabilities import check_supported
 from boostbp.ensemble import constants
 from boostbp.ensemble.quality_levels import DEFAULT_QUALITY, LEVELS, Effort
+from boostbp.layers import BoundInput, LayerSettings, SquaredObjective
+from boostbp.layers.cheaper_growth import SharedStructure
 from boostbp.trees.tree import Tree
 
 rng = np.random.default_rng(0)
@@ -127,8 +129,7 @@ class Spoilt(MedianStumps):
         return grower
 
 
-@pytest.mark.parametrize("multi_strategy", ["one_output_per_tree", "multi_output_tree"])
-@pytest.mark.parametrize(
+spoilt_trees = pytest.mark.parametrize(
     ("spoil", "message"),
     [
         (lambda trees: [replace(tree, feature=tree.feature + 50) for tree in trees], r"splits feature 5\d, of \d"),
@@ -139,11 +140,23 @@ class Spoilt(MedianStumps):
         (lambda trees: trees[0], r"instead of \d: `grow` must return a sequence"),
     ],
 )
+
+
+@pytest.mark.parametrize("multi_strategy", ["one_output_per_tree", "multi_output_tree"])
+@spoilt_trees
 def test_trees_that_cannot_be_are_refused_by_name(spoil, message, multi_strategy):
     with pytest.raises(ValueError, match=message):
         BoostBPRegressor(
             (4,), **parameters(backend=Spoilt(spoil), deep=True, epochs=1, multi_strategy=multi_strategy)
         ).fit(X, y)
+
+
+@spoilt_trees
+def test_structures_of_several_classes_that_cannot_be_are_refused_by_name(spoil, message):
+    Y = np.column_stack([y, -y, X[:, 2]])
+    bound = BoundInput(SharedStructure(Spoilt(spoil)), Table(X, ()), LayerSettings(n_estimators=2), np.ones(len(X)))
+    with pytest.raises(ValueError, match=message):
+        layers.fit(bound, SquaredObjective(Y, np.ones(len(X))))
 
 
 class AllFeatures:
