@@ -314,7 +314,7 @@ def test_a_calibration_belongs_to_its_fit():
         model.predict_interval(X)
     model.calibrate(X, y).predict_interval(X)
     model.set_params(calibration=None).fit(X, y)
-    with pytest.raises(ValueError, match="No rows were kept out"):
+    with pytest.raises(ValueError, match="no rows were kept out"):
         model.predict_interval(X)
 
 
@@ -341,7 +341,7 @@ def test_a_coverage_out_of_bounds_is_refused(coverage):
 
 
 def test_a_table_without_a_row_to_spare_is_refused():
-    with pytest.raises(ValueError, match=r"calibration=0.3 keeps none of 1 rows out"):
+    with pytest.raises(ValueError, match=r"calibration=0.3 reserves none of 1 rows"):
         regressor(calibration=0.3).fit(np.ones((1, 2)), [1.0])
 
 
