@@ -1,4 +1,4 @@
-"""Model: what a fit leaves, and all that predictions, files and exports are made of."""
+"""Model: the result of a fit, from which predictions, files and exports are made."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from boostbp.runtime.arrays import Floats
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """What lies between targets as users pass them and raw outputs.
+    """Conversion between targets as users pass them and raw outputs.
 
     Attributes
     ----------
     loss : Loss
     shift, scale : (outputs,) float64
-        A raw output of a regressor is in units of `scale`, from `shift`; 0 and 1 for classes.
+        ``raw * scale + shift`` has the units of the target; 0 and 1 for classes.
     classes : (classes,) array or None
-        Labels in ascending order; None where targets are numbers.
+        Labels in ascending order; None for numeric targets.
     one_dimensional : bool
         Whether the target was (rows,) and not (rows, outputs).
     is_input : bool
@@ -49,13 +49,13 @@ class Targets:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns of the target: that of the outputs, or 1 for several quantiles."""
+        """Number of columns of the target: one for each output, or one for several quantiles."""
         return self.n_outputs if traits_of(self.loss).copies is None else 1
 
     def read(self, y: Any, n_rows: int) -> Floats:
-        """Read a target like that of `fit`, of `n_rows` rows, as metrics take it, (rows, columns).
+        """Return a target with `n_rows` rows as metrics read it, (rows, columns).
 
-        Raises ValueError if it cannot be read, or holds a class that `fit` did not see.
+        Raises ValueError if it cannot be read, or contains a class that `fit` did not see.
         """
         if self.classes is None:
             target: Floats = read_target(y, n_rows)
@@ -67,7 +67,7 @@ class Targets:
         return self.one_hot(labels)
 
     def read_offset(self, offset: Any, n_rows: int, name: str = "offset") -> Floats:
-        """Read an offset, (rows, columns); ValueError if it cannot be read, or its exponential would be clipped."""
+        """Return an offset, (rows, columns); raise ValueError if it cannot be read or its exponential is clipped."""
         known = read_offset(offset, n_rows, self.n_columns, name)
         if self.link_name == "log":
             low, high = getattr(self.loss, "lowest", -np.inf), getattr(self.loss, "highest", np.inf)
@@ -80,17 +80,17 @@ class Targets:
         return known
 
     def one_hot(self, labels: NDArray[Any]) -> Floats:
-        """Return 1 for the class of each row and 0 for others: (rows, classes), or (rows, 1) for the second of two."""
+        """Return labels in one-hot encoding, (rows, classes); only the column of the second class for two."""
         assert self.classes is not None
         columns = (labels[:, None] == self.classes).astype(np.float64)
         return columns[:, 1:] if len(self.classes) == 2 else columns
 
     def to_loss(self, y: Floats) -> Floats:
-        """Return targets as the loss takes them, (rows, outputs)."""
+        """Return targets as the loss reads them, (rows, outputs)."""
         return y if self.classes is not None else (y - self.shift) / self.scale
 
     def outcome(self, raw: Floats) -> Floats:
-        """Return what metrics compare with targets, (rows, outputs): numbers in their units, or linked raw outputs."""
+        """Return the link of raw outputs, (rows, outputs), for regression in the units of the target."""
         linked = self.loss.link(raw)
         return linked if self.classes is not None else linked * self.scale + self.shift
 
@@ -102,7 +102,7 @@ class Targets:
     def probabilities(self, raw: Floats) -> Floats:
         """Return the probability of each class, (rows, classes)."""
         if raw.shape[1] == 1 and self.link_name == "logit":
-            # 1 - link(raw) would round small probabilities away
+            # 1 - link(raw) would round small probabilities to 0
             return np.column_stack([self.loss.link(-raw), self.loss.link(raw)])
         p = self.loss.link(raw)
         return p if p.shape[1] > 1 else np.column_stack([1.0 - p, p])
@@ -118,7 +118,7 @@ class Targets:
 
     @property
     def link_name(self) -> str | None:
-        """Name of what the loss's link undoes."""
+        """Name of the link function of the loss, such as "log"; None if it has no name."""
         return traits_of(self.loss).link_name
 
     def names(self, features: tuple[str, ...]) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ class Targets:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What a fit leaves.
+    """Result of a fit.
 
     Attributes
     ----------
@@ -145,11 +145,11 @@ class Model:
     network : Network
     history : History
     summary : Summary or None
-        Of the training rows; None for a mixture with a neural network.
+        Summary of the training rows; None for a mixture with a neural network.
     with_offset : bool
-        Whether the fit had an offset, which predictions then need, too.
+        Whether the fit had an offset, which predictions then need too.
     calibration : Calibration or None
-        How far the model was from targets that it had not seen.
+        Distances between predictions and targets of rows that the model was not trained on.
     """
 
     schema: Schema

@@ -36,7 +36,7 @@ class _Mixture(BaseBoostBP):
     """Training and representations of a mixture; a `MixtureNetwork` takes the place of the network of trees."""
 
     _trees: Literal["first", "last"]
-    _fewest_hidden = 1
+    _min_hidden = 1
     activation: str
     optimizer: str | Callable[[Any], Any]
     network_learning_rate: float

@@ -13,7 +13,7 @@ from typing import Any
 from boostbp import losses
 from boostbp.cli.console import UsageError, usage_errors
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
-from boostbp.estimators.nested_parameters import FIELD_PLACES, SPECS, places_of
+from boostbp.estimators.nested_parameters import FIELD_PLACES, SPECS, spellings
 from boostbp.losses.base import Task
 from boostbp.runtime.suggestions import suggestion
 from boostbp.search import parameters
@@ -45,7 +45,7 @@ def settings(
         values["backend"] = backend
     defaults: dict[str, Any] = dict.fromkeys(FIELD_PLACES)
     defaults |= {name: p.default for name, p in inspect.signature(estimator).parameters.items()}
-    places = places_of(estimator)
+    places = spellings(estimator)
     params = parameters({key: _checked(key, value, defaults, places) for key, value in values.items()})
     for name, kind in SPECS.items():
         kind.of(params.get(name), name)  # refuse a wrong field before the data are read

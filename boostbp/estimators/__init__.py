@@ -1,4 +1,4 @@
-"""scikit-learn faces of the network."""
+"""Estimators in the manner of scikit-learn."""
 
 from boostbp.estimators.autoencoder import BoostBPAutoencoder
 from boostbp.estimators.classifier import BoostBPClassifier

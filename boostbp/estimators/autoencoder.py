@@ -38,14 +38,14 @@ from boostbp.runtime.messages import named_in_errors
 @documented_as(BoostBPRegressor)
 @public_methods
 class BoostBPAutoencoder(BaseBoostBP):
-    """Multi-layered gradient boosted trees that reconstruct their own input from a hidden layer.
+    """Auto-encoder of multi-layered gradient boosted trees: it reconstructs its input from hidden layers.
 
-    The loss is the squared error of the standardised features. All features must be numeric and present.
+    The loss is the squared error of the standardised features. All features must be numeric, without missing values.
 
     Parameters
     ----------
     hidden_layer_sizes : sequence of int
-        Units of each hidden layer, from the input up; at least one layer.
+        Number of units in each hidden layer, from the input up; at least one layer.
     backend, n_estimators, learning_rate, max_depth, min_samples_leaf : as in `BoostBPRegressor`
     colsample_bytree, hidden, output, backprop, epochs, early_stopping, validation : as in `BoostBPRegressor`
     eval_metric, max_time, categorical_features, n_jobs, random_state, verbose : as in `BoostBPRegressor`
@@ -65,8 +65,8 @@ class BoostBPAutoencoder(BaseBoostBP):
     ((150, 2), (150, 4))
     """
 
-    deep = True  # nothing stands in for its hidden layer
-    quality = 3  # of an ensemble, which this is not
+    deep = True  # a class attribute and not a parameter: the model is the network
+    quality = 3  # has no effect without an ensemble
 
     def __init__(
         self,
@@ -86,9 +86,9 @@ class BoostBPAutoencoder(BaseBoostBP):
         validation: Any = 0.1,
         eval_metric: Any = None,
         max_time: float | None = None,
-        categorical_features: Any = "from_dtype",
+        categorical_features: Literal["from_dtype"] | Sequence[Any] | None = "from_dtype",
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         backend_params: Mapping[str, Any] | None = None,
     ) -> None:
@@ -109,7 +109,7 @@ class BoostBPAutoencoder(BaseBoostBP):
         checkpoint: str | os.PathLike[str] | None = None,
         keep_state: bool = False,
     ) -> Self:
-        """Train.
+        """Train the model.
 
         Parameters
         ----------
@@ -117,13 +117,13 @@ class BoostBPAutoencoder(BaseBoostBP):
         y : ignored
         sample_weight : as in `BoostBPRegressor`
         eval_set : array-like or list of array-like, optional
-            Inputs to watch; the first one chooses the epoch. An array or data frame is one set.
+            Evaluation sets; the first one chooses the epoch. An array or data frame is one set.
         eval_names : list of str, optional
-            What they are called in the history; "valid_0", "valid_1", ... if left out.
+            Names of the evaluation sets in the history; "valid_0", "valid_1", ... by default.
         groups : array-like, (rows,), optional
-            Group of each row; those of a group are held out together (see `BoostBPRegressor.fit`).
+            Group of each row. Rows of a group are held out together (see `BoostBPRegressor.fit`).
         eval_X : array-like or tuple of array-like, optional
-            The same as `eval_set`, by the name of other estimators.
+            The same as `eval_set`, under the name that other estimators have.
         callbacks, checkpoint, keep_state : as in `BoostBPRegressor`
         """
         options = FitOptions(callbacks, checkpoint, keep_state)
@@ -132,7 +132,7 @@ class BoostBPAutoencoder(BaseBoostBP):
         schema, table = self._learn_schema(X)
         weight = read_weight(sample_weight, len(table.X))
         if eval_set is not None and eval_X is not None:
-            raise ValueError("eval_set and eval_X are both given, and say the same: leave one of them out.")
+            raise ValueError("eval_set and eval_X are both given, and mean the same: leave one of them out.")
         parts = tables("eval_set", eval_set) + tables("eval_X", eval_X)
         names = names_of(parts, eval_names)
         sets = [self._eval_set(name, schema, *part) for name, part in zip(names, parts, strict=True)]
@@ -154,37 +154,36 @@ class BoostBPAutoencoder(BaseBoostBP):
         return EvalSet(name, Rows(table, table.X, np.ones(len(table.X))))
 
     def predict(self, X: Any) -> Floats:
-        """Reconstruction, (rows, features)."""
+        """Return the reconstruction of the input, (rows, features)."""
         return self._fitted_model().targets.outcome(self._raw(X))
 
     def inverse_transform(self, H: Any) -> Floats:
-        """Reconstruction from the last hidden layer, (rows, units) -> (rows, features)."""
+        """Return the reconstruction, (rows, features), from the last hidden layer, (rows, units)."""
         check_is_fitted(self)
         h = check_array(H, dtype=np.float64, order="C")
-        return self.model_.targets.outcome(
-            self.network_.layers[-1].predict(h, n_jobs=self._n_threads()) + self.network_.baseline
-        )
+        raw = self.network_.layers[-1].predict(h, n_jobs=self._n_threads()) + self.network_.baseline
+        return self.model_.targets.outcome(raw)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """R^2 of the reconstruction, averaged over features by their variance."""
+        """Return R2 of the reconstruction, averaged over features with their variances as weights."""
         check_is_fitted(self)
-        given = self._read(X).X
-        residual = np.square(given - self.predict(X)).sum()
-        total = np.square(given - given.mean(axis=0)).sum()
+        target = self._read(X).X
+        residual = np.square(target - self.predict(X)).sum()
+        total = np.square(target - target.mean(axis=0)).sum()
         return float(1.0 - residual / total) if total > 0 else 0.0
 
     def _checked_table(self, X: Any, table: Table) -> Table:
         if issparse(X):
             raise TypeError(
-                "X is sparse: sparse input is not supported by an auto-encoder, which reconstructs all of it. "
-                "Use X.toarray()."
+                "X is sparse: an auto-encoder does not support sparse input, as it reconstructs every entry. Use "
+                "X.toarray()."
             )
         if table.categorical:
             raise ValueError(
                 f"X has categorical columns {list(table.categorical)}: an auto-encoder reconstructs numbers. "
                 "Encode them first."
             )
-        with np.errstate(invalid="ignore"):  # it looks at the sum first
+        with np.errstate(invalid="ignore"):  # check_array first sums all values
             check_array(table.X, estimator=self, input_name="X")
         return table
 

@@ -1,4 +1,4 @@
-"""What all estimators share: parameters into settings, training, hidden representations, names of other libraries."""
+"""BaseBoostBP: parameters, the fitted model, and the methods that all estimators share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from boostbp.backends.base import Table
 from boostbp.estimators import hidden_units, inspected, session
 from boostbp.estimators.fit_options import FitOptions
 from boostbp.estimators.inspected import check_trees
-from boostbp.estimators.nested_parameters import SPECS, changed, nested, places_of, public_methods
+from boostbp.estimators.nested_parameters import SPECS, nested_values, public_methods, replaced, spellings
 from boostbp.estimators.parameter_use import Way, warn_after, way_of
 from boostbp.estimators.session import all_or_nothing
 from boostbp.inputs.blocks import blocks_of, is_blocks
@@ -40,18 +40,19 @@ ONE_SINGLE_LAYER = (
     "Single layers were not compared: without evaluation sets and held-out rows (fewer than 36 rows, or "
     "early_stopping=False), the model is one layer of n_estimators rounds."
 )
-# Attributes of a fit that runs, or may go on, which no copy of a fitted estimator keeps; scikit-learn's own since 1.9.
-OF_A_FIT = ("_training", "_callback_fit_ctx", "_parent_callback_ctx")
+# Attributes of a training that copies of a fitted estimator leave out; scikit-learn does the same since 1.9.
+TRAINING_ATTRIBUTES = ("_training", "_callback_fit_ctx", "_parent_callback_ctx")
 
 
 @public_methods
 class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Parameters, training and hidden representations; see `BoostBPRegressor` for the parameters."""
 
-    _fewest_hidden = 1
+    _min_hidden = 1  # smallest number of hidden layers
     _takes_blocks = False  # whether `X` of a fit may be a path or an iterator of blocks
-    _packing: ClassVar[tuple[Callable[..., dict[str, Any]], Callable[..., dict[str, Any]]]]  # of `packed_state`
-    # who splits by groups means them for our held-out rows, too
+    # `pack` and `unpack` of `boostbp.storage.models`, which sets them
+    _packing: ClassVar[tuple[Callable[..., dict[str, Any]], Callable[..., dict[str, Any]]]]
+    # Groups that are routed to a splitter also keep held-out rows apart.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
 
     hidden_layer_sizes: Any
@@ -93,34 +94,34 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     get_feature_names_out = hidden_units.get_feature_names_out
 
     def _keep_parameters(self, parameters: dict[str, Any]) -> None:
-        """Keep what a constructor was passed, its `locals()`, unchanged and by the same names."""
+        """Set the arguments of a constructor, its `locals()`, as attributes."""
         self.__dict__.update({name: value for name, value in parameters.items() if name != "self"})
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; if `deep`, the fields of specs as well, such as ``hidden__max_depth``."""
+        """Return the parameters by name; `deep` adds the fields of specs, such as ``hidden__max_depth``."""
         params: dict[str, Any] = super().get_params(deep=deep)
-        return {**params, **nested(self)} if deep else params
+        return {**params, **nested_values(self)} if deep else params
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters by name; fields of specs by names such as ``hidden__max_depth``.
+        """Set parameters by name, and fields of specs by names such as ``hidden__max_depth``.
 
         Raises
         ------
         ValueError
-            If there is no such parameter; the message says which one was meant.
+            If a parameter does not exist; the message suggests the closest one.
         """
         known, plain = self.get_params(deep=False), {}
-        of_specs: dict[str, dict[str, Any]] = {}
+        spec_changes: dict[str, dict[str, Any]] = {}
         for name, value in params.items():
             head, is_field, field = name.partition("__")
             if is_field and head in SPECS:
-                of_specs.setdefault(head, {})[field] = value
+                spec_changes.setdefault(head, {})[field] = value
             elif name in known:
                 plain[name] = value
             else:
-                cure = suggestion(name, places_of(type(self)))
+                cure = suggestion(name, spellings(type(self)))
                 raise ValueError(f"{type(self).__name__} has no parameter {name!r}: {cure}")
-        specs = {head: changed(head, plain.get(head, known[head]), changes) for head, changes in of_specs.items()}
+        specs = {head: replaced(head, plain.get(head, known[head]), changes) for head, changes in spec_changes.items()}
         super().set_params(**{**plain, **specs})
         return self
 
@@ -131,7 +132,7 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     @property
     def history_(self) -> History:
-        """How the training went."""
+        """Record of the training."""
         return self._fitted_model().history
 
     @property
@@ -141,20 +142,20 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     @property
     def feature_summary_(self) -> Summary | None:
-        """Means of the training rows, and what importances need."""
+        """Means of the training rows, and the statistics that importances need."""
         return self._fitted_model().summary
 
     @property
     def n_iter_(self) -> int:
-        """Epochs that were run."""
+        """Number of epochs that ran."""
         return len(self._fitted_model().history) - 1
 
     def _fitted_model(self) -> Model:
-        """Return the fitted model; NotFittedError, which is an AttributeError too, before a fit."""
+        """Return the fitted model; before a fit raise NotFittedError, which is an AttributeError too."""
         model: Model | None = vars(self).get("model_")
         if model is None:
             check_is_fitted(self)
-            raise AttributeError("model_")  # set_output or a class with attributes of its own seems fitted
+            raise AttributeError("model_")  # set_output and attributes of subclasses make an estimator look fitted
         return model
 
     def _summary(self) -> Summary:
@@ -166,24 +167,24 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def feature_importances_(self) -> Floats:
         """Importance of each feature for the whole model, (features,), with sum 1 (or 0 for a constant model).
 
-        The mean absolute attribution over some hundred training rows, summed over outputs: `importance` with
-        ``kind="attribution"``. It counts slopes, splits, categories and missing values in all layers.
+        This is `importance` with ``kind="attribution"``: the mean absolute attribution over some hundred training rows,
+        summed over outputs. It covers slopes, splits, categories and missing values in all layers.
         """
         return self.importance("attribution")
 
     @property
     def _n_features_out(self) -> int:
-        """Units of the last hidden layer; an AttributeError where there is none, as `hasattr` of scikit-learn asks."""
+        """Units of the last hidden layer; AttributeError without one, because scikit-learn calls `hasattr`."""
         check_is_fitted(self)
         if self._left_networks_out():
             return 0
         if len(self.network_.layers) == 1:
             need = "use deep=True, and hidden_layer_sizes other than ()"
-            raise AttributeError(f"This model has no hidden layer, whose units could have names: {need}.")
+            raise AttributeError(f"This model has no hidden layer, so there are no units to name: {need}.")
         return self.network_.layers[-2].forest.n_outputs
 
     def _left_networks_out(self) -> bool:
-        """Whether hidden layers were asked for, and none is in the model."""
+        """Return whether ``deep="auto"`` made a model without the hidden layers that were requested."""
         return self.deep == "auto" and np.size(self.hidden_layer_sizes) > 0 and len(self.network_.layers) == 1
 
     def _names(self) -> Names:
@@ -193,15 +194,15 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return BackpropSpec.of(self.backprop, "backprop")
 
     def jacobian(self, X: Any) -> Floats:
-        """Derivative of the raw output in the features: of `decision_function`, or the prediction of a regressor.
+        """Return the derivative of the raw output with respect to the features.
 
-        With ``loss="poisson"``, ``"gamma"`` or ``"tweedie"`` the raw output is the logarithm of the prediction; with
-        one's own loss it is what its `link` gets.
+        The raw output is `decision_function` of a classifier and the prediction of a regressor, or its logarithm with
+        ``loss="poisson"``, ``"gamma"`` or ``"tweedie"``. With a custom loss it is the argument of its `link`.
 
         Returns
         -------
         (rows, outputs, features) float64
-            In the units of the target and the features; 0 where a leaf clips its input, infinite where float64 ends.
+            In units of the target over units of the feature; 0 where a leaf clips its input, infinite on overflow.
         """
         check_is_fitted(self)
         return self.network_.jacobian(self._read(X).X, scale=self.model_.targets.scale, n_jobs=self._n_threads())
@@ -214,28 +215,28 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         callbacks: Sequence[Callable[[Progress], object]] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
-        """Train on for more epochs, on the rows and with the parameters of `fit`.
+        """Train for more epochs, on the rows and with the parameters of `fit`.
 
         Parameters
         ----------
         epochs : int
-            How many more; patience and `max_time` count anew.
+            Number of further epochs; patience and `max_time` start anew.
         callbacks, checkpoint : optional
             As in `fit`.
 
         Raises
         ------
         ValueError
-            If `fit` did not keep the state of training: it does with ``keep_state=True``.
+            If `fit` did not keep the state of training, as it does with ``keep_state=True``.
         KeyboardInterrupt
-            On Ctrl-C, as `fit` does.
+            On Ctrl-C, as in `fit`.
         """
         check_is_fitted(self)
         session.continue_fit(self, epochs, FitOptions(callbacks, checkpoint, keep_state=True))
         return self
 
     def summary(self) -> str:
-        """Describe the training, the parts of the model and the gain by hidden layers, in a few sentences."""
+        """Describe the training, the parts of the model and the gain from hidden layers in a few sentences."""
         check_is_fitted(self)
         text, asked_for = self.history_.summary(), self.deep and not np.size(self.hidden_layer_sizes)
         network = asked_for or self.deep is True or self.n_iter_ > 0
@@ -243,19 +244,19 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     @property
     def best_iteration_(self) -> int:
-        """Iterations of the leading part of the model, the one with most weight (``history_.choice.lead``).
+        """Iterations of the leading part of the model, the one with the most weight (``history_.choice.lead``).
 
-        Of a layer it is the number of its boosting rounds; of a network the epoch of back-propagation that it was taken
-        from, where 0 is before any.
+        For a layer this is its number of boosting rounds. For a network it is its epoch of back-propagation, where 0
+        precedes the first.
         """
         check_is_fitted(self)
         return self.history_.best_iteration
 
     @property
     def best_score_(self) -> dict[str, dict[str, float]]:
-        """Metric of the model on each evaluation set, ``{"valid_0": {"rmse": 0.5}}``; of rows held out, "held_out".
+        """Metric of the model on each evaluation set, ``{"valid_0": {"rmse": 0.5}}``.
 
-        That of ``history_.scores``; empty where nothing was evaluated.
+        Rows that `fit` held out are named "held_out". Empty if there was no evaluation. See ``history_.scores``.
         """
         check_is_fitted(self)
         return {name: {self.history_.metric: score} for name, score in self.history_.scores.items()}
@@ -264,8 +265,8 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def evals_result_(self) -> dict[str, dict[str, list[float]]]:
         """Metric of the leading part on each evaluation set, ``{"valid_0": {"rmse": [0.9, 0.7, 0.5]}}``.
 
-        An entry for each of ``history_.iterations``: epochs of a network, or numbers of rounds of a layer, which is
-        looked at every 25 rounds. The first one is before all of them.
+        Each list has an entry for each of ``history_.iterations``: epochs of a network, or rounds of a layer, which is
+        scored every 25 rounds. The first entry precedes all of them.
         """
         check_is_fitted(self)
         return {name: {self.history_.metric: curve} for name, curve in self.history_.curves.items()}
@@ -279,16 +280,16 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return schema, self._checked_table(X, table)
 
     def _read(self, X: Any, schema: Schema | None = None) -> Table:
-        """Read a table like that of `fit`; `schema` is that of the model, if left out."""
+        """Read a table with the columns of `schema`, by default those of the model."""
         return self._checked_table(X, read_input(self, X, self.schema_ if schema is None else schema))
 
     def _checked_table(self, X: Any, table: Table) -> Table:
-        """Return the table of an input, if the estimator takes its like."""
+        """Return the table of the input `X`; subclasses raise an error for tables that they do not support."""
         return table
 
     def _raw(self, X: Any) -> Floats:
-        """Raw output h_L, (rows, outputs)."""
-        if "model_" not in vars(self):  # scikit-learn would look through all attributes, for every row
+        """Return the raw output h_L, (rows, outputs)."""
+        if "model_" not in vars(self):  # check_is_fitted searches all attributes, which is slow for single rows
             check_is_fitted(self)
         if is_blocks(X):
             return np.concatenate([self._raw(block) for block in blocks_of(X, self.schema_)])
@@ -297,7 +298,7 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self.network_.predict(X, n_jobs=n_threads) if few is None else few
 
     def _staged_raw(self, X: Any) -> Iterator[Floats]:
-        """Raw outputs after each round of the output layer, (rows, outputs)."""
+        """Yield the raw output, (rows, outputs), after each round of the output layer."""
         check_trees(self)
         network, n_threads = self.network_, self._n_threads()
         forest, h = network.layers[-1].forest, network.output_input(self._read(X).X, n_jobs=n_threads)
@@ -306,34 +307,37 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             yield raw + network.baseline
 
     def _metric(self, loss: Loss, eval_sets: Sequence[EvalSet], scale: Floats | float = 1.0) -> Metric | None:
-        """What evaluation sets are scored by, None where there are none; training divides targets by `scale`."""
+        """Return the metric of the evaluation sets, None without any; training divides targets by `scale`."""
         if not eval_sets and self.eval_metric is None:
             return None
         metric = metrics.load(self.eval_metric, loss, classes=is_classifier(self), scale=scale)
-        return metric if eval_sets else None  # a wrong name is refused even where nothing is scored
+        return metric if eval_sets else None  # load refuses a wrong name even if nothing is scored
 
     _training_of = session.training_of
 
     def _warn_of_fit(self) -> None:
-        """Warn of hidden layers that cannot have been trained, and of parameters without effect."""
+        """Warn of hidden layers that did not learn, and of parameters without effect."""
         warn_if_ill(self.history_)
         if self.history_.choice is not None and way_of(self) is Way.AVERAGE:
             warn_after(self, self.history_.choice)
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        """What pickle keeps: not the state of training, which holds the training rows."""
+        """Return what pickle stores: all but the state of training, which contains the training rows."""
         derived = type(self).__getstate__ is not BaseBoostBP.__getstate__
-        state = self.__getstate__() if derived else self._kept()
+        state = self.__getstate__() if derived else self._attributes()
         return copyreg.__newobj__, (type(self),), state  # type: ignore[attr-defined]
 
     def __getstate__(self) -> dict[str, Any]:
-        """What skops keeps, which does not ask for the former."""
-        return self._packing[0](self, self._kept())
+        """Return what skops stores; it does not call `__reduce_ex__`."""
+        return self._packing[0](self, self._attributes())
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the state of either."""
+        """Set the attributes from the state of pickle or skops."""
         super().__setstate__(self._packing[1](type(self), state))
 
-    def _kept(self) -> dict[str, Any]:
+    def _attributes(self) -> dict[str, Any]:
+        """Return the attributes without those of a training."""
         state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name not in OF_A_FIT or "model_" not in state}
+        return {
+            name: value for name, value in state.items() if name not in TRAINING_ATTRIBUTES or "model_" not in state
+        }

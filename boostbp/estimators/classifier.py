@@ -27,7 +27,7 @@ from boostbp.runtime import messages
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 
-MOST_CLASSES = 50  # that are numbers, and not 0, 1, 2, ...: more are probably an amount
+MAX_NUMERIC_CLASSES = 50  # more numeric labels other than 0, 1, 2, ... are probably an amount; arbitrary
 
 
 @documented_as(BoostBPRegressor)
@@ -37,32 +37,29 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
 
     Parameters
     ----------
-    hidden_layer_sizes : sequence of int
-        Units of each hidden layer, from the input up, of each network in the model. None at all, ``()``, is a single
-        layer of boosted trees: all rounds are grown, and as many kept as validation likes best.
-    quality : as in `BoostBPRegressor`
+    hidden_layer_sizes, quality : as in `BoostBPRegressor`
     loss : str or Loss
-        ``"log_loss"``: logistic for two classes, softmax for more. One's own gives probabilities by its `link`, and
-        says by ``task = "classification"`` that it is one of classes.
+        ``"log_loss"`` is logistic for two classes and softmax for more. A custom loss has
+        ``task = "classification"`` and a `link` that returns probabilities.
     class_weight : dict, "balanced" or None
-        Weights of the classes, times `sample_weight`; rows that are held out here have them too, an `eval_set` has the
-        weights that it is given.
+        Weight of each class, multiplied by `sample_weight`. It also applies to rows that `fit` holds out, but not to an
+        `eval_set`, which has its own weights.
     backend, n_estimators, learning_rate, max_depth, min_samples_leaf : as in `BoostBPRegressor`
     colsample_bytree, hidden, output, backprop, epochs, deep, early_stopping, validation : as in `BoostBPRegressor`
     calibration : float or None
-        Share of the rows (of the groups, if `fit` is told them), below 0.5, that the fit does not learn from, for
-        `predict_set`. None: none; `calibrate` takes rows of one's own.
+        Share of the rows, below 0.5, that `fit` reserves for `predict_set`; a share of the groups if `fit` gets
+        `groups`. None reserves none; `calibrate` accepts other rows.
     eval_metric, max_time, categorical_features, n_jobs, random_state, verbose : as in `BoostBPRegressor`
     backend_params : as in `BoostBPRegressor`
 
     Attributes
     ----------
     classes_ : (classes,) ndarray
-        Those of `y`; a class whose rows all have weight 0 is one, with a probability of a millionth or less.
+        Labels in `y`. A class whose rows all have weight 0 counts too; its probability is a millionth or less.
     network_, history_, n_iter_, best_iteration_, best_score_, evals_result_, feature_importances_ :
         As in `BoostBPRegressor`.
     feature_summary_, n_features_in_, feature_names_in_ :
-        As there.
+        As in `BoostBPRegressor`.
     """
 
     class_weight: Any
@@ -72,8 +69,8 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         hidden_layer_sizes: Sequence[int] = (16,),
         *,
         quality: Literal[1, 2, 3, 4, 5] = 3,
-        loss: Any = "log_loss",
-        class_weight: Any = None,
+        loss: str | Loss = "log_loss",
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         backend: Literal["lightgbm", "xgboost", "sklearn"] | Backend = "lightgbm",
         n_estimators: int | None = None,
         learning_rate: float | None = None,
@@ -90,9 +87,9 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         calibration: float | None = None,
         eval_metric: Any = None,
         max_time: float | None = None,
-        categorical_features: Any = "from_dtype",
+        categorical_features: Literal["from_dtype"] | Sequence[Any] | None = "from_dtype",
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         backend_params: Mapping[str, Any] | None = None,
     ) -> None:
@@ -100,33 +97,40 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """Labels of the classes, ascending."""
+        """Labels of the classes in ascending order, (classes,)."""
         classes = self._fitted_model().targets.classes
         assert classes is not None
         return classes
 
     def decision_function(self, X: Any, *, offset: Any = None) -> Floats:
-        """Raw output: log-odds, (rows,), for two classes; (rows, classes) for more. `offset` as in `predict_proba`."""
+        """Return raw outputs: log-odds, (rows,), for two classes; (rows, classes) for more.
+
+        `offset` is that of `predict_proba`.
+        """
         raw = self._with_offset(self._raw(X), offset)
         return raw.ravel() if raw.shape[1] == 1 else raw
 
     def predict_proba(self, X: Any, *, offset: Any = None) -> Floats:
-        """Probability of each class, (rows, classes).
+        """Return the probability of each class.
 
         Parameters
         ----------
         X : array-like, (rows, features); path, or iterator of blocks of features
         offset : array-like, (rows,) for two classes, (rows, classes) for more, or 0, optional
-            As in `fit`. Without one it is 0; a model that was fitted with one warns then, unless ``offset=0`` says
-            that this is meant.
+            As in `fit`; the default is 0. A model that was fitted with an offset warns without one; pass ``offset=0``
+            to confirm.
+
+        Returns
+        -------
+        (rows, classes) float64
         """
         raw = self._with_offset(self._raw(X), offset)
         return self.model_.targets.probabilities(raw)
 
     def predict_log_proba(self, X: Any, *, offset: Any = None) -> Floats:
-        """Logarithm of the probability of each class, (rows, classes), where these round to 0 or 1, too.
+        """Return the logarithm of the probability of each class, (rows, classes).
 
-        `offset` as in `predict_proba`.
+        It is accurate even where a probability rounds to 0 or 1. `offset` is that of `predict_proba`.
         """
         raw = self._with_offset(self._raw(X), offset)
         targets = self.model_.targets
@@ -138,22 +142,22 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
             return np.log(targets.probabilities(raw))
 
     def staged_predict_proba(self, X: Any, *, offset: Any = None) -> Iterator[Floats]:
-        """Probabilities by the growing model, (rows, classes) each; see `BoostBPRegressor.staged_predict`."""
+        """Yield probabilities, (rows, classes), after each round; see `BoostBPRegressor.staged_predict`."""
         return (self.model_.targets.probabilities(self._with_offset(raw, offset)) for raw in self._staged_raw(X))
 
     def staged_predict(self, X: Any, *, offset: Any = None) -> Iterator[NDArray[Any]]:
-        """Most probable classes by the growing model, (rows,) each; see `BoostBPRegressor.staged_predict`."""
+        """Yield the most probable classes, (rows,), after each round; see `BoostBPRegressor.staged_predict`."""
         return (self.model_.targets.labels(self._with_offset(raw, offset)) for raw in self._staged_raw(X))
 
     def predict(self, X: Any, *, offset: Any = None) -> NDArray[Any]:
-        """Most probable class, (rows,). For `offset` see `predict_proba`."""
+        """Return the most probable class of each row, (rows,). `offset` is that of `predict_proba`."""
         raw = self._with_offset(self._raw(X), offset)
         return self.model_.targets.labels(raw)
 
     predict_set = predict_set
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
-        """Share of rows whose class is predicted; see `BoostBPRegressor.score`."""
+        """Return the accuracy. `offset` is that of `BoostBPRegressor.score`."""
         from sklearn.metrics import accuracy_score  # imported here, as it slows the import of the package
 
         self._check_offset(offset, "score")
@@ -174,43 +178,43 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
                     f"{np.unique(values).tolist()}, a weight above 0."
                 )
         if earlier is None:
-            classes = classes_of(values)  # those without weight, too: others count on a column for each
+            classes = classes_of(values)  # rows without weight count too: users expect a column for each label
         else:
             assert earlier.targets.classes is not None
             classes = earlier.targets.classes
             if len(unknown := np.setdiff1d(values, classes)):
                 raise ValueError(
-                    f"y has classes that init_model does not know: {unknown.tolist()!r}. Leave those rows out, or "
-                    "train anew."
+                    f"y has classes that init_model does not know: {unknown.tolist()!r}. Leave those rows out, or fit "
+                    "without init_model."
                 )
         if len(classes) < 2:
-            raise ValueError(f"y has one class only, {classes.tolist()[0]!r}: a classifier needs rows of at least two.")
+            raise ValueError(f"y has only one class, {classes.tolist()[0]!r}: a classifier needs at least two.")
         warn_of_numbers(classes)
         n_outputs = 1 if len(classes) == 2 else len(classes)
         targets = Targets(self._load_loss(n_outputs), np.zeros(n_outputs), np.ones(n_outputs), classes)
         return targets, targets.one_hot(values), weight
 
     def _load_loss(self, n_outputs: int) -> Loss:
-        """Return the loss; ValueError if its link gives no probabilities that sum to 1."""
+        """Return the loss; raise ValueError unless it supports classes."""
         loss = losses.load(self.loss, n_outputs=n_outputs, task="classification")
         traits = losses.traits_of(loss)
         if traits.task == "regression":
             raise ValueError(
-                f"loss={self.loss!r} is one of numbers, and its output no probability: use loss='log_loss', or a "
-                "regressor."
+                f"loss={self.loss!r} is for regression, and its output is not a probability: use loss='log_loss', or "
+                "BoostBPRegressor."
             )
         if not traits.takes(n_outputs):
-            raise ValueError(f"loss={self.loss!r} is not for {max(n_outputs, 2)} classes: use loss='log_loss'.")
+            raise ValueError(f"loss={self.loss!r} does not support {max(n_outputs, 2)} classes: use loss='log_loss'.")
         return loss
 
 
 def classes_of(labels: NDArray[Any]) -> NDArray[Any]:
-    """Distinct labels, those of all workers, ascending.
+    """Return the distinct labels of all workers in ascending order.
 
     Raises
     ------
     ValueError
-        If they are text on one worker and numbers on another.
+        If labels are text on one worker and numbers on another.
     """
     parts = workers().gather(np.unique(labels))
     if len({part.dtype.kind in "fiub" for part in parts}) > 1:
@@ -220,11 +224,9 @@ def classes_of(labels: NDArray[Any]) -> NDArray[Any]:
 
 
 def weights_of_classes(class_weight: Any, labels: NDArray[Any]) -> NDArray[np.float64]:
-    """Weight of each row by its class, (rows,); one that is no weight would leave out the rows of a class."""
-    of_class = class_weight
-    if isinstance(class_weight, str) and class_weight == "balanced" and not workers().is_single:
-        of_class = _balanced(labels)
-    weight = compute_sample_weight(of_class, labels)
+    """Return the weight of each row by its class, (rows,); raise ValueError if one is negative or not finite."""
+    balanced = isinstance(class_weight, str) and class_weight == "balanced" and not workers().is_single
+    weight = compute_sample_weight(_balanced(labels) if balanced else class_weight, labels)
     wrong = ~(np.isfinite(weight) & (weight >= 0))
     if wrong.any():
         row = int(np.argmax(wrong))
@@ -236,7 +238,7 @@ def weights_of_classes(class_weight: Any, labels: NDArray[Any]) -> NDArray[np.fl
 
 
 def _balanced(labels: NDArray[Any]) -> dict[Any, float]:
-    """The weights that scikit-learn calls balanced, by the rows of all workers."""
+    """Return scikit-learn's "balanced" class weights, ``rows / (classes * rows of the class)``, over all workers."""
     counts: Counter[Any] = Counter()
     for classes, numbers in workers().gather(np.unique(labels, return_counts=True)):
         counts.update(dict(zip(classes.tolist(), numbers.tolist(), strict=True)))
@@ -244,17 +246,17 @@ def _balanced(labels: NDArray[Any]) -> dict[Any, float]:
 
 
 def warn_of_numbers(classes: NDArray[Any]) -> None:
-    """Warn of classes, (classes,) in ascending order, that look like an amount: many, and numbers with gaps.
+    """Warn of classes, (classes,) in ascending order, that look like an amount: many numbers, with gaps.
 
     Warns
     -----
     UserWarning
     """
-    numbers = classes.dtype.kind in "fiu" and len(classes) > MOST_CLASSES
+    numbers = classes.dtype.kind in "fiu" and len(classes) > MAX_NUMERIC_CLASSES
     if numbers and not (classes[0] in (0, 1) and classes[-1] - classes[0] == len(classes) - 1):
         messages.warn(
             f"y has {len(classes)} classes, which are numbers from {classes[0]} to {classes[-1]}: a classifier does "
             "not know their order, and fits the leaves of each round once for each class, which takes about "
-            f"{len(classes)} times as long as a regression. Use BoostBPRegressor to predict an amount; make the labels "
-            "text, as by y.astype(str), if they are names."
+            f"{len(classes)} times as long as a regression. Use BoostBPRegressor to predict an amount; if the labels "
+            "are names, make them text, for example with y.astype(str)."
         )

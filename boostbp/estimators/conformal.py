@@ -1,11 +1,11 @@
-"""Conformal prediction: intervals and sets of classes that hold as many targets as is asked for [1]_, [2]_, [3]_.
+"""Conformal prediction: intervals and sets of classes with a requested coverage of the targets [1]_, [2]_, [3]_.
 
-A fitted model is compared with the targets of n rows that it did not learn from. If these and a row to come could as
-well stand in any other order, its distance is as likely the k-th smallest of all n + 1 for each k.
+The predictions of a fitted model are compared with the targets of n rows that it was not trained on. If these rows and
+a future row are exchangeable, the rank of the future row's distance among all n + 1 is uniformly distributed.
 
-Rows with weights, such as exposures or inverse probabilities, stand for rows to come that are drawn in proportion to
-them [4]_. Such a row has the weight ``sum w^2 / sum w`` on average, which counts as 1 here: the weights then sum to the
-effective number of rows, ``n = (sum w)^2 / sum w^2`` (Kish), which is the number of rows where all are alike.
+Weights of rows, such as exposures or inverse probabilities, mean that future rows are drawn in proportion to them [4]_.
+A future row has the mean weight ``sum w^2 / sum w``, which is scaled to 1 here. The weights then sum to the effective
+number of rows, ``n = (sum w)^2 / sum w^2`` (Kish), which is the number of rows if all weights are equal.
 
 References
 ----------
@@ -33,35 +33,35 @@ from boostbp.runtime.arrays import Floats
 if TYPE_CHECKING:
     from boostbp.estimators.supervised import Supervised
 
-LEAST_DEVIATION = 1e-150  # that a residual is divided by
+MIN_DEVIATION = 1e-150  # smallest divisor of a residual; arbitrary
 
 
 def predict_interval(self: Supervised, X: Any, coverage: float = 0.9, *, offset: Any = None) -> Floats:
-    """Intervals that hold so large a share of the targets, over rows that are like those of the calibration.
+    """Predict intervals that contain the share `coverage` of the targets, for rows like those of the calibration.
 
-    Of a model of several quantiles they reach from the level next to ``(1 - coverage) / 2`` to that next to
-    ``(1 + coverage) / 2``, both moved by as much as the calibration says [2]_: they are wide where `y` is
-    uncertain. Those of other models are as wide everywhere, or, with ``loss="poisson"``, ``"gamma"`` and
-    ``"tweedie"``, grow with the prediction as the deviation of their distribution does [1]_. The references are
-    those of `boostbp.estimators.conformal`.
+    With several quantiles, an interval extends from the level closest to ``(1 - coverage) / 2`` to the level closest to
+    ``(1 + coverage) / 2``, and the calibration shifts both ends [2]_. Such intervals are wide where `y` is uncertain.
+    Other models have intervals of constant width, except that with ``loss="poisson"``, ``"gamma"`` and ``"tweedie"``
+    the width grows with the prediction like the standard deviation of the distribution [1]_. See
+    `boostbp.estimators.conformal` for the references.
 
     Parameters
     ----------
     X : array-like, (rows, features)
     coverage : float
-        Between 0 and 1. The calibration does not depend on it: any number of them may be asked for.
+        Between 0 and 1. One calibration serves any number of coverages.
     offset : array-like, optional
         As in `predict`.
 
     Returns
     -------
     (rows, 2) or (rows, outputs, 2) float64
-        Lowest and highest value. Several targets are covered each by itself.
+        Lower and upper end. The coverage holds for each of several targets separately.
 
     Raises
     ------
     ValueError
-        If no rows were kept out of the fit, by ``calibration=...`` or for `calibrate`, or too few for the coverage.
+        If the model has no calibration, from ``calibration=...`` or `calibrate`, or too few rows for the coverage.
     """
     calibration, share = _calibration(self, coverage)
     targets = self.model_.targets
@@ -70,11 +70,11 @@ def predict_interval(self: Supervised, X: Any, coverage: float = 0.9, *, offset:
     ends = _levels(targets.loss, share) or [(output, output) for output in range(prediction.shape[1])]
     intervals = []
     for low, high in ends:
-        further = np.maximum(-calibration.scores[:, low], calibration.scores[:, high])
-        bound = calibration.bound(further, share)
+        distance = np.maximum(-calibration.scores[:, low], calibration.scores[:, high])
+        bound = calibration.bound(distance, share)
         below = prediction[:, low] - bound * deviation[:, low]
         above = prediction[:, high] + bound * deviation[:, high]
-        middle = (below + above) / 2  # where quantiles are moved past each other
+        middle = (below + above) / 2  # both ends if the shift makes quantiles cross
         intervals.append(np.column_stack([np.minimum(below, middle), np.maximum(above, middle)]))
     if targets.link_name == "log":
         intervals = [np.maximum(part, 0.0) for part in intervals]
@@ -82,18 +82,18 @@ def predict_interval(self: Supervised, X: Any, coverage: float = 0.9, *, offset:
 
 
 def predict_set(self: Supervised, X: Any, coverage: float = 0.9, *, offset: Any = None) -> NDArray[np.bool_]:
-    """Sets of classes that hold so large a share of the true ones, over rows like those of the calibration.
+    """Predict sets of classes that contain the share `coverage` of the true classes, for rows like the calibration's.
 
-    A class is in the set of a row if its probability is above a threshold, the same for all rows and classes:
-    such sets are the smallest on average [3]_. That of a row between classes has several, and where the model is
-    right more often than `coverage` asks for, sets of the rows that it is least sure of are empty. The reference
-    is one of `boostbp.estimators.conformal`.
+    The set of a row contains each class whose probability exceeds a threshold that is the same for all rows and
+    classes. Such sets have the smallest mean size [3]_. The set of an ambiguous row has several classes. If the model
+    is right more often than `coverage` requires, the sets of its least certain rows are empty. See
+    `boostbp.estimators.conformal` for the reference.
 
     Parameters
     ----------
     X : array-like, (rows, features)
     coverage : float
-        Between 0 and 1, any number of times.
+        Between 0 and 1. One calibration serves any number of coverages.
     offset : array-like, optional
         As in `predict`.
 
@@ -105,38 +105,37 @@ def predict_set(self: Supervised, X: Any, coverage: float = 0.9, *, offset: Any 
     Raises
     ------
     ValueError
-        If no rows were kept out of the fit, by ``calibration=...`` or for `calibrate`, or too few for the coverage.
+        If the model has no calibration, from ``calibration=...`` or `calibrate`, or too few rows for the coverage.
     """
     calibration, share = _calibration(self, coverage)
-    return 1.0 - self.model_.targets.probabilities(self._with_offset(self._raw(X), offset)) <= calibration.bound(
-        calibration.scores[:, 0], share
-    )
+    probabilities = self.model_.targets.probabilities(self._with_offset(self._raw(X), offset))
+    return 1.0 - probabilities <= calibration.bound(calibration.scores[:, 0], share)
 
 
 def conformity_scores(targets: Targets, raw: Floats, target: Floats) -> Floats:
-    """Return how far targets are from what raw outputs say, as in `Calibration`."""
+    """Return the distances of targets from predictions, as in `Calibration`."""
     if targets.classes is None:
         prediction = targets.outcome(raw)
         return (target - prediction) / _deviation(targets, prediction)
-    of_classes = target if target.shape[1] > 1 else np.hstack([1.0 - target, target])
-    return 1.0 - (targets.probabilities(raw) * of_classes).sum(axis=1, keepdims=True)
+    one_hot = target if target.shape[1] > 1 else np.hstack([1.0 - target, target])
+    return 1.0 - (targets.probabilities(raw) * one_hot).sum(axis=1, keepdims=True)
 
 
-def _calibration(estimator: Supervised, coverage: Any) -> tuple[Calibration, float]:
-    """Return the calibration of a fitted estimator, and the coverage, checked."""
+def _calibration(estimator: Supervised, coverage: float) -> tuple[Calibration, float]:
+    """Return the calibration of a fitted estimator and the checked coverage."""
     check_is_fitted(estimator)
     calibration = estimator.model_.calibration
     if calibration is None:
         raise ValueError(
-            "No rows were kept out when the model was trained last, and calibrate was not called since: how far it "
-            "is to be trusted is not known. Fit with calibration=0.2, say (fit_more keeps none out), or call "
-            "calibrate(X, y) with rows that the fit did not have."
+            "The model is not calibrated: no rows were kept out when the model was trained last, and calibrate was not "
+            "called since. Fit with, for example, calibration=0.2 (fit_more keeps none out), or call calibrate(X, y) "
+            "with rows that the fit did not have."
         )
     return calibration, checks.between("coverage", coverage, 0, 1)
 
 
 def _levels(loss: Loss, coverage: float) -> list[tuple[int, int]]:
-    """Return the outputs of the quantiles next to the ends of the coverage; none if the loss is of no quantiles."""
+    """Return the outputs of the levels closest to the ends of the coverage; empty unless the loss is `Quantiles`."""
     if not isinstance(loss, Quantiles):
         return []
     distance = np.abs(np.array(loss.alpha) - np.array([[1 - coverage], [1 + coverage]]) / 2)
@@ -145,6 +144,6 @@ def _levels(loss: Loss, coverage: float) -> list[tuple[int, int]]:
 
 
 def _deviation(targets: Targets, prediction: Floats) -> Floats:
-    """Return what residuals of a prediction grow with, (rows, outputs): 1 if the loss does not say."""
-    told = getattr(targets.loss, "deviation", np.ones_like)(prediction)
-    return np.maximum(told, LEAST_DEVIATION)
+    """Return the scale of the residuals of a prediction, (rows, outputs): 1 if the loss has no `deviation`."""
+    deviation = getattr(targets.loss, "deviation", np.ones_like)(prediction)
+    return np.maximum(deviation, MIN_DEVIATION)

@@ -1,4 +1,4 @@
-"""What `fit` is told of one training alone: callbacks, checkpoint, and the model that it goes on from."""
+"""Options of a single fit: callbacks, checkpoint, and the model that it continues from."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from boostbp.network.monitor import Callback
 from boostbp.runtime import checks
 from boostbp.runtime.atomic_write import check_writable
 
-_FOREIGN = ("before_iteration", "after_iteration", "on_epoch_end")  # of LightGBM, XGBoost and Keras; ours have none
+# Attributes of callbacks of LightGBM, XGBoost and Keras.
+_FOREIGN = ("before_iteration", "after_iteration", "on_epoch_end")
 
 
 @dataclass(frozen=True, slots=True)
 class FitOptions:
-    """What `fit` is told of one training alone: it belongs to the process that trains, not to the model."""
+    """Options of a single fit, which belong to the process that trains and not to the model."""
 
     callbacks: Any = None
     checkpoint: Any = None
-    keep_state: Any = False  # whether the estimator keeps the state of training, for `fit_more`
-    earlier: Model | None = None  # the model whose network the trained one is added to
+    keep_state: bool = False  # whether the estimator stores the state of training for `fit_more`
+    earlier: Model | None = None  # model to which the trained layers are added
 
     def checked_callbacks(self) -> list[Callback]:
-        """Return the user's callbacks; the checkpoint comes last, after the epoch's other work."""
+        """Return the user's callbacks, with the checkpoint last."""
         if callable(self.callbacks):
             raise ValueError(f"callbacks={self.callbacks!r} is a single function: give a list, such as [function].")
         if not isinstance(self.callbacks, list | tuple | None):
@@ -36,18 +37,18 @@ class FitOptions:
         if self.checkpoint is not None:
             callbacks.append(checkpoint(checks.file("checkpoint", self.checkpoint)))
         for callback in callbacks:
-            if isinstance(callback, Checkpoint):  # known now, and not after the first epoch
+            if isinstance(callback, Checkpoint):  # raise an error now, not after the first epoch
                 check_writable(callback.path)
         return callbacks
 
 
 def _check_callback(number: int, callback: Any) -> None:
-    """Refuse what is no function of our progress."""
+    """Raise ValueError unless a callback can be called with the progress."""
     names = {*dir(type(callback)), *getattr(callback, "__dict__", ())}
     if names.intersection(_FOREIGN):
         raise ValueError(
-            f"callbacks[{number}]={callback!r} is a callback of {type(callback).__module__}, which could not read "
-            "the progress of a training here: use the parameters n_iter_no_change (of backprop) and verbose, or "
+            f"callbacks[{number}]={callback!r} is a callback of {type(callback).__module__}, which cannot read "
+            "the progress of this package: use the parameters n_iter_no_change (of backprop) and verbose, or "
             "early_stopping, log_evaluation and record of boostbp.callbacks."
         )
     if not callable(callback):

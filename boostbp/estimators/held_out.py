@@ -1,18 +1,17 @@
-"""Held-out rows: training rows that are given away for early stopping, and to choose the model."""
+"""Held-out rows: training rows that `fit` reserves for early stopping and for the choice of the model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
-from boostbp.ensemble.quality_levels import LEVELS
-from boostbp.estimators.parameter_use import Way, way_of
+from boostbp.estimators.parameter_use import Way, deep_of, level_of, way_of
 from boostbp.inputs.repeats import distinct_rows, hashes_of, number_values
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.targets import read_groups
@@ -21,52 +20,72 @@ from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import SAMPLE, training_in, workers
 
+if TYPE_CHECKING:
+    from boostbp.estimators.base import BaseBoostBP
+
 RowNumbers = NDArray[np.intp]
-# Of early_stopping="auto": below so many rows none are given away, and so many at least are given away, or a quarter.
+# With early_stopping="auto", fewer than MIN_ROWS rows are all trained on. Of more rows, at least MIN_HELD or a quarter
+# are held out. Both are arbitrary.
 MIN_ROWS, MIN_HELD = 36, 50
-# Of early_stopping="auto" and the default share: of so many rows or more, so many at most are given away. What is
-# chosen by them differs by less than the choice is worth, and the others teach.
+# With early_stopping="auto" and the default share, at most MAX_HELD of LARGE_N or more rows are held out. More would
+# hardly change the choice of the model, and are worth more as training rows.
 LARGE_N, MAX_HELD = 50_000, 20_000
-MAX_HELD_BY_WORKERS = 1_000_000  # of the rows of several workers: each of them holds all that are given away
-SHARE = 0.1  # of the rows, where `validation` does not say how many
+MAX_HELD_OF_WORKERS = 1_000_000  # each of several workers stores all held-out rows; arbitrary
+SHARE = 0.1  # share of the rows that are held out by default
 
 
-Drawing = tuple[Rows, list[EvalSet]]  # rows to learn from, and the evaluation sets
+Drawing = tuple[Rows, list[EvalSet]]  # training rows and evaluation sets
 
 
 def hold_out_others(
-    estimator: Any, rows: Rows, strata: Any, *, groups: Any = None, sets: Sequence[EvalSet]
+    estimator: BaseBoostBP, rows: Rows, strata: NDArray[Any] | None, *, groups: Any = None, sets: Sequence[EvalSet]
 ) -> list[Callable[[], Drawing]]:
-    """Return functions that hold out other rows, for further members of an average, if rows are drawn at random.
+    """Return a function that holds out other rows for each further member of an average.
 
-    `sets` are the evaluation sets of the first member.
+    There are none unless rows are drawn at random. `sets` are the evaluation sets of the first member.
     """
-    drawn = isinstance(estimator.validation, Real) and len(sets) == 1 and sets[0].from_training
-    if not drawn or checks.one_of("deep", estimator.deep, ("auto", True, False)) is True:
+    random = isinstance(estimator.validation, Real) and len(sets) == 1 and sets[0].from_training
+    if not random or deep_of(estimator) is True:
         return []
-    members = LEVELS[checks.one_of("quality", estimator.quality, tuple(LEVELS))].most_members
     draw = training_in(rows.group)(partial(hold_out, estimator, rows, strata, groups=groups))
-    return [partial(draw, number=number) for number in range(1, members)]
+    return [partial(draw, number=number) for number in range(1, level_of(estimator).most_members)]
 
 
-def hold_out(estimator: Any, rows: Rows, strata: Any, *, groups: Any = None, X: Any = None, number: int = 0) -> Drawing:
-    """Hold some rows out, if the estimator's `early_stopping` wants it and there are enough.
-
-    Return the others and the one evaluation set, or all rows and no set. Raises ValueError if `validation`, which says
-    which rows or how many, or `groups` cannot be used, or leave no row to learn from.
+def hold_out(
+    estimator: BaseBoostBP,
+    rows: Rows,
+    strata: NDArray[Any] | None,
+    *,
+    groups: Any = None,
+    X: Any = None,
+    number: int = 0,
+) -> Drawing:
+    """Hold out rows as `early_stopping` and `validation` of the estimator specify.
 
     Parameters
     ----------
     rows : Rows
-        All rows. Those of weight 0 are neither counted nor drawn at random.
+        All rows. Rows of weight 0 are neither counted nor drawn at random.
     strata : (rows,) array or None
-        Classes: each keeps its share, and at least one row to learn from.
+        Classes. Each keeps its share, and at least one training row.
     groups : array-like, (rows,), optional
-        Rows of a group stay on one side; without it, rows that are repeated do (`boostbp.inputs.repeats`).
+        Rows of a group stay on one side. Without groups, repeated rows do (`boostbp.inputs.repeats`).
     X : object
         The input as the user passed it, for a splitter.
     number : int
-        Other rows are drawn for each.
+        Number of the draw; each draws other rows.
+
+    Returns
+    -------
+    rows : Rows
+        Training rows.
+    sets : list of EvalSet
+        The held-out rows as one evaluation set; empty if none are held out.
+
+    Raises
+    ------
+    ValueError
+        If `validation` or `groups` cannot be used, or leave no training row.
     """
     stopping = checks.one_of("early_stopping", estimator.early_stopping, (True, False, "auto"))
     validation = check_validation(estimator.validation)
@@ -76,17 +95,17 @@ def hold_out(estimator: Any, rows: Rows, strata: Any, *, groups: Any = None, X: 
         return rows, []
     if names is not None and not isinstance(validation, float) and not _splits(validation):
         raise ValueError(
-            f"groups with validation={_said(validation)} is not supported: use a share of the groups, such as "
+            f"groups with validation={_shown(validation)} is not supported: use a share of the groups, such as "
             "validation=0.1, or a splitter that takes groups."
         )
-    fewest = MIN_ROWS if stopping == "auto" else 0
+    min_rows = MIN_ROWS if stopping == "auto" else 0
     if isinstance(validation, float):
-        held = at_random(estimator, table, weight, strata, names, fewest, number)
+        held = at_random(estimator, table, weight, strata, names, min_rows, number)
     elif isinstance(validation, str):
-        held = _last(estimator, np.flatnonzero(weight > 0), fewest)
+        held = _last_rows(estimator, np.flatnonzero(weight > 0), min_rows)
     else:
         target = y[:, 0] if y.shape[1] == 1 else y
-        train, held = _asked_for(validation, X, target if strata is None else strata, groups, len(y))
+        train, held = _from_validation(validation, X, target if strata is None else strata, groups, len(y))
     if not workers().sum(len(held))[0]:
         return rows, []
     if isinstance(validation, str | float):
@@ -97,7 +116,7 @@ def hold_out(estimator: Any, rows: Rows, strata: Any, *, groups: Any = None, X: 
 
 
 def check_validation(validation: Any) -> Any:
-    """Return the parameter `validation`, if it is a share, a word, a splitter, or two sets of rows."""
+    """Return `validation`; raise ValueError unless it is a share, a known word, a splitter, or a pair of row sets."""
     if isinstance(validation, Real) and not isinstance(validation, bool):
         return checks.between("validation", validation, 0, 1)
     if isinstance(validation, str):
@@ -105,57 +124,57 @@ def check_validation(validation: Any) -> Any:
     if not _splits(validation) and not (isinstance(validation, (tuple, list)) and len(validation) == 2):
         raise ValueError(
             f"validation={checks.shown(validation)} is not known: use a share of the rows, such as 0.1, 'last', a "
-            "splitter with split(X, y, groups), such as GroupShuffleSplit(), or a pair (rows to learn from, rows to "
-            "hold out)."
+            "splitter with split(X, y, groups), such as GroupShuffleSplit(), or a pair (training rows, held-out rows)."
         )
     return validation
 
 
 def _splits(validation: Any) -> bool:
-    """Whether it is a splitter; text has a method of that name, too."""
+    """Return whether `validation` is a splitter; text has a method `split` too."""
     return hasattr(validation, "split") and not isinstance(validation, (str, bytes))
 
 
-def _said(validation: Any) -> str:
-    """The parameter in a message, where rows would be too long."""
+def _shown(validation: Any) -> str:
+    """Return `validation` as messages show it; a pair of row sets would be too long."""
     return "(rows, rows)" if isinstance(validation, (tuple, list)) else repr(validation)
 
 
-def _number_held(estimator: Any, count: int, what: str = "rows") -> int:
-    """How many of so many rows, or groups of them, are given away."""
-    stated = share = SHARE if isinstance(estimator.validation, str) else float(estimator.validation)
+def _n_held(estimator: BaseBoostBP, count: int, unit: str = "rows") -> int:
+    """Return how many of `count` rows, or groups of rows, are held out."""
+    requested = share = SHARE if isinstance(estimator.validation, str) else float(estimator.validation)
     if estimator.early_stopping == "auto":
         share = max(share, min(MIN_HELD / count, 0.25))
     n_held = int(np.ceil(share * count))
     if n_held >= count:
         raise ValueError(
-            f"validation={estimator.validation!r} of {count} {what} leaves none to learn from: give a smaller share, "
-            f"more {what}, or early_stopping=False."
+            f"validation={estimator.validation!r} of {count} {unit} leaves none to train on: give a smaller share, "
+            f"more {unit}, or early_stopping=False."
         )
-    few = stated == SHARE and estimator.early_stopping == "auto" and count >= LARGE_N
-    return min(n_held, MAX_HELD) if few else n_held
+    limited = requested == SHARE and estimator.early_stopping == "auto" and count >= LARGE_N
+    return min(n_held, MAX_HELD) if limited else n_held
 
 
-def _last(estimator: Any, counted: RowNumbers, fewest: int) -> RowNumbers:
-    """The last rows."""
-    return counted[-_number_held(estimator, len(counted)) :] if len(counted) >= fewest else counted[:0]
+def _last_rows(estimator: BaseBoostBP, counted: RowNumbers, min_rows: int) -> RowNumbers:
+    """Return the last of the counted rows."""
+    return counted[-_n_held(estimator, len(counted)) :] if len(counted) >= min_rows else counted[:0]
 
 
 def at_random(
-    estimator: Any,
+    estimator: BaseBoostBP,
     table: Table,
     weight: Floats,
-    strata: Any,
+    strata: NDArray[Any] | None,
     groups: Any,
-    fewest: int,
+    min_rows: int,
     number: int,
-    number_held: Callable[[Any, int, str], int] = _number_held,
+    number_held: Callable[[BaseBoostBP, int, str], int] = _n_held,
 ) -> RowNumbers:
-    """RowNumbers of groups drawn at random; a group is one of the user's, or a row and what repeats it.
+    """Return the numbers of the rows of randomly drawn groups.
 
-    All counts are of groups and weights, so that a weight of 2 is a row twice. Of fewer than `fewest` rows none are
-    drawn; ``number_held(estimator, count, what)`` says how many of so many groups are. Of several workers, each gives
-    what one machine would give of its rows; where these are many, by `_by_hash`.
+    A group is one of the user's, or a row with its repetitions. Sizes of groups are sums of weights, so a weight of 2
+    equals the row twice. None are drawn from fewer than `min_rows` rows. ``number_held(estimator, count, unit)``
+    returns how many of `count` groups to draw. Several workers together draw the rows that one machine would draw from
+    their table, or use `_by_hash` if there are many.
     """
     counted = np.flatnonzero(weight > 0)
     together = workers().select_rows(counted)
@@ -166,44 +185,46 @@ def at_random(
         return _by_hash(estimator, table, counted, strata, n_rows, seed)
     shares, *labels = together.allgather_rows(weight[counted], *([] if strata is None else [strata[counted]]))
     if groups is not None:
-        group, what, enough = number_values(groups[counted]), "groups", n_rows >= fewest
+        group, unit, enough = number_values(groups[counted]), "groups", n_rows >= min_rows
     else:
         with training_in(together):
             group = distinct_rows(table if len(counted) == len(weight) else table.take(counted))
-        what = "distinct rows"
-        enough = group.max() + 1 >= fewest
+        unit = "distinct rows"
+        enough = group.max() + 1 >= min_rows
     count = int(group.max()) + 1
     if count == 1 and groups is not None:
-        raise ValueError("groups holds one group only: give at least two, or leave it out.")
+        raise ValueError("groups holds only one group: give at least two, or leave it out.")
     if not enough:
         return counted[:0]
-    n_held = number_held(estimator, count, "rows" if count == n_rows else what)
+    n_held = number_held(estimator, count, "rows" if count == n_rows else unit)
     size: Floats = np.bincount(group, shares).astype(np.float64)
     if not labels:
-        held = np.isin(group, _drawn(np.zeros(count), np.zeros(count, bool), size, n_held, seed))
+        held = np.isin(group, _draw(np.zeros(count), np.zeros(count, bool), size, n_held, seed))
         return counted[held[here]]
     classes = np.unique(labels[0], return_inverse=True)[1]
-    held = np.isin(group, _drawn(_rarest(classes, group, shares), _irreplaceable(classes, group), size, n_held, seed))
-    while len(lost := np.setdiff1d(classes[held], classes[~held])):
-        held &= group != group[held & (classes == lost[0])][0]
+    held = np.isin(
+        group, _draw(_rarest_class(classes, group, shares), _only_of_class(classes, group), size, n_held, seed)
+    )
+    while len(missing := np.setdiff1d(classes[held], classes[~held])):
+        held &= group != group[held & (classes == missing[0])][0]
     return counted[held[here]]
 
 
-def _irreplaceable(classes: RowNumbers, group: RowNumbers) -> NDArray[np.bool_]:
-    """Which groups, (groups,), have all rows of a class: no other would teach it."""
+def _only_of_class(classes: RowNumbers, group: RowNumbers) -> NDArray[np.bool_]:
+    """Return which groups, (groups,), contain all rows of a class; no other group could teach it."""
     n_classes = int(classes.max()) + 1
-    of_group, of_class = np.divmod(np.unique(group * n_classes + classes), n_classes)
-    alone = np.bincount(of_class)[of_class] == 1
-    return np.bincount(of_group, alone) > 0
+    group_number, class_number = np.divmod(np.unique(group * n_classes + classes), n_classes)
+    in_one_group = np.bincount(class_number)[class_number] == 1
+    return np.bincount(group_number, in_one_group) > 0
 
 
-def _drawn(strata: NDArray[Any], stays: NDArray[np.bool_], size: Floats, n_held: int, seed: int) -> RowNumbers:
-    """Some groups, by number, of strata in proportion if that can be.
+def _draw(strata: NDArray[Any], stays: NDArray[np.bool_], size: Floats, n_held: int, seed: int) -> RowNumbers:
+    """Return the numbers of randomly drawn groups, stratified if possible.
 
-    No more than half of all rows, if there is a choice; and a group that is the only one of its stratum stays, as do
-    those of `stays`, (groups,).
+    They have at most half of all rows if any group is that small. A group that is the only one of its stratum is not
+    drawn, nor are those in the mask `stays`, (groups,).
     """
-    from sklearn.model_selection import train_test_split  # brings a third of the package's time to import
+    from sklearn.model_selection import train_test_split  # imported here: it takes a third of the import time
 
     _, stratum, members = np.unique(strata, return_inverse=True, return_counts=True)
     groups = np.flatnonzero(((members[stratum] > 1) & ~stays) | (len(strata) == 1))
@@ -213,78 +234,84 @@ def _drawn(strata: NDArray[Any], stays: NDArray[np.bool_], size: Floats, n_held:
     cut = partial(train_test_split, groups, test_size=n_held, random_state=seed)
     try:
         held = cut(stratify=stratum[groups] if len(members) > 1 else None)[1]
-    except ValueError:  # more strata than held-out groups, say
+    except ValueError:  # for example, more strata than held-out groups
         held = cut()[1]
     held = held[np.argsort(size[held], kind="stable")]
-    few = np.cumsum(size[held]) <= size.sum() / 2
-    return held[few] if few.any() else groups[[np.argmin(size[groups])]]
+    small = np.cumsum(size[held]) <= size.sum() / 2
+    return held[small] if small.any() else groups[[np.argmin(size[groups])]]
 
 
-def _rarest(classes: RowNumbers, group: RowNumbers, weight: Floats) -> RowNumbers:
-    """The rarest class in each group, so that rare classes are on both sides."""
+def _rarest_class(classes: RowNumbers, group: RowNumbers, weight: Floats) -> RowNumbers:
+    """Return the rarest class in each group, (groups,); as strata they put rare classes on both sides."""
     order = np.argsort(np.bincount(classes, weight), kind="stable")
     rank = np.full(group.max() + 1, len(order))
     np.minimum.at(rank, group, np.argsort(order)[classes])
     return order[rank]
 
 
-def _by_hash(estimator: Any, table: Table, counted: RowNumbers, strata: Any, n_rows: int, seed: int) -> RowNumbers:
-    """Of very many rows of several workers, those whose hash is small, which only their worker need look at.
+def _by_hash(
+    estimator: BaseBoostBP, table: Table, counted: RowNumbers, strata: NDArray[Any] | None, n_rows: int, seed: int
+) -> RowNumbers:
+    """Return the numbers of the rows with a small hash, which each worker computes for its rows alone.
 
-    RowNumbers that are repeated go together, and which go does not depend on how the workers share out the table.
+    Repeated rows have one hash and stay together. The draw does not depend on how the workers divide the table.
     """
-    n_held = min(_number_held(estimator, n_rows), MAX_HELD_BY_WORKERS)
+    n_held = min(_n_held(estimator, n_rows), MAX_HELD_OF_WORKERS)
     hashes = hashes_of(table.X if len(counted) == len(table.X) else table.X[counted], seed)
     held = hashes < np.uint64(n_held / n_rows * 2.0**64)
     group = workers()
-    if strata is not None:  # a class of which no row is left to learn from
-        kept = np.concatenate(group.gather(np.unique(strata[counted[~held]])))
-        held &= np.isin(strata[counted], kept)
-    n_given = int(group.sum(float(held.sum()))[0])
-    if not 0 < n_given < n_rows:
+    if strata is not None:  # a class without training rows is not held out
+        train_classes = np.concatenate(group.gather(np.unique(strata[counted[~held]])))
+        held &= np.isin(strata[counted], train_classes)
+    n_held_out = int(group.sum(float(held.sum()))[0])
+    if not 0 < n_held_out < n_rows:
         raise ValueError(
-            f"validation={_said(estimator.validation)} would hold out {n_given} of {n_rows} rows, as most rows are "
+            f"validation={_shown(estimator.validation)} would hold out {n_held_out} of {n_rows} rows, as most rows are "
             "repeated: pass an eval_set, or early_stopping=False."
         )
     return counted[held]
 
 
-def _asked_for(validation: Any, X: Any, y: Any, groups: Any, n_rows: int) -> tuple[RowNumbers, RowNumbers]:
-    """RowNumbers to learn from and to hold out, by the last split of a splitter, or as they are listed."""
+def _from_validation(validation: Any, X: Any, y: Any, groups: Any, n_rows: int) -> tuple[RowNumbers, RowNumbers]:
+    """Return training and held-out rows: the last split of a splitter, or the two sets of a pair."""
     splits = list(validation.split(X, y, groups)) if _splits(validation) else [validation]
     if not splits:
-        raise ValueError(f"validation={validation!r} gives no split.")
+        raise ValueError(f"validation={validation!r} yields no split: give a splitter with at least one.")
     train, held = (_rows_of(part, n_rows) for part in splits[-1])
     both = np.intersect1d(train, held)
     if len(both):
-        raise ValueError(f"validation holds row {both[0]} on both sides: rows to learn from must not be held out.")
+        raise ValueError(
+            f"validation holds row {both[0]} on both sides: give different training rows and held-out rows."
+        )
     return train, held
 
 
 def _rows_of(part: Any, n_rows: int) -> RowNumbers:
-    """RowNumbers by their numbers or by a mask, ascending."""
+    """Return the row numbers in a list or mask, in ascending order."""
     rows = np.asarray(part)
     if rows.dtype == bool and rows.shape == (n_rows,):
         rows = np.flatnonzero(rows)
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows) or rows.min() < 0 or rows.max() >= n_rows:
         raise ValueError(
-            f"validation holds {part!r}: give numbers of rows, 0 to {n_rows - 1}, at least one, or a mask of {n_rows} "
+            f"validation holds {part!r}: give at least one row number from 0 to {n_rows - 1}, or a mask of {n_rows} "
             "bools."
         )
     return np.unique(rows).astype(np.intp)
 
 
-def _check_sides(validation: Any, train: RowNumbers, held: RowNumbers, weight: Floats, strata: Any) -> None:
-    """Refuse sides that are of no use, which those at random never are."""
+def _check_sides(
+    validation: Any, train: RowNumbers, held: RowNumbers, weight: Floats, strata: NDArray[Any] | None
+) -> None:
+    """Raise ValueError if a side has no weight, or training rows lack a class; random draws never do."""
     for rows in (train, held):
         if not weight[rows].any():
             raise ValueError(
-                f"validation={_said(validation)}: all rows of one side have weight 0. Give it rows with weight."
+                f"validation={_shown(validation)}: all rows of one side have weight 0. Give it rows with weight."
             )
     if strata is not None:
-        lost = np.setdiff1d(strata[held[weight[held] > 0]], strata[train[weight[train] > 0]])
-        if len(lost):
+        missing = np.setdiff1d(strata[held[weight[held] > 0]], strata[train[weight[train] > 0]])
+        if len(missing):
             raise ValueError(
-                f"validation={_said(validation)} leaves no row to learn the classes {lost.tolist()!r} from: hold out "
+                f"validation={_shown(validation)} leaves no training row of the classes {missing.tolist()!r}: hold out "
                 "other rows, or pass an eval_set."
             )

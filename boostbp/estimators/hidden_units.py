@@ -9,7 +9,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 def transform(self: BaseBoostBP, X: Any, layer: int = -1) -> Floats:
-    """Hidden representation: the units of all hidden layers in the model, side by side.
+    """Return the units of a hidden layer; in an average, those of all its networks side by side.
 
-    With ``deep=True`` these are those of `hidden_layer_sizes`. If ``deep="auto"`` made a model without hidden
-    layers, as none was worth its weight, there are no columns, and a warning says so.
+    With ``deep=True`` the sizes are those of `hidden_layer_sizes`. If ``deep="auto"`` made a model without hidden
+    layers, because no network got weight, the result has no columns, and a warning says so.
 
     Parameters
     ----------
     X : array-like, (rows, features)
     layer : int
-        Which hidden layer: 0 is the one next to the input, -1 the one next to the output.
+        Number of the hidden layer: 0 is next to the input, -1 next to the output.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def transform(self: BaseBoostBP, X: Any, layer: int = -1) -> Floats:
     Raises
     ------
     ValueError
-        If the model has no such layer, as none has with ``deep=False`` or ``hidden_layer_sizes=()``.
+        If the layer does not exist. With ``deep=False`` or ``hidden_layer_sizes=()`` there is none.
     """
     check_is_fitted(self)
     named = _get_output_config("transform", self)["dense"] != "default"
@@ -55,7 +55,7 @@ def transform(self: BaseBoostBP, X: Any, layer: int = -1) -> Floats:
             f"layer={layer!r} with set_output is not supported: its columns are named for the last hidden layer. "
             "Use hidden_representation(X, layer) and hidden_names(layer)."
         )
-    if self._left_networks_out() and layer == -1:  # an error would make what a pipeline does a matter of the rows
+    if self._left_networks_out() and layer == -1:  # with an error, the rows would decide whether a pipeline works
         messages.warn(
             "transform returns no columns: this model has no hidden layer, as deep='auto' kept none. Use deep=True "
             "for a model that is the network."
@@ -66,18 +66,18 @@ def transform(self: BaseBoostBP, X: Any, layer: int = -1) -> Floats:
 
 
 def hidden_representation(self: BaseBoostBP, X: Any, layer: int | None = None) -> Any:
-    """Hidden variables.
+    """Return the units of one or all hidden layers.
 
     Parameters
     ----------
     X : array-like, (rows, features)
     layer : int, optional
-        Which hidden layer: 0 is the one next to the input, -1 the one next to the output. None: all of them.
+        Number of the hidden layer: 0 is next to the input, -1 next to the output. None returns all layers.
 
     Returns
     -------
-    (rows, units) float64, or a list of them from the input up
-        `hidden_names` names the units. They are those of `transform`.
+    (rows, units) float64, or a list of such arrays from the input up
+        The units of `transform`; `hidden_names` returns their names.
     """
     check_is_fitted(self)
     if is_blocks(X):
@@ -90,23 +90,23 @@ def hidden_representation(self: BaseBoostBP, X: Any, layer: int | None = None) -
     if isinstance(layer, bool) or not isinstance(layer, Integral) or not -hidden <= layer < hidden:
         none = "no hidden layer (deep=False and hidden_layer_sizes=() train none, and deep='auto' keeps none "
         none += "without weight): use deep=True for a model that is the network"
-        there = f"{hidden} hidden layers, 0 to {hidden - 1}" if hidden else none
-        raise ValueError(f"layer={layer!r} does not exist: this model has {there}.")
+        layers = f"{hidden} hidden layers, 0 to {hidden - 1}" if hidden else none
+        raise ValueError(f"layer={layer!r} does not exist: this model has {layers}.")
     return self.network_.representation(self._read(X).X, layer % hidden + 1, n_jobs=self._n_threads())
 
 
-def get_feature_names_out(self: BaseBoostBP, input_features: Any = None) -> NDArray[Any]:
+def get_feature_names_out(self: BaseBoostBP, input_features: ArrayLike | None = None) -> NDArray[Any]:
     """Return the names of the columns of `transform`, such as ``boostbpregressor0``.
 
     Parameters
     ----------
     input_features : array-like of str, optional
-        Only compared with the names that `fit` saw.
+        Must be the names that `fit` saw; they have no other effect.
 
     Raises
     ------
     ValueError
-        If the model has no hidden layer, as with ``deep=False`` or ``hidden_layer_sizes=()``.
+        If the model has no hidden layer, for example with ``deep=False`` or ``hidden_layer_sizes=()``.
     """
     check_is_fitted(self)
     try:

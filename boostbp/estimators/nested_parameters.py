@@ -1,4 +1,4 @@
-"""Nested parameters: those that hold others, such as ``hidden``; names that are answered by ours; the paper's."""
+"""Nested parameters such as ``hidden``, errors for unknown names, shared documentation, and the paper's settings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import wraps
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -17,48 +17,49 @@ from boostbp.network.settings import BackpropSpec
 from boostbp.runtime.arrays import NUMPY_DEFAULTS, numpy_errstate
 from boostbp.runtime.suggestions import suggestion
 
+if TYPE_CHECKING:
+    from boostbp.estimators.base import BaseBoostBP
+
 C = TypeVar("C", bound=type)
-_ENTRY = re.compile(
-    r"^(( *)(\w+(?:, \w+)*) : .*\n(?:\2 +.*\n)*)", re.MULTILINE
-)  # a parameter, in the manner of numpydoc
+# The entry of one or more parameters in a numpydoc section: the entry, its indent, the names.
+_ENTRY = re.compile(r"^(( *)(\w+(?:, \w+)*) : .*\n(?:\2 +.*\n)*)", re.MULTILINE)
 
-# Parameters that are specs: their fields are parameters too, by names such as hidden__max_depth.
+# Parameters that are specs. Their fields are parameters too, with names such as hidden__max_depth.
 SPECS: Mapping[str, type[Any]] = {"hidden": LayerSpec, "output": LayerSpec, "backprop": BackpropSpec}
-OF_ANY_LAYER = ("max_depth", "min_samples_leaf", "colsample_bytree", "backend_params")
-OF_OUTPUT = ("n_estimators", "learning_rate")
-# Fields that no parameter is called by, and the specs that hold them.
+LAYER_PARAMETERS = ("max_depth", "min_samples_leaf", "colsample_bytree", "backend_params")
+OUTPUT_PARAMETERS = ("n_estimators", "learning_rate")
+# Fields of specs that are not parameters of an estimator, and the specs that have them.
 FIELD_PLACES: Mapping[str, tuple[str, ...]] = {
-    **{f.name: ("hidden", "output") for f in fields(LayerSpec) if f.name not in OF_ANY_LAYER + OF_OUTPUT},
+    **{f.name: ("hidden", "output") for f in fields(LayerSpec) if f.name not in LAYER_PARAMETERS + OUTPUT_PARAMETERS},
     **{f.name: ("backprop",) for f in fields(BackpropSpec)},
-    "monotone_constraints": ("output",),  # features are those of the model alone where it has no hidden layer
+    "monotone_constraints": ("output",),  # hidden layers do not take them
 }
-# Arguments of `fit` that may be taken for parameters.
-OF_FIT = ("callbacks", "checkpoint", "keep_state", "eval_set", "sample_weight", "groups", "offset", "init_model")
+# Arguments of `fit` that users may pass to the constructor.
+FIT_ARGUMENTS = ("callbacks", "checkpoint", "keep_state", "eval_set", "sample_weight", "groups", "offset", "init_model")
 
 
-def nested(estimator: Any) -> dict[str, Any]:
-    """Return the fields of the estimator's specs by names such as ``hidden__max_depth``; unset ones are None."""
+def nested_values(estimator: BaseBoostBP) -> dict[str, Any]:
+    """Return the fields of the estimator's specs by names such as ``hidden__max_depth``; unset fields are None."""
     values: dict[str, Any] = {}
     for name, kind in SPECS.items():
         value = getattr(estimator, name)
-        held = value if isinstance(value, Mapping) else {}
+        entries = value if isinstance(value, Mapping) else {}
         spec = value if isinstance(value, kind) else kind()
         if isinstance(value, Mapping | kind | None):
-            values |= {f"{name}__{f.name}": held.get(f.name, getattr(spec, f.name)) for f in fields(kind)}
+            values |= {f"{name}__{f.name}": entries.get(f.name, getattr(spec, f.name)) for f in fields(kind)}
     return values
 
 
-def constrained(estimator: Any) -> bool:
-    """Return whether the model of an estimator must be monotone in some feature."""
+def constrained(estimator: BaseBoostBP) -> bool:
+    """Return whether the model must be monotone in some feature."""
     constraints: Any = LayerSpec.of(estimator.output, "output").monotone_constraints
     return any(constraints.values() if isinstance(constraints, Mapping) else constraints or ())
 
 
-def changed(name: str, value: Any, changes: Mapping[str, Any]) -> Any:
-    """Return a spec parameter with some of its fields changed.
+def replaced(name: str, value: Any, changes: Mapping[str, Any]) -> LayerSpec | BackpropSpec:
+    """Return the spec in the parameter `name` with some of its fields replaced.
 
-    Raises ValueError if there is no such field, a value is out of bounds, or the parameter holds a spec for each hidden
-    layer.
+    Raises ValueError if a field does not exist, a value is out of bounds, or the parameter is a sequence of specs.
     """
     kind = SPECS[name]
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -68,30 +69,30 @@ def changed(name: str, value: Any, changes: Mapping[str, Any]) -> Any:
     return replace(spec, **changes)
 
 
-def places_of(kind: Any) -> dict[str, str]:
-    """Return how to write each parameter of an estimator: its own, those of its specs, and those of `fit`."""
-    of_fit = inspect.signature(kind.fit).parameters
-    return {name: f"{name}=... of fit" for name in OF_FIT if name in of_fit} | _constructor_places(kind)
+def spellings(kind: type[BaseBoostBP]) -> dict[str, str]:
+    """Return how to write each parameter of the constructor, of specs and of `fit`, by name."""
+    arguments = inspect.signature(kind.fit).parameters
+    return {name: f"{name}=... of fit" for name in FIT_ARGUMENTS if name in arguments} | _constructor_spellings(kind)
 
 
-def _constructor_places(kind: type) -> dict[str, str]:
-    """Return how to write each parameter of a constructor: its own, and those of its specs."""
-    written = {name: repr(name) for name in inspect.signature(kind).parameters}
+def _constructor_spellings(kind: type) -> dict[str, str]:
+    """Return how to write each parameter of the constructor and of specs, by name."""
+    parameters = {name: repr(name) for name in inspect.signature(kind).parameters}
     layer_fields = {f.name: f"output={{{f.name!r}: ...}}, and hidden=... for hidden layers" for f in fields(LayerSpec)}
     layer_fields["monotone_constraints"] = "output={'monotone_constraints': ...}"
     backprop_fields = {f.name: f"backprop={{{f.name!r}: ...}}" for f in fields(BackpropSpec)}
-    return layer_fields | backprop_fields | written
+    return layer_fields | backprop_fields | parameters
 
 
-def documented_as(owner: Any) -> Callable[[C], C]:
-    """Write out what a class says of its parameters, and of those of `fit`, by ``NAME, NAME : as in `OWNER```."""
+def documented_as(owner: type[BaseBoostBP]) -> Callable[[C], C]:
+    """Replace each ``NAME, NAME : as in `OWNER``` in the docstrings of a class and its `fit` by the owner's entries."""
     reference = re.compile(rf"^ *(\w+(?:, \w+)*) : as in `{owner.__name__}`\n", re.MULTILINE)
 
     def write_out(kind: C) -> C:
         methods: Any = kind
         for documented, source in ((kind, owner), (methods.fit, owner.fit)):
-            found = _ENTRY.findall(source.__doc__ or "")
-            entries = {name: text for text, _, names in found for name in names.split(", ")}
+            matches = _ENTRY.findall(source.__doc__ or "")
+            entries = {name: text for text, _, names in matches for name in names.split(", ")}
             parts = reference.split(documented.__doc__ or "")
             for k in range(1, len(parts), 2):
                 parts[k] = "".join(dict.fromkeys(entries[name] for name in parts[k].split(", ")))
@@ -102,10 +103,9 @@ def documented_as(owner: Any) -> Callable[[C], C]:
 
 
 def public_methods(kind: C) -> C:
-    """Make the constructor and the public methods of a class name the argument that a user meant.
+    """Wrap the constructor and public methods: unknown arguments get a suggestion, and `numpy_errstate` applies.
 
-    They also run under `numpy_errstate`, whatever the user asked NumPy for. A method that `all_or_nothing` wraps does
-    so itself.
+    A method that `all_or_nothing` wraps does both itself.
     """
     for name, method in list(vars(kind).items()):
         if isinstance(method, FunctionType) and (name == "__init__" or not name.startswith("_")):
@@ -122,44 +122,48 @@ def _public(method: FunctionType) -> Any:
     def run(self: Any, *args: Any, **arguments: Any) -> Any:
         if not (arguments.keys() <= known or takes_any):
             refuse_unknown(method, type(self), arguments)
-        # a context costs a tenth of the prediction of a row
+        # entering a context takes a tenth of the time of predicting one row
         return (method if np.geterr() == NUMPY_DEFAULTS else in_numpy_errstate)(self, *args, **arguments)
 
     return run
 
 
 def argument_names(method: FunctionType) -> frozenset[str]:
-    """Return the names of the arguments of a method."""
+    """Return the names of the arguments of a method, including ``self``."""
     code = method.__code__
     return frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
 
 
 def refuse_unknown(method: FunctionType, kind: type, arguments: Iterable[str]) -> None:
-    """Refuse an argument that a method does not have; the TypeError says which one was meant."""
+    """Raise TypeError if a method does not have one of the arguments; the message suggests another."""
     known = argument_names(method)
     for name in arguments:
         if name in known:
             continue
         if method.__name__ == "__init__":
-            raise TypeError(f"{kind.__name__} has no parameter {name!r}: {suggestion(name, places_of(kind))}")
-        places = {other: f"{how} of the constructor" for other, how in _constructor_places(kind).items()}
+            raise TypeError(f"{kind.__name__} has no parameter {name!r}: {suggestion(name, spellings(kind))}")
+        places = {other: f"{how} of the constructor" for other, how in _constructor_spellings(kind).items()}
         cure = suggestion(name, places | {other: repr(other) for other in sorted(known - {"self"})})
         raise TypeError(f"{method.__name__} of {kind.__name__} has no argument {name!r}: {cure}")
 
 
 def paper_settings(**changes: Any) -> dict[str, Any]:
-    """Algorithm 1 as printed, as parameters of any estimator; an auto-encoder, which is deep anyway, has no ``deep``.
+    """Return the parameters of an estimator for Algorithm 1 as printed in the paper.
 
-    Gaussian-noise start, alpha = mu = 0.5 on plain gradients, layers fitted from the output down,
-    each on its old input, the output layer fitted to its moved target, phi = [1, x, x^2] with the
-    penalty of the printed solution, no clipping, no ridge base, best thresholds, all 60 epochs. The paper gives
-    neither beta, lambda nor the rows per leaf: the values here are ours.
+    The hidden layers start from Gaussian noise. Steps use plain gradients with alpha = mu = 0.5. Layers are fitted from
+    the output down, each on its old input, and the output layer is fitted to its moved target. Leaves use
+    phi = [1, x, x^2] with the penalty of the printed solution, without clipping and without a ridge base. Splits have
+    the best thresholds, and all 60 epochs run. The paper does not state beta, lambda or the rows per leaf; the values
+    here are a choice of this package. `BoostBPAutoencoder` is always deep and has no parameter ``deep``: remove it.
 
     Parameters
     ----------
     **changes
-        Parameters to set beside these, such as ``n_estimators=200``; of ``hidden``, ``output`` and ``backprop``, dicts
-        of what to set in them.
+        Further parameters, such as ``n_estimators=200``. For ``hidden``, ``output`` and ``backprop``, dicts of fields.
+
+    Returns
+    -------
+    dict
 
     Examples
     --------

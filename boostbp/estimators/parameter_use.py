@@ -1,4 +1,4 @@
-"""What each parameter does in each way of training; a fit warns of parameters that have no effect on its model."""
+"""Effect of each parameter in each way of training, and warnings of parameters without effect."""
 
 from __future__ import annotations
 
@@ -7,21 +7,26 @@ from dataclasses import fields
 from enum import Enum
 from inspect import signature
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from boostbp.ensemble.quality_levels import LEVELS
-from boostbp.estimators.nested_parameters import SPECS, constrained, nested
+from boostbp.ensemble.quality_levels import LEVELS, QualityLevel
+from boostbp.estimators.nested_parameters import SPECS, constrained, nested_values
 from boostbp.losses import Quantile
 from boostbp.network.callbacks import StopOnInterrupt
 from boostbp.network.choice import NETWORK, Choice
+from boostbp.network.eval_sets import EvalSet
+from boostbp.network.monitor import Callback
 from boostbp.runtime import checks, messages
 from boostbp.runtime.group import workers
 
+if TYPE_CHECKING:
+    from boostbp.estimators.base import BaseBoostBP
+
 
 class Way(Enum):
-    """A way of training; its value heads a column of the guide's table."""
+    """A way of training; its value is the heading of a column in the guide's table."""
 
     ONE_LAYER = "`quality=1`"
     AVERAGE = "`quality=2` to `5`"
@@ -32,7 +37,7 @@ class Way(Enum):
 
 USED, SCORES, IF_NETWORK, UNUSED, REFUSED = "used", "scores only", "if a network has weight", "no effect", "refused"
 SCORES_AND_EPOCH = "scores, and the epoch of a network"
-# What each parameter does in each `Way`, in order. A field of a spec that is not listed does what its spec does.
+# Effect of each parameter in each `Way`, in order. A field of a spec that is not listed has the effect of the spec.
 USES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(
         (
@@ -51,75 +56,91 @@ USES: Mapping[str, tuple[str, ...]] = {
     "output__monotone_constraints": (USED, USED, REFUSED, USED, USED),
     "output__multi_strategy": (UNUSED,) * 5,
 }
-OF_HIDDEN_TREES = {
+HIDDEN_TREE_FIELDS = {
     *("n_estimators", "learning_rate", "max_depth", "max_leaves", "min_samples_leaf", "max_bins", "subsample"),
     *("colsample_bytree", "extra_trees", "multi_strategy", "leaves", "backend_params"),
 }
-OF_REFITTED_LEAVES = ("reg_lambda", "penalize_constant", "standardize")
+REFITTED_LEAF_FIELDS = ("reg_lambda", "penalize_constant", "standardize")
 
 
 def use_of(name: str, way: Way) -> str:
-    """Return what a parameter, such as ``epochs`` or ``hidden__max_depth``, does in a way of training."""
+    """Return the effect of a parameter, such as ``epochs`` or ``hidden__max_depth``, in a way of training."""
     return USES.get(name, USES.get(name.partition("__")[0], ()))[list(Way).index(way)]
 
 
-def way_of(estimator: Any, *, held_out: bool = True, wanted: bool = False) -> Way:
+def deep_of(estimator: BaseBoostBP) -> Literal["auto"] | bool:
+    """Return the checked parameter `deep`; True for an estimator that needs hidden layers."""
+    deep: Literal["auto"] | bool = checks.one_of("deep", estimator.deep, ("auto", True, False))
+    return True if estimator._min_hidden else deep
+
+
+def level_of(estimator: BaseBoostBP) -> QualityLevel:
+    """Return the level of the checked parameter `quality`."""
+    return LEVELS[checks.one_of("quality", estimator.quality, tuple(LEVELS))]
+
+
+def way_of(estimator: BaseBoostBP, *, held_out: bool = True, network_needed: bool = False) -> Way:
     """Return the way in which an estimator is trained.
 
     Parameters
     ----------
     held_out : bool
         Whether there are held-out rows or an evaluation set to choose a model by.
-    wanted : bool
-        Whether callbacks, a checkpoint or the kept state need the network that was asked for.
+    network_needed : bool
+        Whether callbacks, a checkpoint or the stored state need the user's network.
     """
-    deep = True if estimator._fewest_hidden else checks.one_of("deep", estimator.deep, ("auto", True, False))
+    deep = deep_of(estimator)
     if deep and not np.size(estimator.hidden_layer_sizes):
         return Way.FIXED_LAYER
     if deep is True:
         return Way.NETWORK
-    level = LEVELS[checks.one_of("quality", estimator.quality, tuple(LEVELS))]
-    networks = deep == "auto" and level.networks is not None and not constrained(estimator)
+    networks = deep == "auto" and level_of(estimator).networks is not None and not constrained(estimator)
     if not held_out:
-        return Way.NETWORK if networks and wanted else Way.FIXED_LAYER
+        return Way.NETWORK if networks and network_needed else Way.FIXED_LAYER
     if deep is False or constrained(estimator):
         return Way.LAYERS
     return Way.AVERAGE if networks else Way.ONE_LAYER
 
 
-def given(estimator: Any) -> dict[str, Any]:
-    """Return the parameters that differ from their defaults, those of specs by names such as ``hidden__max_depth``."""
-    values = {**estimator.get_params(deep=False), **nested(estimator)}
+def non_defaults(estimator: BaseBoostBP) -> dict[str, Any]:
+    """Return the parameters that differ from their defaults, with fields of specs as ``hidden__max_depth``."""
+    values = {**estimator.get_params(deep=False), **nested_values(estimator)}
     defaults = {name: parameter.default for name, parameter in signature(type(estimator)).parameters.items()}
     for name, kind in SPECS.items():
         defaults |= {f"{name}__{field.name}": field.default for field in fields(kind)}
         if isinstance(values.get(name), kind | Mapping | None):
-            values.pop(name, None)  # its fields are listed instead
+            values.pop(name, None)  # its fields are in `values`
     return {name: value for name, value in values.items() if name in defaults and not _same(value, defaults[name])}
 
 
 def _same(value: Any, default: Any) -> bool:
-    if isinstance(default, tuple):  # of sizes
+    if isinstance(default, tuple):  # hidden_layer_sizes
         return isinstance(value, Sequence | np.ndarray) and list(value) == list(default)
     return value is default or (isinstance(value, str | Real | np.bool_) and bool(value == default))
 
 
-def warn_before(estimator: Any, way: Way, sets: Sequence[Any], callbacks: Any) -> None:
-    """Warn of parameters that have no effect on a fit with such evaluation sets."""
-    changed = given(estimator)
+def warn_before(
+    estimator: BaseBoostBP, way: Way, sets: Sequence[EvalSet], callbacks: Sequence[Callback] | None
+) -> None:
+    """Warn of parameters that have no effect on a fit with these evaluation sets."""
+    values = non_defaults(estimator)
     if way in (Way.ONE_LAYER, Way.LAYERS):
-        called = [callback for callback in callbacks or () if not isinstance(callback, StopOnInterrupt)]
-        changed |= {"callbacks": called} if called else {}
-    unused = [name for name in changed if use_of(name, way) == UNUSED and set(USES.get(name, ())) != {UNUSED}]
-    harmless = {"hidden_layer_sizes"} if not np.size(estimator.hidden_layer_sizes) else set()
-    harmless |= {"quality"} if estimator.quality == 1 else set()  # which asks for a single layer, too
-    unused = [name for name in unused if name not in harmless]
-    for names, why in ((unused, _why(estimator, way)), *_conditions(estimator, changed, way, sets)):
-        _warn({name: changed[name] for name in names if name in changed}, why)
+        unused_callbacks = [callback for callback in callbacks or () if not isinstance(callback, StopOnInterrupt)]
+        values |= {"callbacks": unused_callbacks} if unused_callbacks else {}
+    harmless = {"quality"} if estimator.quality == 1 else set()  # it asks for a single layer too
+    if not np.size(estimator.hidden_layer_sizes):
+        harmless.add("hidden_layer_sizes")
+    unused = [
+        name
+        for name in values
+        if name not in harmless and use_of(name, way) == UNUSED and set(USES.get(name, ())) != {UNUSED}
+    ]
+    for names, why in ((unused, _why(estimator, way)), *_conditions(estimator, values, way, sets)):
+        _warn({name: values[name] for name in names if name in values}, why)
 
 
-def _why(estimator: Any, way: Way) -> str:
-    """Return why parameters of networks have no effect, and what gives them one."""
+def _why(estimator: BaseBoostBP, way: Way) -> str:
+    """Return why parameters of networks have no effect, and the cure."""
     if way is Way.FIXED_LAYER and not np.size(estimator.hidden_layer_sizes):
         return "hidden_layer_sizes=() is a single layer. Give hidden layers, or deep=False for an average of layers."
     if way is Way.FIXED_LAYER:
@@ -135,10 +156,10 @@ def _why(estimator: Any, way: Way) -> str:
 
 
 def _conditions(
-    estimator: Any, changed: Mapping[str, Any], way: Way, sets: Sequence[Any]
+    estimator: BaseBoostBP, values: Mapping[str, Any], way: Way, sets: Sequence[EvalSet]
 ) -> Iterator[tuple[list[str], str]]:
-    """Yield parameters that have no effect because of another parameter or of the rows, and why."""
-    if way is Way.NETWORK and not LEVELS[int(estimator.quality)].all_epochs:
+    """Yield parameters that have no effect because of another parameter or the rows, and the reason."""
+    if way is Way.NETWORK and not level_of(estimator).all_epochs:
         yield ["quality"], "deep=True trains the network alone, and qualities 1 to 3 are the same."
     if not sets:
         off = "early_stopping=False holds no rows out" if estimator.early_stopping is False else "no rows are held out"
@@ -149,40 +170,40 @@ def _conditions(
             yield ["early_stopping"], "the eval_set chooses the model. Leave it out to use no such rows."
     if way is Way.NETWORK and not (sets and estimator.early_stopping):
         yield ["backprop__n_iter_no_change"], "all epochs run without held-out rows, or with early_stopping=False."
-    if not isinstance(changed.get("backprop__step", ""), str):
+    if not isinstance(values.get("backprop__step", ""), str):
         yield ["backprop__step_size", "backprop__momentum"], "step is an object with its own values. Set them there."
     loss = getattr(estimator, "loss", "")
     if not isinstance(loss, str) or loss not in (Quantile.name, *Quantile.aliases):
         yield ["alpha"], f"loss={checks.shown(loss)} has no level. Use loss='quantile', or boostbp.losses.Huber(delta)."
     for spec in ("hidden", "output"):
-        if changed.get(f"{spec}__leaves") == "native":
+        if values.get(f"{spec}__leaves") == "native":
             yield (
-                [f"{spec}__{name}" for name in OF_REFITTED_LEAVES],
+                [f"{spec}__{name}" for name in REFITTED_LEAF_FIELDS],
                 "leaves='native' uses the penalties of the library.",
             )
-    if changed.get("output__multi_strategy") != "one_output_per_tree":  # what it does anyway
+    if values.get("output__multi_strategy") != "one_output_per_tree":  # the output layer always does this
         yield ["output__multi_strategy"], "the output layer grows separate trees for each output. Set it in hidden."
 
 
-def warn_after(estimator: Any, choice: Choice) -> None:
-    """Warn of network parameters on which the predictions of an average do not depend, as it has no network."""
-    if (choice.members > 1 and choice.has_hidden) or choice.weight(NETWORK):  # the choice is that of the first member
+def warn_after(estimator: BaseBoostBP, choice: Choice) -> None:
+    """Warn of network parameters without effect on an average in which the user's network has no weight."""
+    if (choice.members > 1 and choice.has_hidden) or choice.weight(NETWORK):  # `choice` is that of the first member
         return
-    changed = {name: value for name, value in given(estimator).items() if use_of(name, Way.AVERAGE) == IF_NETWORK}
-    sizes = estimator.hidden_layer_sizes
-    if changed.get("hidden__n_estimators") == 0 or np.size(sizes) != 1:  # variants, and directions, depend on them
-        changed = {name: value for name, value in changed.items() if not name.startswith("hidden")}
-    of_variants, of_hidden = choice.network is not None, choice.weight() > 0
+    values = {name: value for name, value in non_defaults(estimator).items() if use_of(name, Way.AVERAGE) == IF_NETWORK}
+    # Variants and directions depend on the hidden parameters then.
+    if values.get("hidden__n_estimators") == 0 or np.size(estimator.hidden_layer_sizes) != 1:
+        values = {name: value for name, value in values.items() if not name.startswith("hidden")}
+    has_variants, has_hidden = choice.network is not None, choice.weight() > 0
 
     def is_unused(name: str) -> bool:
         if name.startswith("hidden__"):
             field = name.partition("__")[2]
-            return field in OF_HIDDEN_TREES or not (of_variants or (of_hidden and field == "clip"))
-        return not of_variants
+            return field in HIDDEN_TREE_FIELDS or not (has_variants or (has_hidden and field == "clip"))
+        return not has_variants
 
-    what = "the network that was asked for has" if of_variants else "no network has"
-    why = f"{what} weight in this model, as the held-out rows chose. Use deep=True for a model that is the network."
-    _warn({name: value for name, value in changed.items() if is_unused(name)}, why)
+    subject = "the network that was asked for has" if has_variants else "no network has"
+    why = f"{subject} weight in this model, as the held-out rows chose. Use deep=True for a model that is the network."
+    _warn({name: value for name, value in values.items() if is_unused(name)}, why)
 
 
 def _warn(unused: Mapping[str, Any], why: str) -> None:

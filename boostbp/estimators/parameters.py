@@ -1,22 +1,20 @@
-"""Parameters of an estimator, checked, as the settings of its training."""
+"""Conversion of an estimator's parameters into the settings of its training, with checks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import is_classifier
 
 from boostbp.ensemble.problem import EnsembleSettings
-from boostbp.ensemble.quality_levels import LEVELS
 from boostbp.estimators.fit_options import FitOptions
 from boostbp.estimators.held_out import check_validation
-from boostbp.estimators.nested_parameters import OF_ANY_LAYER, OF_OUTPUT, constrained
-from boostbp.estimators.parameter_use import Way, way_of
+from boostbp.estimators.nested_parameters import LAYER_PARAMETERS, OUTPUT_PARAMETERS, constrained
+from boostbp.estimators.parameter_use import Way, deep_of, level_of, way_of
 from boostbp.inputs.schema import Schema
 from boostbp.layers import LayerSettings, LayerSpec
 from boostbp.layers.constraints import Signs, signs_of
@@ -29,39 +27,46 @@ from boostbp.network.starts import STARTS
 from boostbp.runtime import checks, threads
 from boostbp.runtime.native_threads import usable_threads
 
-CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    "deep": partial(checks.one_of, allowed=("auto", True, False)),
-    "quality": partial(checks.one_of, allowed=tuple(LEVELS)),
-    "epochs": partial(checks.whole, least=0),
-    "max_time": checks.seconds,
-}
-MOST_UNITS = 2**16  # of a hidden layer: a slip of the keyboard is not a layer
-# Trees that an epoch grows for the output layer of a classifier: more learn by heart what hidden layers should learn.
-OUTPUT_TREES, FEWEST_ROUNDS = 400, 20
-# Of the variance of a hidden unit: the ridge base above hidden units holds back directions in which they vary less.
-# Units that move along the same gradients become alike; large weights on their differences turn gradients to noise.
-ALIKE = 0.15
-STRUCTURE_EPOCHS = 4  # for which structures are kept: half the time of growing them every epoch, and no worse
-NATIVE_ROWS = 20_000  # from here on a library's own threads beat the cost of starting them
+if TYPE_CHECKING:
+    from boostbp.estimators.base import BaseBoostBP
+
+MAX_UNITS = 2**16  # units of a hidden layer; more are probably a typing error. Arbitrary
+# Trees that an epoch grows for the output layer of a classifier, over all classes, and rounds at least. With more trees
+# the output layer memorises what the hidden layers should learn.
+OUTPUT_TREES, MIN_OUTPUT_ROUNDS = 400, 20
+# Penalty of the ridge base above hidden units, as a share of their variance. It shrinks directions in which the units
+# vary less. Units that follow the same gradients become similar, and large weights on their differences turn gradients
+# into noise.
+MIN_BASE_LAMBDA = 0.15
+STRUCTURE_EPOCHS = 4  # epochs for which tree structures are reused: half the time of new ones every epoch, no worse
+NATIVE_ROWS = 20_000  # rows from which the library's own threads gain more than starting them costs
 
 
-def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int, schema: Schema | None = None) -> Settings:
-    """Return the settings of a training on so many rows; ValueError if a parameter is out of bounds.
+def settings_of(
+    estimator: BaseBoostBP, n_rows: int, n_outputs: int, seed: int, schema: Schema | None = None
+) -> Settings:
+    """Return the settings of a training on `n_rows` rows; raise ValueError if a parameter is out of bounds.
 
-    Without the `schema` of the table, monotone constraints are left out.
+    Without the `schema` of the table, the settings have no monotone constraints.
     """
-    for name, check in CHECKS.items():
-        check(name, getattr(estimator, name))
+    deep_of(estimator)
+    level_of(estimator)
+    epochs = checks.whole("epochs", estimator.epochs, 0)
+    checks.seconds("max_time", estimator.max_time)
     check_validation(estimator.validation)
-    check_single_layers(estimator)
-    units = _sizes(estimator.hidden_layer_sizes, estimator._fewest_hidden)
+    if estimator._min_hidden and not estimator.deep:
+        raise ValueError(
+            f"deep=False is not supported by {type(estimator).__name__}, which needs its hidden layers: leave it "
+            "'auto', or use BoostBPRegressor or BoostBPClassifier."
+        )
+    units = _sizes(estimator.hidden_layer_sizes, estimator._min_hidden)
     backprop = estimator._backprop()
     specs = _layer_specs(estimator, backprop, len(units), n_outputs)
     native = any(spec.leaves == "native" for spec in specs)
     return Settings(
         layers=_layers(estimator, specs, (*units, n_outputs), n_rows, seed, schema),
         units=units,
-        epochs=int(estimator.epochs) if units else 0,
+        epochs=epochs if units else 0,
         step=steps.load(backprop.step, backprop.step_size, backprop.momentum),
         start=STARTS[backprop.start],
         refit_order=backprop.refit_order,
@@ -77,38 +82,38 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int, schema: 
     )
 
 
-def _layer_specs(estimator: Any, backprop: BackpropSpec, n_hidden: int, n_outputs: int) -> list[LayerSpec]:
-    """Return the spec of each layer, complete: its own fields, then the estimator's, then the defaults of its place."""
-    any_layer = LayerSpec(**{name: getattr(estimator, name) for name in OF_ANY_LAYER})
-    given = estimator.hidden
-    several = isinstance(given, Sequence) and not isinstance(given, str | bytes)
-    if several and len(given) != n_hidden:
+def _layer_specs(estimator: BaseBoostBP, backprop: BackpropSpec, n_hidden: int, n_outputs: int) -> list[LayerSpec]:
+    """Return the complete spec of each layer: its fields, then the estimator's parameters, then the defaults."""
+    any_layer = LayerSpec(**{name: getattr(estimator, name) for name in LAYER_PARAMETERS})
+    specs = estimator.hidden
+    several = isinstance(specs, Sequence) and not isinstance(specs, str | bytes)
+    if several and len(specs) != n_hidden:
         raise ValueError(
-            f"hidden={checks.shown(given)} has {len(given)} specs for {n_hidden} hidden layers: give one for each, "
+            f"hidden={checks.shown(specs)} has {len(specs)} specs for {n_hidden} hidden layers: give one for each, "
             "or a single one for all."
         )
-    named = [(f"hidden[{i}]", given[i]) if several else ("hidden", given) for i in range(n_hidden)]
+    named = [(f"hidden[{i}]", specs[i]) if several else ("hidden", specs) for i in range(n_hidden)]
     hidden = [LayerSpec.of(value, name).or_else(any_layer).complete(HIDDEN) for name, value in named]
     if not n_hidden:
-        LayerSpec.of(None if several else given, "hidden")  # checked where it is not used, too
+        LayerSpec.of(None if several else specs, "hidden")  # check it although it is not used
     default = OUTPUT
     if n_hidden and is_classifier(estimator):
         default = replace(
-            default, n_estimators=min(OUTPUT.n_estimators or 0, max(FEWEST_ROUNDS, OUTPUT_TREES // n_outputs))
+            default, n_estimators=min(OUTPUT.n_estimators or 0, max(MIN_OUTPUT_ROUNDS, OUTPUT_TREES // n_outputs))
         )
     if backprop.output_target == "moved" and n_hidden:
         default = replace(default, learning_rate=None)
     return [*hidden, output_spec(estimator).complete(default)]
 
 
-def output_spec(estimator: Any) -> LayerSpec:
-    """Return what the user said of the output layer."""
-    of_estimator = LayerSpec(**{name: getattr(estimator, name) for name in (*OF_OUTPUT, *OF_ANY_LAYER)})
-    return LayerSpec.of(estimator.output, "output").or_else(of_estimator)
+def output_spec(estimator: BaseBoostBP) -> LayerSpec:
+    """Return the spec of the output layer with the fields that the user set."""
+    parameters = LayerSpec(**{name: getattr(estimator, name) for name in (*OUTPUT_PARAMETERS, *LAYER_PARAMETERS)})
+    return LayerSpec.of(estimator.output, "output").or_else(parameters)
 
 
 def _layers(
-    estimator: Any,
+    estimator: BaseBoostBP,
     specs: Sequence[LayerSpec],
     outputs: tuple[int, ...],
     n_rows: int,
@@ -116,7 +121,7 @@ def _layers(
     schema: Schema | None,
 ) -> tuple[LayerSettings, ...]:
     n_threads = usable_threads(threads.count(estimator.n_jobs))
-    typed = None if specs[0].clip and len(specs) == 1 else 0.0  # of a single layer on typed columns
+    single_layer_lambda = None if specs[0].clip and len(specs) == 1 else 0.0  # None: see `LayerSettings`
     layers, last = [], len(specs) - 1
     for i, (spec, n_outputs) in enumerate(zip(specs, outputs, strict=True)):
         settings = layer_settings_of(
@@ -126,22 +131,21 @@ def _layers(
             n_threads=n_threads if n_outputs < n_threads and n_rows >= NATIVE_ROWS else 1,
             alone=len(specs) == 1,
             own_trees=i == last,
-            min_base_lambda=ALIKE if i > 0 else typed,
+            min_base_lambda=MIN_BASE_LAMBDA if i > 0 else single_layer_lambda,
             signs=_signs(estimator, spec, n_outputs, schema) if i == last else None,
         )
         if not settings.basis.columns_per_feature and len(specs) > 1:
             raise ValueError(
-                "basis='constant' with hidden layers: neither their leaves nor the ridge regression under them, on the "
-                "same terms, would have a derivative to learn by. Use another basis, or hidden_layer_sizes=()."
+                "basis='constant' with hidden layers is not supported: neither their leaves nor the ridge base on the "
+                "same terms has a derivative to learn by. Use another basis, or hidden_layer_sizes=()."
             )
         layers.append(settings)
     return tuple(layers)
 
 
-def _signs(estimator: Any, spec: LayerSpec, n_outputs: int, schema: Schema | None) -> Signs | None:
-    """Return the signs of the features of a model of single layers; None if hidden layers are asked for."""
-    hidden = np.size(estimator.hidden_layer_sizes) and estimator.deep is True
-    if estimator._fewest_hidden or hidden:
+def _signs(estimator: BaseBoostBP, spec: LayerSpec, n_outputs: int, schema: Schema | None) -> Signs | None:
+    """Return the monotone signs of the features for single layers; None if the model must have hidden layers."""
+    if deep_of(estimator) is True and np.size(estimator.hidden_layer_sizes):
         return None
     if schema is None:
         return ()
@@ -183,56 +187,45 @@ def _sizes(hidden_layer_sizes: Any, fewest: int) -> tuple[int, ...]:
     if len(sizes) < fewest or not all(_is_size(size) for size in sizes):
         raise ValueError(
             f"hidden_layer_sizes={hidden_layer_sizes!r} must hold at least {fewest} hidden layers of 1 to "
-            f"{MOST_UNITS} units, such as (32,)."
+            f"{MAX_UNITS} units, such as (32,)."
         )
     return tuple(int(size) for size in sizes)
 
 
 def _is_size(size: Any) -> bool:
     whole = isinstance(size, Integral) or (isinstance(size, Real) and float(size).is_integer())
-    return whole and not isinstance(size, bool) and 1 <= size <= MOST_UNITS
+    return whole and not isinstance(size, bool) and 1 <= size <= MAX_UNITS
 
 
-def ensemble_settings_of(estimator: Any, run: FitOptions | None = None) -> EnsembleSettings:
-    """Settings of the ensemble, of parameters that are checked; what needs its hidden layers is the network alone."""
-    deep = True if estimator._fewest_hidden else estimator.deep
+def ensemble_settings_of(estimator: BaseBoostBP, options: FitOptions) -> EnsembleSettings:
+    """Return the settings of the ensemble, from parameters that `settings_of` checked."""
+    deep = deep_of(estimator)
     if constrained(estimator) and np.size(estimator.hidden_layer_sizes):  # hidden units mix features
         deep = False
-    wanted = run is not None and bool(run.callbacks or any(_kept(run).values()))
-    return EnsembleSettings("auto" if deep == "auto" else bool(deep), int(estimator.quality), wanted)
+    network_needed = bool(options.callbacks or any(_network_options(options).values()))
+    return EnsembleSettings(deep, int(estimator.quality), network_needed)
 
 
-def _kept(run: FitOptions) -> dict[str, Any]:
-    """What is asked for that keeps the training of a network, by the name in `fit`."""
-    callbacks = run.callbacks if isinstance(run.callbacks, list | tuple) else ()
-    kept = {"checkpoint": run.checkpoint, "keep_state": run.keep_state}
-    return kept | {
+def _network_options(options: FitOptions) -> dict[str, Any]:
+    """Return the options that store the training of a network, by their names in `fit`."""
+    callbacks = options.callbacks if isinstance(options.callbacks, list | tuple) else ()
+    return {"checkpoint": options.checkpoint, "keep_state": options.keep_state} | {
         f"callbacks[{number}]": callback
         for number, callback in enumerate(callbacks)
         if isinstance(callback, Checkpoint)
     }
 
 
-def check_single_layers(estimator: Any) -> None:
-    """Refuse ``deep=False`` where an estimator is made of its hidden layers."""
-    if estimator._fewest_hidden and not isinstance(estimator.deep, str) and not estimator.deep:
-        raise ValueError(
-            f"deep=False is not supported by {type(estimator).__name__}, which is made of its hidden layers: leave it "
-            "'auto'. BoostBPRegressor and BoostBPClassifier can do without."
-        )
-
-
-def check_run(estimator: Any, run: FitOptions) -> None:
-    """Refuse to keep the training of a network where ``deep=False``, ``quality=1`` or constraints train none."""
-    deep = checks.one_of("deep", estimator.deep, ("auto", True, False))
-    level = LEVELS[checks.one_of("quality", estimator.quality, tuple(LEVELS))]
+def check_options(estimator: BaseBoostBP, options: FitOptions) -> None:
+    """Raise ValueError if the options store the training of a network, and the estimator trains none."""
+    deep, level = deep_of(estimator), level_of(estimator)
     if deep is True or (deep == "auto" and level.networks and not constrained(estimator)):
         return
     why = "monotone_constraints" if constrained(estimator) else f"quality={estimator.quality}"
     why = "deep=False" if deep is False else why
-    for name, value in _kept(run).items():
+    for name, value in _network_options(options).items():
         if value:
             raise ValueError(
-                f"{name}={value!r} with {why} is not supported: it keeps the training of a network, and none is "
+                f"{name}={value!r} with {why} is not supported: it stores the training of a network, and none is "
                 f"trained. Leave out {name}, or use deep='auto' and quality=2 or more."
             )

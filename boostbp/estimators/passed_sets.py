@@ -24,22 +24,22 @@ class PassedSet(NamedTuple):
 def listed(
     eval_set: Any, eval_X: Any = None, eval_y: Any = None, eval_sample_weight: Any = None, eval_offset: Any = None
 ) -> list[PassedSet]:
-    """The evaluation sets of a fit, by its arguments; ValueError if these have another form, or say the same twice."""
+    """Return the evaluation sets in the arguments of `fit`; raise ValueError if their form is wrong or they overlap."""
     by_column = eval_X is not None or eval_y is not None
     if eval_set is not None and by_column:
         raise ValueError("eval_set and eval_X, eval_y are both given: give eval_set, or eval_X and eval_y.")
     parts = _of_columns(eval_X, eval_y) if by_column else _of_pairs(eval_set)
     if eval_sample_weight is not None:
-        weights = _each("eval_sample_weight", eval_sample_weight, len(parts))
+        weights = _entries("eval_sample_weight", eval_sample_weight, len(parts))
         parts = [_weighted(part, weight) for part, weight in zip(parts, weights, strict=True)]
     if eval_offset is not None:
-        offsets = _each("eval_offset", eval_offset, len(parts))
+        offsets = _entries("eval_offset", eval_offset, len(parts))
         parts = [part._replace(offset=offset) for part, offset in zip(parts, offsets, strict=True)]
     return parts
 
 
 def tables(argument: str, value: Any) -> list[tuple[str, Any]]:
-    """Tables in an argument that may hold one or several, each with what errors call it."""
+    """Return the tables in an argument that holds one or several, each with its name for errors."""
     if value is None:
         return []
     several = isinstance(value, (tuple, list)) and not _is_table(value)
@@ -47,7 +47,7 @@ def tables(argument: str, value: Any) -> list[tuple[str, Any]]:
 
 
 def names_of(eval_set: Sequence[Any], eval_names: Sequence[str] | None) -> list[str]:
-    """Names of the evaluation sets: the user's, or "valid_0", "valid_1", ..."""
+    """Return the names of the evaluation sets: the user's, or "valid_0", "valid_1", ..."""
     if eval_names is None:
         return [f"valid_{number}" for number in range(len(eval_set))]
     names = [eval_names] if isinstance(eval_names, str) else list(eval_names)
@@ -80,10 +80,10 @@ def _of_pairs(eval_set: Any) -> list[PassedSet]:
 
 def _of_columns(eval_X: Any, eval_y: Any) -> list[PassedSet]:
     if eval_X is None or eval_y is None:
-        given, other = ("eval_X", "eval_y") if eval_y is None else ("eval_y", "eval_X")
-        raise ValueError(f"{given} is given without {other}: give both, or neither.")
+        passed, other = ("eval_X", "eval_y") if eval_y is None else ("eval_y", "eval_X")
+        raise ValueError(f"{passed} is given without {other}: give both, or neither.")
     several = isinstance(eval_X, (tuple, list)) and not _is_table(eval_X)
-    targets = _each("eval_y", eval_y, len(eval_X)) if several else [eval_y]
+    targets = _entries("eval_y", eval_y, len(eval_X)) if several else [eval_y]
     named = zip(tables("eval_X", eval_X), targets, strict=True)
     return [PassedSet(f"{source}, {source.replace('X', 'y')}", X, y) for (source, X), y in named]
 
@@ -96,19 +96,19 @@ def _weighted(part: PassedSet, weight: Any) -> PassedSet:
     return part._replace(weight=weight)
 
 
-def _each(argument: str, value: Any, count: int) -> list[Any]:
-    """One entry for each evaluation set."""
-    listed = isinstance(value, (tuple, list)) and not all(np.ndim(part) == 0 and part is not None for part in value)
-    if not listed and count == 1:
+def _entries(argument: str, value: Any, count: int) -> list[Any]:
+    """Return the entries of an argument, one for each evaluation set."""
+    several = isinstance(value, (tuple, list)) and not all(np.ndim(part) == 0 and part is not None for part in value)
+    if not several and count == 1:
         return [value]
-    if not listed or len(value) != count:
-        holds = f"{len(value)} entries" if listed else f"a {type(value).__name__}"
+    if not several or len(value) != count:
+        holds = f"{len(value)} entries" if several else f"a {type(value).__name__}"
         raise ValueError(f"{argument} holds {holds} for {count} evaluation sets: give a tuple with one for each.")
     return list(value)
 
 
 def _is_table(value: Any) -> bool:
-    """Whether it is one table: an array of two axes, a frame, or a list of rows."""
+    """Return whether `value` is one table: an array with two axes, a frame, or a list of rows."""
     if isinstance(value, (tuple, list)):
         return len(value) > 0 and isinstance(value[0], (tuple, list, np.ndarray)) and _axes(value[0]) == 1
     return issparse(value) or is_frame(value) or np.ndim(value) == 2

@@ -28,118 +28,122 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     Parameters
     ----------
     hidden_layer_sizes : sequence of int
-        Units of each hidden layer, from the input up, of each network in the model. None at all, ``()``, is a single
-        layer of boosted trees: all rounds are grown, and as many kept as validation likes best. With ``deep=False`` it
-        does not matter: the model is an average of single layers, also with ``()``.
+        Number of units in each hidden layer of each network, from the input up. ``()`` trains a single layer of boosted
+        trees: `fit` grows all rounds and keeps the number of rounds with the best validation score. With ``deep=False``
+        this parameter has no effect: the model is an average of single layers, also with ``()``.
     quality : {1, 2, 3, 4, 5}
-        How much the fit may cost, and so how good the model is; see the table in README. 1: one layer, the better of
-        two, at some three times the library's seconds. From 2 on, other layers and hidden ones join. The leaves are
-        then fitted again on all rows, if `fit` held some out itself; `eval_set` is never learned from. At 4 and 5 the
-        model may be the mean of several such, each with other rows held out. What is tried is begun by what it promises
-        for its work, so that a fit that is cut short, by `max_time` or Ctrl-C, is good as well. With ``deep=True``, a
-        network ends where more epochs promise too little, and from 4 on after all of them; 5 is then the same as 4.
+        How much time the fit may spend on accuracy; the README has a table of both. 1 trains two single layers and
+        keeps the better one, in about three times the time of the library. From 2 on, further layers and networks are
+        added. At the end the leaves are fitted again on all rows if `fit` held some out itself; `eval_set` is never
+        trained on. At 4 and 5 the model may be the mean of several such models, each with other rows held out. The most
+        promising candidates for their cost are trained first, so a fit that `max_time` or Ctrl-C cuts short is good as
+        well. With ``deep=True``, quality 1 to 3 stops the network when more epochs promise too little; quality 4 and 5
+        are the same and run all epochs.
     loss : str or Loss
         ``"squared_error"``, ``"absolute_error"``, ``"huber"`` (delta 1, in standard deviations), ``"quantile"`` (the
-        median), ``"poisson"`` (counts), ``"gamma"`` (amounts above 0), ``"tweedie"`` (amounts of which many are 0), the
-        names of LightGBM and XGBoost for these; ``Quantile(0.9)``, ``Huber(2.0)`` or ``Tweedie(power=1.7)`` from
-        `boostbp.losses`; or an object of your own (`boostbp.losses.Loss`). Predictions of
-        ``"poisson"``, ``"gamma"`` and ``"tweedie"`` are above 0: their link is logarithmic.
+        median), ``"poisson"`` (counts), ``"gamma"`` (positive amounts), ``"tweedie"`` (amounts, many of them 0), or the
+        name of one of these in LightGBM or XGBoost. Or a loss object: ``Quantile(0.9)``, ``Huber(2.0)`` or
+        ``Tweedie(power=1.7)`` from `boostbp.losses`, or a custom one (see `boostbp.losses.Loss`). ``"poisson"``,
+        ``"gamma"`` and ``"tweedie"`` have a logarithmic link, so their predictions are positive.
     alpha : float, sequence of float or None
-        Level of ``loss="quantile"``; None: 0.5, the median. Several ascending levels, such as ``[0.1, 0.5, 0.9]``, make
-        one model of all: `predict` gives a column for each, which never cross (those of a row are sorted, see
-        `boostbp.losses.Quantiles`), metrics are means over the levels, and `y` has one column. Of other losses a number
-        is not looked at.
+        Level of ``loss="quantile"``; None means 0.5, the median. Several ascending levels, such as
+        ``[0.1, 0.5, 0.9]``, train one model for all of them: `predict` returns a column for each level, `y` has one
+        column, and metrics are means over the levels. The columns never cross, because each row is sorted (see
+        `boostbp.losses.Quantiles`). Other losses ignore a number.
     backend : {"lightgbm", "xgboost", "sklearn"} or Backend
-        Who grows the trees.
+        Library that grows the trees.
     n_estimators : int or None
-        Largest number of boosting rounds of every single layer and output layer. None: up to 4,000 while the held-out
-        loss falls; see `LayerSpec` where the number is fixed. Hidden layers, which are fitted again every epoch, have
-        20: ``hidden={"n_estimators": ...}``.
+        Maximum number of boosting rounds of each single layer and each output layer. None allows up to 4,000 while the
+        held-out loss falls; `LayerSpec` lists the cases with a fixed number. Hidden layers are fitted again in every
+        epoch and have 20 rounds: set ``hidden={"n_estimators": ...}``.
     learning_rate : float or None
-        Shrinkage of each tree of single layers and output layers (the paper's beta). None: see `LayerSpec`.
+        Shrinkage of each tree in single layers and output layers (the paper's beta). None: see `LayerSpec`.
     max_depth : int or None
-        Of the trees of every layer; -1: no limit. None: 3 in hidden layers, 4 in the output layer.
+        Maximum depth of the trees in every layer; -1 sets no limit. None: 3 in hidden layers, 4 in the output layer.
     min_samples_leaf : int or None
-        Rows in a leaf of every layer. None: 20.
+        Minimum number of rows in a leaf, for every layer. None: 20.
     colsample_bytree : float or None
-        Share of the features on which a tree of any layer may split, drawn anew for each tree. None: 1.
+        Share of the features that a tree of any layer may split on, drawn anew for each tree. None: 1.
     hidden : LayerSpec, dict or None, or a sequence of these
-        How hidden layers are fitted, by the fields of `LayerSpec`, such as ``{"max_depth": 2, "basis": "linear"}``; a
-        sequence holds one for each. They win over the parameters above, and so do those of `output`.
+        Settings of the hidden layers: fields of `LayerSpec`, such as ``{"max_depth": 2, "basis": "linear"}``. A
+        sequence holds one entry for each hidden layer. `hidden` and `output` override the parameters above.
     output : LayerSpec, dict or None
-        How the output layer is fitted, by the fields of `LayerSpec`.
+        Settings of the output layer: fields of `LayerSpec`.
     backprop : BackpropSpec, dict or None
-        How hidden layers are trained, by the fields of `BackpropSpec`, such as ``{"step_size": 0.3}``.
+        Settings of back-propagation: fields of `BackpropSpec`, such as ``{"step_size": 0.3}``.
     epochs : int
-        Largest number of epochs of back-propagation. 0: with ``deep=True`` the network as it starts, otherwise none.
+        Maximum number of epochs of back-propagation. With 0, ``deep=True`` keeps the network as it was initialised;
+        otherwise no network is trained.
     deep : {"auto", True, False}
-        "auto": a sum of single layers, of the network, of variants of it (linear hidden units; sums of smooth
-        functions) and of layers on the directions in which others vary most, each for as long as it promises enough
-        (see `quality`), with weights by the held-out rows (``history_.choice``, ``summary()``). What is set of the
-        output layer holds for each of them; rounds, shrinkage and sizes that are not set they choose themselves. With
-        ``hidden_layer_sizes=()``, or without an evaluation set and rows to hold out, it is one single layer.
-        True: one network. Its output layer is the sum, weighed by the held-out rows, of the one that it was trained
-        with, one boosted to its end on the hidden units, and one on the features beside them; with
-        ``early_stopping=False``, or the paper's output target, it is the network exactly as the parameters say.
-        False: the sum of single layers alone; no network is trained, `transform` has nothing to show, and without rows
-        to weigh by it is the single layer that ``hidden_layer_sizes=()`` gives. `hidden` and `backprop`, and callbacks,
-        which are called after epochs, then have no effect; `checkpoint` and `keep_state` of `fit` are refused.
+        Which parts the model has. "auto": a weighted sum of single layers, the network, variants of the network (linear
+        hidden units; sums of smooth functions), and layers on the directions in which other parts vary most. Each part
+        is trained for as long as it promises enough (see `quality`). The held-out rows determine the weights
+        (``history_.choice``, ``summary()``). Settings of the output layer apply to every part; each part chooses the
+        rounds, shrinkage and sizes that are not set. With ``hidden_layer_sizes=()``, or with neither an evaluation
+        set nor held-out rows, the model is one single layer.
+        True: one network. Its output layer is a sum of three, with weights from the held-out rows: the one it was
+        trained with, one boosted to its end on the hidden units, and one boosted on the features alone. With
+        ``early_stopping=False``, or the paper's output target, the network is exactly what the parameters describe.
+        False: the weighted sum of single layers only. No network is trained, so `transform` has no columns to return.
+        Without rows to determine weights, the model is the single layer of ``hidden_layer_sizes=()``. `hidden`,
+        `backprop` and callbacks, which run after epochs, have no effect; `fit` refuses `checkpoint` and `keep_state`.
     early_stopping : bool or "auto"
-        Without `eval_set`, hold out the rows that `validation` says. "auto": from 36 rows on, and 50 rows at least, or
-        a quarter of fewer than 200. False: run all epochs.
+        Whether to hold out rows when `fit` gets no `eval_set`; `validation` states which. "auto" holds rows out from 36
+        rows on: at least 50 of them, or a quarter if there are fewer than 200. False runs all epochs.
     validation : float, "last", splitter or pair
-        Which rows are held out. A share of the rows (of the groups, if `fit` is told them; of distinct rows, if some
-        are repeated), drawn at random, of classes each its share; rows of a group (`fit`'s `groups`) stay together, and
-        so do rows that are repeated, in numbers that chance would not repeat. "last": the last tenth, of rows in the
-        order of time. Or the last split of a splitter of scikit-learn, such as `TimeSeriesSplit` or
-        `GroupShuffleSplit`, or of one's own with ``split(X, y, groups)``; or a pair, the numbers (or masks) of the
-        rows to learn from and of those to hold out.
+        Which rows are held out. A float is a share of the rows, drawn at random: a share of the groups if `fit` gets
+        `groups`, or of the distinct rows if some are repeated. Each class keeps its share. Rows of a group stay
+        together, and so do rows that are repeated more often than chance explains. "last" is the last tenth, for rows
+        in order of time. A splitter of scikit-learn, such as `TimeSeriesSplit` or `GroupShuffleSplit`, or a custom one
+        with ``split(X, y, groups)``, holds out the rows of its last split. A pair lists the rows to train on and the
+        rows to hold out, as indices or masks.
     calibration : float or None
-        Share of the rows (of the groups, if `fit` is told them), below 0.5, that the fit does not learn from, for
-        `predict_interval`. None: none; `calibrate` takes rows of one's own.
+        Share of the rows, below 0.5, that `fit` reserves for `predict_interval`; a share of the groups if `fit` gets
+        `groups`. None reserves none; `calibrate` accepts other rows.
     eval_metric : str, callable, tuple or None
-        Metric of the evaluation sets, which chooses the best epoch and number of rounds (models of the average are
-        weighed by the loss), by its name in LightGBM, XGBoost or scikit-learn ("tweedie-nloglik@1.3"), a
-        function ``f(y_true, y_pred)``, which is maximised if its name ends in ``_score``, or a tuple
-        ``(name, f, greater_is_better)``; None: the loss's own. Metrics of classes are a classifier's. With `n_jobs`
-        above 1, functions are called from several threads.
+        Metric of the evaluation sets. It chooses the best epoch and number of rounds; the weights of an average
+        minimise the loss instead. A name in LightGBM, XGBoost or scikit-learn ("tweedie-nloglik@1.3"); a function
+        ``f(y_true, y_pred)``, which is maximised if its name ends in ``_score``; or a tuple
+        ``(name, f, greater_is_better)``. None is the metric of the loss. Metrics of classes need a classifier. With
+        `n_jobs` above 1, several threads call functions.
     max_time : float or None
-        Seconds after which no further rounds and no new epoch begin; what is there by then is the model, and time is
-        left to grow it again on all rows. Compiling, which the first fit on a machine does, is not counted: see
-        `boostbp.warmup`.
+        Seconds after which no further round or epoch starts; the model is what has been trained by then. Time is
+        reserved to train it again on all rows. The limit does not include compilation, which the first fit on a machine
+        needs: see `boostbp.warmup`.
     categorical_features : "from_dtype", sequence or None
-        Columns with categories. "from_dtype": those of a data frame that are categories or text by their dtype; text
-        that spells numbers or dates is refused until it is converted, or named here. Otherwise names, numbers, or bools
-        for all columns.
+        Columns with categories. "from_dtype" takes the columns of a data frame whose dtype is categorical or text; a
+        column of text that spells numbers or dates is refused until it is converted or named here. A sequence holds
+        names, indices, or a bool for each column.
     n_jobs : int or None
-        Threads; -1: all cores. The model does not depend on it.
+        Number of threads; -1 uses all cores. The model does not depend on it.
     random_state : int, RandomState or None
+        Seed of all random draws.
     verbose : int
-        0: silent; 1: a progress bar; 2: log what is trained, and each epoch, to the logger ``boostbp``, and to the
-        standard error if no logging was set up.
+        0 is silent, 1 shows a progress bar, and 2 logs the parts and each epoch to the logger ``boostbp``, which writes
+        to standard error unless logging is set up.
     backend_params : dict or None
-        Native parameters of the library under its names, for every layer; values must be of their kind and within their
-        bounds. Refused, with the reason, are those that would break the method, that a parameter of ours stands for,
-        and that speak of features by number or name: hidden layers have units in their place. Only
-        ``interaction_constraints``, lists of column numbers, is taken where ``hidden_layer_sizes=()``: features without
-        a list in common do not interact.
+        Native parameters of the library under its own names, for every layer. Values must have the right type and lie
+        within the library's bounds. `fit` refuses, with the reason, parameters that would break the method, that have
+        an equivalent here, or that refer to features by index or name, since hidden layers have units instead. The only
+        exception is ``interaction_constraints`` with ``hidden_layer_sizes=()``: lists of column indices, where features
+        that share no list do not interact.
 
     Attributes
     ----------
     network_ : Network
     history_ : History
     n_iter_ : int
-        Epochs that were run.
+        Number of epochs that ran.
     best_iteration_, best_score_, evals_result_ : int, dict, dict
-        What `history_` holds, by the names of LightGBM: iterations of the leading piece of the model (rounds of a
-        layer, epochs of a network), score of the model, and scores of that piece by iteration.
+        Contents of `history_` under LightGBM's names: iterations of the leading part of the model (rounds of a layer,
+        epochs of a network), score of the model, and scores of that part by iteration.
     feature_importances_ : (features,) ndarray
         Mean absolute attributions, as shares.
     feature_summary_ : Summary
-        Of the training rows: means, and what importances need.
+        Means of the training rows, and the statistics that importances need.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
-        If the input had names.
+        Only if the input had names.
 
     Examples
     --------
@@ -157,7 +161,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         hidden_layer_sizes: Sequence[int] = (16,),
         *,
         quality: Literal[1, 2, 3, 4, 5] = 3,
-        loss: Any = "squared_error",
+        loss: str | losses.Loss = "squared_error",
         alpha: float | Sequence[float] | None = None,
         backend: Literal["lightgbm", "xgboost", "sklearn"] | Backend = "lightgbm",
         n_estimators: int | None = None,
@@ -175,32 +179,37 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         calibration: float | None = None,
         eval_metric: Any = None,
         max_time: float | None = None,
-        categorical_features: Any = "from_dtype",
+        categorical_features: Literal["from_dtype"] | Sequence[Any] | None = "from_dtype",
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         backend_params: Mapping[str, Any] | None = None,
     ) -> None:
         self._keep_parameters(locals())
 
     def predict(self, X: Any, *, offset: Any = None) -> Floats:
-        """Predicted target, (rows,) or (rows, outputs); of several quantiles, (rows, levels) in ascending order.
+        """Predict the target.
 
         Parameters
         ----------
         X : array-like, (rows, features); path, or iterator of blocks of features
         offset : array-like, (rows,) or (rows, outputs), or 0, optional
-            As in `fit`. Without one it is 0, such as an exposure of 1; a model that was fitted with one warns then,
-            unless ``offset=0`` says that this is meant.
+            As in `fit`. The default is 0, which is an exposure of 1. A model that was fitted with an offset warns
+            without one; pass ``offset=0`` to confirm.
+
+        Returns
+        -------
+        (rows,) or (rows, outputs) float64
+            (rows, levels) in ascending order for several quantiles.
         """
         raw = self._with_offset(self._raw(X), offset)
         return self.model_.targets.prediction(raw)
 
     def staged_predict(self, X: Any, *, offset: Any = None) -> Iterator[Floats]:
-        """Predictions of the growing model: after each round of its output layer, on hidden layers that stay.
+        """Yield the prediction after each round of the output layer; hidden layers stay as they are.
 
-        Of an average (``deep="auto"``, ``quality``) one tree for each output joins at a time, in the order of
-        `trees_to_dataframe`: those of one model after those of another.
+        An average (``deep="auto"``, ``quality``) grows by one tree for each output at a time, in the order of
+        `trees_to_dataframe`: all trees of one part, then those of the next.
 
         Parameters
         ----------
@@ -210,26 +219,26 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         Yields
         ------
         (rows,) or (rows, outputs) float64
-            The last one is that of `predict`, up to rounding.
+            The last one equals that of `predict`, up to rounding.
         """
         return (self.model_.targets.prediction(self._with_offset(raw, offset)) for raw in self._staged_raw(X))
 
     predict_interval = predict_interval
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
-        """R2 of the prediction; of several quantiles, the mean of its like for pinball losses (`d2_pinball_score`).
+        """Return R2, or for several quantiles the mean of `sklearn.metrics.d2_pinball_score` over the levels.
 
         Parameters
         ----------
         X, y, sample_weight : as in `fit`
         offset : array-like or 0, optional
-            As in `predict`; of a model that was fitted with one it must be given.
+            As in `predict`; required if the model was fitted with one.
         """
         self._check_offset(offset, "score")
         return self._score(y, self.predict(X, offset=offset), sample_weight=sample_weight)
 
     def _score(self, y: Any, prediction: Floats, *, sample_weight: Any = None) -> float:
-        """R2, or of several quantiles the mean of its like for pinball losses."""
+        """Return the score of a prediction; see `score`."""
         from sklearn.metrics import d2_pinball_score, r2_score  # imported here, as it slows the import of the package
 
         loss = self.model_.targets.loss
@@ -243,14 +252,14 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         return read_target(y, n_rows), None
 
     def _learn_target(self, values: Floats, weight: Floats, earlier: Model | None) -> tuple[Targets, Floats, Floats]:
-        """Return targets in their own units; `fit` learns the units on the rows that are not held out."""
+        """Return targets with neutral units; `fit` learns the units from the rows that it does not hold out."""
         target = values.reshape(len(values), -1)
         loss = losses.load(self.loss, n_outputs=target.shape[1], alpha=self.alpha, task="regression")
         traits = losses.traits_of(loss)
         if traits.task == "classification":
             raise ValueError(
-                f"loss={self.loss!r} is one of classes, and a regressor predicts numbers: use BoostBPClassifier, or a "
-                "loss of numbers, such as loss='squared_error'."
+                f"loss={self.loss!r} is for classification, and a regressor predicts numbers: use BoostBPClassifier, "
+                "or a regression loss, such as loss='squared_error'."
             )
         n_outputs = traits.copies or target.shape[1]
         shift, scale = np.zeros(n_outputs), np.ones(n_outputs)

@@ -1,6 +1,6 @@
-"""Session: the training of an estimator with its callbacks and checkpoint, the model it begins from, how it goes on.
+"""Training of an estimator: its start, callbacks and checkpoint, and `fit_more`.
 
-A fit happens whole or not at all.
+A fit that fails leaves the estimator as it was.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial, wraps
 from numbers import Integral
 from types import FunctionType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from boostbp import backends
 from boostbp.backends.base import Backend
@@ -23,7 +23,7 @@ from boostbp.estimators.fit_options import FitOptions
 from boostbp.estimators.init_model import check_sum
 from boostbp.estimators.nested_parameters import refuse_unknown
 from boostbp.estimators.parameter_use import warn_before, way_of
-from boostbp.estimators.parameters import check_run, ensemble_settings_of, settings_of
+from boostbp.estimators.parameters import check_options, ensemble_settings_of, settings_of
 from boostbp.inputs.blocks import is_blocks
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.schema import Schema
@@ -43,12 +43,15 @@ from boostbp.runtime.compiling import on_compile
 from boostbp.runtime.group import training_in, workers
 from boostbp.runtime.native_threads import single_threaded_blas
 
+if TYPE_CHECKING:
+    from boostbp.estimators.base import BaseBoostBP
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
 class FittedOn:
-    """What a fit learns of its table and target before any training."""
+    """What a fit learns from its table and target before the training."""
 
     schema: Schema
     targets: Targets
@@ -57,20 +60,20 @@ class FittedOn:
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """A training that can go on.
+    """A training that can continue.
 
     Attributes
     ----------
     fitted : FittedOn
     problem : Problem
     ensemble : EnsembleSettings or None
-        None trains the network of the problem alone.
+        None trains only the network of the problem.
     others : sequence of callable
-        Each returns the problem of a further member of an average, with other rows held out.
+        Each returns the problem of a further member of an average, with other held-out rows.
     earlier : Network or None
-        A network that the trained one is added to.
+        Network to which the trained one is added.
     state : State or None
-        After the last epoch of the network.
+        State after the last epoch of the network.
     """
 
     fitted: FittedOn
@@ -83,7 +86,7 @@ class Training:
     def train(
         self, callbacks: Sequence[Callback], resume: State | None, report: Callable[[Stage], object]
     ) -> tuple[Network, History]:
-        """Train, from the start or from an earlier state."""
+        """Train from the start or from an earlier state."""
         problem = replace(self.problem, callbacks=callbacks, resume=resume, report=report)
         with training_in(problem.rows.group):
             if self.ensemble is None:
@@ -95,37 +98,39 @@ class Training:
             return network, history
 
     def summarise(self, network: Network) -> Summary:
-        """Summarise the training rows as the network sees them."""
+        """Return the summary of the training rows for a network."""
         rows, n_threads = self.problem.rows, self.problem.settings.n_threads
         with training_in(rows.group):
             return summary_of(network, rows.table, rows.weight, n_threads=n_threads)
 
 
 def training_of(
-    estimator: Any,
+    estimator: BaseBoostBP,
     fitted: FittedOn,
     rows: Rows,
     evaluation: Evaluation,
     options: FitOptions,
     others: Sequence[Callable[[], tuple[Rows, Evaluation]]] = (),
 ) -> Training:
-    """Return the training of an estimator on some rows; `others` hold other rows out, for further members."""
-    check_run(estimator, options)
+    """Return the training of an estimator; `others` return rows and evaluation of further members of an average."""
+    check_options(estimator, options)
     random = checks.random_state("random_state", estimator.random_state)
     [n_rows], seed = workers().sum(len(rows)), workers().agree(int(random.randint(2**31 - 1)))
     settings = settings_of(estimator, int(n_rows), rows.y.shape[1], seed, fitted.schema)
     problem_of = partial(_problem_of, fitted.targets, backend=backends.load(estimator.backend), settings=settings)
-    how = workers().agree(ensemble_settings_of(estimator, options))  # callbacks may be given on rank 0 alone
-    way = way_of(estimator, held_out=bool(evaluation.sets), wanted=how.network_wanted)
+    # Only rank 0 may have callbacks.
+    ensemble_settings = workers().agree(ensemble_settings_of(estimator, options))
+    way = way_of(estimator, held_out=bool(evaluation.sets), network_needed=ensemble_settings.network_wanted)
     warn_before(estimator, way, evaluation.sets, options.callbacks)
     if options.earlier is not None:
-        check_sum(options.earlier.network, settings, networks=how.deep is not False)
+        check_sum(options.earlier.network, settings, networks=ensemble_settings.deep is not False)
+    other_problems = [lambda draw=draw: problem_of(*draw()) for draw in others]
     return Training(
         fitted,
         problem_of(rows, evaluation),
-        # the hidden units of an auto-encoder are the model, and nothing may stand beside them
-        ensemble=None if estimator._fewest_hidden else how,
-        others=[partial(_drawn, draw, problem_of) for draw in others],
+        # The hidden units of an auto-encoder are the model, so it has no other parts.
+        ensemble=None if estimator._min_hidden else ensemble_settings,
+        others=other_problems,
         earlier=None if options.earlier is None else options.earlier.network,
     )
 
@@ -133,14 +138,14 @@ def training_of(
 def _problem_of(
     targets: Targets, rows: Rows, evaluation: Evaluation, *, backend: Backend, settings: Settings
 ) -> Problem:
-    """Return the problem of the rows that have weight; held-out rows get weights in the same unit."""
+    """Return the problem of the rows with weight; weights of held-out rows are scaled like those of training rows."""
     counted = rows.counted()
-    total, before = workers().sum(counted.weight.sum(), rows.weight.sum())
+    total, previous_total = workers().sum(counted.weight.sum(), rows.weight.sum())
 
-    def in_rows(part: EvalSet) -> EvalSet:
-        return replace(part, rows=replace(part.rows, weight=part.rows.weight * (total / before)))
+    def scaled(part: EvalSet) -> EvalSet:
+        return replace(part, rows=replace(part.rows, weight=part.rows.weight * (total / previous_total)))
 
-    sets = tuple(in_rows(part) if part.from_training else part for part in evaluation.sets)
+    sets = tuple(scaled(part) if part.from_training else part for part in evaluation.sets)
     evaluation = replace(evaluation, sets=sets)
     return Problem.of(
         counted,
@@ -152,35 +157,31 @@ def _problem_of(
     )
 
 
-def _drawn(draw: Callable[[], tuple[Rows, Evaluation]], problem_of: Callable[[Rows, Evaluation], Problem]) -> Problem:
-    return problem_of(*draw())
-
-
-def start_fit(estimator: Any, training: Training, options: FitOptions, *, n_rows: int) -> None:
-    """Train an estimator, from the start or from the checkpoint, on so many rows of this process."""
+def start_fit(estimator: BaseBoostBP, training: Training, options: FitOptions, *, n_rows: int) -> None:
+    """Train an estimator from the start or the checkpoint; this process has `n_rows` rows."""
     checks.one_of("keep_state", options.keep_state, (True, False))
-    written = [callback for callback in options.checked_callbacks() if isinstance(callback, Checkpoint)]
-    path = written[-1].path if written else None
+    paths = [callback.path for callback in options.checked_callbacks() if isinstance(callback, Checkpoint)]
+    path = paths[-1] if paths else None
     if path is not None and not isinstance(estimator.random_state, Integral):
         raise ValueError(
-            f"random_state={estimator.random_state!r} with checkpoint={str(path)!r} would begin another training each "
+            f"random_state={estimator.random_state!r} with checkpoint={str(path)!r} would start another training each "
             "time: give a whole number, such as random_state=0."
         )
     run_training(estimator, training, checkpoints.find(path, n_rows), options)
 
 
-def continue_fit(estimator: Any, epochs: int, options: FitOptions) -> None:
-    """Train an estimator on, for so many epochs; patience and time count anew."""
+def continue_fit(estimator: BaseBoostBP, epochs: int, options: FitOptions) -> None:
+    """Train an estimator for `epochs` more epochs; patience and time start anew."""
     epochs = checks.whole("epochs", epochs, 1)
     training: Training | None = vars(estimator).get("_training")
     if training is not None and training.state is None and estimator.max_time is not None:
         raise ValueError(
-            f"fit_more needs the state of the network, which was not begun in max_time={estimator.max_time!r}: call "
-            "fit with more of it, and keep_state=True."
+            f"fit_more needs the state of the network, which did not start within max_time={estimator.max_time!r}: "
+            "call fit with a longer max_time, and keep_state=True."
         )
     if training is None or training.state is None:
         raise ValueError(
-            "fit_more needs the state of training, which was not kept (files and copies never hold it): "
+            "fit_more needs the state of training, which was not kept (files and copies never have it): "
             "call fit with keep_state=True, or with checkpoint= and again with more epochs."
         )
     state = replace(training.state, elapsed=0.0, since=training.state.epoch)
@@ -190,11 +191,10 @@ def continue_fit(estimator: Any, epochs: int, options: FitOptions) -> None:
 
 
 def all_or_nothing(fit: F) -> F:
-    """Make a fit that fails leave the estimator as it was: never a network of one fit with the columns of another.
+    """Restore the attributes of the estimator if a fit fails, so that no parts of two fits are combined.
 
-    What interrupted the training, and warnings of the model where warnings are errors, is raised once the estimator has
-    the model. A fit is the same for any number of BLAS's threads and for any `np.seterr`. Its `X` may be a path or an
-    iterator of blocks.
+    An interrupt of the training, and warnings that are errors, are raised after the estimator got its model. The fit
+    does not depend on the number of BLAS threads or on `np.seterr`. Its `X` may be a path or an iterator of blocks.
     """
     method = cast(FunctionType, fit)
 
@@ -202,18 +202,17 @@ def all_or_nothing(fit: F) -> F:
     @numpy_errstate()
     @interrupts.deferred()
     @single_threaded_blas()
-    def whole(*args: Any, **options: Any) -> Any:
-        estimator = args[0]
+    def guarded(*args: Any, **options: Any) -> Any:
+        estimator: BaseBoostBP = args[0]
         refuse_unknown(method, type(estimator), options)
         in_blocks = estimator._takes_blocks and is_blocks(args[1] if len(args) > 1 else options.get("X"))
-        before = dict(vars(estimator))
+        attributes = dict(vars(estimator))
         try:
             fitted = fit_blocks(fit, *args, **options) if in_blocks else fit(*args, **options)
         except BaseException:
-            vars(estimator).clear()
-            vars(estimator).update(before)
+            estimator.__dict__.clear()
+            estimator.__dict__.update(attributes)
             raise
-        # what interrupted the training, and warnings, which may be errors, now that the estimator has the model
         interrupt, estimator.history_.interrupt = estimator.history_.interrupt, None
         try:
             estimator._warn_of_fit()
@@ -222,27 +221,29 @@ def all_or_nothing(fit: F) -> F:
                 raise interrupt
         return fitted
 
-    whole.all_or_nothing = True  # type: ignore[attr-defined]
-    return cast(F, whole)
+    guarded.all_or_nothing = True  # type: ignore[attr-defined]
+    return cast(F, guarded)
 
 
 def _no_report(stage: Stage | str) -> None:
-    """Report nothing."""
+    """Ignore a report."""
 
 
-def run_training(estimator: Any, training: Training, resume: State | None, options: FitOptions) -> None:
-    """Train an estimator from a state, if there is one, and give it the model."""
+def run_training(estimator: BaseBoostBP, training: Training, resume: State | None, options: FitOptions) -> None:
+    """Train an estimator, from the state `resume` if there is one, and store the model in it."""
     callbacks = options.checked_callbacks()
     if not isinstance(estimator.verbose, Integral):
-        raise ValueError(f"verbose={estimator.verbose!r} is not a number: 0 is silent, 1 a progress bar, 2 a log.")
+        raise ValueError(
+            f"verbose={estimator.verbose!r} is not a whole number: 0 is silent, 1 a progress bar, 2 a log."
+        )
     if int(estimator.verbose) >= 2:
         callbacks.append(log_evaluation())
         show_log()
     bar, level = ProgressBar(), min(int(estimator.verbose), 2) if workers().rank == 0 else 0
     if estimator.verbose == 1:
         callbacks.append(bar)
-    shown: ProgressBar | StageLog | None = bar if level == 1 else StageLog() if level == 2 else None
-    report = _no_report if shown is None else shown.stage
+    display: ProgressBar | StageLog | None = bar if level == 1 else StageLog() if level == 2 else None
+    report = _no_report if display is None else display.stage
     states: list[State] = []
 
     def keep(progress: Progress) -> None:
@@ -251,13 +252,13 @@ def run_training(estimator: Any, training: Training, resume: State | None, optio
     if options.keep_state:
         callbacks.append(keep)
     try:
-        with on_compile(_no_report if shown is None else shown.compiling):
+        with on_compile(_no_report if display is None else display.compiling):
             network, history = training.train(callbacks, resume, report)
     finally:
         bar.close()
     try:
         summary = training.summarise(network)
-    except KeyboardInterrupt as interrupt:  # a fit is not thrown away for its last second
+    except KeyboardInterrupt as interrupt:  # the summary takes little time, so the fit completes
         history.interrupted(interrupt)
         summary = training.summarise(network)
     fitted = training.fitted
@@ -265,6 +266,6 @@ def run_training(estimator: Any, training: Training, resume: State | None, optio
     if options.keep_state:
         estimator._training = replace(training, state=states[-1] if states else resume)
     else:
-        vars(estimator).pop("_training", None)
+        estimator.__dict__.pop("_training", None)
     if any(isinstance(callback, StopOnInterrupt) for callback in callbacks):
         history.interrupt = None

@@ -1,4 +1,4 @@
-"""What the supervised estimators share: the fit, offsets, and rows that are kept out for a calibration."""
+"""Supervised: the fit, offsets and calibration of the regressor and the classifier."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from boostbp.runtime.group import training_in, workers
 from boostbp.runtime.messages import named_in_errors
 from boostbp.trees.sparse import Matrix
 
-LAST_DRAW = 99  # of the draws of a seed: rows that are kept out; earlier draws are of rows that are held out
+CALIBRATION_DRAW = 99  # number of the draw of calibration rows; held-out rows have the numbers from 0 on; arbitrary
 _ROUTED: dict[str, bool] = {"offset": True}
 
 
 @public_methods
 class Supervised(BaseBoostBP):
-    """The fit of an estimator, and offsets; the classes below say how they learn targets."""
+    """Fit, offsets and calibration; subclasses read targets in `_read_target` and `_learn_target`."""
 
-    # requested by default in every method: an offset in `fit` alone would make predictions and scores wrong
+    # Every method requests the offset by default: an offset in `fit` alone would make predictions and scores wrong.
     __metadata_request__fit: ClassVar[dict[str, bool]] = _ROUTED
     __metadata_request__predict: ClassVar[dict[str, bool]] = _ROUTED
     __metadata_request__predict_proba: ClassVar[dict[str, bool]] = _ROUTED
@@ -53,7 +53,7 @@ class Supervised(BaseBoostBP):
     __metadata_request__decision_function: ClassVar[dict[str, bool]] = _ROUTED
     __metadata_request__score: ClassVar[dict[str, bool]] = _ROUTED
 
-    _fewest_hidden = 0  # a single layer is a model
+    _min_hidden = 0  # a single layer is a model
     _takes_blocks = True
     loss: Any
     calibration: Any
@@ -66,7 +66,7 @@ class Supervised(BaseBoostBP):
         sample_weight: Any = None,
         *,
         offset: Any = None,
-        init_model: Any = None,
+        init_model: Supervised | None = None,
         eval_set: Any = None,
         eval_names: Sequence[str] | None = None,
         groups: Any = None,
@@ -78,70 +78,73 @@ class Supervised(BaseBoostBP):
         checkpoint: str | os.PathLike[str] | None = None,
         keep_state: bool = False,
     ) -> Self:
-        """Train.
+        """Train the model.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix, (rows, features); path, dataset, or iterator of blocks ``(X, y)``
-            What a sparse matrix does not hold is 0, as in scikit-learn; a NaN that it holds is missing. It is never
-            made dense, and gives the model that the same numbers give as an array. Rows beyond memory come from files,
-            whose columns `y`, `sample_weight`, `offset` and `groups` name, or in blocks: ``docs/beyond_memory.md``.
+            Entries that a sparse matrix does not store are 0, as in scikit-learn; a stored NaN is missing. A sparse
+            matrix is never made dense, and gives the same model as an array with the same numbers. Data larger than
+            memory come from files or in blocks; with files, `y`, `sample_weight`, `offset` and `groups` are column
+            names. See ``docs/beyond_memory.md``.
         y : array-like, (rows,) or (rows, outputs)
-            Of a regressor numbers; text is refused even where it spells them. Of a classifier labels, (rows,): more
-            than 50 that are numbers other than 0, 1, 2, ... are warned of, as they are probably an amount.
+            Numbers for a regressor; text is refused even if it spells numbers. Labels, (rows,), for a classifier, which
+            warns of more than 50 labels that are numbers other than 0, 1, 2, ..., as they are probably an amount.
         sample_weight : array-like, (rows,), optional
-            A weight of 2 is as good as the row twice, but that `min_samples_leaf` counts it once. Weights of less
-            than 1 on average are scaled to 1. Penalties count weights as rows: divide exposures and inverse
-            probabilities, which are no numbers of rows, by their mean.
+            A weight of 2 equals the row twice, except that `min_samples_leaf` counts it once. Weights with a mean below
+            1 are scaled to a mean of 1. Penalties treat weights as numbers of rows: divide weights that are not, such
+            as exposures and inverse probabilities, by their mean.
         offset : array-like, (rows,) or (rows, outputs), optional
-            What is known of each row beforehand, and added to its raw output: the logarithm of its exposure for
-            ``loss="poisson"``, ``"gamma"`` and ``"tweedie"``; an amount in units of `y` for losses of residuals;
-            log-odds of classes, (rows,) if these are two. The model learns the rest, and does not hold it: pass it to
-            `predict`, `score` and their like, too. LightGBM calls it ``init_score``, XGBoost ``base_margin``.
+            A known part of the raw output of each row: the logarithm of its exposure for ``loss="poisson"``,
+            ``"gamma"`` and ``"tweedie"``; an amount in the units of `y` for losses of residuals; log-odds of the
+            classes, (rows,) for two. The model learns the rest and does not store the offset: pass it to `predict`,
+            `score` and similar methods too. LightGBM calls it ``init_score``, XGBoost ``base_margin``.
         init_model : estimator of the same kind, optional
-            A fitted or loaded model that training goes on from, on these rows, which may be others than its own. What
-            it predicts is added to the raw output, as an `offset` is; new layers learn the rest, and the model is the
-            sum of both. It stays as it is. Tables and targets are read as it reads them (columns, categories, classes,
-            units), and the loss is the same; other parameters are those of the new layers.
+            A fitted or loaded model to continue from; these rows may differ from those it was trained on. Its raw
+            output acts as an `offset`, new layers learn the rest, and the fitted model is the sum of both. `init_model`
+            itself is not changed. It determines how tables and targets are read (columns, categories, classes, units),
+            and the loss must be the same; all other parameters apply to the new layers.
         eval_set : (X, y), (X, y, sample_weight) or a list of these, optional
-            The first one chooses the epoch and stops training (in XGBoost the last does, in LightGBM any).
+            Evaluation sets. The first one chooses the epoch and stops training (the last one in XGBoost, any in
+            LightGBM).
         eval_names : list of str, optional
-            What the evaluation sets are called in history, log and progress bar; "valid_0", "valid_1", ... if left out.
+            Names of the evaluation sets in history, log and progress bar; "valid_0", "valid_1", ... by default.
         groups : array-like, (rows,), optional
-            Group of each row, such as the patient, shop or place that it was measured on: rows of a group are held out
-            together, so that what is said of held-out rows is said of new groups. Not looked at with an `eval_set`.
+            Group of each row, such as the patient, shop or place that it was measured on. Rows of a group are held out
+            together, so scores of held-out rows are those of new groups. Ignored with an `eval_set`.
         eval_X, eval_y, eval_sample_weight : optional
-            The same as `eval_set`, each an argument of its own as in LightGBM: one table and its target, or tuples of
-            them. Scikit-learn can route them, and a pipeline with ``transform_input=["eval_X"]`` transform the tables.
+            The same as `eval_set` in separate arguments, as in LightGBM: one table and its target, or tuples of them.
+            Scikit-learn can route them, and a pipeline with ``transform_input=["eval_X"]`` transforms the tables.
         eval_offset : array-like or tuple of array-like, optional
-            The `offset` of the evaluation set, or of each; needed where there is an `offset`.
+            The `offset` of each evaluation set; required with `offset`.
         callbacks : sequence of callable, optional
-            Each is called with a `Progress` after each epoch; returning True stops. See `boostbp.callbacks`.
+            Functions that are called with a `Progress` after each epoch; one that returns True stops the training. See
+            `boostbp.callbacks`.
         checkpoint : str or path, optional
-            File that holds the whole state of the network's training after each epoch. A fit that finds it goes on from
-            there, and ends in the same model, bit for bit, as one that was never interrupted; it must see the same data
-            and parameters (`epochs` may grow). What the network is weighed against is trained anew. Needs a whole
-            number as `random_state`.
+            File for the whole state of the network's training, written after each epoch. If it exists, `fit` continues
+            from it and returns the same model, bit for bit, as a fit without interruption. Data and parameters must be
+            the same, except that `epochs` may grow. The other parts of the model are trained anew. `random_state` must
+            be an integer.
         keep_state : bool
-            Keep the state of the network's training, which holds the training rows, in memory for `fit_more`.
+            Whether to keep the state of the network's training in memory for `fit_more`. It contains the training rows.
 
         Raises
         ------
         ValueError
-            If the input, the target or a parameter is not usable; the message says which, and what to do.
+            If the input, the target or a parameter is not usable; the message names it and the cure.
         KeyboardInterrupt
-            On Ctrl-C, with the best state so far in the estimator and `Stop.INTERRUPTED` in its history, unless the
-            first epoch is not over. See `boostbp.callbacks.stop_on_interrupt`. Any other exception leaves the
-            estimator as it was.
+            On Ctrl-C. After the first epoch, the estimator has the best state so far, with `Stop.INTERRUPTED` in its
+            history; see `boostbp.callbacks.stop_on_interrupt`. Every other exception, including those of other signal
+            handlers, leaves the estimator as it was.
         """
-        earlier = begin_from(self, init_model, offset_given=offset is not None)
+        earlier = begin_from(self, init_model, with_offset=offset is not None)
         options = FitOptions(callbacks, checkpoint, keep_state, earlier)
         schema, table = self._learn_schema(X) if earlier is None else (earlier.schema, self._read(X, earlier.schema))
         values, strata = self._read_target(y, len(table.X))
         passed_weight = read_weight(sample_weight, len(table.X))
-        kept_out = self._kept_out(table, passed_weight, strata, groups)
+        calibration_rows = self._calibration_rows(table, passed_weight, strata, groups)
         weight = passed_weight.copy()
-        weight[kept_out] = 0.0
+        weight[calibration_rows] = 0.0
         targets, target, weight = self._learn_target(values, weight, earlier)
         loss = targets.loss
         if earlier is not None:
@@ -175,24 +178,26 @@ class Supervised(BaseBoostBP):
         fitted = FittedOn(schema, targets, offset is not None)
         training = self._training_of(fitted, *in_units(rows, sets), options, others)
         start_fit(self, training, options, n_rows=len(rows))
-        if len(kept_out):
+        if len(calibration_rows):
             if offset is not None:
-                offset = targets.read_offset(offset, len(all_rows))[kept_out]
-            self._calibrate(table.take(kept_out), target[kept_out], passed_weight[kept_out], offset)
+                offset = targets.read_offset(offset, len(all_rows))[calibration_rows]
+            self._calibrate(
+                table.take(calibration_rows), target[calibration_rows], passed_weight[calibration_rows], offset
+            )
         return self
 
     def calibrate(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> Self:
-        """Learn from rows that the model has not seen how far it is to be trusted.
+        """Calibrate prediction intervals or sets on rows that the model has not seen.
 
-        Earlier rows of this kind, also those that ``calibration=...`` kept out, do not count any more.
+        These rows replace those of an earlier calibration, including the rows reserved by ``calibration=...``.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix, (rows, features)
-            Rows that neither the fit nor an `eval_set` had: otherwise what is made of them holds too few targets.
+            Rows that neither `fit` nor an `eval_set` contained; otherwise intervals and sets cover too few targets.
         y : array-like, (rows,) or (rows, outputs)
         sample_weight : array-like, (rows,), optional
-            Shares of the rows to come that are like each, in any unit. Unequal ones count as fewer rows.
+            Share of future rows that each row stands for, in any unit. Unequal weights count as fewer rows.
         offset : array-like, optional
             As in `fit`.
 
@@ -206,27 +211,27 @@ class Supervised(BaseBoostBP):
         target = targets.read(y, len(table.X))
         if target.shape[1] != targets.n_columns:
             raise ValueError(
-                f"y has {target.shape[1]} outputs, the model was fitted to {targets.n_columns}: give the same."
+                f"y has {target.shape[1]} outputs, the model was fitted to {targets.n_columns}: give the same outputs."
             )
         self._calibrate(table, target, read_weight(sample_weight, len(table.X)), offset)
         return self
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """Return the target as it was passed, checked, and classes that keep their shares where rows are drawn."""
+        """Return the checked target as it was passed, and the labels to stratify draws by, or None."""
         raise NotImplementedError
 
     def _learn_target(
         self, values: NDArray[Any], weight: Floats, earlier: Model | None
     ) -> tuple[Targets, Floats, Floats]:
-        """Return what is learned of the target, the target, (rows, columns), and the weights of its rows."""
+        """Return the `Targets`, the target as the loss reads it, (rows, columns), and the weights of the rows."""
         raise NotImplementedError
 
     def _eval_set(self, name: str, part: PassedSet, fitted: FittedOn, earlier: Model | None) -> EvalSet:
-        """Read an evaluation set of the user; it must have an offset if the training rows have one."""
+        """Read an evaluation set; it must have an offset exactly if the training rows have one."""
         with named_in_errors(part.source):
             table, targets = self._read(part.X, fitted.schema), fitted.targets
             y = targets.read(part.y, len(table.X))
-            if y.shape[1] != targets.n_columns:  # which numpy would broadcast
+            if y.shape[1] != targets.n_columns:  # NumPy would broadcast it
                 raise ValueError(
                     f"its y has {y.shape[1]} outputs, the training target has {targets.n_columns}. Give the same "
                     "outputs, in the same order."
@@ -234,20 +239,20 @@ class Supervised(BaseBoostBP):
             weight = read_weight(part.weight, len(table.X))
             if (part.offset is not None) != fitted.with_offset:
                 passed, other = ("offset", "eval_offset") if fitted.with_offset else ("eval_offset", "offset")
-                raise ValueError(f"{passed} is given without {other}: give both; zeros where there is none.")
+                raise ValueError(f"{passed} is given without {other}: give both, with zeros for rows without one.")
             offset = self._offset(table.X, part.offset, targets, earlier, "eval_offset")
             CheckedLoss(targets.loss).check(y)
         return EvalSet(name, Rows(table, y, weight, offset))
 
     def _offset(self, X: Matrix, offset: Any, targets: Targets, earlier: Model | None, name: str = "offset") -> Floats:
-        """Return the user's offset plus what an earlier model predicts, (rows, outputs); `NO_OFFSET` without both."""
+        """Return the user's offset plus the raw output of `init_model`, (rows, outputs), or `NO_OFFSET`."""
         known = NO_OFFSET if offset is None else targets.read_offset(offset, X.shape[0], name)
         if earlier is None:
             return known
         return known + earlier.network.predict(X, n_jobs=self._n_threads()) * earlier.targets.scale
 
     def _with_offset(self, raw: Floats, offset: Any) -> Floats:
-        """Return the raw output plus the user's offset, (rows, outputs); ``offset=0`` states that there is none."""
+        """Return the raw output plus the user's offset, (rows, outputs); warn if the model needs one."""
         model = self.model_
         if offset is None and model.with_offset:
             messages.warn(
@@ -259,7 +264,7 @@ class Supervised(BaseBoostBP):
         return raw + model.targets.read_offset(offset, len(raw)) / model.targets.scale
 
     def _check_offset(self, offset: Any, method: str) -> None:
-        """Refuse to compare targets that have an offset with predictions that have none."""
+        """Raise ValueError if the model was fitted with an offset and none is passed to a method that needs targets."""
         if offset is None and self._fitted_model().with_offset:
             raise ValueError(
                 f"{method} needs the offset of its rows, as the model was fitted with one: pass offset=..., or "
@@ -267,25 +272,24 @@ class Supervised(BaseBoostBP):
                 "sklearn.set_config(enable_metadata_routing=True)."
             )
 
-    def _kept_out(self, table: Table, weight: Floats, strata: Any, groups: Any) -> NDArray[np.intp]:
-        """Return the numbers of the rows that ``calibration=...`` keeps out of the fit; none without it.
-
-        `strata` and `groups` are those of `hold_out`.
-        """
+    def _calibration_rows(
+        self, table: Table, weight: Floats, strata: NDArray[Any] | None, groups: Any
+    ) -> NDArray[np.intp]:
+        """Return the numbers of the rows that ``calibration=...`` reserves; see `hold_out`."""
         if self.calibration is None:
             return np.empty(0, np.intp)
         checks.between("calibration", self.calibration, 0, 0.5)
         names = None if groups is None else read_groups(groups, len(weight))
-        rows = at_random(self, table, weight, strata, names, 0, LAST_DRAW, _number_kept_out)
+        rows = at_random(self, table, weight, strata, names, 0, CALIBRATION_DRAW, _n_calibration_rows)
         if not len(rows):
             raise ValueError(
-                f"calibration={self.calibration!r} keeps none of {np.count_nonzero(weight)} rows out: give more that "
-                "differ, or leave it None and call calibrate(X, y)."
+                f"calibration={self.calibration!r} reserves none of {np.count_nonzero(weight)} rows: give more "
+                "distinct rows, or leave it None and call calibrate(X, y)."
             )
         return rows
 
     def _calibrate(self, table: Table, target: Floats, weight: Floats, offset: Any) -> None:
-        """Compare the fitted model with the targets of rows that it did not learn from."""
+        """Store the calibration of the fitted model on rows that it was not trained on."""
         counted = weight > 0
         raw = self._with_offset(self.network_.predict(table.X, n_jobs=self._n_threads()), offset)
         scores = conformity_scores(self.model_.targets, raw, target)
@@ -303,6 +307,6 @@ def _is_zero(offset: Any) -> bool:
     return isinstance(offset, Real) and not isinstance(offset, bool) and offset == 0
 
 
-def _number_kept_out(estimator: Any, count: int, what: str) -> int:
-    """Return how many of so many rows, or groups of them, are kept out."""
+def _n_calibration_rows(estimator: BaseBoostBP, count: int, unit: str) -> int:
+    """Return how many of `count` rows, or groups of rows, are reserved."""
     return int(np.ceil(estimator.calibration * count))

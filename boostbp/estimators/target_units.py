@@ -1,4 +1,4 @@
-"""Units of a target: shift and scale that bring it to mean 0 and standard deviation 1."""
+"""Units of a target: the shift and scale to mean 0 and standard deviation 1."""
 
 from __future__ import annotations
 
@@ -9,38 +9,37 @@ from boostbp.network.steps import std
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 
-# Quantiles above the median (those below stand opposite), and the distance between the two in a Gaussian's standard
-# deviations.
+# Quantile levels q, and the distance between the quantiles q and 1 - q of a Gaussian in standard deviations.
 _QUARTILES = ((0.75, 1.349), (0.9, 2.563), (0.98, 4.107))
 
 
 def standard_units(target: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Weighted mean and standard deviation of each output, (outputs,)."""
+    """Return the weighted mean and standard deviation of each output, (outputs,)."""
     total, moment = workers().sum(weight.sum(), weight @ target)
     shift = moment / total
-    unit = np.maximum(std(target, weight), 1e-12 * np.abs(shift))  # what is less is rounding
+    unit = np.maximum(std(target, weight), 1e-12 * np.abs(shift))  # smaller values are rounding errors
     return shift, np.where(unit > 0, unit, 1.0)
 
 
 def robust_units(target: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Weighted median of each output, (outputs,), and its standard deviation as quartiles, or wider quantiles, tell it.
+    """Return the weighted median of each output, and its standard deviation by quartiles, both (outputs,).
 
-    Where most rows have one value it is the standard deviation.
+    If both quartiles are equal, wider quantiles take their place; if these are equal too, it is `standard_units`'s.
     """
     _, unit = standard_units(target, weight)
     target, weight = workers().sample(target, weight)
     shift = location.quantile(target, weight, 0.5)
-    found = np.zeros_like(unit)
+    robust = np.zeros_like(unit)
     for upper, between in _QUARTILES:
         width = location.quantile(target, weight, upper) - location.quantile(target, weight, 1.0 - upper)
-        found = np.where(found > 0, found, width / between)
-    return shift, np.where(found > 1e-12 * np.abs(shift), found, unit)
+        robust = np.where(robust > 0, robust, width / between)
+    return shift, np.where(robust > 1e-12 * np.abs(shift), robust, unit)
 
 
 def units_of(target: Floats, weight: Floats, loss: Loss) -> tuple[Floats, Floats]:
-    """Shift and standard deviation that bring a target to mean 0 and standard deviation 1, where the loss allows it.
+    """Return the shift and scale of a target for a loss, both (outputs,).
 
-    Of losses that a few rows far off do not bend these are the median and the quartiles, which such rows do not either.
+    They are 0 and 1 for a loss that depends on the units, and the median and quartiles for a robust loss.
     """
     n_outputs = target.shape[1]
     if not loss.scale_free:

@@ -1,4 +1,4 @@
-"""Description: all that a graph or a program needs of a fitted model."""
+"""Description: the parts of a fitted model that a graph or a program needs."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
+from boostbp.estimators.base import BaseBoostBP
 from boostbp.export.labels import labels_of
 from boostbp.losses import Loss, traits_of
-from boostbp.model import Model
 from boostbp.network.network import Network
 from boostbp.runtime.arrays import Floats
 from boostbp.trees.forest import Forest
 
 _ESTIMATORS = (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor)
-_PROBES = np.array([-60.0, -3.0, -0.5, 0.0, 0.25, 2.0, 60.0])  # raw outputs at which a link is compared with its name
+_PROBES = np.array([-60.0, -3.0, -0.5, 0.0, 0.25, 2.0, 60.0])  # raw outputs that show whether a link is what it claims
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What makes predictions of raw outputs.
+    """Function from raw outputs to predictions.
 
     Attributes
     ----------
     name : {"identity", "log", "logit", "softmax", "sorted"}
-        What it undoes; "sorted": it sorts the outputs of a row.
+        Link function, whose inverse is applied; "sorted" sorts the outputs of each row.
     lowest, highest : float
-        Between which raw outputs are clipped before exponentials are taken.
+        Range to which raw outputs are clipped before the exponential.
     """
 
     name: str = "identity"
@@ -41,7 +41,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A fitted model as forests, and what stands before and behind them.
+    """A fitted model as forests, with the conversion of inputs and outputs.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Description:
     forests : tuple of Forest
         One for each layer, from the input up.
     skip : bool
-        Whether the layers above the first see the features behind the hidden units.
+        Whether layers above the first also read the features, after the hidden units.
     baseline : (outputs,) float64
         Added to the output of the last forest.
     link : Link
@@ -58,13 +58,13 @@ class Description:
     one_dimensional : bool
         Whether predictions are (rows,) and not (rows, outputs).
     labels : (classes,) object, bool, int64 or float64 array, or None
-        Of a classifier; see `labels_of`.
+        Labels of a classifier; see `labels_of`.
     categories : dict of int to (categories,) float64
-        What stands in a column for each category: the category itself if it is a number, otherwise its code.
+        Value of each category in its column: the category itself if it is a number, otherwise its code.
     truncated : bool
-        Whether fractions are codes of categories, too, those of their whole part.
+        Whether a fraction also stands for a category, by its integer part.
     facts : dict of str to object
-        What a reader should know, in types that JSON holds.
+        Facts about the model for its users, in JSON types.
     """
 
     n_features: int
@@ -86,24 +86,24 @@ class Description:
         return len(self.baseline)
 
 
-def described(model: Any) -> Description:
+def described(model: BaseBoostBP) -> Description:
     """Describe a fitted estimator.
 
     Raises
     ------
     TypeError
-        If it is no estimator of this package, or one of a derived class, which may predict otherwise.
+        If the model is not an estimator of this package, or is a subclass, which may predict differently.
     ValueError
-        If it has parts that are code of the user's own: functions as a basis, a loss with a link of its own; or labels
-        that no type of a graph or a program holds.
+        If parts are the user's own code, such as a basis with functions or a loss with a custom link, or if no type of
+        a graph or a program holds the labels.
     sklearn.exceptions.NotFittedError
-        If it is not fitted.
+        If the model is not fitted.
     """
     if type(model) not in _ESTIMATORS:
         known = ", ".join(kind.__name__ for kind in _ESTIMATORS)
-        raise TypeError(f"{type(model).__name__} cannot be exported: give a fitted {known}, nothing derived.")
+        raise TypeError(f"{type(model).__name__} cannot be exported: give a fitted {known}, not a subclass.")
     check_is_fitted(model)
-    fitted: Model = model.model_
+    fitted = model.model_
     network, targets, schema = fitted.network, fitted.targets, fitted.schema
     forests = _used_forests(network)
     for forest in forests:
@@ -131,7 +131,7 @@ def described(model: Any) -> Description:
 
 
 def _used_forests(network: Network) -> tuple[Forest, ...]:
-    """Return the forests of the layers; the last one alone, on the features, if it reads no hidden unit."""
+    """Return the forests of the layers, or only the last one, on the features, if it reads no hidden unit."""
     forests = tuple(layer.forest for layer in network.layers)
     if not (network.skip and len(forests) > 1) or network._hidden_used():
         return forests
@@ -143,18 +143,18 @@ def _used_forests(network: Network) -> tuple[Forest, ...]:
 
 
 def _link_of(loss: Loss, n_outputs: int) -> Link:
-    """Return the link of a loss, if it is what its name says."""
+    """Return the link of a loss; raise ValueError unless it agrees with its name."""
     name = traits_of(loss).link_name or "identity"
     link = Link(name)
     if name == "log":
         link = Link(name, float(getattr(loss, "lowest", -np.inf)), float(getattr(loss, "highest", np.inf)))
     raw = np.array([np.roll(_PROBES, k) for k in range(n_outputs)]).T
     with np.errstate(over="ignore"):
-        made = np.asarray(loss.link(raw), np.float64)
-    if made.shape != raw.shape or not np.allclose(made, _linked(link, raw), rtol=1e-12, atol=0):
+        linked = np.asarray(loss.link(raw), np.float64)
+    if linked.shape != raw.shape or not np.allclose(linked, _linked(link, raw), rtol=1e-12, atol=0):
         raise ValueError(
-            f"loss={loss.name!r} cannot be exported: its link is code of its own, not the identity, a sort, or the "
-            "inverse of the logarithm, logit or softmax that its link_name says. Export a model with another loss."
+            f"loss={loss.name!r} cannot be exported: its link is neither the identity, a sort, nor the inverse "
+            "of the logarithm, logit or softmax that its link_name states. Export a model with another loss."
         )
     return link
 
@@ -173,7 +173,7 @@ def _linked(link: Link, raw: Floats) -> Floats:
 
 
 def _values_of(column: int, categories: tuple[Any, ...]) -> Floats:
-    """Return what stands in a column for each category, (categories,)."""
+    """Return the value of each category in its column, (categories,)."""
     if any(isinstance(category, str) for category in categories):
         return np.arange(len(categories), dtype=np.float64)
     try:
@@ -182,7 +182,7 @@ def _values_of(column: int, categories: tuple[Any, ...]) -> Floats:
         values = np.full(len(categories), np.inf)
     if len(np.unique(values)) < len(values) or not np.isfinite(values).all():
         raise ValueError(
-            f"Column {column} has categories, such as {max(categories, key=abs)!r}, that are whole numbers which "
-            "float64 does not tell apart: make them text before the fit."
+            f"Column {column} has categories, such as {max(categories, key=abs)!r}, that are integers which float64 "
+            "does not distinguish: make them text before the fit."
         )
     return values

@@ -1,4 +1,4 @@
-"""Labels of a classifier in the types that graphs and programs have."""
+"""Labels of a classifier in the types of graphs and programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def labels_of(classes: NDArray[Any]) -> NDArray[Any]:
     Raises
     ------
     ValueError
-        If none of these types holds all of them exactly; the message names the first that does not fit.
+        If none of these types represents all labels exactly; the message names the first that does not fit.
     """
     values = classes.tolist()
     for kind, dtype in _KINDS:
@@ -33,11 +33,11 @@ def _check(value: Any, kind: type) -> None:
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise _refusal(value, "half of a surrogate pair, which UTF-8 does not have") from None
+            raise _refusal(value, "half of a surrogate pair, which UTF-8 cannot encode") from None
     if kind is int and not -(2**63) <= value < 2**63:
         raise _refusal(value, "a number beyond int64")
     if kind is float and float(value) != value:
-        raise _refusal(value, "a whole number beside fractions, which float64 does not hold")
+        raise _refusal(value, "an integer among fractions, which float64 cannot represent")
 
 
 def _refusal(value: Any, what: str) -> ValueError:

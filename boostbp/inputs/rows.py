@@ -1,4 +1,4 @@
-"""Rows: what a model is trained or judged on."""
+"""Rows: input, target, weight and offset of training rows and evaluation sets."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ NO_OFFSET: Floats = np.zeros(())  # an offset is this, or (rows, outputs)
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows that a model is trained or judged on.
+    """Rows that a model is trained or evaluated on.
 
     Attributes
     ----------
     table : Table
-        h_0, the input of the first layer; of an output layer that is trained alone, what it sees.
+        Input of the first layer, h_0; the input of the output layer where that is trained alone.
     y : (rows, outputs) float64
-        Targets: of training rows as the loss takes them, of evaluation sets as the metric takes them.
+        Targets, as the loss reads them for training rows, and as the metric reads them for evaluation sets.
     weight : (rows,) float64
     offset : (rows, outputs) float64, or `NO_OFFSET`
-        Added to the raw output of each row; no part of the model.
+        Added to the raw output of each row; not a part of the model.
     group : Group
         The workers that hold the rows.
     """
@@ -49,7 +49,7 @@ class Rows:
         return self.table.X
 
     def take(self, rows: NDArray[Any]) -> Rows:
-        """Return some of the rows, by ascending number or by mask."""
+        """Return the rows with these numbers, in ascending order, or of this mask."""
         offset = self.offset[rows] if self.offset.ndim else self.offset
         return Rows(self.table.take(rows), self.y[rows], self.weight[rows], offset, self.group.select_rows(rows))
 
@@ -58,7 +58,7 @@ class Rows:
         return self.take(evenly_spaced(len(self), n_most))
 
     def concat(self, others: Rows) -> Rows:
-        """Return these rows with others behind those of all workers, on the last one."""
+        """Return these rows followed by others, which the last of several workers holds."""
         offset = np.concatenate([self.offset, others.offset]) if self.offset.ndim else self.offset
         return Rows(
             Table(vstack(self.X, others.X), self.table.categorical),
@@ -69,15 +69,15 @@ class Rows:
         )
 
     def in_units(self, shift: Floats, scale: Floats) -> Rows:
-        """Return the rows with targets ``(y - shift) / scale`` and offsets in units of `scale`, both (outputs,)."""
+        """Return the rows with targets ``(y - shift) / scale`` and offsets ``offset / scale``; both are (outputs,)."""
         return replace(self.with_offset_unit(scale), y=(self.y - shift) / scale)
 
     def with_offset_unit(self, scale: Floats) -> Rows:
-        """Return the rows with offsets in units of `scale`, (outputs,); targets stay."""
+        """Return the rows with offsets ``offset / scale`` for a scale, (outputs,), and unchanged targets."""
         return replace(self, offset=self.offset / scale) if self.offset.ndim else self
 
     def gathered(self) -> Rows:
-        """Return the rows of all workers, which each of them then holds."""
+        """Return the rows of all workers."""
         X, y, weight = self.group.allgather_rows(self.X, self.y, self.weight)
         offset = self.group.allgather_rows(self.offset)[0] if self.offset.ndim else self.offset
         return Rows(replace(self.table, X=X), y, weight, offset)
@@ -85,7 +85,7 @@ class Rows:
     def counted(self) -> Rows:
         """Return the rows of weight above 0, with weights that count rows (`weights_in_rows`).
 
-        Rows without weight are no rows, and must not count in `min_samples_leaf` either.
+        Rows of weight 0 must not count in `min_samples_leaf`.
         """
         used = self.weight > 0
         rows = self if used.all() else self.take(used)

@@ -1,13 +1,14 @@
-"""Checkpoints: the state of a training in a file, without pickle.
+"""Checkpoints: files of the state of a training, without pickle.
 
 The file is a `boostbp.archive`, kind "checkpoint", version `VERSION`. Its arrays are ``h{i}``, ``g{i}`` and ``m{i}``
-for i = 1 .. L, and those of up to three networks (see `boostbp.network.stored`): ``now.NAME`` of the present one,
-``best.NAME`` of the best epoch, and ``lowest_loss.NAME`` of the epoch with the lowest training loss. A network that is
-also one of those before it is not written again.
+for i = 1 .. L, and those of up to three networks (see `boostbp.network.stored`): ``now.NAME`` of the current network,
+``best.NAME`` of the best epoch, and ``lowest_loss.NAME`` of the epoch with the lowest training loss. A network that
+equals an earlier one in this list is not written again.
 
-Several workers write one such file without h, g and m, which states how many rows each of them has. Before it each
-writes a file of these arrays beside it, ``NAME.EPOCH-RANK`` of kind "rows of a checkpoint"; the files are removed when
-the next state is there. A checkpoint is therefore whole at any time, and any number of workers can continue from it.
+Several workers write one such file without h, g and m; it states the number of rows of each worker. Before that, each
+worker writes its arrays to a separate file, ``NAME.EPOCH-RANK`` of kind "rows of a checkpoint". These files are removed
+when the next state is complete. A checkpoint is therefore complete at any time, and any number of workers can continue
+from it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from boostbp.runtime.atomic_write import remove_partial
 from boostbp.runtime.group import workers
 
 KIND, ROWS_KIND = "checkpoint", "rows of a checkpoint"
-VERSION = 5  # of both kinds; earlier versions were other archives
+VERSION = 5  # of both kinds; earlier versions have another format
 
 
 def write(path: str | os.PathLike[str], state: State) -> None:
@@ -55,7 +56,7 @@ def write(path: str | os.PathLike[str], state: State) -> None:
     if not group.is_single:
         name, content_of_rows = _file_of_rows(path, state.epoch, group.rank), {"epoch": state.epoch}
         archive.write(name, kind=ROWS_KIND, version=VERSION, content=content_of_rows, arrays=arrays)
-        arrays, state = {}, replace(state, rows=tuple(group.gather(len(state.h[0]))))  # all have written theirs
+        arrays, state = {}, replace(state, rows=tuple(group.gather(len(state.h[0]))))  # after all workers have written
         if group.rank:
             return
     networks, of_networks = _facts_of_networks(state)
@@ -80,7 +81,7 @@ def write(path: str | os.PathLike[str], state: State) -> None:
 
 
 def _facts_of_networks(state: State) -> tuple[dict[str, Any], Arrays]:
-    """Return what JSON holds of each network, or the role under which it was written before, and their arrays."""
+    """Return the JSON content of each network, or the role of an equal earlier one, and the arrays."""
     facts: dict[str, Any] = {}
     arrays: Arrays = {}
     written: dict[str, Network] = {}
@@ -99,26 +100,26 @@ def _file_of_rows(path: str | os.PathLike[str], epoch: int, rank: int) -> Path:
     return Path(f"{os.fspath(path)}.{epoch}-{rank}")
 
 
-@interrupts.deferred()  # what a handler raises is no fault of the file
+@interrupts.deferred()  # otherwise an exception of a signal handler would look like a fault of the file
 def read(path: str | os.PathLike[str]) -> State:
     """Read a state that `write` wrote.
 
     Raises
     ------
     ValueError
-        If the file is foreign, truncated, corrupted, inconsistent, or of another version.
+        If the file has another format or version, or is truncated, corrupted or inconsistent.
     OSError
-        If it cannot be read.
+        If the file cannot be read.
     """
     state = archive.load(path, _state, kind=KIND, version=VERSION, oldest=VERSION)
     return replace(state, origin=f"checkpoint={str(path)!r}")
 
 
 def find(path: Path | None, n_rows: int) -> State | None:
-    """Return the state in a file, if there is one, and remove what a killed process left beside it.
+    """Return the state in a file, or None without one, and remove partial files of killed processes.
 
-    If several workers wrote it, a worker with `n_rows` rows reads those that are now its own. Raises what `read`
-    raises, and ValueError if not all workers see the file.
+    If several workers wrote the file, a worker with `n_rows` rows reads the part that now belongs to it. Raises the
+    errors of `read`, and ValueError if not all workers see the file.
     """
     if path is None:
         return None
@@ -207,7 +208,7 @@ def _state(content: Any, arrays: Arrays) -> State:
 
 
 def _networks(content: Mapping[str, Any], arrays: Arrays) -> dict[str, Network]:
-    """Return the networks by their roles, the last one if there is one; all must have the same shape."""
+    """Return the networks by their roles; raise ValueError unless all have the same shape."""
     networks: dict[str, Network] = {}
     for role in ("now", "best", "lowest_loss"):
         fact = content[role]
@@ -216,8 +217,8 @@ def _networks(content: Mapping[str, Any], arrays: Arrays) -> dict[str, Network]:
         networks[role] = networks[fact] if isinstance(fact, str) else network_from(fact, arrays, f"{role}.")
     now = networks["now"]
     for network in networks.values():
-        alike = network.skip == now.skip and _sizes(network) == _sizes(now)
-        if not alike or network.layers[0].forest.n_features != now.layers[0].forest.n_features:
+        same_shape = network.skip == now.skip and _sizes(network) == _sizes(now)
+        if not same_shape or network.layers[0].forest.n_features != now.layers[0].forest.n_features:
             raise ValueError("its networks are of different shapes")
     return networks
 
@@ -248,5 +249,5 @@ def _numbers(numbers: Any, history: History) -> tuple[Any, ...]:
 
 
 def _same(first: Network, second: Network) -> bool:
-    """Return whether two networks are made of the same objects."""
+    """Return whether two networks have the same layers, as objects."""
     return len(first.layers) == len(second.layers) and all(map(operator.is_, first.layers, second.layers))

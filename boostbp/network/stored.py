@@ -1,4 +1,4 @@
-"""Networks, histories, losses and step rules as plain values and arrays, and back, checked."""
+"""Conversion of networks, histories, losses and step rules to plain values and arrays and back, with checks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from boostbp.trees import packed
 
 
 def network_of(network: Network) -> tuple[Any, Arrays]:
-    """Return what JSON holds of a network, and its arrays: ``baseline``, and ``layer{i}.NAME`` for layer i.
+    """Return the JSON content of a network, and its arrays: ``baseline``, and ``layer{i}.NAME`` for layer i.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def network_from(facts: Any, arrays: Arrays, prefix: str = "") -> Network:
     Parameters
     ----------
     arrays : dict
-        The arrays of the network, whose names begin with `prefix`, are taken out of it.
+        Arrays by name. Those of the network, whose names begin with `prefix`, are removed.
 
     Raises
     ------
@@ -53,14 +53,14 @@ def network_from(facts: Any, arrays: Arrays, prefix: str = "") -> Network:
         raise ValueError(f"This is not a network: skip={facts['skip']!r:.99}, layers={facts['layers']!r:.99}.")
     layers = tuple(Layer(packed.unpack(fact, arrays, f"{prefix}layer{i}.")) for i, fact in enumerate(facts["layers"]))
     sizes = [layer.forest.n_outputs for layer in layers]
-    beside = layers[0].forest.n_features if facts["skip"] else 0
-    if [layer.forest.n_features - beside for layer in layers[1:]] != sizes[:-1]:
-        raise ValueError(f"This is not a network: layers with {sizes} outputs do not stand on one another.")
+    n_skip = layers[0].forest.n_features if facts["skip"] else 0
+    if [layer.forest.n_features - n_skip for layer in layers[1:]] != sizes[:-1]:
+        raise ValueError(f"This is not a network: layers with {sizes} outputs do not fit together.")
     return Network(layers, take(arrays, f"{prefix}baseline", float, (sizes[-1],)), facts["skip"])
 
 
 def history_of(history: History) -> Any:
-    """Return what JSON holds of a history: all of it."""
+    """Return the JSON content of a history."""
     return {
         "epochs": [_values_of(epoch) for epoch in history.epochs],
         "best_epoch": history.best_epoch,
@@ -93,7 +93,7 @@ def history_from(facts: Any, *, hidden: int | None = None) -> History:
     Parameters
     ----------
     hidden : int, optional
-        Number of hidden layers that each epoch must describe; by default that of the first epoch.
+        Number of hidden layers that each epoch must describe; by default the number in the first epoch.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def history_from(facts: Any, *, hidden: int | None = None) -> History:
     best = facts["best_epoch"]
     consecutive = [epoch.epoch for epoch in epochs] == list(range(len(epochs)))
     if not consecutive or type(best) is not int or not 0 <= best < len(epochs):
-        raise ValueError("This is not a history: its epochs do not follow one another, or the best is none of them.")
+        raise ValueError("This is not a history: its epochs are not consecutive, or none of them is the best.")
     n_hidden = len(epochs[0].stds) if hidden is None else hidden
     names = list(epochs[0].metrics)
     for epoch in epochs:
@@ -160,11 +160,11 @@ def _fits(value: Any, annotation: str) -> bool:
             return isinstance(value, tuple) and all(isinstance(text, str) for text in value)
         case "tuple[float, ...]":
             return isinstance(value, tuple) and _numbers(*value)
-    return isinstance(value, tuple)  # candidates, which are checked one by one
+    return isinstance(value, tuple)  # candidates, which `_choice_from` checks
 
 
 def _numbers(*values: Any) -> bool:
-    """Return whether all are numbers that a float holds, including NaN and infinity."""
+    """Return whether all values are numbers that a float can represent, including NaN and infinity."""
     return all(type(value) is float or (type(value) is int and math.isfinite(float(value))) for value in values)
 
 
@@ -199,11 +199,9 @@ def step_from(facts: Any) -> Step:
 def _known(value: Any, known: Mapping[str, type[Any]], what: str) -> Any:
     name = next((name for name, kind in known.items() if kind is type(value)), None)
     if name is None:
-        raise TypeError(
-            f"{value!r} is a {what} of your own: its functions are code, which a file of data does not hold"
-        )
+        raise TypeError(f"{value!r} is a {what} of your own, and files do not store code")
     if not is_dataclass(value) or isinstance(value, type):
-        raise TypeError(f"{value!r} is not a dataclass, whose fields would be its parameters")
+        raise TypeError(f"{value!r} is not a dataclass, so its parameters are not known")
     return {"name": name, "parameters": plain.encode(asdict(value))}
 
 

@@ -1,4 +1,4 @@
-"""What leaves the package: files of models."""
+"""Files of models."""
 
 from boostbp.storage.models import load, save
 

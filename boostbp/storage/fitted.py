@@ -1,4 +1,4 @@
-"""A model as plain values and arrays, and back, checked."""
+"""Conversion of a model to plain values and arrays and back, with checks."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ _CALIBRATION = {field.name: f"calibration.{field.name}" for field in fields(Cali
 
 
 def facts_of(model: Model) -> tuple[dict[str, Any], Arrays]:
-    """Return what JSON holds of a model, and its arrays.
+    """Return the JSON content and the arrays of a model.
 
     Raises
     ------
     ValueError
-        If the loss or the basis is the user's own, or a class is neither text nor number.
+        If the loss or the basis is the user's own code, or a class is neither text nor a number.
     """
     network, arrays = network_of(model.network)
     targets = model.targets
     try:
         loss = loss_of(targets.loss)
     except TypeError as error:
-        raise ValueError(f"loss cannot be stored: {error}. Keep the model by pickle or joblib.") from error
+        raise ValueError(f"loss cannot be stored: {error}. Store the model with pickle or joblib.") from error
     facts: dict[str, Any] = {
         "network": network,
         "schema": model.schema.to_dict(),
@@ -63,12 +63,12 @@ def facts_of(model: Model) -> tuple[dict[str, Any], Arrays]:
 
 
 def model_from(kind: type, facts: dict[str, Any], arrays: Arrays) -> Model:
-    """Return the model of an estimator of that kind.
+    """Return the model of an estimator of class `kind` from its JSON content and arrays.
 
     Raises
     ------
     ValueError
-        If facts and arrays do not fit together.
+        If content and arrays do not fit together.
     """
     _require(set(facts) == _FACTS, f"it holds {sorted(facts)}")
     network, schema = network_from(facts["network"], arrays), Schema.from_dict(facts["schema"])
@@ -76,7 +76,7 @@ def model_from(kind: type, facts: dict[str, Any], arrays: Arrays) -> Model:
     _require(network.layers[0].forest.n_features == n_features, "the network reads other features than the schema")
     summary = {name: take(arrays, f"summary.{name}", float, (n_features,)) for name in SUMMARY}
     for name in ("one_dimensional", "is_input", "with_offset"):
-        _require(type(facts[name]) is bool, f"{name} is no truth value")
+        _require(type(facts[name]) is bool, f"{name} is not a bool")
     loss = loss_from(facts["loss"])
     _require(traits_of(loss).copies in (None, n_outputs), f"{loss!r} and {n_outputs} outputs")
     classes, shift, scale = None, np.zeros(n_outputs), np.ones(n_outputs)
@@ -118,22 +118,22 @@ def _calibration_from(arrays: Arrays, n_columns: int) -> Calibration:
 def _labels_of(classes: NDArray[Any]) -> dict[str, Any]:
     values = classes.tolist()
     if not all(type(value) in _LABELS for value in values):
-        raise ValueError(f"classes_={classes!r} cannot be stored: the labels must be text, numbers or truth values.")
-    text = classes.dtype.kind == "U"  # as long as the longest label, which alone a file proves
+        raise ValueError(f"classes_={classes!r} cannot be stored: the labels must be text, numbers or bools.")
+    text = classes.dtype.kind == "U"  # the labels determine its length
     return {"dtype": "U" if text else classes.dtype.newbyteorder("<").str, "values": values}
 
 
 def _labels_from(facts: dict[str, Any]) -> NDArray[Any]:
     values, kind = facts["values"], facts["dtype"]
-    good = isinstance(values, list) and all(type(value) in _LABELS for value in values) and kind in _LABEL_DTYPES
-    _require(good and len(facts) == 2, f"the classes are {facts!r:.999}")
+    valid = isinstance(values, list) and all(type(value) in _LABELS for value in values) and kind in _LABEL_DTYPES
+    _require(valid and len(facts) == 2, f"the classes are {facts!r:.999}")
     labels = np.array(values, kind)
-    alike = labels.shape == (len(values),) and labels.tolist() == values
-    sorted_ = len(values) >= 2 and all(a < b for a, b in pairwise(values))
-    _require(alike and sorted_, f"the classes are {facts!r:.999}")
+    exact = labels.shape == (len(values),) and labels.tolist() == values
+    ascending = len(values) >= 2 and all(a < b for a, b in pairwise(values))
+    _require(exact and ascending, f"the classes are {facts!r:.999}")
     return labels.astype(labels.dtype.newbyteorder("="))
 
 
-def _require(good: bool, what: str) -> None:
-    if not good:
-        raise ValueError(what)
+def _require(condition: bool, problem: str) -> None:
+    if not condition:
+        raise ValueError(problem)

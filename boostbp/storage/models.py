@@ -1,17 +1,17 @@
-"""A fitted estimator in one file of data, without pickle.
+"""Files of fitted estimators, without pickle.
 
 The file is a `boostbp.archive`, kind "model", version 8. Its content is
 
 - ``estimator``: "BoostBPRegressor", "BoostBPClassifier" or "BoostBPAutoencoder";
-- ``parameters``: those of the constructor (see `boostbp.plain`; ``{"loss": ...}``, ``{"step": ...}`` and
-  ``{"basis": ...}`` for objects that are known by name, ``{"spec": {...}}`` and ``{"dict": {...}}`` for specs by their
-  fields). Rows or a splitter in `validation` belong to a training and are left out;
+- ``parameters``: arguments of the constructor (see `boostbp.plain`). ``{"loss": ...}``, ``{"step": ...}`` and
+  ``{"basis": ...}`` are objects that have a name, ``{"spec": {...}}`` and ``{"dict": {...}}`` are specs with their
+  fields. Rows or a splitter in `validation` belong to a training and are left out;
 - ``network``: for each layer ``n_features``, ``n_outputs``, ``basis`` and ``clip``; its arrays are
   ``layer{i}.NAME`` (see `boostbp.trees.packed`), and ``baseline``;
 - ``schema`` (`Schema.to_dict`), ``history``, ``with_offset``, and ``set_output`` of the estimator;
-- ``loss``, ``classes``, ``one_dimensional`` and ``is_input``, and the arrays ``shift`` and ``scale`` where targets are
-  numbers (`boostbp.model.Targets`);
-- the arrays ``summary.NAME`` with the names in `Summary`, which describe the training rows;
+- ``loss``, ``classes``, ``one_dimensional`` and ``is_input``, and the arrays ``shift`` and ``scale`` for numeric
+  targets (`boostbp.model.Targets`);
+- the arrays ``summary.NAME``, with the names in `Summary`, which describe the training rows;
 - for a calibrated model, the arrays ``calibration.scores`` and ``calibration.weight``.
 
 Reading executes nothing from the file, needs no boosting library, and checks all sizes and indices before
@@ -35,7 +35,9 @@ from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPReg
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.nested_parameters import SPECS
 from boostbp.estimators.parameters import settings_of
+from boostbp.layers import LayerSpec
 from boostbp.model import Model
+from boostbp.network.settings import BackpropSpec
 from boostbp.network.stored import loss_from, loss_of, step_from, step_of
 from boostbp.runtime import interrupts
 from boostbp.runtime.arrays import numpy_errstate
@@ -43,40 +45,42 @@ from boostbp.storage.fitted import facts_of, model_from
 from boostbp.trees.basis import BASES, Basis
 
 KIND, VERSION = "model", 8
-OLDEST = 8  # earlier versions were other archives
+OLDEST = 8  # earlier versions have another format
 _ESTIMATORS: dict[str, type[BaseBoostBP]] = {
     estimator.__name__: estimator for estimator in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor)
 }
 Path = str | os.PathLike[str]
 FittedEstimator = BoostBPRegressor | BoostBPClassifier | BoostBPAutoencoder
-_OUTPUT_CONFIG = "_sklearn_output_config"  # where scikit-learn keeps what set_output set
+_OUTPUT_CONFIG = "_sklearn_output_config"  # attribute in which scikit-learn stores the effect of set_output
 _OUTPUTS = [{"transform": container} for container in ("default", "pandas", "polars")]
 _STATE_KIND = "state"
 _STATE = "_fitted_state"
-_VALIDATION = "validation"  # rows or a splitter belong to the process that trained, a word or a number to the model
+_VALIDATION = "validation"  # stored if it is a word or a number; rows and splitters belong to a training
 
 
 @numpy_errstate()
 def save(estimator: BaseBoostBP, path: Path | BinaryIO) -> None:
-    """Save a fitted estimator to one file: arrays and a JSON header, no pickle.
+    """Save a fitted estimator to one file of arrays and a JSON header, without pickle.
 
-    The file is written atomically, so an earlier file at `path` is whole until the new one is.
+    The file is written atomically: an earlier file at `path` stays intact until the new one is complete.
 
     Parameters
     ----------
     estimator : BoostBPRegressor, BoostBPClassifier or BoostBPAutoencoder
-        Fitted. A splitter or rows in `validation` are not kept, nor what `set_fit_request` and its like asked for.
+        Fitted estimator. A splitter or rows in `validation` are not stored, nor are requests of metadata, such as those
+        of `set_fit_request`.
     path : str, path or binary file
-        Any name; it is overwritten. Or what has a method ``write`` of bytes, such as an `io.BytesIO`.
+        File name, which is overwritten, or an object with a method ``write`` for bytes, such as `io.BytesIO`.
 
     Raises
     ------
     ValueError
-        If a parameter holds code of your own (a basis, loss, backend or metric), or is out of bounds; it is named.
+        If a parameter contains your own code (a basis, loss, backend or metric) or is out of bounds; the message names
+        it.
     TypeError
-        If `estimator` is something else, such as a mixture with a neural network, which pickle keeps, or `path` is.
+        If `estimator` or `path` has another type. Pickle can store a mixture with a neural network.
     sklearn.exceptions.NotFittedError
-        If it is not fitted.
+        If the estimator is not fitted.
 
     Examples
     --------
@@ -87,8 +91,8 @@ def save(estimator: BaseBoostBP, path: Path | BinaryIO) -> None:
     >>> model = boostbp.BoostBPClassifier((4,), epochs=1, random_state=0).fit(X, y)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     boostbp.save(model, os.path.join(folder, "iris.boostbp"))
-    ...     again = boostbp.load(os.path.join(folder, "iris.boostbp"))
-    >>> bool((again.predict_proba(X) == model.predict_proba(X)).all())
+    ...     loaded = boostbp.load(os.path.join(folder, "iris.boostbp"))
+    >>> bool((loaded.predict_proba(X) == model.predict_proba(X)).all())
     True
     """
     name = type(estimator).__name__
@@ -97,10 +101,10 @@ def save(estimator: BaseBoostBP, path: Path | BinaryIO) -> None:
     if type(estimator) is not _ESTIMATORS.get(name):
         known = ", ".join(sorted(_ESTIMATORS))
         raise TypeError(
-            f"{name} cannot be stored: give a fitted {known}, nothing derived, or keep it by pickle or joblib."
+            f"{name} cannot be stored: give a fitted {known}, not a subclass, or store it with pickle or joblib."
         )
     check_is_fitted(estimator)
-    check_parameters(estimator)  # as `load` does, which would refuse a value that was set after the fit
+    check_parameters(estimator)  # `load` would refuse a wrong value that was set after the fit
     facts, arrays = facts_of(estimator.model_)
     content = {
         "estimator": name,
@@ -116,16 +120,16 @@ def save(estimator: BaseBoostBP, path: Path | BinaryIO) -> None:
 
 
 @numpy_errstate()
-@interrupts.deferred()  # what a handler raises is no fault of the file
+@interrupts.deferred()  # otherwise an exception of a signal handler would look like a fault of the file
 def load(path: Path | BinaryIO) -> FittedEstimator:
-    """Load an estimator that `save` saved; its predictions are the same to the bit.
+    """Load an estimator that `save` wrote; its predictions are the same to the bit.
 
-    Nothing in the file is executed, and neither lightgbm nor xgboost is needed.
+    Loading executes no code from the file, and needs neither lightgbm nor xgboost.
 
     Parameters
     ----------
     path : str, path or binary file
-        Or what has a method ``read`` that gives bytes, such as an `io.BytesIO`.
+        File name, or an object with a method ``read`` that returns bytes, such as `io.BytesIO`.
 
     Returns
     -------
@@ -134,23 +138,23 @@ def load(path: Path | BinaryIO) -> FittedEstimator:
     Raises
     ------
     ValueError
-        If the file is foreign, truncated, corrupted, inconsistent, or of a later version.
+        If the file has another format or a later version, or is truncated, corrupted or inconsistent.
     OSError
-        If it cannot be read.
+        If the file cannot be read.
     TypeError
-        If `path` is something else, such as bytes: give ``io.BytesIO(data)``.
+        If `path` has another type. For bytes, give ``io.BytesIO(data)``.
     """
     if not hasattr(path, "read"):
         return archive.load(_checked_path(path), _rebuilt, kind=KIND, version=VERSION, oldest=OLDEST)
     data = path.read()
     if not isinstance(data, bytes):
-        raise TypeError(f"path.read() gives a {type(data).__name__}, not bytes: open the file by open(name, 'rb').")
+        raise TypeError(f"path.read() returns a {type(data).__name__}, not bytes: open the file with open(name, 'rb').")
     name = str(getattr(path, "name", type(path).__name__))
     return archive.from_bytes(data, name, _rebuilt, kind=KIND, version=VERSION, oldest=OLDEST)
 
 
 def _checked_path(path: Any) -> Path:
-    """Return a path, or refuse numbers and bytes, which `open` accepts too."""
+    """Return a path; raise TypeError for numbers and bytes, which `open` would accept."""
     if not isinstance(path, str | os.PathLike):
         cure = "io.BytesIO(data) for the bytes of a file" if isinstance(path, bytes | bytearray) else "an open file"
         raise TypeError(f"path is a {type(path).__name__}: give the name of a file, or {cure}.")
@@ -182,9 +186,9 @@ def _attributes_of(model: Model) -> dict[str, Any]:
 
 
 def pack(estimator: BaseBoostBP, attributes: dict[str, Any]) -> dict[str, Any]:
-    """Return the attributes of an estimator for pickle, with the bytes of an archive in place of those that a fit made.
+    """Return the attributes of an estimator for pickle, with the bytes of an archive in place of the fitted ones.
 
-    An estimator that is not fitted, is derived, or holds code of the user's own keeps its attributes.
+    The attributes stay as they are if the estimator is not fitted, has a subclass, or contains the user's own code.
     """
     if type(estimator) not in _ESTIMATORS.values() or "model_" not in attributes:
         return attributes
@@ -199,7 +203,7 @@ def pack(estimator: BaseBoostBP, attributes: dict[str, Any]) -> dict[str, Any]:
 
 
 def unpack(kind: type[BaseBoostBP], state: dict[str, Any]) -> dict[str, Any]:
-    """Return the attributes that `pack` was given.
+    """Return the attributes from which `pack` made the state.
 
     Raises
     ------
@@ -213,7 +217,7 @@ def unpack(kind: type[BaseBoostBP], state: dict[str, Any]) -> dict[str, Any]:
     if absent:
         raise ValueError(
             f"The stored {kind.__name__} has no {', '.join(absent)}: it is damaged, or of another version. Get a new "
-            "copy, or fit and store it anew."
+            "copy, or fit and store it again."
         )
     data, build = attributes.pop(_STATE), partial(model_from, kind)
     model = archive.from_bytes(data, _STATE, build, kind=_STATE_KIND, version=VERSION, oldest=OLDEST)
@@ -224,12 +228,12 @@ BaseBoostBP._packing = (pack, unpack)
 
 
 def parameters_of(estimator: BaseBoostBP) -> dict[str, Any]:
-    """Return the parameters as plain values, specs by their fields; rows or splitters in `validation` are left out.
+    """Return the parameters as plain values, and specs as dicts, without rows or a splitter in `validation`.
 
     Raises
     ------
     ValueError
-        If a parameter holds an object of the user's own; it is named.
+        If a parameter contains the user's own code; the message names it.
     """
     params = {}
     for name, value in estimator.get_params(deep=False).items():
@@ -240,7 +244,7 @@ def parameters_of(estimator: BaseBoostBP) -> dict[str, Any]:
         except TypeError as error:
             raise ValueError(
                 f"{name} cannot be stored: {error}. Set a name instead where there is one, "
-                f"or keep the model by pickle or joblib."
+                f"or store the model with pickle or joblib."
             ) from error
     return params
 
@@ -251,7 +255,7 @@ def check_parameters(estimator: BaseBoostBP) -> None:
     Raises
     ------
     ValueError
-        If one is out of bounds; it is named.
+        If a parameter is out of bounds; the message names it.
     """
     settings_of(estimator, 1, len(estimator.network_.baseline), 0, estimator.schema_)
 
@@ -259,7 +263,7 @@ def check_parameters(estimator: BaseBoostBP) -> None:
 def _basis_of(basis: Any) -> str:
     name = next((name for name, known in BASES.items() if known == basis), None)
     if name is None:
-        raise TypeError(f"{basis!r} has functions of your own, which are code: a file of data does not hold them")
+        raise TypeError(f"{basis!r} has functions of your own, and files do not store code")
     return name
 
 
@@ -269,7 +273,7 @@ def _basis_from(name: Any) -> Basis:
     return BASES[name]
 
 
-# Parameters that may be objects: how they become plain values, and how these become objects.
+# Parameters that may be objects: functions from the object to a plain value and back.
 _OBJECTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "basis": (_basis_of, _basis_from),
     "loss": (loss_of, loss_from),
@@ -283,22 +287,22 @@ def _encoded(name: str, value: Any) -> Any:
         return [_encoded(name, spec) for spec in value]
     if name in SPECS and value is not None:
         is_dict = isinstance(value, Mapping)
-        changed = dict(value) if is_dict else _changed_fields(value)
-        return {"dict" if is_dict else "spec": {field: _encoded(field, content) for field, content in changed.items()}}
+        values = dict(value) if is_dict else _non_default_fields(value)
+        return {"dict" if is_dict else "spec": {field: _encoded(field, content) for field, content in values.items()}}
     if name in _OBJECTS and not isinstance(value, str):
         to_plain, _ = _OBJECTS[name]
         return {name: to_plain(value)}
     return plain.encode(value)
 
 
-def _changed_fields(spec: Any) -> dict[str, Any]:
+def _non_default_fields(spec: LayerSpec | BackpropSpec) -> dict[str, Any]:
     """Return the fields of a spec that are not at their defaults."""
     values = {field.name: getattr(spec, field.name) for field in fields(spec)}
     return {name: value for name, value in values.items() if value != getattr(type(spec)(), name)}
 
 
 def _decoded(name: str, value: Any) -> Any:
-    """Return the parameter or field that `_encoded` was given."""
+    """Return the parameter or field of a plain value that `_encoded` returned."""
     if name in SPECS and isinstance(value, list):
         return [_decoded(name, spec) for spec in value]
     if name in SPECS and value is not None:

@@ -46,7 +46,7 @@ def test_feature_that_is_infinite_at_predict():
 
 
 def test_one_class_only():
-    with pytest.raises(ValueError, match=r"y has one class only, .*1.*at least two"):
+    with pytest.raises(ValueError, match=r"y has only one class, .*1.*at least two"):
         BoostBPClassifier().fit(X, np.ones(60))
 
 
@@ -257,7 +257,7 @@ def test_one_layer_without_rows():
 
 def test_names_of_units_that_are_not_there():
     model = fit(hidden_layer_sizes=())
-    with pytest.raises(ValueError, match="This model has no hidden layer, whose units could have names"):
+    with pytest.raises(ValueError, match="This model has no hidden layer, so there are no units to name"):
         model.get_feature_names_out()
 
 

@@ -216,12 +216,12 @@ def fitted(**changes):
 @pytest.mark.parametrize(
     ("kind", "changes", "init_model", "error", "message"),
     [
-        ("network", {}, "a.boostbp", TypeError, "is a path: give the model in it, init_model=boostbp.load"),
+        ("network", {}, "a.boostbp", TypeError, "is a path: load the model, init_model=boostbp.load"),
         ("network", {}, LinearRegression(), TypeError, r"LinearRegression.* give a fitted BoostBPRegressor"),
         ("network", {}, BoostBPAutoencoder((2,)), TypeError, "give a fitted BoostBPRegressor"),
         ("network", {}, BoostBPClassifier(), TypeError, "give a fitted BoostBPRegressor"),
         ("network", {}, BoostBPRegressor(), NotFittedError, "not fitted yet"),
-        ("network", {"loss": "poisson"}, fitted, ValueError, r"trained by SquaredError.*, this .* loss=Poisson"),
+        ("network", {"loss": "poisson"}, fitted, ValueError, r"trained with loss=SquaredError.*, this .* loss=Poisson"),
         ("network", {"loss": Quantile(0.9)}, lambda: fitted(loss=Quantile(0.8)), ValueError, r"alpha=0\.8.*alpha=0\.9"),
         ("skip", {}, fitted, ValueError, r"hidden_layer_sizes=\(3, 2\) has 2 hidden layers, init_model has 1"),
         ("network", {"clip": False}, fitted, ValueError, r"with clip=True, this .* clip=False.*: use the same"),

@@ -94,7 +94,7 @@ def test_names_of_units_that_are_not_there_are_refused_and_others_are_not_fitted
         MODELS[name].get_feature_names_out()
     model = fitted(name)
     check_is_fitted(model)
-    with pytest.raises(ValueError, match="This model has no hidden layer, whose units could have names"):
+    with pytest.raises(ValueError, match="This model has no hidden layer, so there are no units to name"):
         model.get_feature_names_out()
 
 

@@ -155,5 +155,5 @@ def test_what_needs_dense_input_says_so(changes, message):
 
 
 def test_an_autoencoder_wants_dense_input():
-    with pytest.raises(TypeError, match=r"reconstructs all of it. Use X.toarray\(\)"):
+    with pytest.raises(TypeError, match=r"reconstructs every entry. Use X.toarray\(\)"):
         BoostBPAutoencoder((2,)).fit(make(50)[0])

@@ -81,7 +81,7 @@ def test_labels_that_no_file_holds_are_refused(labels, reason):
     ("labels", "reason"),
     [
         ([-(2**70), 1], "-1180591620717411303424, a number beyond int64"),
-        ([2**53 + 1, 0.5], "9007199254740993, a whole number beside fractions, which float64 does not hold"),
+        ([2**53 + 1, 0.5], "9007199254740993, an integer among fractions, which float64 cannot represent"),
         ([b"a", b"b"], "b'a', a label of type bytes"),
         (["a", 1], "'a', a label of type str"),
     ],

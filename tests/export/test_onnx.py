@@ -240,7 +240,7 @@ def test_a_graph_takes_about_the_room_of_the_file_of_the_model(basis, tmp_path):
 def test_what_cannot_be_exported_is_refused_by_name():
     with pytest.raises(ValueError, match=r"basis=.*Use basis='linear'"):
         boostbp.to_onnx(regressor(basis=BASES["own"]))
-    with pytest.raises(ValueError, match=r"loss='huber'.*its link is code of its own"):
+    with pytest.raises(ValueError, match=r"loss='huber'.*its link is neither the identity"):
         boostbp.to_onnx(BoostBPRegressor((3,), loss=OwnLink(), epochs=1, deep=True).fit(X, Y))
     with pytest.raises(TypeError, match="Derived cannot be exported: give a fitted BoostBP"):
         boostbp.to_onnx(Derived())

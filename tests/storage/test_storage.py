@@ -288,7 +288,7 @@ def test_open_files_are_written_and_read(tmp_path):
         boostbp.load(io.BytesIO(buffer.getvalue()[:-9]))
     with (
         open(tmp_path / "model", encoding="latin-1") as file,
-        pytest.raises(TypeError, match=r"gives a str, not bytes"),
+        pytest.raises(TypeError, match=r"returns a str, not bytes"),
     ):
         boostbp.load(file)
 
