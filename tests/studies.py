@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from boostbp.network.choice import NETWORK, CandidateResult, Choice
+from boostbp.network.choice import NETWORK, CandidateResult, ModelChoice
 from boostbp.network.history import Epoch, History, Stop
 from boostbp.report.page import Study
 from boostbp.report.result import Curve, Evidence, Result, over_folds
@@ -33,7 +33,7 @@ def weighed_at(shown, weight):
         CandidateResult("single layer", 1.0, 1.0 - weight, None),
         CandidateResult(NETWORK, 1.0, weight, NETWORK),
     )
-    return replace(shown, choice=Choice(candidates, 0.0, 0.1))
+    return replace(shown, choice=ModelChoice(candidates, 0.0, 0.1))
 
 
 def evidence(model, task):

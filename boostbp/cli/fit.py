@@ -84,7 +84,7 @@ def fit(
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
     from boostbp.files.reading import columns_like, first_rows, numbers_of, read_table, size_in_float64
     from boostbp.files.tables import ColumnRoles, open_table
-    from boostbp.report.datasets import task_of
+    from boostbp.report.datasets import task_of_data
 
     inputs = ("DATA", data), ("--valid", valid), ("--config", config), ("--init-model", init_model)
     check_output("--model", model, *inputs)
@@ -115,7 +115,7 @@ def fit(
         X, y, beside = read_table(data, target, columns, text=text)
         rows = {"X": X, "y": y, "offset": numbers_of(beside, offsets, data.name)}
         rows["groups"] = None if groups is None else beside[groups].to_pylist()
-    learnt_task = task_of(y, known_task, n_offsets=len(offsets))
+    learnt_task = task_of_data(y, known_task, n_offsets=len(offsets))
     estimator_type = BoostBPClassifier if learnt_task == "classification" else BoostBPRegressor
     params = settings(estimator_type, config=config, assigned=assigned, backend=backend)
     estimator = estimator_type(**{"random_state": seed, "n_jobs": n_jobs, **params})

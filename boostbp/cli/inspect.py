@@ -34,7 +34,7 @@ def inspect(
     from boostbp import storage
 
     estimator = storage.load(model)
-    facts = {"file": str(model), "bytes": model.stat().st_size, **facts_of(estimator)}
+    facts = {"file": str(model), "bytes": model.stat().st_size, **description_of(estimator)}
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
         return
@@ -72,7 +72,7 @@ def _print_table(title: str, heads: Sequence[str], rows: Iterable[tuple[object, 
     output().print("", title, table, sep="\n")
 
 
-def facts_of(model: BaseBoostBP) -> dict[str, Any]:
+def description_of(model: BaseBoostBP) -> dict[str, Any]:
     """Return the facts of a fitted estimator, as values that JSON holds.
 
     Returns

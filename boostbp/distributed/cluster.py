@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import clone
 
 from boostbp.backends.xgboost_network import Address, WorkersLostError, tracked
-from boostbp.distributed.worker import check_supported, fit_worker
+from boostbp.distributed.worker import fit_worker, refuse_unsupported
 from boostbp.runtime.messages import require
 
 TICK = 1.0  # seconds between two checks of the workers; arbitrary
@@ -133,7 +133,7 @@ def fit_cluster(
     WorkersLostError
         If a worker died, or did not answer in time; the message names it. No task is left behind.
     """
-    check_supported(estimator, fit=fit)
+    refuse_unsupported(estimator, fit=fit)
     distributed = _dask("distributed")
     client = client or distributed.default_client()
     cluster = _Cluster.of(client, timeout)

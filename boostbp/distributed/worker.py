@@ -77,7 +77,7 @@ def fit_worker(
         On Ctrl-C, without a model: the other workers could not know that this one went on with the model so far.
     """
     checks.whole("rank", rank, 0, address.n_workers - 1)
-    check_supported(estimator, X, fit)
+    refuse_unsupported(estimator, X, fit)
     if parts is not None:
         if fit.get("checkpoint") is not None:
             raise ValueError("parts with checkpoint is not supported: let each worker have neighbouring rows.")
@@ -117,7 +117,7 @@ def _ctrl_c_ends_fit() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
 
 
-def check_supported(estimator: Any, X: Any = None, fit: Mapping[str, Any] = {}) -> None:
+def refuse_unsupported(estimator: Any, X: Any = None, fit: Mapping[str, Any] = {}) -> None:
     """Refuse arguments that are not supported on several workers, before any work.
 
     Raises

@@ -13,7 +13,7 @@ from boostbp.ensemble.safeguard import best_share, refuse_unlearned
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.ensemble.weights import shrink_weight, stacked_weights, summed, t_statistic
-from boostbp.network.choice import CONSTANT, NETWORK, CandidateResult, Choice
+from boostbp.network.choice import CONSTANT, NETWORK, CandidateResult, ModelChoice
 from boostbp.network.network import Network
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
@@ -34,7 +34,7 @@ class Average:
     unweighted : Network or None
         The user's network, if no network has weight: its hidden layers are in the sum all the same. If the constant has
         all the weight, any single layer.
-    choice : Choice
+    choice : ModelChoice
         The record of the choice, for the history.
     """
 
@@ -42,7 +42,7 @@ class Average:
     weights: tuple[float, ...]
     constant: Floats
     unweighted: Network | None
-    choice: Choice
+    choice: ModelChoice
 
     @property
     def models(self) -> list[Network]:
@@ -94,7 +94,7 @@ def average_of(candidates: Sequence[TrainedCandidate], problem: Problem, *, show
         unweighted = next((one.model for one in candidates if one.name == NETWORK), None)
     if not parts and unweighted is None:
         unweighted = next((one.model for one in candidates if not one.is_deep), candidates[0].model)
-    choice = Choice(tuple(results), gain, error)
+    choice = ModelChoice(tuple(results), gain, error)
     return Average(parts, tuple(weight for _, weight in weighted if weight > 0), constant, unweighted, choice)
 
 

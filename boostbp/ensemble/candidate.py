@@ -29,7 +29,7 @@ Condition = Callable[[Problem], bool]
 AFTER_ALL_EPOCHS = 2**31  # a first look that no training reaches
 
 
-class Kind(Enum):
+class CandidateKind(Enum):
     """What a candidate is."""
 
     SINGLE_LAYER = "single layer of boosted trees on the features"
@@ -55,7 +55,7 @@ class Candidate:
     """
 
     name: str
-    kind: Kind
+    kind: CandidateKind
     begin: Callable[[Problem, TrainedCandidate | None], LayerTraining | NetworkTraining]
     when: tuple[Condition, ...] = ()
     needs: str | None = None
@@ -78,7 +78,7 @@ def single_layer(
         boosting = Boosting.begin(problem, settings(problem), problem.held_out.X)
         return LayerTraining(name, None, Network((), problem.baseline), boosting)
 
-    return Candidate(name, Kind.SINGLE_LAYER, begin, when, least_quality=least_quality)
+    return Candidate(name, CandidateKind.SINGLE_LAYER, begin, when, least_quality=least_quality)
 
 
 def directions_of(
@@ -100,7 +100,7 @@ def directions_of(
         below = Network((directions_layer(problem, needed.model),), problem.baseline, skip=True)
         return begin_above(name, None, settings, problem, below)
 
-    return Candidate(name, Kind.DIRECTIONS, begin, when, needs)
+    return Candidate(name, CandidateKind.DIRECTIONS, begin, when, needs)
 
 
 def network(name: str, settings: Callable[[Problem], Settings], when: tuple[Condition, ...] = ()) -> Candidate:
@@ -110,7 +110,7 @@ def network(name: str, settings: Callable[[Problem], Settings], when: tuple[Cond
         problem = replace(problem, settings=settings(problem))
         return NetworkTraining(name, problem if name == NETWORK else replace(problem, callbacks=(), resume=None))
 
-    return Candidate(name, Kind.NETWORK, begin, when)
+    return Candidate(name, CandidateKind.NETWORK, begin, when)
 
 
 def output_layer_on(
@@ -134,7 +134,7 @@ def output_layer_on(
         below = replace(needed.model, layers=needed.model.layers[:-1])
         return begin_above(name, needed.network, settings, problem, below)
 
-    return Candidate(name, Kind.OUTPUT_LAYER, begin, when, needs)
+    return Candidate(name, CandidateKind.OUTPUT_LAYER, begin, when, needs)
 
 
 def mean_and_quantiles(candidate: Candidate) -> Candidate:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from boostbp.ensemble import candidate_settings as how
 from boostbp.ensemble.candidate import (
     Candidate,
-    Kind,
+    CandidateKind,
     directions_of,
     mean_and_quantiles,
     network,
@@ -73,10 +73,10 @@ OF_ONE_NETWORK = ("single layer", NETWORK, f"{NETWORK}, final output layer")
 
 def candidates_for(problem: Problem, settings: EnsembleSettings, level: QualityLevel) -> list[Candidate]:
     """Return the candidates that are tried on a problem; hidden layers only if the settings ask for them."""
-    kinds = {Kind.SINGLE_LAYER}
+    kinds = {CandidateKind.SINGLE_LAYER}
     if settings.deep == "auto":
         trained = level.networks is not None and (problem.settings.epochs > 0 or settings.network_wanted)
-        kinds |= set(Kind) if trained else {Kind.DIRECTIONS}
+        kinds |= set(CandidateKind) if trained else {CandidateKind.DIRECTIONS}
     tried: dict[str, Candidate] = {}
     for candidate in CANDIDATES:
         in_average = settings.quality >= candidate.least_quality and candidate.kind in kinds

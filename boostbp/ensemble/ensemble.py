@@ -25,7 +25,7 @@ from boostbp.ensemble.safeguard import no_worse_than_constant, refuse_undefined
 from boostbp.ensemble.schedule import FIRST_STAGE, EnsembleRun, train_all, train_one_network
 from boostbp.ensemble.trained_candidate import distinct
 from boostbp.ensemble.weighted_sum import weighted_sum
-from boostbp.ensemble.weights import Score, member_weights
+from boostbp.ensemble.weights import HeldOutScore, member_weights
 from boostbp.layers.layer_spec import OUTPUT
 from boostbp.network.choice import CONSTANT, NETWORK
 from boostbp.network.history import Epoch, History, Stop
@@ -162,7 +162,7 @@ class _Member(NamedTuple):
 
     model: Network
     history: History
-    score: Score  # on its held-out rows
+    score: HeldOutScore  # on its held-out rows
     networks: bool  # whether networks were trained
 
 
@@ -171,7 +171,7 @@ def _train_average(problem: Problem, settings: EnsembleSettings, level: QualityL
     budget, clock = Budget(problem.settings.max_time), StageSeconds(FIRST_STAGE, problem.report)
     problem = replace(problem, report=clock)
     run = EnsembleRun(candidates_for(problem, settings, level), problem, level, budget, settings.network_wanted)
-    average: tuple[Network, History, Score] | None = None
+    average: tuple[Network, History, HeldOutScore] | None = None
     interrupt: KeyboardInterrupt | None = None
     try:
         with interrupts.deferred():  # until there is a model
@@ -207,14 +207,14 @@ def _rounded(model: Network, problem: Problem) -> Network:
 
 def _averaged(
     run: EnsembleRun, interrupt: KeyboardInterrupt | None, *, shows_network: bool
-) -> tuple[Network, History, Score]:
+) -> tuple[Network, History, HeldOutScore]:
     """Return the average of the trained candidates, refitted if it may be, its history, and its score before that.
 
     `shows_network` says whether the user's network stays in the model, whatever its weight.
     """
     problem, budget = run.problem, run.budget
     average = average_of(distinct(run.trained), problem, shows_network=shows_network)
-    score = Score.of(np.broadcast_to(average.held_out, problem.target.shape), problem)
+    score = HeldOutScore.of(np.broadcast_to(average.held_out, problem.target.shape), problem)
     model = average.network(average.models)
     refits = run.level.refit and problem.learns_held_out and interrupt is None and not problem.has_many_rows
     refits = refits and bool(average.parts)

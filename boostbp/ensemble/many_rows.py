@@ -8,7 +8,7 @@ from functools import partial
 
 from boostbp.ensemble import constants
 from boostbp.ensemble.average import average_of
-from boostbp.ensemble.candidate import Candidate, Kind, LayerTraining, begin_above
+from boostbp.ensemble.candidate import Candidate, CandidateKind, LayerTraining, begin_above
 from boostbp.ensemble.candidate_settings import most_rounds
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.race import Race
@@ -28,7 +28,7 @@ def train_many(run: EnsembleRun) -> KeyboardInterrupt | None:
     race = run.race(refit=False)
     found: list[TrainedCandidate] = []  # on the sample
     try:
-        interrupt = _boost(run.of_kind(Kind.SINGLE_LAYER)[0], race, FIRST_STAGE)
+        interrupt = _boost(run.of_kind(CandidateKind.SINGLE_LAYER)[0], race, FIRST_STAGE)
         first = race.spent
         race.total = constants.ALL_ROWS_WORK * run.level.effort(networks=True).work * first
         if interrupt is not None or run.level.one_layer or len(run.candidates) == 1 or run.budget.over():
@@ -96,7 +96,7 @@ def _train_chosen(found: Sequence[TrainedCandidate], race: Race) -> KeyboardInte
             continue
         if one.network is not None:
             below.add(one.network)
-        kind = Kind.SINGLE_LAYER if one.network is None else Kind.OUTPUT_LAYER
+        kind = CandidateKind.SINGLE_LAYER if one.network is None else CandidateKind.OUTPUT_LAYER
         interrupt = _boost(Candidate(name, kind, partial(_begin_again, name, one)), race, "layers")
         if interrupt is not None:
             return interrupt

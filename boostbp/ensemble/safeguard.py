@@ -14,7 +14,7 @@ import numpy as np
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.inputs.rows import Rows
-from boostbp.network.choice import CONSTANT, NETWORK, CandidateResult, Choice
+from boostbp.network.choice import CONSTANT, NETWORK, CandidateResult, ModelChoice
 from boostbp.network.history import History
 from boostbp.network.network import Network
 from boostbp.runtime.arrays import Floats
@@ -59,7 +59,7 @@ def no_worse_than_constant(network: Network, history: History, problem: Problem)
         CandidateResult(CONSTANT, problem.score(problem.constant_raw), 1.0 - share, None),
         CandidateResult(name, problem.score(raw), share, NETWORK if problem.settings.units else None),
     )
-    history.choice = Choice(results, 0.0, 0.0, metrics=problem.metrics_of(model))
+    history.choice = ModelChoice(results, 0.0, 0.0, metrics=problem.metrics_of(model))
     return model
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from boostbp.backends.failures import attempted
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget
-from boostbp.ensemble.candidate import Candidate, Kind, NetworkTraining
+from boostbp.ensemble.candidate import Candidate, CandidateKind, NetworkTraining
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.quality_levels import LEVELS, QualityLevel
 from boostbp.ensemble.race import Race
@@ -45,7 +45,7 @@ class EnsembleRun:
     trained: list[TrainedCandidate] = field(default_factory=list)
     failed: dict[str, Exception] = field(default_factory=dict)
 
-    def of_kind(self, *kinds: Kind) -> list[Candidate]:
+    def of_kind(self, *kinds: CandidateKind) -> list[Candidate]:
         """Return the candidates of some kinds."""
         return [candidate for candidate in self.candidates if candidate.kind in kinds]
 
@@ -85,11 +85,11 @@ def train_one_network(run: EnsembleRun) -> KeyboardInterrupt | None:
     is no model.
     """
     race = run.race(refit=run.level.refit and run.problem.learns_held_out)
-    [network] = run.of_kind(Kind.NETWORK)
+    [network] = run.of_kind(CandidateKind.NETWORK)
     interrupt = (
-        race.begin(run.of_kind(Kind.SINGLE_LAYER), None, stage=FIRST_STAGE)
+        race.begin(run.of_kind(CandidateKind.SINGLE_LAYER), None, stage=FIRST_STAGE)
         or _train_one(network, race, run.problem, to_end=run.level.all_epochs)
-        or race.begin(run.of_kind(Kind.OUTPUT_LAYER), None, stage="output layers")
+        or race.begin(run.of_kind(CandidateKind.OUTPUT_LAYER), None, stage="output layers")
     )
     if race.others:
         run.trained.extend(race.trained())
@@ -117,7 +117,8 @@ def _train_one(candidate: Candidate, race: Race, problem: Problem, *, to_end: bo
 
 def _train_in_turn(race: Race, run: EnsembleRun) -> KeyboardInterrupt | None:
     problem, level = run.problem, run.level
-    layers, networks = run.of_kind(Kind.SINGLE_LAYER, Kind.DIRECTIONS), run.of_kind(Kind.NETWORK)
+    layers = run.of_kind(CandidateKind.SINGLE_LAYER, CandidateKind.DIRECTIONS)
+    networks = run.of_kind(CandidateKind.NETWORK)
     if level.one_layer:
         return race.begin_best(layers, stage=FIRST_STAGE)
     wanted = run.network_wanted or problem.resume is not None
@@ -148,7 +149,7 @@ def _train_in_turn(race: Race, run: EnsembleRun) -> KeyboardInterrupt | None:
     if interrupt is not None or not race.others:
         return interrupt
     weights, _ = race.sum()
-    on_networks = [one for one in run.of_kind(Kind.OUTPUT_LAYER) if weights.get(one.needs or "")]
+    on_networks = [one for one in run.of_kind(CandidateKind.OUTPUT_LAYER) if weights.get(one.needs or "")]
     for one in sorted(on_networks, key=lambda one: -weights[str(one.needs)]):
         if race.spent * (1.0 + race.refit_share()) < constants.OUTPUTS_WORK * limit:
             interrupt = interrupt or race.begin([one], constants.TRIAL_PIECES, stage=one.name)

@@ -122,14 +122,14 @@ def _descend(raws: Floats, problem: Problem) -> Floats:
     return weights
 
 
-class Score(NamedTuple):
+class HeldOutScore(NamedTuple):
     """Mean loss of a model on the held-out rows, and its standard error, which is NaN if the mean is not finite."""
 
     mean: float
     error: float
 
     @classmethod
-    def of(cls, raw: Floats, problem: Problem) -> Score:
+    def of(cls, raw: Floats, problem: Problem) -> HeldOutScore:
         """Return the score of a raw output, (held-out rows, outputs)."""
         losses, share = problem.row_losses(raw), problem.held_out.weight / problem.held_out.weight.sum()
         mean = float(share @ losses)
@@ -138,7 +138,7 @@ class Score(NamedTuple):
         return cls(mean, float(np.sqrt(np.square(share) @ np.square(losses - mean))))
 
 
-def member_weights(scores: Sequence[Score], scale_of: Callable[[float], float]) -> list[float]:
+def member_weights(scores: Sequence[HeldOutScore], scale_of: Callable[[float], float]) -> list[float]:
     """Return the weights of models, each scored on held-out rows of its own.
 
     They are equal, except that a model that is worse than the best one by more than chance counts less. Its weight

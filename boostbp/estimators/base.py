@@ -15,7 +15,7 @@ from boostbp import metrics
 from boostbp.backends.base import Table
 from boostbp.estimators import hidden_units, inspected, session
 from boostbp.estimators.fit_options import FitOptions
-from boostbp.estimators.inspected import check_trees
+from boostbp.estimators.inspected import require_trees
 from boostbp.estimators.nested_parameters import SPECS, nested_values, public_methods, replaced, spellings
 from boostbp.estimators.parameter_use import Way, warn_after, way_of
 from boostbp.estimators.session import all_or_nothing
@@ -299,7 +299,7 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _staged_raw(self, X: Any) -> Iterator[Floats]:
         """Yield the raw output, (rows, outputs), after each round of the output layer."""
-        check_trees(self)
+        require_trees(self)
         network, n_threads = self.network_, self._n_threads()
         forest, h = network.layers[-1].forest, network.output_input(self._read(X).X, n_jobs=n_threads)
         numbers = range(1, max(rounds.rounds_of(forest), 1) + 1)

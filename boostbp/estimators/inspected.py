@@ -55,7 +55,7 @@ def importance(self: BaseBoostBP, kind: str = "attribution", layer: int | None =
     ValueError
         If a layer does not exist, or the backend reports no gains.
     """
-    check_trees(self)
+    require_trees(self)
     if kind not in KINDS:
         raise ValueError(f"kind={kind!r} is not known: use one of {', '.join(map(repr, KINDS))}.")
     by_rows = kind in ("attribution", "jacobian")
@@ -152,7 +152,7 @@ def explain(
 
 def _attributed(self: BaseBoostBP, X: Any, method: str, baseline: Any, steps: int) -> tuple[Attributions, Floats]:
     """Return the attributions, and the rows as they were read, (rows, features)."""
-    check_trees(self)
+    require_trees(self)
     if method not in METHODS:
         raise ValueError(f"method={method!r} is not known: use one of {', '.join(map(repr, METHODS))}.")
     steps = checks.whole("steps", steps, 1)
@@ -191,7 +191,7 @@ def apply(self: BaseBoostBP, X: Any, layer: int = -1) -> NDArray[np.int32]:
     ValueError
         If the layer does not exist.
     """
-    check_trees(self)
+    require_trees(self)
     number = Names.layer_number(layer, len(self.network_.layers))
     truncated = replace(self.network_, layers=self.network_.layers[: number + 1])
     h = truncated.output_input(self._read(X).X, n_jobs=self._n_threads())
@@ -221,7 +221,7 @@ def leaf_report(self: BaseBoostBP, X: Any) -> LeafRecords:
         output starts from. For each row, layer and output, the values sum to the hidden unit, or to the raw output in
         its units (see `attributions`).
     """
-    check_trees(self)
+    require_trees(self)
     return inspection.leaf_records(
         self.network_, dense(self._read(X).X), self._names(),
         scale=self.model_.targets.scale, offset=self.model_.targets.shift, n_threads=self._n_threads(),
@@ -239,7 +239,7 @@ def trees_to_dataframe(self: BaseBoostBP) -> Any:
         such as ``{"age": (18.0, 33.5)}``, and replaces missing ones by ``means``. The trees are summed; tree -1 is the
         constant that the output starts from.
     """
-    check_trees(self)
+    require_trees(self)
     leaves = inspection.all_leaves(
         self.network_, self._names(), scale=self.model_.targets.scale, offset=self.model_.targets.shift
     )
@@ -262,13 +262,13 @@ def layer_names(self: BaseBoostBP, layer: int) -> list[str]:
 
     With `skip`, layers above 0 also read the features.
     """
-    check_trees(self)
+    require_trees(self)
     return self._names().inputs_of(layer)
 
 
 def hidden_names(self: BaseBoostBP, layer: int = -1) -> list[str]:
     """Return the names of the units of a hidden layer: ``h0_0``, ``h0_1``, ... next to the input."""
-    check_trees(self)
+    require_trees(self)
     return self._names().hidden(layer)
 
 
@@ -278,7 +278,7 @@ def output_names(self: BaseBoostBP) -> list[str]:
     return list(self._names().outputs)
 
 
-def check_trees(estimator: BaseBoostBP) -> None:
+def require_trees(estimator: BaseBoostBP) -> None:
     """Raise AttributeError, as for an unknown method, if the model contains a neural network."""
     check_is_fitted(estimator)
     if not isinstance(estimator.network_, Network):

@@ -15,7 +15,7 @@ from boostbp.ensemble.quality_levels import LEVELS, QualityLevel
 from boostbp.estimators.nested_parameters import SPECS, constrained, nested_values
 from boostbp.losses import Quantile
 from boostbp.network.callbacks import StopOnInterrupt
-from boostbp.network.choice import NETWORK, Choice
+from boostbp.network.choice import NETWORK, ModelChoice
 from boostbp.network.eval_sets import EvalSet
 from boostbp.network.monitor import Callback
 from boostbp.runtime import checks, messages
@@ -185,7 +185,7 @@ def _conditions(
         yield ["output__multi_strategy"], "the output layer grows separate trees for each output. Set it in hidden."
 
 
-def warn_after(estimator: BaseBoostBP, choice: Choice) -> None:
+def warn_after(estimator: BaseBoostBP, choice: ModelChoice) -> None:
     """Warn of network parameters without effect on an average in which the user's network has no weight."""
     if (choice.members > 1 and choice.has_hidden) or choice.weight(NETWORK):  # `choice` is that of the first member
         return

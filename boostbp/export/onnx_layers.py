@@ -74,7 +74,7 @@ def _width(forest: Forest, *, by_row: bool) -> int:
     return int(max(n_terms @ n_outputs, n_outputs.sum(), 1))
 
 
-def raw_output(graph: Graph, model: Description, X: str, *, single: bool) -> str:
+def add_raw_output(graph: Graph, model: Description, X: str, *, single: bool) -> str:
     """Add all layers; returns the name of the raw outputs, (rows, outputs).
 
     Parameters

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from boostbp.export.onnx_graph import Graph, int64, library
 from boostbp.export.onnx_inputs import Input
-from boostbp.export.onnx_rows import OutputSums, Rows, concatenated, looked_up
+from boostbp.export.onnx_rows import BlockRows, OutputSums, concatenated, looked_up
 from boostbp.export.tree_tables import TreeTables
 from boostbp.runtime.arrays import Floats
 
@@ -65,7 +65,7 @@ class ReachedLeaves:
     cells : str
         Name of the layer's input, flat.
     inputs : Input
-    rows : Rows
+    rows : BlockRows
     clip : bool
         Whether cells are clipped to the range of the leaf's training rows.
     """
@@ -75,7 +75,7 @@ class ReachedLeaves:
     node: str
     cells: str
     inputs: Input
-    rows: Rows
+    rows: BlockRows
     clip: bool
 
     def add(self, graph: Graph, output: NDArray[np.int64], sums: OutputSums) -> None:
@@ -183,8 +183,8 @@ class ReachedLeaves:
 
         def of_row(inner: Graph, leaf: str, *factors: str) -> str:
             totals = []
-            leaves = Rows().split(inner, leaf, [n for n, _ in groups])
-            cells = [iter(Rows().split(inner, name, [n * k for n, k in groups if k])) for name in factors]
+            leaves = BlockRows().split(inner, leaf, [n for n, _ in groups])
+            cells = [iter(BlockRows().split(inner, name, [n * k for n, k in groups if k])) for name in factors]
             for (n, k), of_group, table, number in zip(groups, self.tables.leaves, weights, leaves, strict=True):
                 weight = inner.op("Gather", table, inner.op("Sub", number, np.int32(of_group.start)), axis=0)
                 if not k:

@@ -12,7 +12,7 @@ import numpy as np
 
 from boostbp.export.description import Description, described
 from boostbp.export.onnx_graph import IR_VERSION, OPSET, Graph, int64, library
-from boostbp.export.onnx_layers import in_blocks, raw_output
+from boostbp.export.onnx_layers import add_raw_output, in_blocks
 from boostbp.runtime import checks, messages
 from boostbp.runtime.versions import __version__
 from boostbp.trees.forest import Forest
@@ -87,7 +87,7 @@ def model_of(model: Description, *, dtype: str, offset: bool = False) -> Any:
         if model.truncated and model.categories:
             whole = inner.op("Mul", inner.op("Sign", X), inner.op("Floor", inner.op("Abs", X)))
             X = inner.op("Where", np.isin(np.arange(model.n_features), list(model.categories)), whole, X)
-        return raw_output(inner, model, X, single=single)
+        return add_raw_output(inner, model, X, single=single)
 
     n_rows = graph.op("Squeeze", graph.op("Shape", "X", start=0, end=1))
     raw = graph.either(

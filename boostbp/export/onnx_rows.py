@@ -15,7 +15,7 @@ from boostbp.export.onnx_graph import Graph, int64, library
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class BlockRows:
     """The rows of a block, or a single row.
 
     Attributes
@@ -31,7 +31,7 @@ class Rows:
     number: str = ""
 
     @classmethod
-    def of(cls, graph: Graph, columns: str) -> Rows:
+    def of(cls, graph: Graph, columns: str) -> BlockRows:
         """Add the number of rows of (columns, rows)."""
         count = graph.op("Shape", columns, start=1, end=2)
         count32 = graph.op("Cast", count, to=library().TensorProto.INT32)

@@ -11,7 +11,7 @@ import numpy as np
 from boostbp.export.onnx_graph import Graph, int64, library
 from boostbp.export.onnx_inputs import Input, InputColumns
 from boostbp.export.onnx_leaves import ReachedLeaves
-from boostbp.export.onnx_rows import OutputSums, Rows, concatenated, looked_up
+from boostbp.export.onnx_rows import BlockRows, OutputSums, concatenated, looked_up
 from boostbp.export.tree_tables import TreeTables
 from boostbp.runtime.arrays import Floats
 from boostbp.trees.forest import Forest
@@ -23,7 +23,7 @@ def add_trees(
     graph: Graph, forest: Forest, tables: TreeTables, columns: InputColumns, inputs: Input, sums: OutputSums
 ) -> None:
     """Add a walk down some trees, and note the predictions of the leaves as parts of the outputs."""
-    rows, once = Rows() if inputs.single else Rows.of(graph, columns.name), graph.outermost
+    rows, once = BlockRows() if inputs.single else BlockRows.of(graph, columns.name), graph.outermost
     n_nodes = len(tables.child)
     to_child = graph.table(tables.child - np.arange(n_nodes))
     child = once.op("Add", to_child, once.op("Range", np.int32(0), np.int32(n_nodes), np.int32(1)))
@@ -35,7 +35,9 @@ def add_trees(
     leaves.add(graph, forest.leaves.tree_output[tables.tree, 0], sums)
 
 
-def _walk(graph: Graph, tables: TreeTables, child: str, columns: InputColumns, threshold: Floats, rows: Rows) -> str:
+def _walk(
+    graph: Graph, tables: TreeTables, child: str, columns: InputColumns, threshold: Floats, rows: BlockRows
+) -> str:
     """Add the walk; returns the name of the nodes of the leaves, (trees * rows,)."""
     once, TP, active = graph.outermost, library().TensorProto, len(tables.tree)
     is_split = tables.split >= 0

@@ -1,4 +1,4 @@
-"""Choice: the parts of a model, and the held-out loss of each candidate for it."""
+"""ModelChoice: the parts of a model, and the held-out loss of each candidate for it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CandidateResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ModelChoice:
     """The parts of the model, and the gain of hidden layers on held-out rows.
 
     Attributes

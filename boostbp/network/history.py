@@ -8,7 +8,7 @@ from enum import Enum
 from html import escape
 from typing import Any
 
-from boostbp.network.choice import NETWORK, Choice, weight_in_words
+from boostbp.network.choice import NETWORK, ModelChoice, weight_in_words
 from boostbp.runtime.messages import counted, require
 
 REFITTED = "The leaves of its output layers were then fitted again on all rows."  # sentence for `History.refitted`
@@ -119,7 +119,7 @@ class History:
     stop : Stop
     metric : str
         Name of the metric that chose the best epoch; "" if none did.
-    choice : Choice or None
+    choice : ModelChoice or None
         The candidates and their weights; None if nothing was weighed.
     refitted : bool
         Whether leaves were fitted again on all rows at the end, the held-out ones included.
@@ -133,7 +133,7 @@ class History:
     best_epoch: int = 0
     stop: Stop = Stop.EPOCHS
     metric: str = ""
-    choice: Choice | None = None
+    choice: ModelChoice | None = None
     refitted: bool = False
     looks: list[Look] = field(default_factory=list)
     interrupt: KeyboardInterrupt | None = field(default=None, compare=False, repr=False)
@@ -262,7 +262,7 @@ class History:
 
     @property
     def scores(self) -> dict[str, float]:
-        """Metric of the model on each evaluation set: that of the best epoch, or of the average (`Choice.metrics`)."""
+        """Metric of the model on each evaluation set: of the best epoch, or of the average (`ModelChoice.metrics`)."""
         return self.epochs[self.best_epoch].metrics if self.choice is None else self.choice.metrics
 
     def summary(self) -> str:

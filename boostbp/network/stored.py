@@ -11,7 +11,7 @@ from boostbp import plain
 from boostbp.archive import Arrays, take
 from boostbp.layers import Layer
 from boostbp.losses import LOSSES, Loss
-from boostbp.network.choice import CandidateResult, Choice
+from boostbp.network.choice import CandidateResult, ModelChoice
 from boostbp.network.history import Epoch, History, Look, Stop
 from boostbp.network.network import Network
 from boostbp.network.steps import STEPS, Step
@@ -72,19 +72,19 @@ def history_of(history: History) -> Any:
     }
 
 
-def _values_of(record: Epoch | Look | Choice) -> dict[str, Any]:
+def _values_of(record: Epoch | Look | ModelChoice) -> dict[str, Any]:
     return {name: plain.encode(value) for name, value in asdict(record).items()}
 
 
-def _choice_from(facts: Any, names: Sequence[str]) -> Choice:
+def _choice_from(facts: Any, names: Sequence[str]) -> ModelChoice:
     """Return the choice of a history that scores evaluation sets with these names."""
-    values = _fields_of(facts, Choice, "a choice")
+    values = _fields_of(facts, ModelChoice, "a choice")
     results = [_checked(result, CandidateResult, "a candidate") for result in values.pop("candidates")]
     if not all(0.0 <= result["weight"] <= 1.0 + 1e-9 for result in results):  # rounding may lift a sum of weights
         raise ValueError(f"This is not a choice: it has the candidates {results!r:.999}.")
     if values["members"] < 1 or (values["metrics"] and list(values["metrics"]) != list(names)):
         raise ValueError(f"This is not a choice: it holds {values!r:.999}.")
-    return Choice(tuple(CandidateResult(**result) for result in results), **values)
+    return ModelChoice(tuple(CandidateResult(**result) for result in results), **values)
 
 
 def history_from(facts: Any, *, hidden: int | None = None) -> History:
@@ -129,13 +129,13 @@ def _fits_layers(epoch: Epoch, hidden: int) -> bool:
     return refits and all(len(numbers) == hidden for numbers in per_layer)
 
 
-def _fields_of(facts: Any, kind: type[Epoch | Look | Choice], what: str) -> dict[str, Any]:
+def _fields_of(facts: Any, kind: type[Epoch | Look | ModelChoice], what: str) -> dict[str, Any]:
     """Return the fields that `_values_of` encoded."""
     decoded = {name: plain.decode(value) for name, value in facts.items()} if isinstance(facts, dict) else facts
     return _checked(decoded, kind, what)
 
 
-def _checked(values: Any, kind: type[Epoch | Look | Choice | CandidateResult], what: str) -> dict[str, Any]:
+def _checked(values: Any, kind: type[Epoch | Look | ModelChoice | CandidateResult], what: str) -> dict[str, Any]:
     """Return the fields of a record; ValueError if one is missing or has another type than its annotation."""
     _require_keys(values, {field.name for field in fields(kind)}, what)
     for field in fields(kind):

@@ -31,7 +31,7 @@ class Dataset:
     task: Task
 
 
-def task_of(y: NDArray[Any], task: Task | None = None, *, n_offsets: int = 0) -> Task:
+def task_of_data(y: NDArray[Any], task: Task | None = None, *, n_offsets: int = 0) -> Task:
     """Return `task`, or else classification for text and at most 20 distinct whole numbers, and regression otherwise.
 
     Where rows have offsets, whole numbers are classes only if their number fits: two classes have one column of
@@ -85,7 +85,7 @@ def load(
             f"source={source!r} is not a data set: give one of {', '.join(NAMES)}, openml:NAME, "
             "or the path of a .csv, .csv.gz or .parquet file."
         )
-    task = task_of(y, task)
+    task = task_of_data(y, task)
     return Dataset(Path(source).name, X, y.astype(np.float64) if task == "regression" else y, task)
 
 

@@ -135,7 +135,7 @@ def _as_written(text: str) -> str:
     return text.replace(r"\$", "$")
 
 
-class Group(NamedTuple):
+class PageGroup(NamedTuple):
     """Pictures that belong together, how to read them, and sentences to heed."""
 
     title: str
@@ -149,22 +149,22 @@ class Group(NamedTuple):
         return list(dict.fromkeys(key for shown in self.pictures for key in shown.keys))
 
 
-def groups(results: Sequence[Result]) -> list[Group]:
+def groups(results: Sequence[Result]) -> list[PageGroup]:
     """Return the groups of pictures and notes of a comparison that are not empty."""
     ran = {result.model: result for result in results if result.state == "ran"}
     evidence = {model: result.evidence for model, result in ran.items() if result.evidence is not None}
     colours = {model: f"C{number}" for number, model in enumerate(ran)}
     candidates = [
         _parts_of_models(evidence),
-        Group("Scores by fold", "A dot is a fold, a line the mean.", _folds(ran, colours)),
-        Group(
+        PageGroup("Scores by fold", "A dot is a fold, a line the mean.", _folds(ran, colours)),
+        PageGroup(
             "Learning curves",
             "Loss of the validation rows by boosting round, or by epoch of back-propagation; a dot marks the kept "
             "one. An average of models shows its leading part, the one with most weight.",
             _curves(evidence, colours),
         ),
         *_predictions(evidence),
-        Group(
+        PageGroup(
             "Hidden representation",
             "Test rows in the last hidden layer as kept, and of one network alone at the start; wider layers by their "
             "principal components.",
@@ -175,11 +175,11 @@ def groups(results: Sequence[Result]) -> list[Group]:
     return [group for group in candidates if group.pictures or group.notes]
 
 
-def _parts_of_models(evidence: Mapping[str, Evidence]) -> Group:
+def _parts_of_models(evidence: Mapping[str, Evidence]) -> PageGroup:
     """Return the parts of each model of boostbp, and the gain by hidden layers."""
     choices = {model: e.history.choice for model, e in evidence.items() if e.history is not None and e.history.choice}
     notes = [f"{model}: {choice.parts_in_words} {choice.depth_in_words}" for model, choice in choices.items()]
-    return Group("What the models are made of", "Weights of the parts, chosen by the validation rows.", [], notes)
+    return PageGroup("What the models are made of", "Weights of the parts, chosen by the validation rows.", [], notes)
 
 
 def _folds(ran: Mapping[str, Result], colours: Mapping[str, str]) -> list[Picture]:
@@ -226,20 +226,20 @@ def _draw_curves(ax: Axes, curves: Mapping[str, Curve], colours: Mapping[str, st
     ax.legend()
 
 
-def _predictions(evidence: Mapping[str, Evidence]) -> list[Group]:
+def _predictions(evidence: Mapping[str, Evidence]) -> list[PageGroup]:
     if not evidence:
         return []
     if next(iter(evidence.values())).predicted.ndim == 2:
         reading = "Test rows in groups of the same size; a calibrated model lies on the diagonal."
         alt = f"Observed share against predicted probability for {', '.join(evidence)}."
-        return [Group("Calibration", reading, [picture(alt, _draw_calibration, evidence)])]
+        return [PageGroup("Calibration", reading, [picture(alt, _draw_calibration, evidence)])]
     errors = {model: abs(e.observed - e.predicted) for model, e in evidence.items()}
     limit = 1.05 * max(float(error.max()) for error in errors.values())
     pictures = []
     for number, (model, e) in enumerate(evidence.items()):
         alt = f"Residuals of {model} against its predictions: half of them below {np.median(errors[model]):.4g}."
         pictures.append(picture(alt, _draw_residuals, e, model, f"C{number}", limit))
-    return [Group("Residuals", "Observed minus predicted of the test rows, against predicted.", pictures)]
+    return [PageGroup("Residuals", "Observed minus predicted of the test rows, against predicted.", pictures)]
 
 
 def _draw_calibration(ax: Axes, evidence: Mapping[str, Evidence]) -> None:
@@ -268,7 +268,7 @@ def _draw_hidden(ax: Axes, H: Floats, y: Any, title: str) -> None:
     plots.representation(H, y, ax).set_title(title)
 
 
-def _health(evidence: Mapping[str, Evidence]) -> Group:
+def _health(evidence: Mapping[str, Evidence]) -> PageGroup:
     histories = {model: e.history for model, e in evidence.items() if e.history is not None and e.hidden}
     pictures = [
         picture(f"{title} by epoch, {unit}, for {', '.join(histories)}.", _draw_health, histories, name)
@@ -278,7 +278,7 @@ def _health(evidence: Mapping[str, Evidence]) -> Group:
     notes = [f"{model}: {line}" for model, history in histories.items() for line in health_of(history).warnings]
     networks = (f"{model}: {of_network(history)}" for model, history in histories.items() if of_network(history))
     reading = ". ".join(["Hidden layers by epoch; layer 0 is next to the input", *networks])
-    return Group("Layer health", f"{reading}.", pictures, notes)
+    return PageGroup("Layer health", f"{reading}.", pictures, notes)
 
 
 def _draw_health(ax: Axes, histories: Mapping[str, History], name: str) -> None:

@@ -30,7 +30,7 @@ _FACTS = {"network", "schema", "history", "loss", "classes", "one_dimensional", 
 _CALIBRATION = {field.name: f"calibration.{field.name}" for field in fields(Calibration)}
 
 
-def facts_of(model: Model) -> tuple[dict[str, Any], Arrays]:
+def model_facts(model: Model) -> tuple[dict[str, Any], Arrays]:
     """Return the JSON content and the arrays of a model.
 
     Raises

@@ -41,7 +41,7 @@ from boostbp.network.settings import BackpropSpec
 from boostbp.network.stored import loss_from, loss_of, step_from, step_of
 from boostbp.runtime import interrupts
 from boostbp.runtime.arrays import numpy_errstate
-from boostbp.storage.fitted import facts_of, model_from
+from boostbp.storage.fitted import model_facts, model_from
 from boostbp.trees.basis import BASES, Basis
 
 KIND, VERSION = "model", 8
@@ -105,7 +105,7 @@ def save(estimator: BaseBoostBP, path: Path | BinaryIO) -> None:
         )
     check_is_fitted(estimator)
     check_parameters(estimator)  # `load` would refuse a wrong value that was set after the fit
-    facts, arrays = facts_of(estimator.model_)
+    facts, arrays = model_facts(estimator.model_)
     content = {
         "estimator": name,
         "parameters": parameters_of(estimator),
@@ -185,7 +185,7 @@ def _attributes_of(model: Model) -> dict[str, Any]:
     return attributes
 
 
-def pack(estimator: BaseBoostBP, attributes: dict[str, Any]) -> dict[str, Any]:
+def pack_state(estimator: BaseBoostBP, attributes: dict[str, Any]) -> dict[str, Any]:
     """Return the attributes of an estimator for pickle, with the bytes of an archive in place of the fitted ones.
 
     The attributes stay as they are if the estimator is not fitted, has a subclass, or contains the user's own code.
@@ -194,7 +194,7 @@ def pack(estimator: BaseBoostBP, attributes: dict[str, Any]) -> dict[str, Any]:
         return attributes
     model = attributes["model_"]
     try:
-        content, arrays = facts_of(model)
+        content, arrays = model_facts(model)
     except ValueError:
         return attributes
     data = archive.to_bytes(kind=_STATE_KIND, version=VERSION, content=content, arrays=arrays)
@@ -202,8 +202,8 @@ def pack(estimator: BaseBoostBP, attributes: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in attributes.items() if name not in packed} | {_STATE: data}
 
 
-def unpack(kind: type[BaseBoostBP], state: dict[str, Any]) -> dict[str, Any]:
-    """Return the attributes from which `pack` made the state.
+def unpack_state(kind: type[BaseBoostBP], state: dict[str, Any]) -> dict[str, Any]:
+    """Return the attributes from which `pack_state` made the state.
 
     Raises
     ------
@@ -224,7 +224,7 @@ def unpack(kind: type[BaseBoostBP], state: dict[str, Any]) -> dict[str, Any]:
     return attributes | _attributes_of(model)
 
 
-BaseBoostBP._packing = (pack, unpack)
+BaseBoostBP._packing = (pack_state, unpack_state)
 
 
 def parameters_of(estimator: BaseBoostBP) -> dict[str, Any]:

@@ -33,7 +33,7 @@ class ForwardCall(NamedTuple):
     data: bool  # whether `X` is data: nothing that learns stands below, so that it stays
 
 
-class Rows(NamedTuple):
+class GatheredRows(NamedTuple):
     """The rows of all calls, in the order of the calls, or of the row numbers where these are known."""
 
     X: Floats  # (rows, features) float64
@@ -76,7 +76,7 @@ class PendingCalls:
         self.calls.clear()
         self.fit += 1
 
-    def join(self) -> Rows:
+    def join(self) -> GatheredRows:
         """Return the rows of all calls.
 
         Raises ValueError if a row number came twice, or some calls have row numbers and others none.
@@ -89,7 +89,9 @@ class PendingCalls:
         )
         data = [call.X for call in calls if call.data]
         distinct = {(part.shape, part.tobytes()) for part in data} if len(data) > 1 else data
-        return Rows(X, h, g, rows, row_hashes(X) if len(data) == len(calls) else None, len(data) - len(distinct))
+        return GatheredRows(
+            X, h, g, rows, row_hashes(X) if len(data) == len(calls) else None, len(data) - len(distinct)
+        )
 
 
 class Momentum(NamedTuple):
@@ -98,7 +100,7 @@ class Momentum(NamedTuple):
     m: Floats  # (rows, outputs) float64
     rows: Numbers
 
-    def of(self, rows: Rows) -> Floats:
+    def of(self, rows: GatheredRows) -> Floats:
         """Return the momentum of the rows of a step, 0 for new rows."""
         momentum = np.zeros_like(rows.h)
         if self.rows is not None and rows.rows is not None:
@@ -129,7 +131,7 @@ class LastFit(NamedTuple):
     above: bool = False  # whether modules that learn are known to stand below
     complete: NDArray[np.bool_] | None = None  # (features,): columns without a missing value; None if few rows tell
 
-    def check(self, step: Rows, expected: int | None) -> None:
+    def check(self, step: GatheredRows, expected: int | None) -> None:
         """Refuse the rows of a step that are not those of the last fit; the ValueError tells the cure.
 
         With an announced number of `expected` rows, the step may have other rows, but not the same in another order.

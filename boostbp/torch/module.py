@@ -23,11 +23,11 @@ from boostbp.runtime.messages import require
 from boostbp.torch import arguments, tree_tensor
 from boostbp.torch.gathered import (
     ForwardCall,
+    GatheredRows,
     LastFit,
     Momentum,
     Numbers,
     PendingCalls,
-    Rows,
     StepTarget,
     call_numbers,
     check_known,
@@ -244,7 +244,7 @@ class GBDTModule(nn.Module):
             last = LastFit(len(rows.X), rows.hashes, rows.rows, above=rows.hashes is None)
         else:
             X = self._input(x)
-            rows = Rows(X, X, X, None, hashes=None, repeated=0)
+            rows = GatheredRows(X, X, X, None, hashes=None, repeated=0)
             self._last.check(rows, self.expected_rows)
             last = LastFit(len(X))
         target = arguments.as_targets(y, self.out_features, len(rows.X))
@@ -279,7 +279,9 @@ class GBDTModule(nn.Module):
 
     def get_extra_state(self) -> Tensor:
         """Return the trees and the number of rows, (bytes,) uint8; `GBDTStep.state_dict` has the rest of training."""
-        return tree_tensor.state_of(tree_tensor.State(self.layer, self.baseline, self.in_features, self._last), self)
+        return tree_tensor.state_of(
+            tree_tensor.TreeState(self.layer, self.baseline, self.in_features, self._last), self
+        )
 
     def set_extra_state(self, state: Any) -> None:
         """Load the trees of a state; ValueError if they do not fit this module."""
@@ -321,7 +323,7 @@ class GBDTModule(nn.Module):
         """Return the target of the first trees, (rows, outputs)."""
         return arguments.start_target(self.start, Table(X, self.categorical), weight, self.out_features, self._random)
 
-    def _rows(self) -> Rows:
+    def _rows(self) -> GatheredRows:
         """Return the rows of a step, checked."""
         if not self._gathered:
             raise RuntimeError(

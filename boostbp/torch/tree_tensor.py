@@ -31,7 +31,7 @@ _KEYS = {"in_features", "out_features", "categorical", "n_rows", "above", "facts
 _TOO_MANY = 1 << 31  # rows and features are counted in int32
 
 
-class State(NamedTuple):
+class TreeState(NamedTuple):
     """The saved attributes of a module."""
 
     layer: Layer | None
@@ -40,7 +40,7 @@ class State(NamedTuple):
     last: LastFit  # without its rows
 
 
-def state_of(state: State, module: GBDTModule) -> torch.Tensor:
+def state_of(state: TreeState, module: GBDTModule) -> torch.Tensor:
     """Return the state as one tensor, (bytes,) uint8: an archive of the trees, versioned and without pickle.
 
     Like the other entries of a state_dict, a tensor may be cloned and moved.
@@ -65,7 +65,7 @@ def state_of(state: State, module: GBDTModule) -> torch.Tensor:
 
 
 @interrupts.deferred()  # an exception of a signal handler is no fault of the state
-def read(state: Any, module: GBDTModule) -> State:
+def read(state: Any, module: GBDTModule) -> TreeState:
     """Return the state of a module like this one, checked.
 
     Raises ValueError if it is none, or of another version, shape or basis, or with other categories, or damaged.
@@ -78,7 +78,7 @@ def read(state: Any, module: GBDTModule) -> State:
     return archive.from_bytes(data, _NAME, partial(_built, module=module), kind=KIND, version=VERSION, oldest=OLDEST)
 
 
-def _built(content: Any, arrays: Arrays, *, module: GBDTModule) -> State:
+def _built(content: Any, arrays: Arrays, *, module: GBDTModule) -> TreeState:
     if not isinstance(content, dict) or set(content) != _KEYS:
         raise ValueError(f"it says {content!r:.999}")
     _check_shape(content, module)
@@ -93,7 +93,9 @@ def _built(content: Any, arrays: Arrays, *, module: GBDTModule) -> State:
         if (forest.n_features, forest.n_outputs) != (in_features, module.out_features):
             raise ValueError("its trees have other sizes than it says")
         layer = Layer(forest)
-    return State(layer, baseline, module.in_features or in_features, LastFit(n_rows, above=above, complete=complete))
+    return TreeState(
+        layer, baseline, module.in_features or in_features, LastFit(n_rows, above=above, complete=complete)
+    )
 
 
 def _is_count(value: Any) -> bool:

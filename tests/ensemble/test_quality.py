@@ -16,7 +16,7 @@ from boostbp import BoostBPClassifier, BoostBPRegressor, callbacks, load, save
 from boostbp.ensemble import constants, ensemble, schedule
 from boostbp.ensemble.output_layers import Boosted
 from boostbp.ensemble.quality_levels import DEFAULT_QUALITY, LEVELS
-from boostbp.ensemble.weights import Score
+from boostbp.ensemble.weights import HeldOutScore
 from boostbp.network.history import Stop
 from boostbp.network.trainer import Trainer
 
@@ -279,7 +279,7 @@ def test_a_member_that_missed_it_hardly_counts(monkeypatch):
         member = trained(problem, settings, level)
         if members:
             model = replace(member.model, baseline=member.model.baseline + 1e3)
-            member = member._replace(model=model, score=Score(5e5, 1e3))
+            member = member._replace(model=model, score=HeldOutScore(5e5, 1e3))
         members.append(member)
         return member
 

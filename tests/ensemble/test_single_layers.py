@@ -13,7 +13,7 @@ from sklearn.metrics import log_loss, root_mean_squared_error
 
 from benchmarks.mixtures import GBDTNNRegressor
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, callbacks, load, save
-from boostbp.ensemble.candidate import Kind
+from boostbp.ensemble.candidate import CandidateKind
 from boostbp.ensemble.candidates import CANDIDATES
 from boostbp.ensemble.output_layers import Boosted
 from boostbp.network.history import REFITTED, Stop
@@ -46,7 +46,7 @@ def no_network(monkeypatch):
 def test_it_is_a_sum_of_all_single_layers_and_no_network_is_trained(backend):
     model = BoostBPRegressor((3,), **parameters(backend=backend, deep=False, **FAST)).fit(X, Y, eval_set=[HELD_OUT])
     choice = model.history_.choice
-    tried = [one for one in CANDIDATES if one.kind is Kind.SINGLE_LAYER]
+    tried = [one for one in CANDIDATES if one.kind is CandidateKind.SINGLE_LAYER]
     assert {one.name for one in choice.candidates} <= {one.name for one in tried}
     assert len(choice.candidates) == 8
     assert sum(one.weight for one in choice.candidates) == pytest.approx(1.0)

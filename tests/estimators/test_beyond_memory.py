@@ -18,7 +18,7 @@ from sklearn.model_selection import TimeSeriesSplit
 
 import boostbp.backends.xgboost
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
-from boostbp.distributed.worker import check_supported
+from boostbp.distributed.worker import refuse_unsupported
 from boostbp.inputs import blocks
 from boostbp.layers import fitting
 from boostbp.network import trainer
@@ -359,7 +359,7 @@ def test_who_does_not_read_blocks_says_so(tmp_path):
     with pytest.raises(
         ValueError, match=r"X='rows.parquet' is not supported on several workers: pass this worker's rows"
     ):
-        check_supported(BoostBPRegressor(), "rows.parquet")
+        refuse_unsupported(BoostBPRegressor(), "rows.parquet")
 
 
 def test_an_interrupt_while_reading_leaves_nothing(scratch):

@@ -17,7 +17,7 @@ from sklearn.linear_model import LinearRegression
 
 import boostbp
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, load, save
-from boostbp.distributed.worker import check_supported
+from boostbp.distributed.worker import refuse_unsupported
 from boostbp.ensemble import constants
 from boostbp.losses import Quantile
 
@@ -240,4 +240,4 @@ def test_other_outputs_are_refused():
 
 def test_several_workers_refuse_an_earlier_model():
     with pytest.raises(ValueError, match="init_model='a model' is not supported on several workers: leave it out"):
-        check_supported(model_of("network", backend="xgboost"), fit={"init_model": fitted()})
+        refuse_unsupported(model_of("network", backend="xgboost"), fit={"init_model": fitted()})

@@ -14,11 +14,11 @@ from matplotlib.figure import Figure
 from sklearn.metrics import root_mean_squared_error
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, load, plots, save
-from boostbp.cli.inspect import facts_of
+from boostbp.cli.inspect import description_of
 from boostbp.ensemble import average, constants, ensemble, race
 from boostbp.ensemble.quality_levels import LEVELS, Effort
 from boostbp.layers.rounds import rounds_of
-from boostbp.network.choice import CandidateResult, Choice, weight_in_words
+from boostbp.network.choice import CandidateResult, ModelChoice, weight_in_words
 from boostbp.network.stored import history_of
 from boostbp.report.page import groups
 from boostbp.report.result import Evidence, Result, curve_of
@@ -125,7 +125,7 @@ def test_all_views_are_of_one_model(kind, fitted, tmp_path):
     if history.choice is not None:
         assert history.choice.parts_in_words in made_of[0].notes[0]
         assert history.choice.parts_in_words in text
-    facts = facts_of(model)
+    facts = description_of(model)
     assert (facts["training"]["network"], facts["training"]["weight_of_hidden_layers"]) == (
         history.network,
         history.weight(),
@@ -222,7 +222,7 @@ def test_reprs_are_one_line():
 )
 def test_what_hidden_layers_did_is_said_with_its_sign(gain, error, words):
     parts = CandidateResult("single layer", 1.0, 0.5, None), CandidateResult("network", 1.0, 0.5, "network")
-    text = str(Choice(parts, gain, error))
+    text = str(ModelChoice(parts, gain, error))
     assert f"Hidden layers changed the held-out loss {words} (optimistic: these rows chose the model)." in text
 
 

@@ -76,10 +76,10 @@ def _model(estimator: Callable[[], Any], X: Callable[[], Any], y: Callable[[], A
 
 def _told(model: Any, X: Any, path: Path) -> list[Any]:
     """Everything that a loaded model says; what it says about itself alone may not raise."""
-    from boostbp.cli.inspect import facts_of
+    from boostbp.cli.inspect import description_of
 
     repr(model), model.summary(), str(model.health()), repr(model.history_)
-    json.dumps(facts_of(model))
+    json.dumps(description_of(model))
     pickle.dumps(model)
     found = [model.predict(X), model.jacobian(X)]
     found += [model.transform(X)] if len(model.network_.layers) > 1 else []

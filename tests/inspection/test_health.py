@@ -17,7 +17,7 @@ from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.ensemble import average
 from boostbp.inspection import HealthWarning, health_of, warn_if_ill
 from boostbp.losses import Logistic
-from boostbp.network.choice import NETWORK, CandidateResult, Choice, weight_in_words
+from boostbp.network.choice import NETWORK, CandidateResult, ModelChoice, weight_in_words
 from boostbp.network.linear_probe import linear_probe_r2
 from boostbp.network.network import Network
 from tests.inspection.models import CASES, FLOWERS, LIBRARIES, SMALL, SPECIES, fitted, table
@@ -180,7 +180,7 @@ def test_weights_of_networks_add_up():
         CandidateResult("network, final output layer", 1.0, 0.3, NETWORK),
         CandidateResult("linear network", 1.0, 0.4, "linear network"),
     )
-    average = replace(history, choice=Choice(candidates, 0.0, 0.1))
+    average = replace(history, choice=ModelChoice(candidates, 0.0, 0.1))
     assert average.weight() == pytest.approx(0.8)
     assert average.weight(NETWORK) == pytest.approx(0.4)
     assert average.weight("linear network") == 0.4

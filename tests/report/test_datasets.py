@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn import datasets as sklearn_datasets
 
-from boostbp.report.datasets import NAMES, load, task_of
+from boostbp.report.datasets import NAMES, load, task_of_data
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -15,7 +15,7 @@ def test_named_data_are_complete_tables(name):
     assert dataset.X.ndim == 2
     assert len(dataset.X) == len(dataset.y)
     assert np.isfinite(dataset.X).all()
-    assert dataset.task == task_of(dataset.y)
+    assert dataset.task == task_of_data(dataset.y)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_named_data_are_complete_tables(name):
     ids=["text", "twenty whole numbers", "more whole numbers", "numbers"],
 )
 def test_task_follows_the_target(y, task):
-    assert task_of(y) == task
+    assert task_of_data(y) == task
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from boostbp.trees.kernels.records import ENTERED, Leaves, Nodes
 fork_safe(global_compiler_lock)  # held by a thread that compiles
 
 
-class Kind(NamedTuple):
+class ArgumentKind(NamedTuple):
     """The kind of one argument of a loop.
 
     type : the type for numba
@@ -44,7 +44,7 @@ class Kind(NamedTuple):
 class Loop:
     """A compiled loop that Python and other compiled loops call."""
 
-    def __init__(self, function: Callable[..., Any], kinds: tuple[Kind, ...]) -> None:
+    def __init__(self, function: Callable[..., Any], kinds: tuple[ArgumentKind, ...]) -> None:
         self.dispatcher, self.kinds = njit(**ENTERED)(function), kinds
         self.dispatcher._cache = KernelCache(function)  # in the place where numba's ``cache=True`` puts its own
         self.dispatcher.compile = _timed(self.dispatcher.compile)  # the first call of each signature uses it, too
@@ -109,7 +109,7 @@ def _timed(compile_for: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return timed
 
 
-def entry_point(*kinds: Kind) -> Callable[[Callable[..., Any]], Loop]:
+def entry_point(*kinds: ArgumentKind) -> Callable[[Callable[..., Any]], Loop]:
     """Make a function an entry point for arguments of these kinds, with the operations in the order of IEEE 754."""
     return lambda function: Loop(function, kinds)
 
@@ -133,29 +133,29 @@ def _converted(array: Any, dtype: Any) -> Any:
     return array if array.flags.writeable else np.asarray(_Writable(array))
 
 
-def read(dtype: Any, axes: int) -> Kind:
+def read(dtype: Any, axes: int) -> ArgumentKind:
     """Return the kind of an array that the loop only reads."""
     kind = np.dtype(dtype)
-    return Kind(types.Array(from_dtype(kind), axes, "C"), lambda array: _converted(array, kind), (kind,))
+    return ArgumentKind(types.Array(from_dtype(kind), axes, "C"), lambda array: _converted(array, kind), (kind,))
 
 
 def _unchanged(array: Any) -> Any:
     return array
 
 
-def written(dtype: str, axes: int) -> Kind:
+def written(dtype: str, axes: int) -> ArgumentKind:
     """Return the kind of an array that the loop writes to."""
-    return Kind(types.Array(from_dtype(np.dtype(dtype)), axes, "C"), _unchanged)
+    return ArgumentKind(types.Array(from_dtype(np.dtype(dtype)), axes, "C"), _unchanged)
 
 
-def _record(record: Any, *kinds: Kind) -> Kind:
+def _record(record: Any, *kinds: ArgumentKind) -> ArgumentKind:
     """A tuple of arrays that the loop only reads."""
 
     def convert(value: Any) -> Any:
         return record(*[kind.convert(field) for kind, field in zip(kinds, value, strict=True)])
 
     dtypes = tuple(dtype for kind in kinds for dtype in kind.dtypes)
-    return Kind(types.NamedTuple([kind.type for kind in kinds], record), convert, dtypes)
+    return ArgumentKind(types.NamedTuple([kind.type for kind in kinds], record), convert, dtypes)
 
 
 def _numbers(leaf: Any) -> Any:
@@ -164,11 +164,11 @@ def _numbers(leaf: Any) -> Any:
 
 
 _BYTES = types.Array(types.uint8, 3, "C")
-INT, FLOAT, BOOL = Kind(types.int64, int), Kind(types.float64, float), Kind(types.boolean, bool)
+INT, FLOAT, BOOL = ArgumentKind(types.int64, int), ArgumentKind(types.float64, float), ArgumentKind(types.boolean, bool)
 VECTOR, MATRIX = read("f8", 1), read("f8", 2)
 INT32S, INT64S = read("i4", 1), read("i8", 1)
 ORDER = read("u2", 1)
-LEAF = Kind(_BYTES, lambda leaf: _numbers(np.ascontiguousarray(leaf)))
-LEAF_OUT = Kind(_BYTES, _numbers)
+LEAF = ArgumentKind(_BYTES, lambda leaf: _numbers(np.ascontiguousarray(leaf)))
+LEAF_OUT = ArgumentKind(_BYTES, _numbers)
 NODES = _record(Nodes, INT32S, VECTOR, INT32S, INT32S, read("?", 1), INT32S, INT32S, read("u4", 1))
 LEAVES = _record(Leaves, INT64S, read("i8", 2), INT64S, INT64S, INT32S, MATRIX, INT64S, VECTOR)
