@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from benchmarks.house import double_names
 from boostbp.trees.warmup import PARTS
 
 ROOT = Path(__file__).parents[1]
@@ -47,6 +48,11 @@ DIALECT = (
 OLD_NAMES = r"Growth|Kept|Replay|Marks|SquaredTo|BoostTo|Option|Head"  # of classes
 # What a variable holds has a noun.
 PRONOUNS = {"one", "each", "it", "its", "own", "said", "seen", "asked", "ours", "theirs", "mine"}
+# Functions of a module that is always named beside them, such as `losses.load`.
+SHARED_NAMES = {
+    *("check", "compare", "fit", "fit_trees", "importances", "load", "main", "native", "read", "settings_of", "tables"),
+    *("take", "train", "transform", "trees", "vjp", "write"),
+}
 LIBRARIES = {"lightgbm", "xgboost"}
 OPTIONAL = {
     "autogluon",
@@ -219,6 +225,10 @@ def test_files_stay_small():
     for path in MODULES:
         lines = len(path.read_text(encoding="utf-8").splitlines())
         assert lines <= 350, f"{path} has {lines} lines: which room is hidden inside?"
+
+
+def test_names_of_classes_and_functions_have_one_meaning():
+    assert double_names(PACKAGE).keys() <= SHARED_NAMES
 
 
 def test_files_have_names_of_their_own():

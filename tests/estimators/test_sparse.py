@@ -12,7 +12,7 @@ from helpers import ONE_AT_ONCE
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, Elementwise, callbacks, load, save
 from boostbp.ensemble import candidates
-from boostbp.ensemble.candidate import Kind
+from boostbp.ensemble.candidate import CandidateKind
 from boostbp.trees import linear
 
 SMALL = {"hidden_layer_sizes": (3,), "n_estimators": 6, "max_depth": 3, "epochs": 2, "random_state": 0}
@@ -71,7 +71,7 @@ def test_depth_is_weighed_as_on_the_dense_table(backend):
     S, X, y = make()
     with pytest.MonkeyPatch.context() as patch:  # a sparse table has no directions
         patch.setattr(
-            candidates, "CANDIDATES", [one for one in candidates.CANDIDATES if one.kind is not Kind.DIRECTIONS]
+            candidates, "CANDIDATES", [one for one in candidates.CANDIDATES if one.kind is not CandidateKind.DIRECTIONS]
         )
         held, dense = (BoostBPRegressor(**parameters(**SMALL, backend=backend)).fit(Z, y) for Z in (S, X))
     assert held.history_.choice == dense.history_.choice
