@@ -83,8 +83,6 @@ def write(
     """
     with atomic_write(path) as part, open(part, "w+b") as file:
         _write(file, kind, version, content, arrays, compress=compress)
-        file.flush()
-        os.fsync(file.fileno())  # the name must not reach the disk before the bytes
 
 
 def to_bytes(

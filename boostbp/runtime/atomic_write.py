@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import glob
 import os
+import platform
 import secrets
 import shutil
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,7 +26,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     check_writable(path)
     target = _target(path)
-    part = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
+    part = target.with_name(f".{target.name}.{_host()}-{os.getpid()}-{secrets.token_hex(3)}.part")
     try:
         part.touch(exist_ok=False)
         yield part
@@ -60,12 +62,35 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def remove_partial(path: str | os.PathLike[str]) -> None:
-    """Remove what killed writers of `path` left: parts that nobody has written to for `ABANDONED` seconds."""
+    """Remove what killed writers of `path` left.
+
+    These are parts of processes of this host that are gone, and parts that nobody has written to for `ABANDONED`
+    seconds, such as those of other hosts.
+    """
     target = _target(path)
-    for part in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
+    for part in target.parent.glob(f".{glob.escape(target.name)}.*-*-*.part"):
+        host, process, _ = part.name.rsplit(".", 2)[1].split("-", 2)
         with suppress(OSError):  # another process removes it as well
-            if time.time() - part.stat().st_mtime > ABANDONED:
+            if (host == _host() and _is_gone(process)) or time.time() - part.stat().st_mtime > ABANDONED:
                 part.unlink()
+
+
+def _host() -> str:
+    """Return a short word for this host, whose file systems others may share."""
+    return f"{zlib.crc32(platform.node().encode()):08x}"
+
+
+def _is_gone(process: str) -> bool:
+    """Return whether no process has this number; False where that cannot be asked without ending it (Windows)."""
+    if os.name != "posix" or not process.isdecimal():
+        return False
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:  # a process of another user
+        return False
+    return False
 
 
 def _target(path: str | os.PathLike[str]) -> Path:

@@ -29,7 +29,7 @@ def test_callbacks_can_be_called(callback):
 
 @pytest.mark.parametrize("verbose", ["x", None, 1.5])
 def test_verbose_is_a_number(verbose):
-    with pytest.raises(ValueError, match=r"verbose=.* is not a number"):
+    with pytest.raises(ValueError, match=r"verbose=.* is not a whole number"):
         BoostBPRegressor(**parameters(verbose=verbose, **FAST)).fit(X, Y)
 
 

@@ -197,11 +197,17 @@ def test_a_file_is_cleared_of_what_the_killed_left_but_not_of_what_is_written(tm
         [sys.executable, "-c", code, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:
         part = other.stdout.readline().strip()
+        remove_partial(path)
+        assert os.path.exists(part)  # its writer may be about to go on
         other.kill()
     remove_partial(path)
-    assert os.path.exists(part)  # its writer may be about to go on
+    assert not os.path.exists(part)
+    elsewhere = tmp_path / ".file.00000000-1-abcdef.part"
+    elsewhere.write_text("half")
+    remove_partial(path)
+    assert elsewhere.exists()  # of another host, whose processes are not known here
     long_ago = time.time() - 2 * room.ABANDONED
-    os.utime(part, (long_ago, long_ago))
+    os.utime(elsewhere, (long_ago, long_ago))
     with atomic_write(path) as mine:
         remove_partial(path)
         assert os.listdir(tmp_path) == [mine.name]
