@@ -88,7 +88,7 @@ class Natives:
 
     Attributes
     ----------
-    library : str
+    title : str
         Name of the library in messages.
     allowed : mapping of str to check
         Parameters that are passed on. A check takes the name for messages and the value; it returns the value that the
@@ -100,7 +100,7 @@ class Natives:
         Values of refused parameters that boostbp sets anyway: they are accepted, and have no effect.
     """
 
-    library: str
+    title: str
     allowed: Mapping[str, Check]
     reasons: Mapping[str, str]
     defaults: Mapping[str, tuple[Any, ...]]
@@ -145,8 +145,8 @@ class Natives:
             return f"clashes with {parameter}: set {parameter} instead, and leave {name!r} out of backend_params."
         cure = "Check its name, or leave it out." if near is None else f"Did you mean {near!r}?"
         return (
-            f"is not supported: {checks.shown(name)} is none of the parameters by which {self.library} grows a tree "
-            f"from given gradients. {cure}"
+            f"is not supported: {self.title} does not use {checks.shown(name)} to grow a tree from given gradients. "
+            f"{cure}"
         )
 
 

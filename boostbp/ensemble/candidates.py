@@ -75,7 +75,7 @@ def candidates_for(problem: Problem, settings: EnsembleSettings, level: QualityL
     """Return the candidates that are tried on a problem; hidden layers only if the settings ask for them."""
     kinds = {CandidateKind.SINGLE_LAYER}
     if settings.deep == "auto":
-        trained = level.networks is not None and (problem.settings.epochs > 0 or settings.network_wanted)
+        trained = level.networks is not None and (problem.settings.epochs > 0 or settings.network_needed)
         kinds |= set(CandidateKind) if trained else {CandidateKind.DIRECTIONS}
     tried: dict[str, Candidate] = {}
     for candidate in CANDIDATES:

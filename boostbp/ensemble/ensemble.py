@@ -170,7 +170,7 @@ def _train_average(problem: Problem, settings: EnsembleSettings, level: QualityL
     """Train candidates and average them; an interrupt leaves the average of those that there are."""
     budget, clock = Budget(problem.settings.max_time), StageSeconds(FIRST_STAGE, problem.report)
     problem = replace(problem, report=clock)
-    run = EnsembleRun(candidates_for(problem, settings, level), problem, level, budget, settings.network_wanted)
+    run = EnsembleRun(candidates_for(problem, settings, level), problem, level, budget, settings.network_needed)
     average: tuple[Network, History, HeldOutScore] | None = None
     interrupt: KeyboardInterrupt | None = None
     try:

@@ -36,14 +36,14 @@ class EnsembleSettings:
         Average networks and single layers, train the user's network, or average single layers only.
     quality : int
         Key of `LEVELS`: how many candidates are tried, and for how long.
-    network_wanted : bool
+    network_needed : bool
         Whether the user's network is trained whatever it promises, if only for some epochs, because callbacks see it
         or its state is kept.
     """
 
     deep: Literal["auto"] | bool = "auto"
     quality: int = DEFAULT_QUALITY
-    network_wanted: bool = False
+    network_needed: bool = False
 
     @property
     def level(self) -> QualityLevel:
@@ -53,7 +53,7 @@ class EnsembleSettings:
     @property
     def trains_one_network(self) -> bool:
         """Whether the user's network is trained if there are no rows to weigh it."""
-        return self.deep is True or (self.deep == "auto" and self.network_wanted and self.level.networks is not None)
+        return self.deep is True or (self.deep == "auto" and self.network_needed and self.level.networks is not None)
 
 
 @dataclass(frozen=True, slots=True)

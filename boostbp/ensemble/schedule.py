@@ -30,7 +30,7 @@ class EnsembleRun:
 
     Attributes
     ----------
-    network_wanted : bool
+    network_needed : bool
         Whether the user's network is trained, whatever it promises.
     trained : list of TrainedCandidate
     failed : dict of str to Exception
@@ -41,7 +41,7 @@ class EnsembleRun:
     problem: Problem
     level: QualityLevel
     budget: Budget
-    network_wanted: bool = False
+    network_needed: bool = False
     trained: list[TrainedCandidate] = field(default_factory=list)
     failed: dict[str, Exception] = field(default_factory=dict)
 
@@ -121,7 +121,7 @@ def _train_in_turn(race: Race, run: EnsembleRun) -> KeyboardInterrupt | None:
     networks = run.of_kind(CandidateKind.NETWORK)
     if level.one_layer:
         return race.begin_best(layers, stage=FIRST_STAGE)
-    wanted = run.network_wanted or problem.resume is not None
+    wanted = run.network_needed or problem.resume is not None
     if problem.has_several_classes and not (wanted or level.networks_of_classes):
         networks = []
     begun, interrupt = working_time(), None
@@ -144,7 +144,7 @@ def _train_in_turn(race: Race, run: EnsembleRun) -> KeyboardInterrupt | None:
         interrupt
         or race.begin(layers, constants.TRIAL_PIECES, limit=constants.TRIALS_WORK * limit)
         or race.run(limit * (constants.LAYERS_WORK if networks else 1.0))
-        or train_networks(networks, race, problem, constants.NETWORKS_WORK * limit, wanted=run.network_wanted)
+        or train_networks(networks, race, problem, constants.NETWORKS_WORK * limit, wanted=run.network_needed)
     )
     if interrupt is not None or not race.others:
         return interrupt

@@ -120,7 +120,7 @@ def training_of(
     problem_of = partial(_problem_of, fitted.targets, backend=backends.load(estimator.backend), settings=settings)
     # Only rank 0 may have callbacks.
     ensemble_settings = workers().agree(ensemble_settings_of(estimator, options))
-    way = way_of(estimator, held_out=bool(evaluation.sets), network_needed=ensemble_settings.network_wanted)
+    way = way_of(estimator, held_out=bool(evaluation.sets), network_needed=ensemble_settings.network_needed)
     warn_before(estimator, way, evaluation.sets, options.callbacks)
     if options.earlier is not None:
         check_sum(options.earlier.network, settings, networks=ensemble_settings.deep is not False)

@@ -94,7 +94,7 @@ def _is_constant(column: pa.Array, text: pa.Scalar) -> bool:
     for kind in (pa.float64(), column.type):
         try:
             return set(column.cast(kind).unique().to_pylist()) <= {text.cast(kind).as_py()}
-        except pa.ArrowException:  # one of them is none of this type
+        except pa.ArrowException:  # a value is not of this type
             continue
     return False
 

@@ -73,7 +73,7 @@ class CustomMetric:
         with refuse_writes(f"eval_metric={name_of(self.function)!r} writes into its arguments: work on a copy."):
             value: Any = self.function(read_only(y_true), read_only(y_pred), **options)
         with suppress(TypeError, ValueError):  # a ragged list, or an object that is no number
-            if not isinstance(value, str | bytes) and np.ndim(value) == 0:  # text is none, whatever it spells
+            if not isinstance(value, str | bytes) and np.ndim(value) == 0:  # text is not a number, whatever it spells
                 return float(value)
         raise TypeError(
             f"eval_metric={name_of(self.function)!r} returned {value!r}: return a single number, and say whether "
