@@ -1,21 +1,28 @@
-"""Model: the result of a fit, from which predictions, files and exports are made."""
+"""Model: the result of a fit, from which predictions, files and exports are made; its targets and calibration."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from boostbp.inputs.schema import Schema
 from boostbp.inputs.targets import read_offset, read_target
 from boostbp.inspection import Names, Summary
-from boostbp.inspection.calibration import Calibration
-from boostbp.losses import Loss, Quantiles, traits_of
+from boostbp.losses import Loss, Quantiles, location, traits_of
 from boostbp.network.history import History
 from boostbp.network.network import Network
+from boostbp.network.steps import std
+from boostbp.runtime import messages
 from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
+
+ROUNDING = 1e-12  # relative, of a coverage times a number of rows
+# Quantile levels q, and the distance between the quantiles q and 1 - q of a Gaussian in standard deviations.
+QUARTILES = ((0.75, 1.349), (0.9, 2.563), (0.98, 4.107))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +59,7 @@ class Targets:
         """Number of columns of the target: one for each output, or one for several quantiles."""
         return self.n_outputs if traits_of(self.loss).copies is None else 1
 
-    def read(self, y: Any, n_rows: int) -> Floats:
+    def read(self, y: ArrayLike, n_rows: int) -> Floats:
         """Return a target with `n_rows` rows as metrics read it, (rows, columns).
 
         Raises ValueError if it cannot be read, or contains a class that `fit` did not see.
@@ -66,7 +73,7 @@ class Targets:
             raise ValueError(f"y has classes that it did not have at fit: {unknown.tolist()!r}. Leave those rows out.")
         return self.one_hot(labels)
 
-    def read_offset(self, offset: Any, n_rows: int, name: str = "offset") -> Floats:
+    def read_offset(self, offset: ArrayLike, n_rows: int, name: str = "offset") -> Floats:
         """Return an offset, (rows, columns); raise ValueError if it cannot be read or its exponential is clipped."""
         known = read_offset(offset, n_rows, self.n_columns, name)
         if self.link_name == "log":
@@ -134,6 +141,43 @@ class Targets:
 
 
 @dataclass(frozen=True, slots=True)
+class Calibration:
+    """Distances of a model from the targets of rows that it was not trained on; see `boostbp.estimators.conformal`.
+
+    Attributes
+    ----------
+    scores : (rows, outputs) float64
+        For numbers the target minus the prediction, divided by the deviation that the loss states for it. For classes
+        one column: 1 minus the probability of the true class.
+    weight : (rows,) float64
+        Above 0, in any unit.
+    """
+
+    scores: Floats
+    weight: Floats
+
+    def bound(self, scores: Floats, coverage: float) -> float:
+        """Return the score below which the share `coverage` of future rows stays, from `scores`, (rows,).
+
+        It is the k-th smallest of n, ``k = ceil(coverage (n + 1))``, as a future row may take any of n + 1 places. With
+        weights, n is the effective number of rows, and k a sum of weights. Raises ValueError if there are too few rows.
+        """
+        weight = self.weight / self.weight.max()
+        weight *= weight.sum() / (weight @ weight)
+        total = float(weight.sum())
+        if coverage * (total + 1) > total * (1 + ROUNDING):
+            counted = "" if np.ptp(weight) <= ROUNDING else f" by their weights, of {len(weight)}"
+            raise ValueError(
+                f"coverage={coverage:g} needs {np.ceil(coverage / (1 - coverage) - 1e-9):.0f} rows of calibration, and "
+                f"there are {total:.6g}{counted}: ask for {total / (total + 1):.3g} at most, or keep more rows out, by "
+                "a larger calibration=... of the estimator, or by calibrate(X, y)."
+            )
+        order = np.argsort(scores, kind="stable")
+        place = np.searchsorted(np.cumsum(weight[order]), coverage * (total + 1) * (1 - ROUNDING))
+        return float(scores[order[min(int(place), len(order) - 1)]])
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """Result of a fit.
 
@@ -166,3 +210,51 @@ class Model:
         features = schema.names or tuple(f"x{j}" for j in range(schema.n_features))
         units = tuple(layer.forest.n_outputs for layer in network.layers[:-1])
         return Names(features, self.targets.names(features), units, network.skip, schema.categories)
+
+    def add_offset(self, raw: Floats, offset: ArrayLike | None) -> Floats:
+        """Return the raw output plus the user's offset, (rows, outputs); warn if the model needs one."""
+        if offset is None and self.with_offset:
+            messages.warn(
+                "The model was fitted with an offset, but none was passed: the output is for an offset of 0, such as "
+                "an exposure of 1. Pass offset=... (--offset on the command line), or offset=0 if you mean it."
+            )
+        is_zero = isinstance(offset, Real) and not isinstance(offset, bool) and offset == 0
+        if offset is None or is_zero:
+            return raw
+        return raw + self.targets.read_offset(offset, len(raw)) / self.targets.scale
+
+
+def standard_units(target: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Return the weighted mean and standard deviation of each output, (outputs,)."""
+    total, moment = workers().sum(weight.sum(), weight @ target)
+    shift = moment / total
+    unit = np.maximum(std(target, weight), 1e-12 * np.abs(shift))  # smaller values are rounding errors
+    return shift, np.where(unit > 0, unit, 1.0)
+
+
+def robust_units(target: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Return the weighted median of each output, and its standard deviation by quartiles, both (outputs,).
+
+    If both quartiles are equal, wider quantiles take their place; if these are equal too, it is `standard_units`'s.
+    """
+    _, unit = standard_units(target, weight)
+    target, weight = workers().sample(target, weight)
+    shift = location.quantile(target, weight, 0.5)
+    robust = np.zeros_like(unit)
+    for upper, between in QUARTILES:
+        width = location.quantile(target, weight, upper) - location.quantile(target, weight, 1.0 - upper)
+        robust = np.where(robust > 0, robust, width / between)
+    return shift, np.where(robust > 1e-12 * np.abs(shift), robust, unit)
+
+
+def units_of(target: Floats, weight: Floats, loss: Loss) -> tuple[Floats, Floats]:
+    """Return the shift and scale of a target for a loss, both (outputs,).
+
+    They are 0 and 1 for a loss that depends on the units, and the median and quartiles for a robust loss.
+    """
+    n_outputs = target.shape[1]
+    if not loss.scale_free:
+        return np.zeros(n_outputs), np.ones(n_outputs)
+    if traits_of(loss).robust:
+        return robust_units(target, weight)
+    return standard_units(target, weight)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -15,11 +16,14 @@ from boostbp.backends.base import Table
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor, session
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.fit_options import FitOptions
-from boostbp.estimators.parameters import settings_of
+from boostbp.estimators.parameters import training_settings
+from boostbp.inputs.blocks import blocks_of, is_blocks
 from boostbp.inputs.rows import Rows
+from boostbp.inputs.schema import Schema
 from boostbp.network.eval_sets import Evaluation
 from boostbp.network.settings import BackpropSpec
-from boostbp.runtime import checks
+from boostbp.runtime import checks, threads
+from boostbp.runtime.arrays import TableLike
 from boostbp.runtime.messages import require
 from boostbp.trees.sparse import dense
 
@@ -50,8 +54,16 @@ class _Mixture(BaseBoostBP):
             setattr(self, name, parameters[name])
         super().__init__(**{name: value for name, value in parameters.items() if name not in ("self", *of_network)})
 
-    def _checked_table(self, X: Any, table: Table) -> Table:
+    def _read(self, X: TableLike, schema: Schema | None = None) -> Table:
+        table = super()._read(X, schema)
         return replace(table, X=dense(table.X))  # a neural network reads all numbers
+
+    def _raw(self, X: TableLike, offset: Any = None) -> Floats:
+        if is_blocks(X):
+            raw = np.concatenate([self._raw(block, 0) for block in blocks_of(X, self.schema_)])
+        else:
+            raw = self.network_.predict(self._read(X).X, n_jobs=threads.count(self.n_jobs))
+        return self.model_.add_offset(raw, offset)
 
     def _training_of(
         self,
@@ -68,7 +80,13 @@ class _Mixture(BaseBoostBP):
         if rows.offset.ndim:
             raise ValueError(f"offset is not supported by {type(self).__name__}: use BoostBPRegressor or -Classifier.")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        settings = settings_of(self, len(rows), rows.y.shape[1], seed)
+        as_told = copy.copy(self)
+        as_told.backprop = self._backprop()
+        settings = training_settings(as_told, len(rows), rows.y.shape[1], seed)
+        rows = as_dense(rows)
+        evaluation = replace(
+            evaluation, sets=tuple(replace(part, rows=as_dense(part.rows)) for part in evaluation.sets)
+        )
         plan = NetworkPlan(
             self._trees,
             self.activation,
@@ -114,6 +132,11 @@ class _Mixture(BaseBoostBP):
     def _n_features_out(self) -> int:
         last: Any = self.network_.layers[-2]
         return int(getattr(last, "out_features", 0) or last.linear.out_features)
+
+
+def as_dense(rows: Rows) -> Rows:
+    """The rows with their input as an array."""
+    return replace(rows, table=replace(rows.table, X=dense(rows.X)))
 
 
 class _Classifier(_Mixture, BoostBPClassifier):

@@ -121,9 +121,6 @@ class MixtureNetwork(nn.Module):
         self.output = output
         self.baseline = np.zeros(n_outputs)  # the output layer holds its own
 
-    def of_few_rows(self, X: Floats) -> None:
-        """Tell that few rows have no way of their own, as in a network of trees."""
-
     @property
     def trees(self) -> GBDTModule:
         """The tree layer."""

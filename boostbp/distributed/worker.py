@@ -15,7 +15,7 @@ from scipy.sparse import issparse
 
 from boostbp.backends.xgboost_network import Address, connected
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
-from boostbp.estimators.parameters import settings_of
+from boostbp.estimators.parameters import training_settings
 from boostbp.inputs.blocks import is_blocks
 from boostbp.network.callbacks import Checkpoint
 from boostbp.network.fingerprint import words_of
@@ -132,7 +132,7 @@ def refuse_unsupported(estimator: Any, X: Any = None, fit: Mapping[str, Any] = {
             f"estimator={checks.shown(estimator)} is not supported on several workers: give a BoostBPRegressor or a "
             "BoostBPClassifier."
         )
-    settings = settings_of(estimator, 1, 1, 0)
+    settings = training_settings(estimator, 1, 1, 0)
     validation, held_out = estimator.validation, fit.get("eval_set") is None and fit.get("eval_X") is None
     callbacks = fit.get("callbacks")
     kept = isinstance(callbacks, Sequence) and any(isinstance(callback, Checkpoint) for callback in callbacks)

@@ -8,30 +8,32 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_array
 
 from boostbp.backends.base import Backend, Table
-from boostbp.estimators import session
-from boostbp.estimators.base import BaseBoostBP
+from boostbp.estimators.base import BaseBoostBP, public_methods
 from boostbp.estimators.fit_options import FitOptions
 from boostbp.estimators.held_out import hold_out
-from boostbp.estimators.nested_parameters import documented_as, public_methods
-from boostbp.estimators.passed_sets import names_of, tables
+from boostbp.estimators.inspected import fitted_model
+from boostbp.estimators.nested_parameters import documented_as, keep_parameters
+from boostbp.estimators.passed_sets import OneOrMore, metric_of, named_tables, names_of
 from boostbp.estimators.regressor import BoostBPRegressor
-from boostbp.estimators.session import all_or_nothing
-from boostbp.estimators.target_units import standard_units
+from boostbp.estimators.session import FittedOn, all_or_nothing, run_training, state_to_resume
+from boostbp.inputs.reader import learn_schema
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.schema import Schema
 from boostbp.inputs.targets import read_weight, refuse_extreme
 from boostbp.layers import LayerSpec
 from boostbp.losses import SquaredError
-from boostbp.model import Targets
+from boostbp.model import Targets, standard_units
 from boostbp.network.eval_sets import EvalSet, Evaluation
 from boostbp.network.monitor import Progress
 from boostbp.network.settings import BackpropSpec
-from boostbp.runtime.arrays import Floats
+from boostbp.runtime import threads
+from boostbp.runtime.arrays import Floats, TableLike
 from boostbp.runtime.messages import named_in_errors
 
 
@@ -92,19 +94,19 @@ class BoostBPAutoencoder(BaseBoostBP):
         verbose: int = 0,
         backend_params: Mapping[str, Any] | None = None,
     ) -> None:
-        self._keep_parameters(locals())
+        keep_parameters(self, locals())
 
-    @all_or_nothing
+    @all_or_nothing()
     def fit(
         self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
+        X: TableLike,
+        y: object = None,
+        sample_weight: ArrayLike | None = None,
         *,
-        eval_set: Any = None,
+        eval_set: OneOrMore | None = None,
         eval_names: Sequence[str] | None = None,
-        groups: Any = None,
-        eval_X: Any = None,
+        groups: ArrayLike | None = None,
+        eval_X: OneOrMore | None = None,
         callbacks: Sequence[Callable[[Progress], object]] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         keep_state: bool = False,
@@ -127,67 +129,70 @@ class BoostBPAutoencoder(BaseBoostBP):
         callbacks, checkpoint, keep_state : as in `BoostBPRegressor`
         """
         options = FitOptions(callbacks, checkpoint, keep_state)
-        if self._backprop().skip:
+        if BackpropSpec.of(self.backprop, "backprop").skip:
             raise ValueError("skip=True: an auto-encoder must see its input through the hidden layer. Use skip=False.")
-        schema, table = self._learn_schema(X)
+        schema, table = learn_schema(self, X, categorical_features=self.categorical_features)
+        check_numeric(self, X, table)
         weight = read_weight(sample_weight, len(table.X))
         if eval_set is not None and eval_X is not None:
             raise ValueError("eval_set and eval_X are both given, and mean the same: leave one of them out.")
-        parts = tables("eval_set", eval_set) + tables("eval_X", eval_X)
-        names = names_of(parts, eval_names)
-        sets = [self._eval_set(name, schema, *part) for name, part in zip(names, parts, strict=True)]
-        target = table.X
-        refuse_extreme(target, "X")
-        rows = Rows(table, target, weight)
+        parts = named_tables("eval_set", eval_set) + named_tables("eval_X", eval_X)
+        sets = []
+        for name, (source, part) in zip(names_of(parts, eval_names), parts, strict=True):
+            with named_in_errors(source):
+                of_set = self._read(part, schema)
+            sets.append(EvalSet(name, Rows(of_set, of_set.X, np.ones(len(of_set.X)))))
+        refuse_extreme(table.X, "X")
+        rows = Rows(table, table.X, weight)
         if not sets:
             rows, sets = hold_out(self, rows, None, groups=groups, X=X)
         targets = Targets(SquaredError(), *standard_units(rows.y, rows.weight), is_input=True)
         rows = replace(rows, y=np.ascontiguousarray(targets.to_loss(rows.y)))
-        evaluation = Evaluation(tuple(sets), self._metric(targets.loss, sets), targets.outcome)
-        training = self._training_of(session.FittedOn(schema, targets), rows, evaluation, options)
-        session.start_fit(self, training, options, n_rows=len(rows))
+        evaluation = Evaluation(tuple(sets), metric_of(self, targets.loss, sets), targets.outcome)
+        training = self._training_of(FittedOn(schema, targets), rows, evaluation, options)
+        run_training(self, training, options, state_to_resume(self, options, n_rows=len(rows)))
         return self
 
-    def _eval_set(self, name: str, schema: Schema, source: str, X: Any) -> EvalSet:
-        with named_in_errors(source):
-            table = self._read(X, schema)
-        return EvalSet(name, Rows(table, table.X, np.ones(len(table.X))))
-
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: TableLike) -> Floats:
         """Return the reconstruction of the input, (rows, features)."""
-        return self._fitted_model().targets.outcome(self._raw(X))
-
-    def inverse_transform(self, H: Any) -> Floats:
-        """Return the reconstruction, (rows, features), from the last hidden layer, (rows, units)."""
-        check_is_fitted(self)
-        h = check_array(H, dtype=np.float64, order="C")
-        raw = self.network_.layers[-1].predict(h, n_jobs=self._n_threads()) + self.network_.baseline
+        raw = self._raw(X)
         return self.model_.targets.outcome(raw)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def inverse_transform(self, H: ArrayLike) -> Floats:
+        """Return the reconstruction, (rows, features), from the last hidden layer, (rows, units)."""
+        network, targets = fitted_model(self).network, self.model_.targets
+        h = check_array(H, dtype=np.float64, order="C")
+        return targets.outcome(network.layers[-1].predict(h, n_jobs=threads.count(self.n_jobs)) + network.baseline)
+
+    def score(self, X: TableLike, y: object = None) -> float:
         """Return R2 of the reconstruction, averaged over features with their variances as weights."""
-        check_is_fitted(self)
         target = self._read(X).X
         residual = np.square(target - self.predict(X)).sum()
         total = np.square(target - target.mean(axis=0)).sum()
         return float(1.0 - residual / total) if total > 0 else 0.0
 
-    def _checked_table(self, X: Any, table: Table) -> Table:
-        if issparse(X):
-            raise TypeError(
-                "X is sparse: an auto-encoder does not support sparse input, as it reconstructs every entry. Use "
-                "X.toarray()."
-            )
-        if table.categorical:
-            raise ValueError(
-                f"X has categorical columns {list(table.categorical)}: an auto-encoder reconstructs numbers. "
-                "Encode them first."
-            )
-        with np.errstate(invalid="ignore"):  # check_array first sums all values
-            check_array(table.X, estimator=self, input_name="X")
+    def _read(self, X: TableLike, schema: Schema | None = None) -> Table:
+        table = super()._read(X, schema)
+        check_numeric(self, X, table)
         return table
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
         return tags
+
+
+def check_numeric(estimator: BoostBPAutoencoder, X: TableLike, table: Table) -> None:
+    """Refuse the table of an input that is sparse, has categories, or misses values."""
+    if issparse(X):
+        raise TypeError(
+            "X is sparse: an auto-encoder does not support sparse input, as it reconstructs every entry. Use "
+            "X.toarray()."
+        )
+    if table.categorical:
+        raise ValueError(
+            f"X has categorical columns {list(table.categorical)}: an auto-encoder reconstructs numbers. "
+            "Encode them first."
+        )
+    with np.errstate(invalid="ignore"):  # check_array first sums all values
+        check_array(table.X, estimator=estimator, input_name="X")

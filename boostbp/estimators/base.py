@@ -3,45 +3,77 @@
 from __future__ import annotations
 
 import copyreg
+import inspect
 import os
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Sequence
+from functools import wraps
+from types import FunctionType
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, is_classifier
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp import metrics
 from boostbp.backends.base import Table
-from boostbp.estimators import hidden_units, inspected, session
+from boostbp.estimators import inspected, session
 from boostbp.estimators.fit_options import FitOptions
-from boostbp.estimators.inspected import require_trees
-from boostbp.estimators.nested_parameters import SPECS, nested_values, public_methods, replaced, spellings
-from boostbp.estimators.parameter_use import Way, warn_after, way_of
+from boostbp.estimators.inspected import fitted_model
+from boostbp.estimators.nested_parameters import (
+    SPECS,
+    argument_names,
+    nested_values,
+    refuse_unknown,
+    replaced,
+    spellings,
+)
 from boostbp.estimators.session import all_or_nothing
+from boostbp.estimators.state import pack_state, stored_attributes, unpack_state
 from boostbp.inputs.blocks import blocks_of, is_blocks
-from boostbp.inputs.reader import learn_schema, read_input
+from boostbp.inputs.reader import read_input
 from boostbp.inputs.schema import Schema
-from boostbp.inspection import Names, Summary, warn_if_ill
-from boostbp.layers import rounds
-from boostbp.losses import Loss
-from boostbp.metrics import Metric
+from boostbp.inspection import Summary
 from boostbp.model import Model
-from boostbp.network.eval_sets import EvalSet
 from boostbp.network.history import History
 from boostbp.network.monitor import Progress
-from boostbp.network.network import Network
-from boostbp.network.settings import BackpropSpec
-from boostbp.runtime import threads
-from boostbp.runtime.arrays import Floats
+from boostbp.network.network import Network, network_output
+from boostbp.runtime import messages, threads
+from boostbp.runtime.arrays import NUMPY_DEFAULTS, Floats, TableLike, numpy_errstate
 from boostbp.runtime.suggestions import suggestion
 
 ONE_SINGLE_LAYER = (
     "Single layers were not compared: without evaluation sets and held-out rows (fewer than 36 rows, or "
     "early_stopping=False), the model is one layer of n_estimators rounds."
 )
-# Attributes of a training that copies of a fitted estimator leave out; scikit-learn does the same since 1.9.
-TRAINING_ATTRIBUTES = ("_training", "_callback_fit_ctx", "_parent_callback_ctx")
+C = TypeVar("C", bound=type)
+
+
+def public_methods(kind: C) -> C:
+    """Wrap the constructor and public methods: unknown arguments get a suggestion, and `numpy_errstate` applies.
+
+    A method that `all_or_nothing` wraps does both itself.
+    """
+    for name, method in list(vars(kind).items()):
+        is_public = isinstance(method, FunctionType) and (name == "__init__" or not name.startswith("_"))
+        if is_public and not hasattr(method, "all_or_nothing"):
+            setattr(kind, name, _public(method))
+    return kind
+
+
+def _public(method: FunctionType) -> Any:
+    in_numpy_errstate = numpy_errstate()(method)
+    takes_any = bool(method.__code__.co_flags & inspect.CO_VARKEYWORDS)
+    known = argument_names(method)
+
+    @wraps(method)
+    def run(self: BaseBoostBP, *args: object, **arguments: object) -> Any:
+        if not (arguments.keys() <= known or takes_any):
+            refuse_unknown(method, type(self), arguments)
+        # entering a context takes a tenth of the time of predicting one row
+        return (method if np.geterr() == NUMPY_DEFAULTS else in_numpy_errstate)(self, *args, **arguments)
+
+    return run
 
 
 @public_methods
@@ -49,9 +81,6 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     """Parameters, training and hidden representations; see `BoostBPRegressor` for the parameters."""
 
     _min_hidden = 1  # smallest number of hidden layers
-    _takes_blocks = False  # whether `X` of a fit may be a path or an iterator of blocks
-    # `pack` and `unpack` of `boostbp.storage.models`, which sets them
-    _packing: ClassVar[tuple[Callable[..., dict[str, Any]], Callable[..., dict[str, Any]]]]
     # Groups that are routed to a splitter also keep held-out rows apart.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
 
@@ -89,29 +118,20 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     layer_names = inspected.layer_names
     hidden_names = inspected.hidden_names
     output_names = inspected.output_names
-    transform = hidden_units.transform
-    hidden_representation = hidden_units.hidden_representation
-    get_feature_names_out = hidden_units.get_feature_names_out
-
-    def _keep_parameters(self, parameters: dict[str, Any]) -> None:
-        """Set the arguments of a constructor, its `locals()`, as attributes."""
-        self.__dict__.update({name: value for name, value in parameters.items() if name != "self"})
+    hidden_representation = inspected.hidden_representation
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; `deep` adds the fields of specs, such as ``hidden__max_depth``."""
         params: dict[str, Any] = super().get_params(deep=deep)
         return {**params, **nested_values(self)} if deep else params
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         """Set parameters by name, and fields of specs by names such as ``hidden__max_depth``.
 
-        Raises
-        ------
-        ValueError
-            If a parameter does not exist; the message suggests the closest one.
+        Raises ValueError if a parameter does not exist; the message suggests the closest one.
         """
         known, plain = self.get_params(deep=False), {}
-        spec_changes: dict[str, dict[str, Any]] = {}
+        spec_changes: dict[str, dict[str, object]] = {}
         for name, value in params.items():
             head, is_field, field = name.partition("__")
             if is_field and head in SPECS:
@@ -128,40 +148,27 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     @property
     def network_(self) -> Network:
         """The layers of the fitted model."""
-        return self._fitted_model().network
+        return fitted_model(self).network
 
     @property
     def history_(self) -> History:
         """Record of the training."""
-        return self._fitted_model().history
+        return fitted_model(self).history
 
     @property
     def schema_(self) -> Schema:
         """The columns of the training table."""
-        return self._fitted_model().schema
+        return fitted_model(self).schema
 
     @property
     def feature_summary_(self) -> Summary | None:
         """Means of the training rows, and the statistics that importances need."""
-        return self._fitted_model().summary
+        return fitted_model(self).summary
 
     @property
     def n_iter_(self) -> int:
         """Number of epochs that ran."""
-        return len(self._fitted_model().history) - 1
-
-    def _fitted_model(self) -> Model:
-        """Return the fitted model; before a fit raise NotFittedError, which is an AttributeError too."""
-        model: Model | None = vars(self).get("model_")
-        if model is None:
-            check_is_fitted(self)
-            raise AttributeError("model_")  # set_output and attributes of subclasses make an estimator look fitted
-        return model
-
-    def _summary(self) -> Summary:
-        summary = self._fitted_model().summary
-        assert summary is not None
-        return summary
+        return len(self.history_) - 1
 
     @property
     def feature_importances_(self) -> Floats:
@@ -175,25 +182,71 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     @property
     def _n_features_out(self) -> int:
         """Units of the last hidden layer; AttributeError without one, because scikit-learn calls `hasattr`."""
-        check_is_fitted(self)
-        if self._left_networks_out():
+        network = fitted_model(self).network
+        if inspected.networks_left_out(self):
             return 0
-        if len(self.network_.layers) == 1:
+        if len(network.layers) == 1:
             need = "use deep=True, and hidden_layer_sizes other than ()"
             raise AttributeError(f"This model has no hidden layer, so there are no units to name: {need}.")
-        return self.network_.layers[-2].forest.n_outputs
+        return network.layers[-2].forest.n_outputs
 
-    def _left_networks_out(self) -> bool:
-        """Return whether ``deep="auto"`` made a model without the hidden layers that were requested."""
-        return self.deep == "auto" and np.size(self.hidden_layer_sizes) > 0 and len(self.network_.layers) == 1
+    def transform(self, X: TableLike, layer: int = -1) -> Floats:
+        """Return the units of a hidden layer; in an average, those of all its networks side by side.
 
-    def _names(self) -> Names:
-        return self._fitted_model().names()
+        With ``deep=True`` the sizes are those of `hidden_layer_sizes`. If ``deep="auto"`` made a model without hidden
+        layers, because no network got weight, the result has no columns, and a warning says so.
 
-    def _backprop(self) -> BackpropSpec:
-        return BackpropSpec.of(self.backprop, "backprop")
+        Parameters
+        ----------
+        X : array-like, (rows, features)
+        layer : int
+            Number of the hidden layer: 0 is next to the input, -1 next to the output.
 
-    def jacobian(self, X: Any) -> Floats:
+        Returns
+        -------
+        (rows, units) float64
+
+        Raises
+        ------
+        ValueError
+            If the layer does not exist. With ``deep=False`` or ``hidden_layer_sizes=()`` there is none.
+        """
+        n_hidden = len(fitted_model(self).network.layers) - 1
+        named = _get_output_config("transform", self)["dense"] != "default"
+        if named and layer not in (-1, n_hidden - 1):
+            raise ValueError(
+                f"layer={layer!r} with set_output is not supported: its columns are named for the last hidden layer. "
+                "Use hidden_representation(X, layer) and hidden_names(layer)."
+            )
+        if (
+            inspected.networks_left_out(self) and layer == -1
+        ):  # with an error, the rows would decide whether a pipeline works
+            messages.warn(
+                "transform returns no columns: this model has no hidden layer, as deep='auto' kept none. Use deep=True "
+                "for a model that is the network."
+            )
+            rows = map(self._read, blocks_of(X, self.schema_) if is_blocks(X) else [X])
+            return np.empty((sum(table.X.shape[0] for table in rows), 0))
+        return self.hidden_representation(X, layer)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
+        """Return the names of the columns of `transform`, such as ``boostbpregressor0``.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Must be the names that `fit` saw; they have no other effect.
+
+        Raises ValueError if the model has no hidden layer, as with ``deep=False`` or ``hidden_layer_sizes=()``.
+        """
+        check_is_fitted(self)
+        try:
+            _ = self._n_features_out
+        except AttributeError as error:
+            raise ValueError(str(error)) from None
+        return np.asarray(super().get_feature_names_out(input_features))
+
+    def jacobian(self, X: TableLike) -> Floats:
         """Return the derivative of the raw output with respect to the features.
 
         The raw output is `decision_function` of a classifier and the prediction of a regressor, or its logarithm with
@@ -204,10 +257,10 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         (rows, outputs, features) float64
             In units of the target over units of the feature; 0 where a leaf clips its input, infinite on overflow.
         """
-        check_is_fitted(self)
-        return self.network_.jacobian(self._read(X).X, scale=self.model_.targets.scale, n_jobs=self._n_threads())
+        network, scale = fitted_model(self).network, self.model_.targets.scale
+        return network.jacobian(self._read(X).X, scale=scale, n_jobs=threads.count(self.n_jobs))
 
-    @all_or_nothing
+    @all_or_nothing()
     def fit_more(
         self,
         epochs: int,
@@ -224,12 +277,8 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         callbacks, checkpoint : optional
             As in `fit`.
 
-        Raises
-        ------
-        ValueError
-            If `fit` did not keep the state of training, as it does with ``keep_state=True``.
-        KeyboardInterrupt
-            On Ctrl-C, as in `fit`.
+        Raises KeyboardInterrupt on Ctrl-C, and ValueError if `fit` did not keep the state of training, as it does with
+        ``keep_state=True``.
         """
         check_is_fitted(self)
         session.continue_fit(self, epochs, FitOptions(callbacks, checkpoint, keep_state=True))
@@ -237,107 +286,63 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def summary(self) -> str:
         """Describe the training, the parts of the model and the gain from hidden layers in a few sentences."""
-        check_is_fitted(self)
-        text, asked_for = self.history_.summary(), self.deep and not np.size(self.hidden_layer_sizes)
-        network = asked_for or self.deep is True or self.n_iter_ > 0
-        return text if self.history_.choice or network else f"{text}\n{ONE_SINGLE_LAYER}"
+        history = fitted_model(self).history
+        text, asked_for = history.summary(), self.deep and not np.size(self.hidden_layer_sizes)
+        network = asked_for or self.deep is True or len(history) > 1
+        return text if history.choice or network else f"{text}\n{ONE_SINGLE_LAYER}"
 
     @property
     def best_iteration_(self) -> int:
-        """Iterations of the leading part of the model, the one with the most weight (``history_.choice.lead``).
+        """Iterations of the part of the model with the most weight (``history_.choice.lead``).
 
-        For a layer this is its number of boosting rounds. For a network it is its epoch of back-propagation, where 0
-        precedes the first.
+        For a layer these are boosting rounds, for a network the epoch of back-propagation; 0 precedes the first.
         """
-        check_is_fitted(self)
         return self.history_.best_iteration
 
     @property
     def best_score_(self) -> dict[str, dict[str, float]]:
         """Metric of the model on each evaluation set, ``{"valid_0": {"rmse": 0.5}}``.
 
-        Rows that `fit` held out are named "held_out". Empty if there was no evaluation. See ``history_.scores``.
+        Rows that `fit` held out are named "held_out". Empty without an evaluation.
         """
-        check_is_fitted(self)
         return {name: {self.history_.metric: score} for name, score in self.history_.scores.items()}
 
     @property
     def evals_result_(self) -> dict[str, dict[str, list[float]]]:
         """Metric of the leading part on each evaluation set, ``{"valid_0": {"rmse": [0.9, 0.7, 0.5]}}``.
 
-        Each list has an entry for each of ``history_.iterations``: epochs of a network, or rounds of a layer, which is
-        scored every 25 rounds. The first entry precedes all of them.
+        Each list has an entry for each of ``history_.iterations``: epochs of a network, or every 25th round of a layer.
+        The first entry precedes all of them.
         """
-        check_is_fitted(self)
         return {name: {self.history_.metric: curve} for name, curve in self.history_.curves.items()}
 
-    def _n_threads(self) -> int:
-        return threads.count(self.n_jobs)
-
-    def _learn_schema(self, X: Any) -> tuple[Schema, Table]:
-        """Read the training table and learn its columns."""
-        schema, table = learn_schema(self, X, categorical_features=self.categorical_features)
-        return schema, self._checked_table(X, table)
-
-    def _read(self, X: Any, schema: Schema | None = None) -> Table:
+    def _read(self, X: TableLike, schema: Schema | None = None) -> Table:
         """Read a table with the columns of `schema`, by default those of the model."""
-        return self._checked_table(X, read_input(self, X, self.schema_ if schema is None else schema))
+        return read_input(self, X, self.schema_ if schema is None else schema)
 
-    def _checked_table(self, X: Any, table: Table) -> Table:
-        """Return the table of the input `X`; subclasses raise an error for tables that they do not support."""
-        return table
-
-    def _raw(self, X: Any) -> Floats:
-        """Return the raw output h_L, (rows, outputs)."""
-        if "model_" not in vars(self):  # check_is_fitted searches all attributes, which is slow for single rows
-            check_is_fitted(self)
-        if is_blocks(X):
-            return np.concatenate([self._raw(block) for block in blocks_of(X, self.schema_)])
-        X, n_threads = self._read(X).X, self._n_threads()
-        few = self.network_.of_few_rows(X)
-        return self.network_.predict(X, n_jobs=n_threads) if few is None else few
-
-    def _staged_raw(self, X: Any) -> Iterator[Floats]:
-        """Yield the raw output, (rows, outputs), after each round of the output layer."""
-        require_trees(self)
-        network, n_threads = self.network_, self._n_threads()
-        forest, h = network.layers[-1].forest, network.output_input(self._read(X).X, n_jobs=n_threads)
-        numbers = range(1, max(rounds.rounds_of(forest), 1) + 1)
-        for _, raw in rounds.staged(forest, h, numbers, n_threads=n_threads):
-            yield raw + network.baseline
-
-    def _metric(self, loss: Loss, eval_sets: Sequence[EvalSet], scale: Floats | float = 1.0) -> Metric | None:
-        """Return the metric of the evaluation sets, None without any; training divides targets by `scale`."""
-        if not eval_sets and self.eval_metric is None:
-            return None
-        metric = metrics.load(self.eval_metric, loss, classes=is_classifier(self), scale=scale)
-        return metric if eval_sets else None  # load refuses a wrong name even if nothing is scored
+    def _raw(self, X: TableLike, offset: object = None) -> Floats:
+        """Return the raw output h_L plus the user's offset, (rows, outputs)."""
+        model = self.model_ if "model_" in vars(self) else fitted_model(self)
+        n_threads = threads.count(self.n_jobs)
+        in_blocks = not isinstance(X, np.ndarray) and is_blocks(X)
+        parts = []
+        for block in blocks_of(X, model.schema) if in_blocks else (X,):
+            parts.append(network_output(model.network, self._read(block, model.schema).X, n_threads))
+        raw = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return raw if offset is None and not model.with_offset else model.add_offset(raw, offset)
 
     _training_of = session.training_of
 
-    def _warn_of_fit(self) -> None:
-        """Warn of hidden layers that did not learn, and of parameters without effect."""
-        warn_if_ill(self.history_)
-        if self.history_.choice is not None and way_of(self) is Way.AVERAGE:
-            warn_after(self, self.history_.choice)
-
-    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+    def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:
         """Return what pickle stores: all but the state of training, which contains the training rows."""
         derived = type(self).__getstate__ is not BaseBoostBP.__getstate__
-        state = self.__getstate__() if derived else self._attributes()
+        state = self.__getstate__() if derived else stored_attributes(self)
         return copyreg.__newobj__, (type(self),), state  # type: ignore[attr-defined]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what skops stores; it does not call `__reduce_ex__`."""
-        return self._packing[0](self, self._attributes())
+        return pack_state(type(self), stored_attributes(self))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Set the attributes from the state of pickle or skops."""
-        super().__setstate__(self._packing[1](type(self), state))
-
-    def _attributes(self) -> dict[str, Any]:
-        """Return the attributes without those of a training."""
-        state: dict[str, Any] = super().__getstate__()
-        return {
-            name: value for name, value in state.items() if name not in TRAINING_ATTRIBUTES or "model_" not in state
-        }
+        super().__setstate__(unpack_state(type(self), state))

@@ -7,24 +7,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 
 from boostbp import losses
 from boostbp.backends.base import Backend
+from boostbp.estimators.base import public_methods
 from boostbp.estimators.conformal import predict_set
-from boostbp.estimators.nested_parameters import documented_as, public_methods
+from boostbp.estimators.inspected import fitted_model
+from boostbp.estimators.nested_parameters import documented_as, keep_parameters
 from boostbp.estimators.regressor import BoostBPRegressor
-from boostbp.estimators.supervised import Supervised
-from boostbp.inputs.targets import read_target
+from boostbp.estimators.supervised import Supervised, check_offset, staged_raw
 from boostbp.layers import LayerSpec
 from boostbp.losses import Loss
 from boostbp.model import Model, Targets
 from boostbp.network.settings import BackpropSpec
 from boostbp.runtime import messages
-from boostbp.runtime.arrays import Floats
+from boostbp.runtime.arrays import Floats, TableLike
 from boostbp.runtime.group import workers
 
 MAX_NUMERIC_CLASSES = 50  # more numeric labels other than 0, 1, 2, ... are probably an amount; arbitrary
@@ -93,24 +94,24 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         verbose: int = 0,
         backend_params: Mapping[str, Any] | None = None,
     ) -> None:
-        self._keep_parameters(locals())
+        keep_parameters(self, locals())
 
     @property
     def classes_(self) -> NDArray[Any]:
         """Labels of the classes in ascending order, (classes,)."""
-        classes = self._fitted_model().targets.classes
+        classes = fitted_model(self).targets.classes
         assert classes is not None
         return classes
 
-    def decision_function(self, X: Any, *, offset: Any = None) -> Floats:
+    def decision_function(self, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
         """Return raw outputs: log-odds, (rows,), for two classes; (rows, classes) for more.
 
         `offset` is that of `predict_proba`.
         """
-        raw = self._with_offset(self._raw(X), offset)
+        raw = self._raw(X, offset)
         return raw.ravel() if raw.shape[1] == 1 else raw
 
-    def predict_proba(self, X: Any, *, offset: Any = None) -> Floats:
+    def predict_proba(self, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
         """Return the probability of each class.
 
         Parameters
@@ -124,15 +125,15 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         -------
         (rows, classes) float64
         """
-        raw = self._with_offset(self._raw(X), offset)
+        raw = self._raw(X, offset)
         return self.model_.targets.probabilities(raw)
 
-    def predict_log_proba(self, X: Any, *, offset: Any = None) -> Floats:
+    def predict_log_proba(self, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
         """Return the logarithm of the probability of each class, (rows, classes).
 
         It is accurate even where a probability rounds to 0 or 1. `offset` is that of `predict_proba`.
         """
-        raw = self._with_offset(self._raw(X), offset)
+        raw = self._raw(X, offset)
         targets = self.model_.targets
         if targets.link_name == "logit" and raw.shape[1] == 1:
             return log_expit(np.hstack([-raw, raw]))
@@ -141,31 +142,29 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         with np.errstate(divide="ignore"):
             return np.log(targets.probabilities(raw))
 
-    def staged_predict_proba(self, X: Any, *, offset: Any = None) -> Iterator[Floats]:
+    def staged_predict_proba(self, X: TableLike, *, offset: ArrayLike | None = None) -> Iterator[Floats]:
         """Yield probabilities, (rows, classes), after each round; see `BoostBPRegressor.staged_predict`."""
-        return (self.model_.targets.probabilities(self._with_offset(raw, offset)) for raw in self._staged_raw(X))
+        return map(fitted_model(self).targets.probabilities, staged_raw(self, X, offset))
 
-    def staged_predict(self, X: Any, *, offset: Any = None) -> Iterator[NDArray[Any]]:
+    def staged_predict(self, X: TableLike, *, offset: ArrayLike | None = None) -> Iterator[NDArray[Any]]:
         """Yield the most probable classes, (rows,), after each round; see `BoostBPRegressor.staged_predict`."""
-        return (self.model_.targets.labels(self._with_offset(raw, offset)) for raw in self._staged_raw(X))
+        return map(fitted_model(self).targets.labels, staged_raw(self, X, offset))
 
-    def predict(self, X: Any, *, offset: Any = None) -> NDArray[Any]:
+    def predict(self, X: TableLike, *, offset: ArrayLike | None = None) -> NDArray[Any]:
         """Return the most probable class of each row, (rows,). `offset` is that of `predict_proba`."""
-        raw = self._with_offset(self._raw(X), offset)
+        raw = self._raw(X, offset)
         return self.model_.targets.labels(raw)
 
     predict_set = predict_set
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
+    def score(
+        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, offset: ArrayLike | None = None
+    ) -> float:
         """Return the accuracy. `offset` is that of `BoostBPRegressor.score`."""
         from sklearn.metrics import accuracy_score  # imported here, as it slows the import of the package
 
-        self._check_offset(offset, "score")
+        check_offset(self, offset, "score")
         return float(accuracy_score(y, self.predict(X, offset=offset), sample_weight=sample_weight))
-
-    def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        labels = read_target(y, n_rows, labels=True)
-        return labels, labels
 
     def _learn_target(
         self, values: NDArray[Any], weight: Floats, earlier: Model | None
@@ -191,21 +190,22 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
             raise ValueError(f"y has only one class, {classes.tolist()[0]!r}: a classifier needs at least two.")
         warn_of_numbers(classes)
         n_outputs = 1 if len(classes) == 2 else len(classes)
-        targets = Targets(self._load_loss(n_outputs), np.zeros(n_outputs), np.ones(n_outputs), classes)
+        targets = Targets(load_loss(self.loss, n_outputs), np.zeros(n_outputs), np.ones(n_outputs), classes)
         return targets, targets.one_hot(values), weight
 
-    def _load_loss(self, n_outputs: int) -> Loss:
-        """Return the loss; raise ValueError unless it supports classes."""
-        loss = losses.load(self.loss, n_outputs=n_outputs, task="classification")
-        traits = losses.traits_of(loss)
-        if traits.task == "regression":
-            raise ValueError(
-                f"loss={self.loss!r} is for regression, and its output is not a probability: use loss='log_loss', or "
-                "BoostBPRegressor."
-            )
-        if not traits.takes(n_outputs):
-            raise ValueError(f"loss={self.loss!r} does not support {max(n_outputs, 2)} classes: use loss='log_loss'.")
-        return loss
+
+def load_loss(loss: str | Loss, n_outputs: int) -> Loss:
+    """Return the loss; raise ValueError unless it supports classes."""
+    loaded = losses.load(loss, n_outputs=n_outputs, task="classification")
+    traits = losses.traits_of(loaded)
+    if traits.task == "regression":
+        raise ValueError(
+            f"loss={loss!r} is for regression, and its output is not a probability: use loss='log_loss', or "
+            "BoostBPRegressor."
+        )
+    if not traits.takes(n_outputs):
+        raise ValueError(f"loss={loss!r} does not support {max(n_outputs, 2)} classes: use loss='log_loss'.")
+    return loaded
 
 
 def classes_of(labels: NDArray[Any]) -> NDArray[Any]:

@@ -18,25 +18,32 @@ References
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import ArrayLike, NDArray
 
-from boostbp.inspection.calibration import Calibration
-from boostbp.losses import Loss, Quantiles
-from boostbp.model import Targets
-from boostbp.runtime import checks
-from boostbp.runtime.arrays import Floats
+from boostbp.backends.base import Table
+from boostbp.estimators.held_out import at_random
+from boostbp.estimators.inspected import fitted_model
+from boostbp.inputs.targets import read_groups
+from boostbp.losses import Quantiles
+from boostbp.model import Calibration, Targets
+from boostbp.runtime import checks, threads
+from boostbp.runtime.arrays import Floats, TableLike
 
 if TYPE_CHECKING:
+    from boostbp.estimators.base import BaseBoostBP
     from boostbp.estimators.supervised import Supervised
 
+CALIBRATION_DRAW = 99  # number of the draw of calibration rows; held-out rows have the numbers from 0 on; arbitrary
 MIN_DEVIATION = 1e-150  # smallest divisor of a residual; arbitrary
 
 
-def predict_interval(self: Supervised, X: Any, coverage: float = 0.9, *, offset: Any = None) -> Floats:
+def predict_interval(
+    self: Supervised, X: TableLike, coverage: float = 0.9, *, offset: ArrayLike | None = None
+) -> Floats:
     """Predict intervals that contain the share `coverage` of the targets, for rows like those of the calibration.
 
     With several quantiles, an interval extends from the level closest to ``(1 - coverage) / 2`` to the level closest to
@@ -65,9 +72,12 @@ def predict_interval(self: Supervised, X: Any, coverage: float = 0.9, *, offset:
     """
     calibration, share = _calibration(self, coverage)
     targets = self.model_.targets
-    prediction = targets.outcome(self._with_offset(self._raw(X), offset))
+    prediction = targets.outcome(self._raw(X, offset))
     deviation = _deviation(targets, prediction)
-    ends = _levels(targets.loss, share) or [(output, output) for output in range(prediction.shape[1])]
+    ends = [(output, output) for output in range(prediction.shape[1])]
+    if isinstance(targets.loss, Quantiles):  # the levels closest to the ends of the coverage
+        distances = np.abs(np.array(targets.loss.alpha) - np.array([[1 - share], [1 + share]]) / 2)
+        ends = [tuple(distances.argmin(axis=1).tolist())]
     intervals = []
     for low, high in ends:
         distance = np.maximum(-calibration.scores[:, low], calibration.scores[:, high])
@@ -81,7 +91,9 @@ def predict_interval(self: Supervised, X: Any, coverage: float = 0.9, *, offset:
     return np.stack(intervals, axis=1) if len(ends) > 1 else intervals[0]
 
 
-def predict_set(self: Supervised, X: Any, coverage: float = 0.9, *, offset: Any = None) -> NDArray[np.bool_]:
+def predict_set(
+    self: Supervised, X: TableLike, coverage: float = 0.9, *, offset: ArrayLike | None = None
+) -> NDArray[np.bool_]:
     """Predict sets of classes that contain the share `coverage` of the true classes, for rows like the calibration's.
 
     The set of a row contains each class whose probability exceeds a threshold that is the same for all rows and
@@ -108,7 +120,7 @@ def predict_set(self: Supervised, X: Any, coverage: float = 0.9, *, offset: Any 
         If the model has no calibration, from ``calibration=...`` or `calibrate`, or too few rows for the coverage.
     """
     calibration, share = _calibration(self, coverage)
-    probabilities = self.model_.targets.probabilities(self._with_offset(self._raw(X), offset))
+    probabilities = self.model_.targets.probabilities(self._raw(X, offset))
     return 1.0 - probabilities <= calibration.bound(calibration.scores[:, 0], share)
 
 
@@ -123,8 +135,7 @@ def conformity_scores(targets: Targets, raw: Floats, target: Floats) -> Floats:
 
 def _calibration(estimator: Supervised, coverage: float) -> tuple[Calibration, float]:
     """Return the calibration of a fitted estimator and the checked coverage."""
-    check_is_fitted(estimator)
-    calibration = estimator.model_.calibration
+    calibration = fitted_model(estimator).calibration
     if calibration is None:
         raise ValueError(
             "The model is not calibrated: no rows were kept out when the model was trained last, and calibrate was not "
@@ -134,16 +145,39 @@ def _calibration(estimator: Supervised, coverage: float) -> tuple[Calibration, f
     return calibration, checks.between("coverage", coverage, 0, 1)
 
 
-def _levels(loss: Loss, coverage: float) -> list[tuple[int, int]]:
-    """Return the outputs of the levels closest to the ends of the coverage; empty unless the loss is `Quantiles`."""
-    if not isinstance(loss, Quantiles):
-        return []
-    distance = np.abs(np.array(loss.alpha) - np.array([[1 - coverage], [1 + coverage]]) / 2)
-    low, high = distance.argmin(axis=1)
-    return [(int(low), int(high))]
-
-
 def _deviation(targets: Targets, prediction: Floats) -> Floats:
     """Return the scale of the residuals of a prediction, (rows, outputs): 1 if the loss has no `deviation`."""
     deviation = getattr(targets.loss, "deviation", np.ones_like)(prediction)
     return np.maximum(deviation, MIN_DEVIATION)
+
+
+def calibration_rows(
+    estimator: Supervised, table: Table, weight: Floats, strata: NDArray[Any] | None, groups: ArrayLike | None
+) -> NDArray[np.intp]:
+    """Return the numbers of the rows that ``calibration=...`` reserves; see `hold_out`."""
+    share = estimator.calibration
+    if share is None:
+        return np.empty(0, np.intp)
+    checks.between("calibration", share, 0, 0.5)
+
+    def n_reserved(estimator: BaseBoostBP, count: int, unit: str) -> int:
+        return int(np.ceil(share * count))
+
+    names = None if groups is None else read_groups(groups, len(weight))
+    rows = at_random(estimator, table, weight, strata, names, 0, CALIBRATION_DRAW, n_reserved)
+    if not len(rows):
+        raise ValueError(
+            f"calibration={share!r} reserves none of {np.count_nonzero(weight)} rows: give more "
+            "distinct rows, or leave it None and call calibrate(X, y)."
+        )
+    return rows
+
+
+def store_calibration(
+    estimator: Supervised, table: Table, target: Floats, weight: Floats, offset: ArrayLike | None
+) -> None:
+    """Store the calibration of the fitted model on rows that it was not trained on."""
+    counted, model = weight > 0, estimator.model_
+    raw = model.add_offset(model.network.predict(table.X, n_jobs=threads.count(estimator.n_jobs)), offset)
+    scores = conformity_scores(model.targets, raw, target)
+    estimator.model_ = replace(model, calibration=Calibration(scores[counted], weight[counted]))

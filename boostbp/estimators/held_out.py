@@ -8,7 +8,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from boostbp.backends.base import Table
 from boostbp.estimators.parameter_use import Way, deep_of, level_of, way_of
@@ -32,13 +32,16 @@ MIN_ROWS, MIN_HELD = 36, 50
 LARGE_N, MAX_HELD = 50_000, 20_000
 MAX_HELD_OF_WORKERS = 1_000_000  # each of several workers stores all held-out rows; arbitrary
 SHARE = 0.1  # share of the rows that are held out by default
-
-
 Drawing = tuple[Rows, list[EvalSet]]  # training rows and evaluation sets
 
 
 def hold_out_others(
-    estimator: BaseBoostBP, rows: Rows, strata: NDArray[Any] | None, *, groups: Any = None, sets: Sequence[EvalSet]
+    estimator: BaseBoostBP,
+    rows: Rows,
+    strata: NDArray[Any] | None,
+    *,
+    groups: ArrayLike | None = None,
+    sets: Sequence[EvalSet],
 ) -> list[Callable[[], Drawing]]:
     """Return a function that holds out other rows for each further member of an average.
 
@@ -56,8 +59,8 @@ def hold_out(
     rows: Rows,
     strata: NDArray[Any] | None,
     *,
-    groups: Any = None,
-    X: Any = None,
+    groups: ArrayLike | None = None,
+    X: object = None,
     number: int = 0,
 ) -> Drawing:
     """Hold out rows as `early_stopping` and `validation` of the estimator specify.
@@ -89,23 +92,24 @@ def hold_out(
     """
     stopping = checks.one_of("early_stopping", estimator.early_stopping, (True, False, "auto"))
     validation = check_validation(estimator.validation)
-    table, y, weight = rows.table, rows.y, rows.weight
+    y, weight = rows.y, rows.weight
     names = None if groups is None else read_groups(groups, len(y))
     if not stopping or (checks.whole("epochs", estimator.epochs, 0) == 0 and way_of(estimator) is Way.NETWORK):
         return rows, []
-    if names is not None and not isinstance(validation, float) and not _splits(validation):
+    if names is not None and not isinstance(validation, float) and not _is_splitter(validation):
         raise ValueError(
             f"groups with validation={_shown(validation)} is not supported: use a share of the groups, such as "
             "validation=0.1, or a splitter that takes groups."
         )
     min_rows = MIN_ROWS if stopping == "auto" else 0
     if isinstance(validation, float):
-        held = at_random(estimator, table, weight, strata, names, min_rows, number)
+        held = at_random(estimator, rows.table, weight, strata, names, min_rows, number)
     elif isinstance(validation, str):
-        held = _last_rows(estimator, np.flatnonzero(weight > 0), min_rows)
+        counted = np.flatnonzero(weight > 0)
+        held = counted[-_n_held(estimator, len(counted)) :] if len(counted) >= min_rows else counted[:0]
     else:
-        target = y[:, 0] if y.shape[1] == 1 else y
-        train, held = _from_validation(validation, X, target if strata is None else strata, groups, len(y))
+        target = strata if strata is not None else y[:, 0] if y.shape[1] == 1 else y
+        train, held = _from_validation(validation, X, target, groups, len(y))
     if not workers().sum(len(held))[0]:
         return rows, []
     if isinstance(validation, str | float):
@@ -115,13 +119,13 @@ def hold_out(
     return rows.take(train), [EvalSet("held_out", rows.take(held).gathered(), from_training=True)]
 
 
-def check_validation(validation: Any) -> Any:
+def check_validation(validation: object) -> Any:
     """Return `validation`; raise ValueError unless it is a share, a known word, a splitter, or a pair of row sets."""
     if isinstance(validation, Real) and not isinstance(validation, bool):
         return checks.between("validation", validation, 0, 1)
     if isinstance(validation, str):
         return checks.one_of("validation", validation, ("last",))
-    if not _splits(validation) and not (isinstance(validation, (tuple, list)) and len(validation) == 2):
+    if not _is_splitter(validation) and not (isinstance(validation, (tuple, list)) and len(validation) == 2):
         raise ValueError(
             f"validation={checks.shown(validation)} is not known: use a share of the rows, such as 0.1, 'last', a "
             "splitter with split(X, y, groups), such as GroupShuffleSplit(), or a pair (training rows, held-out rows)."
@@ -129,12 +133,12 @@ def check_validation(validation: Any) -> Any:
     return validation
 
 
-def _splits(validation: Any) -> bool:
+def _is_splitter(validation: object) -> bool:
     """Return whether `validation` is a splitter; text has a method `split` too."""
     return hasattr(validation, "split") and not isinstance(validation, (str, bytes))
 
 
-def _shown(validation: Any) -> str:
+def _shown(validation: object) -> str:
     """Return `validation` as messages show it; a pair of row sets would be too long."""
     return "(rows, rows)" if isinstance(validation, (tuple, list)) else repr(validation)
 
@@ -154,17 +158,12 @@ def _n_held(estimator: BaseBoostBP, count: int, unit: str = "rows") -> int:
     return min(n_held, MAX_HELD) if limited else n_held
 
 
-def _last_rows(estimator: BaseBoostBP, counted: RowNumbers, min_rows: int) -> RowNumbers:
-    """Return the last of the counted rows."""
-    return counted[-_n_held(estimator, len(counted)) :] if len(counted) >= min_rows else counted[:0]
-
-
 def at_random(
     estimator: BaseBoostBP,
     table: Table,
     weight: Floats,
     strata: NDArray[Any] | None,
-    groups: Any,
+    groups: NDArray[np.integer] | None,
     min_rows: int,
     number: int,
     number_held: Callable[[BaseBoostBP, int, str], int] = _n_held,
@@ -185,27 +184,22 @@ def at_random(
         return _by_hash(estimator, table, counted, strata, n_rows, seed)
     shares, *labels = together.allgather_rows(weight[counted], *([] if strata is None else [strata[counted]]))
     if groups is not None:
-        group, unit, enough = number_values(groups[counted]), "groups", n_rows >= min_rows
+        group, unit = number_values(groups[counted]), "groups"
     else:
         with training_in(together):
             group = distinct_rows(table if len(counted) == len(weight) else table.take(counted))
         unit = "distinct rows"
-        enough = group.max() + 1 >= min_rows
     count = int(group.max()) + 1
     if count == 1 and groups is not None:
         raise ValueError("groups holds only one group: give at least two, or leave it out.")
-    if not enough:
+    if (count if groups is None else n_rows) < min_rows:
         return counted[:0]
     n_held = number_held(estimator, count, "rows" if count == n_rows else unit)
     size: Floats = np.bincount(group, shares).astype(np.float64)
-    if not labels:
-        held = np.isin(group, _draw(np.zeros(count), np.zeros(count, bool), size, n_held, seed))
-        return counted[held[here]]
-    classes = np.unique(labels[0], return_inverse=True)[1]
-    held = np.isin(
-        group, _draw(_rarest_class(classes, group, shares), _only_of_class(classes, group), size, n_held, seed)
-    )
-    while len(missing := np.setdiff1d(classes[held], classes[~held])):
+    classes = np.unique(labels[0], return_inverse=True)[1] if labels else np.zeros(len(group), np.intp)
+    stays = _only_of_class(classes, group) if labels else np.zeros(count, bool)
+    held = np.isin(group, _draw(_rarest_class(classes, group, shares), stays, size, n_held, seed))
+    while labels and len(missing := np.setdiff1d(classes[held], classes[~held])):
         held &= group != group[held & (classes == missing[0])][0]
     return counted[held[here]]
 
@@ -272,9 +266,11 @@ def _by_hash(
     return counted[held]
 
 
-def _from_validation(validation: Any, X: Any, y: Any, groups: Any, n_rows: int) -> tuple[RowNumbers, RowNumbers]:
+def _from_validation(
+    validation: Any, X: object, y: NDArray[Any], groups: ArrayLike | None, n_rows: int
+) -> tuple[RowNumbers, RowNumbers]:
     """Return training and held-out rows: the last split of a splitter, or the two sets of a pair."""
-    splits = list(validation.split(X, y, groups)) if _splits(validation) else [validation]
+    splits = list(validation.split(X, y, groups)) if _is_splitter(validation) else [validation]
     if not splits:
         raise ValueError(f"validation={validation!r} yields no split: give a splitter with at least one.")
     train, held = (_rows_of(part, n_rows) for part in splits[-1])
@@ -286,7 +282,7 @@ def _from_validation(validation: Any, X: Any, y: Any, groups: Any, n_rows: int) 
     return train, held
 
 
-def _rows_of(part: Any, n_rows: int) -> RowNumbers:
+def _rows_of(part: ArrayLike, n_rows: int) -> RowNumbers:
     """Return the row numbers in a list or mask, in ascending order."""
     rows = np.asarray(part)
     if rows.dtype == bool and rows.shape == (n_rows,):
@@ -300,7 +296,7 @@ def _rows_of(part: Any, n_rows: int) -> RowNumbers:
 
 
 def _check_sides(
-    validation: Any, train: RowNumbers, held: RowNumbers, weight: Floats, strata: NDArray[Any] | None
+    validation: object, train: RowNumbers, held: RowNumbers, weight: Floats, strata: NDArray[Any] | None
 ) -> None:
     """Raise ValueError if a side has no weight, or training rows lack a class; random draws never do."""
     for rows in (train, held):

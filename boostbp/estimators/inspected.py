@@ -1,12 +1,11 @@
-"""Inspection of a fitted estimator: importances, attributions, leaves, names, health.
+"""Inspection of a fitted estimator: importances, attributions, leaves, hidden units, names, health.
 
-These functions are methods of every estimator. `layer_names`, `hidden_names` and `output_names` return the names of
-features, hidden units and outputs.
+These functions are methods of every estimator.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,10 +13,12 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from boostbp import inspection
+from boostbp.inputs.blocks import blocks_of, is_blocks
 from boostbp.inspection import Attributions, Health, LeafRecords, Names
-from boostbp.network.network import Network
-from boostbp.runtime import checks
-from boostbp.runtime.arrays import Floats
+from boostbp.model import Model
+from boostbp.network.network import Network, above
+from boostbp.runtime import checks, threads
+from boostbp.runtime.arrays import Floats, TableLike
 from boostbp.runtime.messages import require
 from boostbp.trees.sparse import dense
 
@@ -28,7 +29,9 @@ KINDS = ("split", "gain", "jacobian", "attribution")
 METHODS = ("integrated_gradients", "gradient_x_input")
 
 
-def importance(self: BaseBoostBP, kind: str = "attribution", layer: int | None = None, X: Any = None) -> Floats:
+def importance(
+    self: BaseBoostBP, kind: str = "attribution", layer: int | None = None, X: TableLike | None = None
+) -> Floats:
     """Return importances as shares with sum 1.
 
     Parameters
@@ -55,25 +58,27 @@ def importance(self: BaseBoostBP, kind: str = "attribution", layer: int | None =
     ValueError
         If a layer does not exist, or the backend reports no gains.
     """
-    require_trees(self)
-    if kind not in KINDS:
-        raise ValueError(f"kind={kind!r} is not known: use one of {', '.join(map(repr, KINDS))}.")
+    model = model_of_trees(self)
+    checks.one_of("kind", kind, KINDS)
     by_rows = kind in ("attribution", "jacobian")
     if by_rows and layer is not None:
         raise ValueError(f"layer={layer!r} with kind={kind!r} is not supported: use kind='split' or 'gain'.")
     if not by_rows:
-        number = None if layer is None else Names.layer_number(layer, len(self.network_.layers))
-        return inspection.importances(self.network_, kind, number)
+        number = None if layer is None else Names.layer_number(layer, len(model.network.layers))
+        return inspection.split_importances(model.network, kind, number)
     if X is None:
-        return getattr(self._summary(), kind).copy()
-    table = self._read(X)
-    return inspection.importances_over(
-        self.network_, kind, table, self._summary().center[None], n_threads=self._n_threads()
-    )
+        return np.array(getattr(model.summary, kind))
+    start, n_threads = model.summary.center[None], threads.count(self.n_jobs)
+    return inspection.importances_over(model.network, kind, self._read(X), start, n_threads=n_threads)
 
 
 def attributions(
-    self: BaseBoostBP, X: Any, method: str = "integrated_gradients", *, baseline: Any = None, steps: int = 32
+    self: BaseBoostBP,
+    X: TableLike,
+    method: str = "integrated_gradients",
+    *,
+    baseline: TableLike | None = None,
+    steps: int = 32,
 ) -> Attributions:
     """Return the contribution of each feature to the output of each row, through all layers.
 
@@ -107,7 +112,12 @@ def attributions(
 
 
 def explain(
-    self: BaseBoostBP, X: Any, method: str = "integrated_gradients", *, baseline: Any = None, steps: int = 32
+    self: BaseBoostBP,
+    X: TableLike,
+    method: str = "integrated_gradients",
+    *,
+    baseline: TableLike | None = None,
+    steps: int = 32,
 ) -> Any:
     """Return `attributions` as a `shap.Explanation`, for the plots of shap; needs the extra ``shap``.
 
@@ -137,7 +147,7 @@ def explain(
     """
     shap = require("shap", extra="shap", what="explain(...)")
     result, rows = _attributed(self, X, method, baseline, steps)
-    names = self._names()
+    names = self.model_.names()
     values, base, outputs = result.values.transpose(0, 2, 1), result.base_values, list(result.output_names)
     one_output = len(outputs) == 1
     return shap.Explanation(
@@ -150,28 +160,26 @@ def explain(
     )
 
 
-def _attributed(self: BaseBoostBP, X: Any, method: str, baseline: Any, steps: int) -> tuple[Attributions, Floats]:
+def _attributed(
+    self: BaseBoostBP, X: TableLike, method: str, baseline: TableLike | None, steps: int
+) -> tuple[Attributions, Floats]:
     """Return the attributions, and the rows as they were read, (rows, features)."""
-    require_trees(self)
-    if method not in METHODS:
-        raise ValueError(f"method={method!r} is not known: use one of {', '.join(map(repr, METHODS))}.")
+    model = model_of_trees(self)
+    checks.one_of("method", method, METHODS)
     steps = checks.whole("steps", steps, 1)
     table = self._read(X)
-    start = self._summary().center[None] if baseline is None else dense(self._read(baseline).X)
+    start = model.summary.center[None] if baseline is None else dense(self._read(baseline).X)
     if len(start) not in (1, len(table.X)):
         raise ValueError(
             f"baseline has {len(start)} rows: give one row, or one for each of the {len(table.X)} rows of X."
         )
-    rows = dense(table.X)
-    result = inspection.attribute(
-        self.network_, rows, start, categorical=table.categorical, method=method, steps=steps,
-        n_threads=self._n_threads(),
-    )  # fmt: skip
-    names = self._names()
-    return result.in_units(self.model_.targets.scale, self.model_.targets.shift, names.features, names.outputs), rows
+    rows, n_threads, names = dense(table.X), threads.count(self.n_jobs), model.names()
+    options = {"categorical": table.categorical, "method": method, "steps": steps, "n_threads": n_threads}
+    result = inspection.attribute(model.network, rows, start, **options)
+    return result.in_units(model.targets.scale, model.targets.shift, names.features, names.outputs), rows
 
 
-def apply(self: BaseBoostBP, X: Any, layer: int = -1) -> NDArray[np.int32]:
+def apply(self: BaseBoostBP, X: TableLike, layer: int = -1) -> NDArray[np.int32]:
     """Return the leaf of each row in each tree of a layer, like `pred_leaf` of LightGBM and XGBoost.
 
     Parameters
@@ -191,14 +199,13 @@ def apply(self: BaseBoostBP, X: Any, layer: int = -1) -> NDArray[np.int32]:
     ValueError
         If the layer does not exist.
     """
-    require_trees(self)
-    number = Names.layer_number(layer, len(self.network_.layers))
-    truncated = replace(self.network_, layers=self.network_.layers[: number + 1])
-    h = truncated.output_input(self._read(X).X, n_jobs=self._n_threads())
-    return np.ascontiguousarray(truncated.layers[-1].forest.route(h, self._n_threads()).T, np.int32)
+    network, n_threads = model_of_trees(self).network, threads.count(self.n_jobs)
+    number = Names.layer_number(layer, len(network.layers))
+    h = above(network.layers[:number], self._read(X).X, skip=network.skip, n_jobs=n_threads)
+    return np.ascontiguousarray(network.layers[number].forest.route(h, n_threads).T, np.int32)
 
 
-def leaf_report(self: BaseBoostBP, X: Any) -> LeafRecords:
+def leaf_report(self: BaseBoostBP, X: TableLike) -> LeafRecords:
     """Describe the leaf of each row in each tree, and the regression in it; meant for few rows.
 
     Parameters
@@ -221,11 +228,9 @@ def leaf_report(self: BaseBoostBP, X: Any) -> LeafRecords:
         output starts from. For each row, layer and output, the values sum to the hidden unit, or to the raw output in
         its units (see `attributions`).
     """
-    require_trees(self)
-    return inspection.leaf_records(
-        self.network_, dense(self._read(X).X), self._names(),
-        scale=self.model_.targets.scale, offset=self.model_.targets.shift, n_threads=self._n_threads(),
-    )  # fmt: skip
+    model, n_threads = model_of_trees(self), threads.count(self.n_jobs)
+    units = {"scale": model.targets.scale, "offset": model.targets.shift}
+    return inspection.leaf_records(model.network, dense(self._read(X).X), model.names(), **units, n_threads=n_threads)
 
 
 def trees_to_dataframe(self: BaseBoostBP) -> Any:
@@ -239,11 +244,45 @@ def trees_to_dataframe(self: BaseBoostBP) -> Any:
         such as ``{"age": (18.0, 33.5)}``, and replaces missing ones by ``means``. The trees are summed; tree -1 is the
         constant that the output starts from.
     """
-    require_trees(self)
-    leaves = inspection.all_leaves(
-        self.network_, self._names(), scale=self.model_.targets.scale, offset=self.model_.targets.shift
-    )
-    return leaves.to_frame()
+    model = model_of_trees(self)
+    units = {"scale": model.targets.scale, "offset": model.targets.shift}
+    return inspection.all_leaves(model.network, model.names(), **units).to_frame()
+
+
+def hidden_representation(self: BaseBoostBP, X: TableLike, layer: int | None = None) -> Any:
+    """Return the units of one or all hidden layers.
+
+    Parameters
+    ----------
+    X : array-like, (rows, features)
+    layer : int, optional
+        Number of the hidden layer: 0 is next to the input, -1 next to the output. None returns all layers.
+
+    Returns
+    -------
+    (rows, units) float64, or a list of such arrays from the input up
+        The units of `transform`; `hidden_names` returns their names.
+    """
+    network, n_threads = fitted_model(self).network, threads.count(self.n_jobs)
+    if is_blocks(X):
+        parts = [self.hidden_representation(block, layer) for block in blocks_of(X, self.schema_)]
+        return np.concatenate(parts) if layer is not None else list(map(np.concatenate, zip(*parts, strict=True)))
+    hidden = len(network.layers) - 1
+    if layer is None:
+        table = self._read(X)
+        return [network.representation(table.X, number + 1, n_jobs=n_threads) for number in range(hidden)]
+    if isinstance(layer, bool) or not isinstance(layer, Integral) or not -hidden <= layer < hidden:
+        none = "no hidden layer (deep=False and hidden_layer_sizes=() train none, and deep='auto' keeps none "
+        none += "without weight): use deep=True for a model that is the network"
+        layers = f"{hidden} hidden layers, 0 to {hidden - 1}" if hidden else none
+        raise ValueError(f"layer={layer!r} does not exist: this model has {layers}.")
+    return network.representation(self._read(X).X, layer % hidden + 1, n_jobs=n_threads)
+
+
+def networks_left_out(estimator: BaseBoostBP) -> bool:
+    """Return whether ``deep="auto"`` made a model without the hidden layers that were requested."""
+    requested = estimator.deep == "auto" and np.size(estimator.hidden_layer_sizes) > 0
+    return requested and len(estimator.network_.layers) == 1
 
 
 def health(self: BaseBoostBP) -> Health:
@@ -253,7 +292,6 @@ def health(self: BaseBoostBP) -> Health:
     ``health().weight``, and no other network of an average. With ``deep=True`` it covers the requested network, even if
     that has no weight.
     """
-    check_is_fitted(self)
     return inspection.health_of(self.history_)
 
 
@@ -262,27 +300,34 @@ def layer_names(self: BaseBoostBP, layer: int) -> list[str]:
 
     With `skip`, layers above 0 also read the features.
     """
-    require_trees(self)
-    return self._names().inputs_of(layer)
+    return model_of_trees(self).names().inputs_of(layer)
 
 
 def hidden_names(self: BaseBoostBP, layer: int = -1) -> list[str]:
     """Return the names of the units of a hidden layer: ``h0_0``, ``h0_1``, ... next to the input."""
-    require_trees(self)
-    return self._names().hidden(layer)
+    return model_of_trees(self).names().hidden(layer)
 
 
 def output_names(self: BaseBoostBP) -> list[str]:
     """Return the names of the raw outputs."""
-    check_is_fitted(self)
-    return list(self._names().outputs)
+    return list(fitted_model(self).names().outputs)
 
 
-def require_trees(estimator: BaseBoostBP) -> None:
-    """Raise AttributeError, as for an unknown method, if the model contains a neural network."""
-    check_is_fitted(estimator)
-    if not isinstance(estimator.network_, Network):
+def fitted_model(estimator: BaseBoostBP) -> Model:
+    """Return the fitted model; before a fit raise NotFittedError, which is an AttributeError too."""
+    model: Model | None = vars(estimator).get("model_")
+    if model is None:
+        check_is_fitted(estimator)
+        raise AttributeError("model_")  # set_output and attributes of subclasses make an estimator look fitted
+    return model
+
+
+def model_of_trees(estimator: BaseBoostBP) -> Model:
+    """Return the fitted model; raise AttributeError, as for an unknown method, if it contains a neural network."""
+    model = fitted_model(estimator)
+    if not isinstance(model.network, Network):
         raise AttributeError(
             f"{type(estimator).__name__} contains a neural network, and this method needs trees only. Use "
             "jacobian or hidden_representation."
         )
+    return model

@@ -6,15 +6,11 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from functools import wraps
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 from boostbp.layers import LayerSpec
 from boostbp.network.settings import BackpropSpec
-from boostbp.runtime.arrays import NUMPY_DEFAULTS, numpy_errstate
 from boostbp.runtime.suggestions import suggestion
 
 if TYPE_CHECKING:
@@ -102,30 +98,9 @@ def documented_as(owner: type[BaseBoostBP]) -> Callable[[C], C]:
     return write_out
 
 
-def public_methods(kind: C) -> C:
-    """Wrap the constructor and public methods: unknown arguments get a suggestion, and `numpy_errstate` applies.
-
-    A method that `all_or_nothing` wraps does both itself.
-    """
-    for name, method in list(vars(kind).items()):
-        if isinstance(method, FunctionType) and (name == "__init__" or not name.startswith("_")):
-            setattr(kind, name, method if hasattr(method, "all_or_nothing") else _public(method))
-    return kind
-
-
-def _public(method: FunctionType) -> Any:
-    in_numpy_errstate = numpy_errstate()(method)
-    takes_any = bool(method.__code__.co_flags & inspect.CO_VARKEYWORDS)
-    known = argument_names(method)
-
-    @wraps(method)
-    def run(self: Any, *args: Any, **arguments: Any) -> Any:
-        if not (arguments.keys() <= known or takes_any):
-            refuse_unknown(method, type(self), arguments)
-        # entering a context takes a tenth of the time of predicting one row
-        return (method if np.geterr() == NUMPY_DEFAULTS else in_numpy_errstate)(self, *args, **arguments)
-
-    return run
+def keep_parameters(estimator: BaseBoostBP, parameters: Mapping[str, Any]) -> None:
+    """Set the arguments of a constructor, its `locals()`, as attributes."""
+    vars(estimator).update({name: value for name, value in parameters.items() if name != "self"})
 
 
 def argument_names(method: FunctionType) -> frozenset[str]:
@@ -170,32 +145,11 @@ def paper_settings(**changes: Any) -> dict[str, Any]:
     >>> from boostbp import BoostBPRegressor, paper_settings
     >>> model = BoostBPRegressor((32,), **paper_settings(n_estimators=200, hidden={"n_estimators": 40}))
     """
-    layer = {
-        "basis": "quadratic",
-        "reg_lambda": 1.0,
-        "penalize_constant": True,
-        "standardize": False,
-        "clip": False,
-        "base": "zero",
-        "extra_trees": False,
-    }
-    settings: dict[str, Any] = {
-        "hidden": layer,
-        "output": layer,
-        "backprop": {
-            "start": "noise",
-            "step": "plain",
-            "step_size": 0.5,
-            "momentum": 0.5,
-            "refit_order": "downward",
-            "output_target": "moved",
-            "structure_epochs": 1,
-        },
-        "deep": True,
-        "early_stopping": False,
-        "epochs": 60,
-    }
-    return settings | {
-        name: {**settings[name], **value} if isinstance(settings.get(name), dict) else value
-        for name, value in changes.items()
-    }
+    layer = {"basis": "quadratic", "reg_lambda": 1.0, "penalize_constant": True, "standardize": False}
+    layer |= {"clip": False, "base": "zero", "extra_trees": False}
+    backprop = {"start": "noise", "step": "plain", "step_size": 0.5, "momentum": 0.5, "refit_order": "downward"}
+    backprop |= {"output_target": "moved", "structure_epochs": 1}
+    settings: dict[str, Any] = {"hidden": layer, "output": layer, "backprop": backprop}
+    settings |= {"deep": True, "early_stopping": False, "epochs": 60}
+    nested = {name: {**settings[name], **value} for name, value in changes.items() if name in SPECS}
+    return settings | changes | nested

@@ -18,8 +18,7 @@ from boostbp.estimators.parameter_use import Way, deep_of, level_of, way_of
 from boostbp.inputs.schema import Schema
 from boostbp.layers import LayerSettings, LayerSpec
 from boostbp.layers.constraints import Signs, signs_of
-from boostbp.layers.layer_spec import HIDDEN, OUTPUT
-from boostbp.layers.layer_spec import settings_of as layer_settings_of
+from boostbp.layers.layer_spec import HIDDEN, OUTPUT, settings_of
 from boostbp.network import steps
 from boostbp.network.callbacks import Checkpoint
 from boostbp.network.settings import BackpropSpec, Settings
@@ -42,7 +41,7 @@ STRUCTURE_EPOCHS = 4  # epochs for which tree structures are reused: half the ti
 NATIVE_ROWS = 20_000  # rows from which the library's own threads gain more than starting them costs
 
 
-def settings_of(
+def training_settings(
     estimator: BaseBoostBP, n_rows: int, n_outputs: int, seed: int, schema: Schema | None = None
 ) -> Settings:
     """Return the settings of a training on `n_rows` rows; raise ValueError if a parameter is out of bounds.
@@ -60,7 +59,7 @@ def settings_of(
             "'auto', or use BoostBPRegressor or BoostBPClassifier."
         )
     units = _sizes(estimator.hidden_layer_sizes, estimator._min_hidden)
-    backprop = estimator._backprop()
+    backprop = BackpropSpec.of(estimator.backprop, "backprop")
     specs = _layer_specs(estimator, backprop, len(units), n_outputs)
     native = any(spec.leaves == "native" for spec in specs)
     return Settings(
@@ -124,7 +123,7 @@ def _layers(
     single_layer_lambda = None if specs[0].clip and len(specs) == 1 else 0.0  # None: see `LayerSettings`
     layers, last = [], len(specs) - 1
     for i, (spec, n_outputs) in enumerate(zip(specs, outputs, strict=True)):
-        settings = layer_settings_of(
+        settings = settings_of(
             spec,
             estimator.backend,
             seed=seed,
@@ -198,7 +197,7 @@ def _is_size(size: Any) -> bool:
 
 
 def ensemble_settings_of(estimator: BaseBoostBP, options: FitOptions) -> EnsembleSettings:
-    """Return the settings of the ensemble, from parameters that `settings_of` checked."""
+    """Return the settings of the ensemble, from parameters that `training_settings` checked."""
     deep = deep_of(estimator)
     if constrained(estimator) and np.size(estimator.hidden_layer_sizes):  # hidden units mix features
         deep = False

@@ -1,28 +1,54 @@
-"""Evaluation sets as a user passes them to `fit`."""
+"""Evaluation sets as a user passes them to `fit`, and the metric that scores them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
+from sklearn.base import is_classifier
 
+from boostbp import metrics
+from boostbp.estimators.session import FittedOn
+from boostbp.inputs.rows import NO_OFFSET, Rows
 from boostbp.inputs.sources import is_frame
+from boostbp.inputs.targets import read_weight
+from boostbp.losses import Loss
+from boostbp.losses.checked_loss import CheckedLoss
+from boostbp.metrics import Metric
+from boostbp.model import Model, Targets
+from boostbp.network.eval_sets import EvalSet
+from boostbp.runtime import threads
+from boostbp.runtime.arrays import Floats, TableLike
+from boostbp.runtime.messages import named_in_errors
+from boostbp.trees.sparse import Matrix
+
+if TYPE_CHECKING:
+    from boostbp.estimators.base import BaseBoostBP
+
+Pair: TypeAlias = tuple[TableLike, ArrayLike] | tuple[TableLike, ArrayLike, ArrayLike]  # (X, y) or (X, y, weight)
+EvalSets: TypeAlias = Pair | Iterable[Pair]
+OneOrMore: TypeAlias = TableLike | Sequence[TableLike | None]  # for one evaluation set, or an entry for each
 
 
 class PassedSet(NamedTuple):
     """One evaluation set as the user passed it, and the name of the argument for errors."""
 
     source: str
-    X: Any
-    y: Any
-    weight: Any = None
-    offset: Any = None
+    X: TableLike
+    y: ArrayLike
+    weight: ArrayLike | None = None
+    offset: ArrayLike | None = None
 
 
 def listed(
-    eval_set: Any, eval_X: Any = None, eval_y: Any = None, eval_sample_weight: Any = None, eval_offset: Any = None
+    eval_set: EvalSets | None,
+    eval_X: OneOrMore | None = None,
+    eval_y: OneOrMore | None = None,
+    eval_sample_weight: OneOrMore | None = None,
+    eval_offset: OneOrMore | None = None,
 ) -> list[PassedSet]:
     """Return the evaluation sets in the arguments of `fit`; raise ValueError if their form is wrong or they overlap."""
     by_column = eval_X is not None or eval_y is not None
@@ -38,7 +64,7 @@ def listed(
     return parts
 
 
-def tables(argument: str, value: Any) -> list[tuple[str, Any]]:
+def named_tables(argument: str, value: OneOrMore | None) -> list[tuple[str, TableLike]]:
     """Return the tables in an argument that holds one or several, each with its name for errors."""
     if value is None:
         return []
@@ -46,7 +72,7 @@ def tables(argument: str, value: Any) -> list[tuple[str, Any]]:
     return [(f"{argument}[{number}]", table) for number, table in enumerate(value if several else [value])]
 
 
-def names_of(eval_set: Sequence[Any], eval_names: Sequence[str] | None) -> list[str]:
+def names_of(eval_set: Sequence[object], eval_names: Sequence[str] | None) -> list[str]:
     """Return the names of the evaluation sets: the user's, or "valid_0", "valid_1", ..."""
     if eval_names is None:
         return [f"valid_{number}" for number in range(len(eval_set))]
@@ -56,6 +82,53 @@ def names_of(eval_set: Sequence[Any], eval_names: Sequence[str] | None) -> list[
             f"eval_names={eval_names!r} must hold {len(eval_set)} different strings, one for each eval_set."
         )
     return names
+
+
+def metric_of(
+    estimator: BaseBoostBP, loss: Loss, sets: Sequence[EvalSet], scale: Floats | float = 1.0
+) -> Metric | None:
+    """Return the metric of the evaluation sets, None without any; training divides targets by `scale`."""
+    if not sets and estimator.eval_metric is None:
+        return None
+    metric = metrics.load(estimator.eval_metric, loss, classes=is_classifier(estimator), scale=scale)
+    return metric if sets else None  # load refuses a wrong name even if nothing is scored
+
+
+def read_set(
+    estimator: BaseBoostBP, name: str, part: PassedSet, fitted: FittedOn, earlier: Model | None = None
+) -> EvalSet:
+    """Read an evaluation set; it must have an offset exactly if the training rows have one."""
+    targets = fitted.targets
+    with named_in_errors(part.source):
+        table = estimator._read(part.X, fitted.schema)
+        y = targets.read(part.y, len(table.X))
+        if y.shape[1] != targets.n_columns:  # NumPy would broadcast it
+            raise ValueError(
+                f"its y has {y.shape[1]} outputs, the training target has {targets.n_columns}. Give the same "
+                "outputs, in the same order."
+            )
+        weight = read_weight(part.weight, len(table.X))
+        if (part.offset is not None) != fitted.with_offset:
+            passed, other = ("offset", "eval_offset") if fitted.with_offset else ("eval_offset", "offset")
+            raise ValueError(f"{passed} is given without {other}: give both, with zeros for rows without one.")
+        offset = known_output(estimator, table.X, part.offset, targets, earlier, "eval_offset")
+        CheckedLoss(targets.loss).check(y)
+    return EvalSet(name, Rows(table, y, weight, offset))
+
+
+def known_output(
+    estimator: BaseBoostBP,
+    X: Matrix,
+    offset: ArrayLike | None,
+    targets: Targets,
+    earlier: Model | None,
+    name: str = "offset",
+) -> Floats:
+    """Return the user's offset plus the raw output of `init_model`, (rows, outputs), or `NO_OFFSET`."""
+    known = NO_OFFSET if offset is None else targets.read_offset(offset, X.shape[0], name)
+    if earlier is None:
+        return known
+    return known + earlier.network.predict(X, n_jobs=threads.count(estimator.n_jobs)) * earlier.targets.scale
 
 
 def _of_pairs(eval_set: Any) -> list[PassedSet]:
@@ -84,11 +157,11 @@ def _of_columns(eval_X: Any, eval_y: Any) -> list[PassedSet]:
         raise ValueError(f"{passed} is given without {other}: give both, or neither.")
     several = isinstance(eval_X, (tuple, list)) and not _is_table(eval_X)
     targets = _entries("eval_y", eval_y, len(eval_X)) if several else [eval_y]
-    named = zip(tables("eval_X", eval_X), targets, strict=True)
+    named = zip(named_tables("eval_X", eval_X), targets, strict=True)
     return [PassedSet(f"{source}, {source.replace('X', 'y')}", X, y) for (source, X), y in named]
 
 
-def _weighted(part: PassedSet, weight: Any) -> PassedSet:
+def _weighted(part: PassedSet, weight: ArrayLike | None) -> PassedSet:
     if weight is None:
         return part
     if part.weight is not None:
@@ -96,7 +169,7 @@ def _weighted(part: PassedSet, weight: Any) -> PassedSet:
     return part._replace(weight=weight)
 
 
-def _entries(argument: str, value: Any, count: int) -> list[Any]:
+def _entries(argument: str, value: OneOrMore, count: int) -> list[Any]:
     """Return the entries of an argument, one for each evaluation set."""
     several = isinstance(value, (tuple, list)) and not all(np.ndim(part) == 0 and part is not None for part in value)
     if not several and count == 1:
@@ -107,14 +180,14 @@ def _entries(argument: str, value: Any, count: int) -> list[Any]:
     return list(value)
 
 
-def _is_table(value: Any) -> bool:
+def _is_table(value: object) -> bool:
     """Return whether `value` is one table: an array with two axes, a frame, or a list of rows."""
     if isinstance(value, (tuple, list)):
         return len(value) > 0 and isinstance(value[0], (tuple, list, np.ndarray)) and _axes(value[0]) == 1
     return issparse(value) or is_frame(value) or np.ndim(value) == 2
 
 
-def _axes(row: Any) -> int:
+def _axes(row: ArrayLike) -> int:
     try:
         return np.ndim(row)
     except ValueError:  # lists of different lengths

@@ -6,19 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
 from boostbp import losses
 from boostbp.backends.base import Backend
+from boostbp.estimators.base import public_methods
 from boostbp.estimators.conformal import predict_interval
-from boostbp.estimators.nested_parameters import public_methods
-from boostbp.estimators.supervised import Supervised
-from boostbp.inputs.targets import read_target
+from boostbp.estimators.inspected import fitted_model
+from boostbp.estimators.nested_parameters import keep_parameters
+from boostbp.estimators.supervised import Supervised, check_offset, staged_raw
 from boostbp.layers import LayerSpec
 from boostbp.model import Model, Targets
 from boostbp.network.settings import BackpropSpec
-from boostbp.runtime.arrays import Floats
+from boostbp.runtime.arrays import Floats, TableLike
 
 
 @public_methods
@@ -185,9 +187,9 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         verbose: int = 0,
         backend_params: Mapping[str, Any] | None = None,
     ) -> None:
-        self._keep_parameters(locals())
+        keep_parameters(self, locals())
 
-    def predict(self, X: Any, *, offset: Any = None) -> Floats:
+    def predict(self, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
         """Predict the target.
 
         Parameters
@@ -202,10 +204,10 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         (rows,) or (rows, outputs) float64
             (rows, levels) in ascending order for several quantiles.
         """
-        raw = self._with_offset(self._raw(X), offset)
+        raw = self._raw(X, offset)
         return self.model_.targets.prediction(raw)
 
-    def staged_predict(self, X: Any, *, offset: Any = None) -> Iterator[Floats]:
+    def staged_predict(self, X: TableLike, *, offset: ArrayLike | None = None) -> Iterator[Floats]:
         """Yield the prediction after each round of the output layer; hidden layers stay as they are.
 
         An average (``deep="auto"``, ``quality``) grows by one tree for each output at a time, in the order of
@@ -221,11 +223,13 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         (rows,) or (rows, outputs) float64
             The last one equals that of `predict`, up to rounding.
         """
-        return (self.model_.targets.prediction(self._with_offset(raw, offset)) for raw in self._staged_raw(X))
+        return map(fitted_model(self).targets.prediction, staged_raw(self, X, offset))
 
     predict_interval = predict_interval
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
+    def score(
+        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, offset: ArrayLike | None = None
+    ) -> float:
         """Return R2, or for several quantiles the mean of `sklearn.metrics.d2_pinball_score` over the levels.
 
         Parameters
@@ -234,10 +238,10 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         offset : array-like or 0, optional
             As in `predict`; required if the model was fitted with one.
         """
-        self._check_offset(offset, "score")
+        check_offset(self, offset, "score")
         return self._score(y, self.predict(X, offset=offset), sample_weight=sample_weight)
 
-    def _score(self, y: Any, prediction: Floats, *, sample_weight: Any = None) -> float:
+    def _score(self, y: ArrayLike, prediction: Floats, *, sample_weight: ArrayLike | None = None) -> float:
         """Return the score of a prediction; see `score`."""
         from sklearn.metrics import d2_pinball_score, r2_score  # imported here, as it slows the import of the package
 
@@ -247,9 +251,6 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         levels = zip(loss.alpha, prediction.T, strict=True)
         scores = [d2_pinball_score(y, at, sample_weight=sample_weight, alpha=level) for level, at in levels]
         return float(np.mean(scores))
-
-    def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, None]:
-        return read_target(y, n_rows), None
 
     def _learn_target(self, values: Floats, weight: Floats, earlier: Model | None) -> tuple[Targets, Floats, Floats]:
         """Return targets with neutral units; `fit` learns the units from the rows that it does not hold out."""

@@ -1,16 +1,22 @@
-"""Training of an estimator: its start, callbacks and checkpoint, and `fit_more`.
+"""Training of an estimator: its start, callbacks and checkpoint, rows that are read block by block, and `fit_more`.
 
 A fit that fails leaves the estimator as it was.
 """
 
 from __future__ import annotations
 
+import copy
+import gc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from numbers import Integral
+from traceback import clear_frames
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from numpy.typing import ArrayLike
+from sklearn.base import is_classifier
 
 from boostbp import backends
 from boostbp.backends.base import Backend
@@ -18,28 +24,27 @@ from boostbp.ensemble import ensemble
 from boostbp.ensemble.problem import EnsembleSettings, Problem
 from boostbp.ensemble.safeguard import back_propagate_alone
 from boostbp.ensemble.weighted_sum import weighted_sum
-from boostbp.estimators.block_rows import fit_blocks
-from boostbp.estimators.fit_options import FitOptions
-from boostbp.estimators.init_model import check_sum
+from boostbp.estimators.fit_options import FitOptions, check_sum
 from boostbp.estimators.nested_parameters import refuse_unknown
-from boostbp.estimators.parameter_use import warn_before, way_of
-from boostbp.estimators.parameters import check_options, ensemble_settings_of, settings_of
-from boostbp.inputs.blocks import is_blocks
+from boostbp.estimators.parameter_use import Way, warn_after, warn_before, way_of
+from boostbp.estimators.parameters import check_options, ensemble_settings_of, training_settings
+from boostbp.inputs.blocks import is_blocks, rows_of
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.schema import Schema
-from boostbp.inspection import Summary, summary_of
+from boostbp.inspection import Summary, summary_of, warn_if_ill
 from boostbp.model import Model, Targets
 from boostbp.network import checkpoints
 from boostbp.network.callbacks import Checkpoint, StopOnInterrupt, log_evaluation
 from boostbp.network.displays import ProgressBar, StageLog, show_log
-from boostbp.network.eval_sets import EvalSet, Evaluation
+from boostbp.network.eval_sets import Evaluation
 from boostbp.network.history import History
 from boostbp.network.monitor import Callback, Progress, Stage, State
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.runtime import checks, interrupts
-from boostbp.runtime.arrays import numpy_errstate
+from boostbp.runtime.arrays import TableLike, numpy_errstate
 from boostbp.runtime.compiling import on_compile
+from boostbp.runtime.disk_arrays import on_disk
 from boostbp.runtime.group import training_in, workers
 from boostbp.runtime.native_threads import single_threaded_blas
 
@@ -99,9 +104,9 @@ class Training:
 
     def summarise(self, network: Network) -> Summary:
         """Return the summary of the training rows for a network."""
-        rows, n_threads = self.problem.rows, self.problem.settings.n_threads
+        rows = self.problem.rows
         with training_in(rows.group):
-            return summary_of(network, rows.table, rows.weight, n_threads=n_threads)
+            return summary_of(network, rows.table, rows.weight, n_threads=self.problem.settings.n_threads)
 
 
 def training_of(
@@ -116,7 +121,7 @@ def training_of(
     check_options(estimator, options)
     random = checks.random_state("random_state", estimator.random_state)
     [n_rows], seed = workers().sum(len(rows)), workers().agree(int(random.randint(2**31 - 1)))
-    settings = settings_of(estimator, int(n_rows), rows.y.shape[1], seed, fitted.schema)
+    settings = training_settings(estimator, int(n_rows), rows.y.shape[1], seed, fitted.schema)
     problem_of = partial(_problem_of, fitted.targets, backend=backends.load(estimator.backend), settings=settings)
     # Only rank 0 may have callbacks.
     ensemble_settings = workers().agree(ensemble_settings_of(estimator, options))
@@ -141,24 +146,19 @@ def _problem_of(
     """Return the problem of the rows with weight; weights of held-out rows are scaled like those of training rows."""
     counted = rows.counted()
     total, previous_total = workers().sum(counted.weight.sum(), rows.weight.sum())
-
-    def scaled(part: EvalSet) -> EvalSet:
-        return replace(part, rows=replace(part.rows, weight=part.rows.weight * (total / previous_total)))
-
-    sets = tuple(scaled(part) if part.from_training else part for part in evaluation.sets)
-    evaluation = replace(evaluation, sets=sets)
+    sets = list(evaluation.sets)
+    for number, part in enumerate(sets):
+        if part.from_training:
+            scaled = replace(part.rows, weight=part.rows.weight * (total / previous_total))
+            sets[number] = replace(part, rows=scaled)
+    evaluation = replace(evaluation, sets=tuple(sets))
     return Problem.of(
-        counted,
-        backend=backend,
-        loss=targets.loss,
-        settings=settings,
-        evaluation=evaluation,
-        to_target=targets.to_loss,
+        counted, backend=backend, loss=targets.loss, settings=settings, evaluation=evaluation, to_target=targets.to_loss
     )
 
 
-def start_fit(estimator: BaseBoostBP, training: Training, options: FitOptions, *, n_rows: int) -> None:
-    """Train an estimator from the start or the checkpoint; this process has `n_rows` rows."""
+def state_to_resume(estimator: BaseBoostBP, options: FitOptions, *, n_rows: int) -> State | None:
+    """Return the state in the checkpoint file of a fit, None without one; this process has `n_rows` rows."""
     checks.one_of("keep_state", options.keep_state, (True, False))
     paths = [callback.path for callback in options.checked_callbacks() if isinstance(callback, Checkpoint)]
     path = paths[-1] if paths else None
@@ -167,7 +167,7 @@ def start_fit(estimator: BaseBoostBP, training: Training, options: FitOptions, *
             f"random_state={estimator.random_state!r} with checkpoint={str(path)!r} would start another training each "
             "time: give a whole number, such as random_state=0."
         )
-    run_training(estimator, training, checkpoints.find(path, n_rows), options)
+    return checkpoints.find(path, n_rows)
 
 
 def continue_fit(estimator: BaseBoostBP, epochs: int, options: FitOptions) -> None:
@@ -187,49 +187,95 @@ def continue_fit(estimator: BaseBoostBP, epochs: int, options: FitOptions) -> No
     state = replace(training.state, elapsed=0.0, since=training.state.epoch)
     settings = replace(training.problem.settings, epochs=state.epoch + epochs)
     problem = replace(training.problem, settings=settings)
-    run_training(estimator, replace(training, problem=problem), state, options)
+    run_training(estimator, replace(training, problem=problem), options, state)
 
 
-def all_or_nothing(fit: F) -> F:
+def all_or_nothing(*, blocks: bool = False) -> Callable[[F], F]:
     """Restore the attributes of the estimator if a fit fails, so that no parts of two fits are combined.
 
     An interrupt of the training, and warnings that are errors, are raised after the estimator got its model. The fit
-    does not depend on the number of BLAS threads or on `np.seterr`. Its `X` may be a path or an iterator of blocks.
+    does not depend on the number of BLAS threads or on `np.seterr`. With `blocks`, its `X` may be a path or an iterator
+    of blocks.
     """
-    method = cast(FunctionType, fit)
 
-    @wraps(fit)
-    @numpy_errstate()
-    @interrupts.deferred()
-    @single_threaded_blas()
-    def guarded(*args: Any, **options: Any) -> Any:
-        estimator: BaseBoostBP = args[0]
-        refuse_unknown(method, type(estimator), options)
-        in_blocks = estimator._takes_blocks and is_blocks(args[1] if len(args) > 1 else options.get("X"))
-        attributes = dict(vars(estimator))
+    def decorate(fit: F) -> F:
+        method = cast(FunctionType, fit)
+
+        @wraps(fit)
+        @numpy_errstate()
+        @interrupts.deferred()
+        @single_threaded_blas()
+        def guarded(estimator: BaseBoostBP, *args: Any, **options: Any) -> BaseBoostBP:
+            refuse_unknown(method, type(estimator), options)
+            attributes = dict(vars(estimator))
+            try:
+                if blocks and is_blocks(args[0] if args else options.get("X")):
+                    fit_blocks(fit, estimator, *args, **options)
+                else:
+                    fit(estimator, *args, **options)
+            except BaseException:
+                estimator.__dict__.clear()
+                estimator.__dict__.update(attributes)
+                raise
+            history = estimator.model_.history
+            interrupt, history.interrupt = history.interrupt, None
+            try:
+                warn_if_ill(history)
+                if history.choice is not None and way_of(estimator) is Way.AVERAGE:
+                    warn_after(estimator, history.choice)
+            finally:
+                if interrupt is not None:
+                    raise interrupt
+            return estimator
+
+        guarded.all_or_nothing = True  # type: ignore[attr-defined]
+        return cast(F, guarded)
+
+    return decorate
+
+
+def fit_blocks(
+    fit: Callable[..., BaseBoostBP],
+    estimator: BaseBoostBP,
+    X: TableLike,
+    y: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    **options: Any,
+) -> None:
+    """Fit to a path or an iterator of blocks; the model is the same as with these rows as arrays.
+
+    Raises ValueError for ``keep_state=True``, as the state of training is as large as the rows.
+    """
+    if options.get("keep_state"):
+        raise ValueError(
+            f"keep_state={options['keep_state']!r} is not supported with rows that are read block by block: the "
+            "state is as large as they are. Use checkpoint=..., which stores it in a file."
+        )
+    named = {"y": y, "sample_weight": sample_weight, **{name: options.get(name) for name in ("offset", "groups")}}
+    with on_disk():
+        labels, categorical_features = is_classifier(estimator), estimator.categorical_features
+        schema = getattr(options.get("init_model"), "schema_", None)
+        X, columns = rows_of(X, named, labels=labels, categorical_features=categorical_features, schema=schema)
+        options |= {name: columns[name] for name in options.keys() & columns.keys()}
         try:
-            fitted = fit_blocks(fit, *args, **options) if in_blocks else fit(*args, **options)
-        except BaseException:
-            estimator.__dict__.clear()
-            estimator.__dict__.update(attributes)
+            fit(estimator, X, columns["y"], columns["sample_weight"], **options)
+        except BaseException as error:
+            clear_frames(error.__traceback__)  # frames would keep arrays, and their disk space
             raise
-        interrupt, estimator.history_.interrupt = estimator.history_.interrupt, None
-        try:
-            estimator._warn_of_fit()
         finally:
-            if interrupt is not None:
-                raise interrupt
-        return fitted
-
-    guarded.all_or_nothing = True  # type: ignore[attr-defined]
-    return cast(F, guarded)
+            del X, columns, options
+            gc.collect()  # a training refers to its rows in a cycle
+    model = estimator.model_
+    # copies that are not in the files of the fit
+    network, calibration = copy.deepcopy((model.network, model.calibration))
+    estimator.model_ = replace(model, network=network, calibration=calibration)
 
 
 def _no_report(stage: Stage | str) -> None:
     """Ignore a report."""
 
 
-def run_training(estimator: BaseBoostBP, training: Training, resume: State | None, options: FitOptions) -> None:
+def run_training(estimator: BaseBoostBP, training: Training, options: FitOptions, resume: State | None) -> None:
     """Train an estimator, from the state `resume` if there is one, and store the model in it."""
     callbacks = options.checked_callbacks()
     if not isinstance(estimator.verbose, Integral):
@@ -242,7 +288,7 @@ def run_training(estimator: BaseBoostBP, training: Training, resume: State | Non
     bar, level = ProgressBar(), min(int(estimator.verbose), 2) if workers().rank == 0 else 0
     if estimator.verbose == 1:
         callbacks.append(bar)
-    display: ProgressBar | StageLog | None = bar if level == 1 else StageLog() if level == 2 else None
+    display: ProgressBar | StageLog | None = {1: bar, 2: StageLog()}.get(level)
     report = _no_report if display is None else display.stage
     states: list[State] = []
 

@@ -3,47 +3,41 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import is_classifier
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
-from boostbp.backends.base import Table
-from boostbp.estimators.base import BaseBoostBP
-from boostbp.estimators.conformal import conformity_scores
-from boostbp.estimators.fit_options import FitOptions
-from boostbp.estimators.held_out import at_random, hold_out, hold_out_others
-from boostbp.estimators.init_model import begin_from, check_target
-from boostbp.estimators.nested_parameters import public_methods
-from boostbp.estimators.passed_sets import PassedSet, listed, names_of
-from boostbp.estimators.session import FittedOn, all_or_nothing, start_fit
-from boostbp.estimators.target_units import units_of
-from boostbp.inputs.rows import NO_OFFSET, Rows
-from boostbp.inputs.targets import read_groups, read_weight
-from boostbp.inspection.calibration import Calibration
+from boostbp.estimators.base import BaseBoostBP, public_methods
+from boostbp.estimators.conformal import calibration_rows, store_calibration
+from boostbp.estimators.fit_options import FitOptions, begin_from, check_target
+from boostbp.estimators.held_out import hold_out, hold_out_others
+from boostbp.estimators.inspected import fitted_model, model_of_trees
+from boostbp.estimators.passed_sets import EvalSets, OneOrMore, known_output, listed, metric_of, names_of, read_set
+from boostbp.estimators.session import FittedOn, all_or_nothing, run_training, state_to_resume
+from boostbp.inputs.reader import learn_schema
+from boostbp.inputs.rows import Rows
+from boostbp.inputs.targets import read_target, read_weight
+from boostbp.layers import rounds
 from boostbp.losses import traits_of
 from boostbp.losses.checked_loss import CheckedLoss
-from boostbp.model import Model, Targets
+from boostbp.model import Model, Targets, units_of
 from boostbp.network.eval_sets import EvalSet, Evaluation, raw_output
 from boostbp.network.monitor import Progress
-from boostbp.runtime import checks, messages
-from boostbp.runtime.arrays import Floats
+from boostbp.runtime import threads
+from boostbp.runtime.arrays import Floats, TableLike
 from boostbp.runtime.group import training_in, workers
-from boostbp.runtime.messages import named_in_errors
-from boostbp.trees.sparse import Matrix
 
-CALIBRATION_DRAW = 99  # number of the draw of calibration rows; held-out rows have the numbers from 0 on; arbitrary
 _ROUTED: dict[str, bool] = {"offset": True}
 
 
 @public_methods
 class Supervised(BaseBoostBP):
-    """Fit, offsets and calibration; subclasses read targets in `_read_target` and `_learn_target`."""
+    """Fit, offsets and calibration; subclasses read targets in `_learn_target`."""
 
     # Every method requests the offset by default: an offset in `fit` alone would make predictions and scores wrong.
     __metadata_request__fit: ClassVar[dict[str, bool]] = _ROUTED
@@ -54,26 +48,25 @@ class Supervised(BaseBoostBP):
     __metadata_request__score: ClassVar[dict[str, bool]] = _ROUTED
 
     _min_hidden = 0  # a single layer is a model
-    _takes_blocks = True
     loss: Any
     calibration: Any
 
-    @all_or_nothing
+    @all_or_nothing(blocks=True)
     def fit(
         self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
+        X: TableLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
-        offset: Any = None,
+        offset: ArrayLike | None = None,
         init_model: Supervised | None = None,
-        eval_set: Any = None,
+        eval_set: EvalSets | None = None,
         eval_names: Sequence[str] | None = None,
-        groups: Any = None,
-        eval_X: Any = None,
-        eval_y: Any = None,
-        eval_sample_weight: Any = None,
-        eval_offset: Any = None,
+        groups: ArrayLike | None = None,
+        eval_X: OneOrMore | None = None,
+        eval_y: OneOrMore | None = None,
+        eval_sample_weight: OneOrMore | None = None,
+        eval_offset: OneOrMore | None = None,
         callbacks: Sequence[Callable[[Progress], object]] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         keep_state: bool = False,
@@ -139,23 +132,26 @@ class Supervised(BaseBoostBP):
         """
         earlier = begin_from(self, init_model, with_offset=offset is not None)
         options = FitOptions(callbacks, checkpoint, keep_state, earlier)
-        schema, table = self._learn_schema(X) if earlier is None else (earlier.schema, self._read(X, earlier.schema))
-        values, strata = self._read_target(y, len(table.X))
+        if earlier is None:
+            schema, table = learn_schema(self, X, categorical_features=self.categorical_features)
+        else:
+            schema, table = earlier.schema, self._read(X, earlier.schema)
+        values = read_target(y, len(table.X), labels=is_classifier(self))
+        strata = values if is_classifier(self) else None
         passed_weight = read_weight(sample_weight, len(table.X))
-        calibration_rows = self._calibration_rows(table, passed_weight, strata, groups)
+        reserved = calibration_rows(self, table, passed_weight, strata, groups)
         weight = passed_weight.copy()
-        weight[calibration_rows] = 0.0
+        weight[reserved] = 0.0
         targets, target, weight = self._learn_target(values, weight, earlier)
         loss = targets.loss
         if earlier is not None:
             check_target(earlier, loss, targets.n_outputs)
         CheckedLoss(loss).check(target)
+        fitted = FittedOn(schema, targets, offset is not None)
         passed = listed(eval_set, eval_X, eval_y, eval_sample_weight, eval_offset)
-        sets = [
-            self._eval_set(name, part, FittedOn(schema, targets, offset is not None), earlier)
-            for name, part in zip(names_of(passed, eval_names), passed, strict=True)
-        ]
-        known = self._offset(table.X, offset, targets, earlier)
+        named = zip(names_of(passed, eval_names), passed, strict=True)
+        sets = [read_set(self, name, part, fitted, earlier) for name, part in named]
+        known = known_output(self, table.X, offset, targets, earlier)
         all_rows = Rows(table, target, weight, known, workers())
         rows, sets = (all_rows, sets) if sets else hold_out(self, all_rows, strata, groups=groups, X=X)
         numbers = targets.classes is None
@@ -164,7 +160,7 @@ class Supervised(BaseBoostBP):
                 units = units_of(rows.y - rows.offset, rows.weight, loss)
             shift, scale = (np.repeat(unit, traits_of(loss).copies or 1) for unit in units)
             targets = replace(targets, shift=shift, scale=scale)
-        metric = self._metric(loss, sets, targets.scale if numbers else 1.0)
+        metric = metric_of(self, loss, sets, targets.scale if numbers else 1.0)
         outcome = raw_output if metric is not None and metric.takes_raw else targets.outcome
 
         def in_units(rows: Rows, sets: Sequence[EvalSet]) -> tuple[Rows, Evaluation]:
@@ -175,18 +171,17 @@ class Supervised(BaseBoostBP):
 
         draws = hold_out_others(self, all_rows, strata, groups=groups, sets=sets)
         others = [lambda draw=draw: in_units(*draw()) for draw in draws]
-        fitted = FittedOn(schema, targets, offset is not None)
-        training = self._training_of(fitted, *in_units(rows, sets), options, others)
-        start_fit(self, training, options, n_rows=len(rows))
-        if len(calibration_rows):
+        training = self._training_of(replace(fitted, targets=targets), *in_units(rows, sets), options, others)
+        run_training(self, training, options, state_to_resume(self, options, n_rows=len(rows)))
+        if len(reserved):
             if offset is not None:
-                offset = targets.read_offset(offset, len(all_rows))[calibration_rows]
-            self._calibrate(
-                table.take(calibration_rows), target[calibration_rows], passed_weight[calibration_rows], offset
-            )
+                offset = targets.read_offset(offset, len(all_rows))[reserved]
+            store_calibration(self, table.take(reserved), target[reserved], passed_weight[reserved], offset)
         return self
 
-    def calibrate(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> Self:
+    def calibrate(
+        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, offset: ArrayLike | None = None
+    ) -> Self:
         """Calibrate prediction intervals or sets on rows that the model has not seen.
 
         These rows replace those of an earlier calibration, including the rows reserved by ``calibration=...``.
@@ -205,95 +200,21 @@ class Supervised(BaseBoostBP):
         -------
         self
         """
-        check_is_fitted(self)
-        self._check_offset(offset, "calibrate")
+        check_offset(self, offset, "calibrate")
         table, targets = self._read(X), self.model_.targets
         target = targets.read(y, len(table.X))
         if target.shape[1] != targets.n_columns:
             raise ValueError(
                 f"y has {target.shape[1]} outputs, the model was fitted to {targets.n_columns}: give the same outputs."
             )
-        self._calibrate(table, target, read_weight(sample_weight, len(table.X)), offset)
+        store_calibration(self, table, target, read_weight(sample_weight, len(table.X)), offset)
         return self
-
-    def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """Return the checked target as it was passed, and the labels to stratify draws by, or None."""
-        raise NotImplementedError
 
     def _learn_target(
         self, values: NDArray[Any], weight: Floats, earlier: Model | None
     ) -> tuple[Targets, Floats, Floats]:
         """Return the `Targets`, the target as the loss reads it, (rows, columns), and the weights of the rows."""
         raise NotImplementedError
-
-    def _eval_set(self, name: str, part: PassedSet, fitted: FittedOn, earlier: Model | None) -> EvalSet:
-        """Read an evaluation set; it must have an offset exactly if the training rows have one."""
-        with named_in_errors(part.source):
-            table, targets = self._read(part.X, fitted.schema), fitted.targets
-            y = targets.read(part.y, len(table.X))
-            if y.shape[1] != targets.n_columns:  # NumPy would broadcast it
-                raise ValueError(
-                    f"its y has {y.shape[1]} outputs, the training target has {targets.n_columns}. Give the same "
-                    "outputs, in the same order."
-                )
-            weight = read_weight(part.weight, len(table.X))
-            if (part.offset is not None) != fitted.with_offset:
-                passed, other = ("offset", "eval_offset") if fitted.with_offset else ("eval_offset", "offset")
-                raise ValueError(f"{passed} is given without {other}: give both, with zeros for rows without one.")
-            offset = self._offset(table.X, part.offset, targets, earlier, "eval_offset")
-            CheckedLoss(targets.loss).check(y)
-        return EvalSet(name, Rows(table, y, weight, offset))
-
-    def _offset(self, X: Matrix, offset: Any, targets: Targets, earlier: Model | None, name: str = "offset") -> Floats:
-        """Return the user's offset plus the raw output of `init_model`, (rows, outputs), or `NO_OFFSET`."""
-        known = NO_OFFSET if offset is None else targets.read_offset(offset, X.shape[0], name)
-        if earlier is None:
-            return known
-        return known + earlier.network.predict(X, n_jobs=self._n_threads()) * earlier.targets.scale
-
-    def _with_offset(self, raw: Floats, offset: Any) -> Floats:
-        """Return the raw output plus the user's offset, (rows, outputs); warn if the model needs one."""
-        model = self.model_
-        if offset is None and model.with_offset:
-            messages.warn(
-                "The model was fitted with an offset, but none was passed: the output is for an offset of 0, such as "
-                "an exposure of 1. Pass offset=... (--offset on the command line), or offset=0 if you mean it."
-            )
-        if offset is None or _is_zero(offset):
-            return raw
-        return raw + model.targets.read_offset(offset, len(raw)) / model.targets.scale
-
-    def _check_offset(self, offset: Any, method: str) -> None:
-        """Raise ValueError if the model was fitted with an offset and none is passed to a method that needs targets."""
-        if offset is None and self._fitted_model().with_offset:
-            raise ValueError(
-                f"{method} needs the offset of its rows, as the model was fitted with one: pass offset=..., or "
-                "offset=0 for none. Searches and cross-validation in scikit-learn pass it after "
-                "sklearn.set_config(enable_metadata_routing=True)."
-            )
-
-    def _calibration_rows(
-        self, table: Table, weight: Floats, strata: NDArray[Any] | None, groups: Any
-    ) -> NDArray[np.intp]:
-        """Return the numbers of the rows that ``calibration=...`` reserves; see `hold_out`."""
-        if self.calibration is None:
-            return np.empty(0, np.intp)
-        checks.between("calibration", self.calibration, 0, 0.5)
-        names = None if groups is None else read_groups(groups, len(weight))
-        rows = at_random(self, table, weight, strata, names, 0, CALIBRATION_DRAW, _n_calibration_rows)
-        if not len(rows):
-            raise ValueError(
-                f"calibration={self.calibration!r} reserves none of {np.count_nonzero(weight)} rows: give more "
-                "distinct rows, or leave it None and call calibrate(X, y)."
-            )
-        return rows
-
-    def _calibrate(self, table: Table, target: Floats, weight: Floats, offset: Any) -> None:
-        """Store the calibration of the fitted model on rows that it was not trained on."""
-        counted = weight > 0
-        raw = self._with_offset(self.network_.predict(table.X, n_jobs=self._n_threads()), offset)
-        scores = conformity_scores(self.model_.targets, raw, target)
-        self.model_ = replace(self.model_, calibration=Calibration(scores[counted], weight[counted]))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -303,10 +224,21 @@ class Supervised(BaseBoostBP):
         return tags
 
 
-def _is_zero(offset: Any) -> bool:
-    return isinstance(offset, Real) and not isinstance(offset, bool) and offset == 0
+def check_offset(estimator: Supervised, offset: object, method: str) -> None:
+    """Raise ValueError if the model was fitted with an offset and none is passed to a method that needs targets."""
+    if fitted_model(estimator).with_offset and offset is None:
+        raise ValueError(
+            f"{method} needs the offset of its rows, as the model was fitted with one: pass offset=..., or "
+            "offset=0 for none. Searches and cross-validation in scikit-learn pass it after "
+            "sklearn.set_config(enable_metadata_routing=True)."
+        )
 
 
-def _n_calibration_rows(estimator: BaseBoostBP, count: int, unit: str) -> int:
-    """Return how many of `count` rows, or groups of rows, are reserved."""
-    return int(np.ceil(estimator.calibration * count))
+def staged_raw(estimator: Supervised, X: TableLike, offset: ArrayLike | None) -> Iterator[Floats]:
+    """Yield the raw output with the offset, (rows, outputs), after each round of the output layer."""
+    model, n_threads = model_of_trees(estimator), threads.count(estimator.n_jobs)
+    network = model.network
+    forest, h = network.layers[-1].forest, network.output_input(estimator._read(X).X, n_jobs=n_threads)
+    numbers = range(1, max(rounds.rounds_of(forest), 1) + 1)
+    for _, raw in rounds.staged(forest, h, numbers, n_threads=n_threads):
+        yield model.add_offset(raw + network.baseline, offset)

@@ -18,7 +18,7 @@ from boostbp.runtime import interrupts
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 
-MAX_CELLS = 4096  # of a table that is first tried as plain numbers; arbitrary
+MAX_CELLS = 1 << 20  # of a table that is first tried as plain numbers, whose check holds a byte for each; arbitrary
 
 
 @interrupts.deferred()  # libraries of tables take what a handler raises for errors of their own

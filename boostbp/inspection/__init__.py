@@ -5,7 +5,7 @@ from __future__ import annotations
 from boostbp.inspection.attributions import Attributions, attribute
 from boostbp.inspection.health import Health, HealthWarning, LayerHealth, health_of, warn_if_ill
 from boostbp.inspection.regressions import LeafRecords, Names, all_leaves, leaf_records
-from boostbp.inspection.summary import Summary, importances, importances_over, summary_of
+from boostbp.inspection.summary import Summary, importances_over, split_importances, summary_of
 
 __all__ = [
     "Attributions",
@@ -18,9 +18,9 @@ __all__ = [
     "all_leaves",
     "attribute",
     "health_of",
-    "importances",
     "importances_over",
     "leaf_records",
+    "split_importances",
     "summary_of",
     "warn_if_ill",
 ]

@@ -22,7 +22,7 @@ MAX_WORK = 1 << 28  # multiplications that the importances may take; arbitrary
 SUMMARY = ("center", "jacobian", "attribution")  # attributes that a file holds
 
 
-def importances(network: Network, kind: str, layer: int | None = None) -> Floats:
+def split_importances(network: Network, kind: str, layer: int | None = None) -> Floats:
     """Return importances by ``"split"`` or ``"gain"``, shares with sum 1.
 
     They belong to the features for the whole model, or to the columns that T_layer reads. Raises ValueError for gains

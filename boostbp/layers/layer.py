@@ -15,7 +15,7 @@ from boostbp.runtime import interrupts, threads
 from boostbp.runtime.arrays import Floats, errstate_in_methods
 from boostbp.runtime.group import workers
 from boostbp.trees.forest import Forest
-from boostbp.trees.sparse import Matrix, Sparse
+from boostbp.trees.sparse import Matrix
 
 
 @errstate_in_methods
@@ -68,7 +68,7 @@ class Layer:
 
     def trace(self, H: Matrix, *, n_jobs: int = 1) -> Trace:
         """Return the trace for the backward pass."""
-        H, forest = layer_matrix(self.forest, H), self.forest
+        H, forest = self.forest.checked(H), self.forest
         keeps = keeps_trace(forest.n_trees, len(H), forest.trees.leaf_dtype)
         return Trace(forest, H, forest.route(H, n_jobs) if keeps else None, n_jobs)
 
@@ -81,7 +81,7 @@ class Layer:
 
     def predict(self, H: Matrix, *, n_jobs: int = 1) -> Floats:
         """Return the output, (rows, outputs), without a trace."""
-        return self.forest.predict(layer_matrix(self.forest, H), n_jobs)
+        return self.forest.predict(H, n_jobs)
 
     def jacobian(self, H: Matrix, *, n_jobs: int = 1) -> Floats:
         """Return the Jacobian of each row, (rows, outputs, features)."""
@@ -149,11 +149,3 @@ def _check_native(bound: BoundInput, objective: Objective) -> None:
         why = "with a loss whose outputs depend on each other"
     if why:
         raise ValueError(f"leaves='native' is not supported {why}. Use leaves='refit'.")
-
-
-def layer_matrix(forest: Forest, H: Matrix) -> Matrix:
-    """Return the input of a layer as float64; ValueError if its shape is another than in training."""
-    H = H if isinstance(H, Sparse) else np.ascontiguousarray(H, np.float64)
-    if len(H.shape) != 2 or H.shape[1] != forest.n_features:
-        raise ValueError(f"H has shape {H.shape}: this layer was fitted to (rows, {forest.n_features}).")
-    return H

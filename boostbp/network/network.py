@@ -10,14 +10,13 @@ import numpy as np
 
 from boostbp.backends.base import Table
 from boostbp.layers import Layer, Trace
-from boostbp.layers.layer import layer_matrix
 from boostbp.runtime.arrays import Floats, errstate_in_methods
 from boostbp.trees.flat import Flat
 from boostbp.trees.forest import FEW_ROWS
 from boostbp.trees.kernels.records import INV_SCALE
 from boostbp.trees.rounding import rounded
 from boostbp.trees.shared_structures import share_structures
-from boostbp.trees.sparse import Sparse, hstack
+from boostbp.trees.sparse import Matrix, Sparse, hstack
 
 OUTPUT_BITS = 11  # bits of rounded weights. Over a thousand trees they move an output by 1e-4 standard deviations
 HIDDEN_BITS = 18  # bits in hidden layers, whose units decide on which side of a split a row falls
@@ -69,33 +68,7 @@ class Network:
 
     def predict(self, X: Floats, *, n_jobs: int = 1) -> Floats:
         """Return the raw output h_L, (rows, outputs)."""
-        few = self.of_few_rows(X)
-        if few is not None:
-            return few
-        if self.skip and len(self.layers) > 1 and not self._hidden_used():
-            unseen = np.zeros((len(X), self.layers[-2].forest.n_outputs))
-            return self.layers[-1].predict(hstack(unseen, X), n_jobs=n_jobs) + self.baseline
-        return variables(self.layers, X, skip=self.skip, n_jobs=n_jobs)[-1] + self.baseline
-
-    def of_few_rows(self, X: Floats) -> Floats | None:
-        """Return the raw output of a few rows by the flat layout, (rows, outputs); None if it cannot be used.
-
-        The layout is built on first use. Methods of estimators, which handle floating-point errors themselves, call
-        this directly.
-        """
-        if len(X) > FEW_ROWS or isinstance(X, Sparse) or self._few_rows is False:
-            return None
-        if X.shape[1:] != (self.layers[0].forest.n_features,) or X.dtype != np.float64:
-            return None
-        if self._few_rows is None:
-            forests = [layer.forest for layer in self.layers]
-            flat = None if any(forest.basis.has_functions for forest in forests) else Flat.of(forests)
-            loop = False if flat is None else flat.loop(self.baseline, skip=self.skip)
-            object.__setattr__(self, "_few_rows", loop)
-            return self.of_few_rows(X)
-        out = np.empty((len(X), len(self.baseline)))
-        self._few_rows(X, out)
-        return out
+        return network_output(self, self.layers[0].forest.checked(X), n_jobs)
 
     def rounded(self) -> Network:
         """Return the network with output trees of equal structure merged and weights of few bits.
@@ -173,11 +146,33 @@ class Network:
         return np.ldexp(1.0, np.where(np.abs(exponent) > ORDINARY_EXPONENT, -exponent, 0))
 
 
+def network_output(network: Network, X: Matrix, n_threads: int = 1) -> Floats:
+    """Return the raw output h_L, (rows, outputs), of an input that `Forest.checked` would not change.
+
+    A few rows take the flat layout, which is built on first use. Methods of estimators, which handle floating-point
+    errors themselves, call this directly.
+    """
+    layers, baseline = network.layers, network.baseline
+    if len(X) <= FEW_ROWS and network._few_rows is not False and not isinstance(X, Sparse):
+        if network._few_rows is None:
+            forests = [layer.forest for layer in layers]
+            flat = None if any(forest.basis.has_functions for forest in forests) else Flat.of(forests)
+            object.__setattr__(network, "_few_rows", flat is not None and flat.loop(baseline, skip=network.skip))
+            return network_output(network, X, n_threads)
+        out = np.empty((len(X), len(baseline)))
+        network._few_rows(X, out)
+        return out
+    if network.skip and len(layers) > 1 and not network._hidden_used():
+        unseen = np.zeros((len(X), layers[-2].forest.n_outputs))
+        return layers[-1].forest.predict(hstack(unseen, X), n_threads) + baseline
+    return variables(layers, X, skip=network.skip, n_jobs=n_threads)[-1] + baseline
+
+
 def variables(layers: Sequence[Layer], X: Floats, *, skip: bool, n_jobs: int = 1) -> list[Floats]:
     """Return the variables ``[h_0, h_1, ..]`` of successive layers, each (rows, units)."""
     h = [X]
     for layer in layers:
-        h.append(layer.forest.predict(layer_matrix(layer.forest, layer_input(h, skip=skip)), n_jobs))
+        h.append(layer.forest.predict(layer_input(h, skip=skip), n_jobs))
     return h
 
 

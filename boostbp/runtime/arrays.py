@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import wraps
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+
+class ArrowTable(Protocol):
+    """A data frame, or another table that exports its columns as an Arrow stream."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return a capsule of the stream."""
+        ...
+
 
 Floats = NDArray[np.float64]
+# What users pass as X: an array, a frame, a sparse matrix, the path of a file, or an iterator of blocks of rows.
+TableLike: TypeAlias = ArrayLike | ArrowTable | sp.spmatrix | sp.sparray | os.PathLike[str] | Iterator[object]
 C = TypeVar("C", bound=type)
 NUMPY_DEFAULTS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 

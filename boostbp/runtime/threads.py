@@ -37,7 +37,7 @@ def parallel_map(work: Callable[[T], R], pieces: Iterable[T], n_threads: int) ->
     pieces = list(pieces)
     n_threads = min(n_threads, len(pieces))
     if n_threads <= 1:
-        return [work(piece) for piece in pieces]
+        return list(map(work, pieces))
     with interrupts.deferred(), Team(n_threads) as team:
         return team.map(work, pieces)
 

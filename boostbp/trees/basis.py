@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -53,6 +53,7 @@ class Polynomial:
         boosted trees, which have no derivative.
     """
 
+    has_functions: ClassVar[bool] = False  # columns are the features
     degree: int
 
     def __post_init__(self) -> None:
@@ -69,11 +70,6 @@ class Polynomial:
     def columns_per_feature(self) -> int:
         """1; 0 for a constant."""
         return min(self.degree, 1)
-
-    @property
-    def has_functions(self) -> bool:
-        """False: columns are the features."""
-        return False
 
     def expand(self, X: Floats) -> Floats:
         """Return the features; for a constant no columns, (rows, 0)."""
@@ -101,6 +97,7 @@ class Elementwise:
     >>> waves = Elementwise([lambda x: x, np.sin], [np.ones_like, np.cos])
     """
 
+    has_functions: ClassVar[bool] = True
     functions: tuple[Callable[[Floats], Floats], ...]
     derivatives: tuple[Callable[[Floats], Floats], ...]
 
@@ -124,11 +121,6 @@ class Elementwise:
     def columns_per_feature(self) -> int:
         """Number of functions."""
         return len(self.functions)
-
-    @property
-    def has_functions(self) -> bool:
-        """True."""
-        return True
 
     def expand(self, X: Floats) -> Floats:
         """Return the columns that leaf regressions read: those of feature ``j`` are ``j Q .. j Q + Q - 1``."""

@@ -152,16 +152,31 @@ class Forest:
         share_rows(lambda rows: kernels.evaluate(self.leaves, leaf, Z, self.clip, *rows, out), len(X), n_threads)
         return out
 
+    def checked(self, X: Matrix) -> Matrix:
+        """Return an input as float64, C-contiguous; ValueError if its shape is another than in training."""
+        X = X if isinstance(X, Sparse) else np.ascontiguousarray(X, np.float64)
+        if len(X.shape) != 2 or X.shape[1] != self.n_features:
+            raise ValueError(f"H has shape {X.shape}: this layer was fitted to (rows, {self.n_features}).")
+        return X
+
     def predict(self, X: Matrix, n_threads: int = 1) -> Floats:
-        """Return the outputs, (rows, outputs), chunk by chunk: memory does not grow with rows times trees."""
-        out = np.empty((len(X), self.n_outputs))
+        """Return the outputs, (rows, outputs), chunk by chunk: memory does not grow with rows times trees.
+
+        Raises ValueError if the shape of `X` is another than in training.
+        """
+        X = self.checked(X)
+        out = np.zeros((len(X), self.n_outputs))
         if isinstance(X, Sparse):
             self._by_blocks(lambda narrow, _, part: narrow.predict(part), X, out, n_threads)
             return out
+        nodes, tree_split, leaf_dtype = self.trees.nodes, self.trees.tree_split, self.trees.leaf_dtype
 
         def chunk(first: int) -> None:
-            part = X[first : first + CHUNK]
-            out[first : first + CHUNK] = self.evaluate(part, self.route(part))
+            part, values = X[first : first + CHUNK], out[first : first + CHUNK]
+            leaf = np.empty((len(tree_split) - 1, len(part)), leaf_dtype)
+            kernels.route(nodes, tree_split, part, 0, len(part), leaf)
+            Z = bases.expand(self.basis, part) if self.basis.has_functions else part
+            kernels.evaluate(self.leaves, leaf, Z, self.clip, 0, len(part), values)
 
         threads.parallel_map(chunk, range(0, len(X), CHUNK), n_threads)
         return out

@@ -12,7 +12,7 @@ from sklearn.datasets import make_friedman1
 import boostbp
 from boostbp import BoostBPRegressor
 from boostbp.ensemble.weighted_sum import weighted_sum
-from boostbp.inspection.summary import importances
+from boostbp.inspection.summary import split_importances
 from boostbp.layers import Layer
 from boostbp.network.network import Network
 from boostbp.trees.basis import Polynomial
@@ -39,31 +39,31 @@ ABOVE = [stump(0, 3.0, 0), stump(1, 2.0, 0), stump(1, 4.0, 0)]
 
 def test_importance_flows_from_the_output_through_the_units_to_the_features():
     network = Network((BELOW, layer(2, 1, ABOVE)), np.zeros(1))
-    np.testing.assert_allclose(importances(network, "gain", 1), [3 / 9, 6 / 9])
-    np.testing.assert_allclose(importances(network, "gain"), [3 / 9, 6 / 9 * 0.1, 6 / 9 * 0.9])
-    np.testing.assert_allclose(importances(network, "split"), [1 / 3, 2 / 3 / 3, 2 / 3 * 2 / 3])
-    np.testing.assert_allclose(importances(network, "split", 0), [1 / 4, 1 / 4, 2 / 4])
+    np.testing.assert_allclose(split_importances(network, "gain", 1), [3 / 9, 6 / 9])
+    np.testing.assert_allclose(split_importances(network, "gain"), [3 / 9, 6 / 9 * 0.1, 6 / 9 * 0.9])
+    np.testing.assert_allclose(split_importances(network, "split"), [1 / 3, 2 / 3 / 3, 2 / 3 * 2 / 3])
+    np.testing.assert_allclose(split_importances(network, "split", 0), [1 / 4, 1 / 4, 2 / 4])
 
 
 def test_gains_of_an_average_count_by_the_squares_of_its_weights():
     one, other = (Network((layer(2, 1, [stump(feature, 8.0, 0)]),), np.zeros(1)) for feature in (0, 1))
     average = weighted_sum([one, other], [0.25, 0.75])
-    np.testing.assert_allclose(importances(average, "gain"), [0.1, 0.9])
-    np.testing.assert_allclose(importances(average, "split"), [0.5, 0.5])
+    np.testing.assert_allclose(split_importances(average, "gain"), [0.1, 0.9])
+    np.testing.assert_allclose(split_importances(average, "split"), [0.5, 0.5])
 
 
 def test_features_that_an_upper_layer_sees_count_directly():
     above = layer(5, 1, [*ABOVE, stump(2, 9.0, 0)])  # units 0 and 1, then features
     network = Network((BELOW, above), np.zeros(1), skip=True)
-    np.testing.assert_allclose(importances(network, "gain"), [3 / 18 + 9 / 18, 6 / 18 * 0.1, 6 / 18 * 0.9])
+    np.testing.assert_allclose(split_importances(network, "gain"), [3 / 18 + 9 / 18, 6 / 18 * 0.1, 6 / 18 * 0.9])
 
 
 def test_a_backend_without_gains_says_so():
     forest = replace(BELOW.forest, trees=replace(BELOW.forest.trees, gain=np.full(4, np.nan)))
     network = Network((Layer(forest), layer(2, 1, ABOVE)), np.zeros(1))
     with pytest.raises(ValueError, match=r"states no gain of its splits\. Use kind='split'"):
-        importances(network, "gain")
-    assert importances(network, "split").sum() == pytest.approx(1.0)
+        split_importances(network, "gain")
+    assert split_importances(network, "split").sum() == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(("kind", "backend"), CASES)

@@ -12,9 +12,9 @@ from helpers import kind_of_target
 from user_losses import UserLoss
 
 from boostbp import losses, metrics
-from boostbp.estimators.target_units import units_of
 from boostbp.losses import LOSSES, Traits, traits_of
 from boostbp.losses.loss_trial import try_loss
+from boostbp.model import units_of
 from boostbp.network.stored import loss_from, loss_of
 
 every_loss = pytest.mark.parametrize("loss", [loss() for loss in LOSSES.values()], ids=lambda loss: loss.name)

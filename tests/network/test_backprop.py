@@ -10,7 +10,7 @@ from sklearn.datasets import load_diabetes, make_friedman1
 
 from boostbp import BoostBPRegressor, backends, losses, metrics, paper_settings
 from boostbp.backends.base import Table, TreeParams
-from boostbp.estimators.parameters import settings_of
+from boostbp.estimators.parameters import training_settings
 from boostbp.inputs.rows import Rows
 from boostbp.layers import LayerSettings
 from boostbp.network.backprop import BackPropagation
@@ -104,7 +104,7 @@ def test_paper_settings_are_algorithm_1():
         (6,), **paper_settings(backend="sklearn", epochs=2, random_state=0, **parameters(n_estimators=5))
     )
     X, Y = data()
-    settings = settings_of(model, ROWS, 1, 0)
+    settings = training_settings(model, ROWS, 1, 0)
     assert settings.step == Plain(0.5, 0.5)
     assert settings.start is noise
     assert (settings.refit_order, settings.output_target) == ("downward", "moved")
@@ -297,7 +297,7 @@ def test_training_in_pieces_is_training_in_one(backend, stops):
             Rows(Table(X), Y, np.ones(ROWS)),
             backend=backends.load(backend),
             loss=losses.SquaredError(),
-            settings=settings_of(model, ROWS, 1, 0),
+            settings=training_settings(model, ROWS, 1, 0),
             evaluation=watched(rows, targets, metric=metrics.default_metric(losses.SquaredError())),
             **more,
         )
@@ -328,7 +328,7 @@ def test_training_in_pieces_is_training_in_one(backend, stops):
 
 def test_a_training_that_is_left_keeps_its_best_epoch():
     X, Y = data()
-    settings = settings_of(small(), ROWS, 1, 0)
+    settings = training_settings(small(), ROWS, 1, 0)
     rows, loss = Rows(Table(X), Y, np.ones(ROWS)), losses.SquaredError()
     training = BackPropagation(rows, settings=settings, backend=backends.load("lightgbm"), loss=loss)
     with pytest.raises(FloatingPointError):

@@ -12,7 +12,7 @@ from sklearn.datasets import make_friedman1
 from boostbp import BoostBPAutoencoder, BoostBPRegressor, load, losses, save
 from boostbp import backends as libraries
 from boostbp.backends.base import Table
-from boostbp.estimators.parameters import settings_of
+from boostbp.estimators.parameters import training_settings
 from boostbp.inputs.rows import Rows
 from boostbp.network.trainer import Trainer
 
@@ -64,7 +64,7 @@ def test_gradients_of_hidden_layers_are_those_of_the_whole_network(backend):
     """dL/dh_1 by back-propagation equals the derivative of the layers above, with the features held."""
 
     y = ((Y - Y.mean()) / Y.std()).reshape(-1, 1)
-    settings = settings_of(regressor(backend), len(X), 1, 0)
+    settings = training_settings(regressor(backend), len(X), 1, 0)
     run = Trainer(Rows(Table(X), y, np.ones(len(X))), libraries.load(backend), losses.SquaredError(), settings)
     run.step()
     top, middle = run.T[2].trace.jacobian(), run.T[1].trace.jacobian()

@@ -27,7 +27,7 @@ from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, Ele
 from boostbp.losses import Huber, Tweedie
 from boostbp.network.history import Stop
 from boostbp.network.steps import Plain
-from boostbp.storage.models import OLDEST, VERSION
+from boostbp.storage import OLDEST, VERSION
 from boostbp.trees.basis import Polynomial
 from tests.flat_parameters import parameters
 from tests.helpers import BACKENDS
@@ -554,7 +554,7 @@ def test_what_a_handler_raises_is_no_fault_of_the_file(stored, monkeypatch, kind
     def handler(*_):
         raise mine
 
-    monkeypatch.setattr(boostbp.storage.models, "_rebuilt", rebuilt)
+    monkeypatch.setattr(boostbp.storage, "_rebuilt", rebuilt)
     before = signal.signal(signal.SIGINT, handler)
     try:
         with pytest.raises(kind) as caught:

@@ -23,10 +23,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from functools import partial
 from typing import Any, BinaryIO
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from boostbp import archive, plain
@@ -34,18 +32,18 @@ from boostbp.archive import Arrays
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.nested_parameters import SPECS
-from boostbp.estimators.parameters import settings_of
+from boostbp.estimators.parameters import training_settings
+from boostbp.estimators.state import OLDEST, VERSION, fitted_attributes, model_facts, model_from
 from boostbp.layers import LayerSpec
-from boostbp.model import Model
 from boostbp.network.settings import BackpropSpec
 from boostbp.network.stored import loss_from, loss_of, step_from, step_of
 from boostbp.runtime import interrupts
 from boostbp.runtime.arrays import numpy_errstate
-from boostbp.storage.fitted import model_facts, model_from
 from boostbp.trees.basis import BASES, Basis
 
-KIND, VERSION = "model", 8
-OLDEST = 8  # earlier versions have another format
+__all__ = ["load", "save"]
+
+KIND = "model"
 _ESTIMATORS: dict[str, type[BaseBoostBP]] = {
     estimator.__name__: estimator for estimator in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor)
 }
@@ -53,8 +51,6 @@ Path = str | os.PathLike[str]
 FittedEstimator = BoostBPRegressor | BoostBPClassifier | BoostBPAutoencoder
 _OUTPUT_CONFIG = "_sklearn_output_config"  # attribute in which scikit-learn stores the effect of set_output
 _OUTPUTS = [{"transform": container} for container in ("default", "pandas", "polars")]
-_STATE_KIND = "state"
-_STATE = "_fitted_state"
 _VALIDATION = "validation"  # stored if it is a word or a number; rows and splitters belong to a training
 
 
@@ -166,7 +162,7 @@ def _rebuilt(content: Any, arrays: Arrays) -> Any:
     kind = _ESTIMATORS[content["estimator"]]
     facts = {name: value for name, value in content.items() if name not in ("parameters", "estimator", "set_output")}
     estimator = kind(**{name: _decoded(name, value) for name, value in content["parameters"].items()})
-    for name, value in _attributes_of(model_from(kind, facts, arrays)).items():
+    for name, value in fitted_attributes(model_from(kind, facts, arrays)).items():
         setattr(estimator, name, value)
     if content["set_output"] is not None:
         if content["set_output"] not in _OUTPUTS:
@@ -174,57 +170,6 @@ def _rebuilt(content: Any, arrays: Arrays) -> Any:
         setattr(estimator, _OUTPUT_CONFIG, content["set_output"])
     check_parameters(estimator)
     return estimator
-
-
-def _attributes_of(model: Model) -> dict[str, Any]:
-    """Return the fitted attributes of an estimator with this model."""
-    schema = model.schema
-    attributes: dict[str, Any] = {"model_": model, "n_features_in_": schema.n_features}
-    if schema.names is not None:
-        attributes["feature_names_in_"] = np.array(schema.names, object)
-    return attributes
-
-
-def pack_state(estimator: BaseBoostBP, attributes: dict[str, Any]) -> dict[str, Any]:
-    """Return the attributes of an estimator for pickle, with the bytes of an archive in place of the fitted ones.
-
-    The attributes stay as they are if the estimator is not fitted, has a subclass, or contains the user's own code.
-    """
-    if type(estimator) not in _ESTIMATORS.values() or "model_" not in attributes:
-        return attributes
-    model = attributes["model_"]
-    try:
-        content, arrays = model_facts(model)
-    except ValueError:
-        return attributes
-    data = archive.to_bytes(kind=_STATE_KIND, version=VERSION, content=content, arrays=arrays)
-    packed = _attributes_of(model)
-    return {name: value for name, value in attributes.items() if name not in packed} | {_STATE: data}
-
-
-def unpack_state(kind: type[BaseBoostBP], state: dict[str, Any]) -> dict[str, Any]:
-    """Return the attributes from which `pack_state` made the state.
-
-    Raises
-    ------
-    ValueError
-        If the bytes are corrupted, inconsistent, or of another version, or a parameter is missing.
-    """
-    attributes = dict(state)
-    if _STATE not in attributes:
-        return attributes
-    absent = sorted(set(kind._get_param_names()) - attributes.keys())
-    if absent:
-        raise ValueError(
-            f"The stored {kind.__name__} has no {', '.join(absent)}: it is damaged, or of another version. Get a new "
-            "copy, or fit and store it again."
-        )
-    data, build = attributes.pop(_STATE), partial(model_from, kind)
-    model = archive.from_bytes(data, _STATE, build, kind=_STATE_KIND, version=VERSION, oldest=OLDEST)
-    return attributes | _attributes_of(model)
-
-
-BaseBoostBP._packing = (pack_state, unpack_state)
 
 
 def parameters_of(estimator: BaseBoostBP) -> dict[str, Any]:
@@ -257,7 +202,7 @@ def check_parameters(estimator: BaseBoostBP) -> None:
     ValueError
         If a parameter is out of bounds; the message names it.
     """
-    settings_of(estimator, 1, len(estimator.network_.baseline), 0, estimator.schema_)
+    training_settings(estimator, 1, len(estimator.network_.baseline), 0, estimator.schema_)
 
 
 def _basis_of(basis: Any) -> str:

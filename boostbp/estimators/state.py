@@ -1,23 +1,32 @@
-"""Conversion of a model to plain values and arrays and back, with checks."""
+"""State of fitted estimators for pickle and files: a model as plain values and arrays, and back with checks."""
 
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
 
+from boostbp import archive
 from boostbp.archive import Arrays, take
-from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier
 from boostbp.inputs.schema import Schema
-from boostbp.inspection.calibration import Calibration
 from boostbp.inspection.summary import SUMMARY, Summary
 from boostbp.losses import traits_of
-from boostbp.model import Model, Targets
+from boostbp.model import Calibration, Model, Targets
 from boostbp.network.stored import history_from, history_of, loss_from, loss_of, network_from, network_of
 
+if TYPE_CHECKING:
+    from boostbp.estimators.base import BaseBoostBP
+
+VERSION = 8  # of the content of files and pickles
+OLDEST = 8  # earlier versions have another format
+_STATE, _STATE_KIND = "_fitted_state", "state"
+# Attributes of a training that copies of a fitted estimator leave out; scikit-learn does the same since 1.9.
+TRAINING_ATTRIBUTES = ("_training", "_callback_fit_ctx", "_parent_callback_ctx")
 _LABELS = (bool, int, float, str)
 _LABEL_DTYPES = (
     "U",
@@ -80,31 +89,26 @@ def model_from(kind: type, facts: dict[str, Any], arrays: Arrays) -> Model:
     loss = loss_from(facts["loss"])
     _require(traits_of(loss).copies in (None, n_outputs), f"{loss!r} and {n_outputs} outputs")
     classes, shift, scale = None, np.zeros(n_outputs), np.ones(n_outputs)
-    if issubclass(kind, BoostBPClassifier):
+    _require(
+        issubclass(kind, ClassifierMixin) == (facts["classes"] is not None), "the classes are missing, or too many"
+    )
+    if facts["classes"] is not None:
         classes = _labels_from(facts["classes"])
         expected = 1 if len(classes) == 2 else len(classes)
         _require(n_outputs == expected, f"{len(classes)} classes and {n_outputs} outputs")
     else:
-        _require(facts["classes"] is None, "it holds classes")
         shift, scale = (take(arrays, name, float, (n_outputs,)) for name in ("shift", "scale"))
     one_dimensional, is_input = facts["one_dimensional"], facts["is_input"]
     _require(not (one_dimensional and n_outputs > 1), f"{n_outputs} outputs in one dimension")
-    _require(is_input == issubclass(kind, BoostBPAutoencoder), "another target than the input")
+    _require(is_input == (kind.__name__ == "BoostBPAutoencoder"), "another target than the input")
     _require(not is_input or n_outputs == n_features, f"{n_outputs} outputs for {n_features} features")
     targets = Targets(loss, shift, scale, classes, one_dimensional, is_input)
     calibration = None
     if _CALIBRATION["scores"] in arrays:
         calibration = _calibration_from(arrays, 1 if classes is not None else n_outputs)
     history = history_from(facts["history"])
-    return Model(
-        schema,
-        targets,
-        network,
-        history,
-        Summary(summary["center"], summary.__getitem__),
-        facts["with_offset"],
-        calibration,
-    )
+    of_rows = Summary(summary["center"], summary.__getitem__)
+    return Model(schema, targets, network, history, of_rows, facts["with_offset"], calibration)
 
 
 def _calibration_from(arrays: Arrays, n_columns: int) -> Calibration:
@@ -137,3 +141,55 @@ def _labels_from(facts: dict[str, Any]) -> NDArray[Any]:
 def _require(condition: bool, problem: str) -> None:
     if not condition:
         raise ValueError(problem)
+
+
+def fitted_attributes(model: Model) -> dict[str, Any]:
+    """Return the fitted attributes of an estimator with this model."""
+    names = model.schema.names
+    of_names = {} if names is None else {"feature_names_in_": np.array(names, object)}
+    return {"model_": model, "n_features_in_": model.schema.n_features, **of_names}
+
+
+def stored_attributes(estimator: BaseBoostBP) -> dict[str, Any]:
+    """Return the attributes of an estimator without those of a training."""
+    state: dict[str, Any] = BaseEstimator.__getstate__(estimator)
+    return {name: value for name, value in state.items() if name not in TRAINING_ATTRIBUTES or "model_" not in state}
+
+
+def pack_state(kind: type[BaseBoostBP], attributes: dict[str, Any]) -> dict[str, Any]:
+    """Return the attributes of an estimator for pickle, with the bytes of an archive in place of the fitted ones.
+
+    The attributes stay as they are if the estimator is not fitted, has a subclass, or contains the user's own code.
+    """
+    if not kind.__module__.startswith("boostbp.estimators.") or "model_" not in attributes:
+        return attributes
+    model = attributes["model_"]
+    try:
+        content, arrays = model_facts(model)
+    except ValueError:
+        return attributes
+    data = archive.to_bytes(kind=_STATE_KIND, version=VERSION, content=content, arrays=arrays)
+    packed = fitted_attributes(model)
+    return {name: value for name, value in attributes.items() if name not in packed} | {_STATE: data}
+
+
+def unpack_state(kind: type[BaseBoostBP], state: dict[str, Any]) -> dict[str, Any]:
+    """Return the attributes from which `pack_state` made the state.
+
+    Raises
+    ------
+    ValueError
+        If the bytes are corrupted, inconsistent, or of another version, or a parameter is missing.
+    """
+    attributes = dict(state)
+    if _STATE not in attributes:
+        return attributes
+    absent = sorted(set(kind._get_param_names()) - attributes.keys())
+    if absent:
+        raise ValueError(
+            f"The stored {kind.__name__} has no {', '.join(absent)}: it is damaged, or of another version. Get a new "
+            "copy, or fit and store it again."
+        )
+    data, build = attributes.pop(_STATE), partial(model_from, kind)
+    model = archive.from_bytes(data, _STATE, build, kind=_STATE_KIND, version=VERSION, oldest=OLDEST)
+    return attributes | fitted_attributes(model)

@@ -1,5 +1,0 @@
-"""Files of models."""
-
-from boostbp.storage.models import load, save
-
-__all__ = ["load", "save"]
