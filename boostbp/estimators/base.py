@@ -320,7 +320,7 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Read a table with the columns of `schema`, by default those of the model."""
         return read_input(self, X, self.schema_ if schema is None else schema)
 
-    def _raw(self, X: TableLike, offset: object = None) -> Floats:
+    def _raw(self, X: TableLike, offset: ArrayLike | None = None) -> Floats:
         """Return the raw output h_L plus the user's offset, (rows, outputs)."""
         model = self.model_ if "model_" in vars(self) else fitted_model(self)
         n_threads = threads.count(self.n_jobs)

@@ -89,7 +89,9 @@ def check_target(earlier: Model, loss: Loss, n_outputs: int) -> None:
         )
 
 
-def begin_from(estimator: BaseBoostBP, init_model: object, *, with_offset: bool) -> Model | None:
+def begin_from(
+    estimator: BaseBoostBP, init_model: BaseBoostBP | str | os.PathLike[str] | None, *, with_offset: bool
+) -> Model | None:
     """Return the model of `init_model`, and give the estimator its feature names; None without one.
 
     Raises TypeError if `init_model` is not a model of the same kind, and NotFittedError if it is not fitted.

@@ -66,6 +66,7 @@ def importance(
     if not by_rows:
         number = None if layer is None else Names.layer_number(layer, len(model.network.layers))
         return inspection.split_importances(model.network, kind, number)
+    assert model.summary is not None
     if X is None:
         return np.array(getattr(model.summary, kind))
     start, n_threads = model.summary.center[None], threads.count(self.n_jobs)
@@ -168,14 +169,17 @@ def _attributed(
     checks.one_of("method", method, METHODS)
     steps = checks.whole("steps", steps, 1)
     table = self._read(X)
+    assert model.summary is not None
     start = model.summary.center[None] if baseline is None else dense(self._read(baseline).X)
     if len(start) not in (1, len(table.X)):
         raise ValueError(
             f"baseline has {len(start)} rows: give one row, or one for each of the {len(table.X)} rows of X."
         )
     rows, n_threads, names = dense(table.X), threads.count(self.n_jobs), model.names()
-    options = {"categorical": table.categorical, "method": method, "steps": steps, "n_threads": n_threads}
-    result = inspection.attribute(model.network, rows, start, **options)
+    categorical = table.categorical
+    result = inspection.attribute(
+        model.network, rows, start, categorical=categorical, method=method, steps=steps, n_threads=n_threads
+    )
     return result.in_units(model.targets.scale, model.targets.shift, names.features, names.outputs), rows
 
 

@@ -100,7 +100,7 @@ def documented_as(owner: type[BaseBoostBP]) -> Callable[[C], C]:
 
 def keep_parameters(estimator: BaseBoostBP, parameters: Mapping[str, Any]) -> None:
     """Set the arguments of a constructor, its `locals()`, as attributes."""
-    vars(estimator).update({name: value for name, value in parameters.items() if name != "self"})
+    estimator.__dict__.update({name: value for name, value in parameters.items() if name != "self"})
 
 
 def argument_names(method: FunctionType) -> frozenset[str]:

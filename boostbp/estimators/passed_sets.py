@@ -28,7 +28,8 @@ from boostbp.trees.sparse import Matrix
 if TYPE_CHECKING:
     from boostbp.estimators.base import BaseBoostBP
 
-Pair: TypeAlias = tuple[TableLike, ArrayLike] | tuple[TableLike, ArrayLike, ArrayLike]  # (X, y) or (X, y, weight)
+# (X, y) or (X, y, weight)
+Pair: TypeAlias = tuple[TableLike, ArrayLike | None] | tuple[TableLike, ArrayLike | None, ArrayLike | None]
 EvalSets: TypeAlias = Pair | Iterable[Pair]
 OneOrMore: TypeAlias = TableLike | Sequence[TableLike | None]  # for one evaluation set, or an entry for each
 
@@ -68,8 +69,8 @@ def named_tables(argument: str, value: OneOrMore | None) -> list[tuple[str, Tabl
     """Return the tables in an argument that holds one or several, each with its name for errors."""
     if value is None:
         return []
-    several = isinstance(value, (tuple, list)) and not _is_table(value)
-    return [(f"{argument}[{number}]", table) for number, table in enumerate(value if several else [value])]
+    several = list(value) if isinstance(value, (tuple, list)) and not _is_table(value) else [value]
+    return [(f"{argument}[{number}]", table) for number, table in enumerate(several)]
 
 
 def names_of(eval_set: Sequence[object], eval_names: Sequence[str] | None) -> list[str]:
@@ -171,16 +172,18 @@ def _weighted(part: PassedSet, weight: ArrayLike | None) -> PassedSet:
 
 def _entries(argument: str, value: OneOrMore, count: int) -> list[Any]:
     """Return the entries of an argument, one for each evaluation set."""
-    several = isinstance(value, (tuple, list)) and not all(np.ndim(part) == 0 and part is not None for part in value)
-    if not several and count == 1:
+    entries = list(value) if isinstance(value, (tuple, list)) else None
+    if entries is not None and all(np.ndim(part) == 0 and part is not None for part in entries):
+        entries = None  # numbers of the rows of one set
+    if entries is None and count == 1:
         return [value]
-    if not several or len(value) != count:
-        holds = f"{len(value)} entries" if several else f"a {type(value).__name__}"
+    if entries is None or len(entries) != count:
+        holds = f"a {type(value).__name__}" if entries is None else f"{len(entries)} entries"
         raise ValueError(f"{argument} holds {holds} for {count} evaluation sets: give a tuple with one for each.")
-    return list(value)
+    return entries
 
 
-def _is_table(value: object) -> bool:
+def _is_table(value: Any) -> bool:
     """Return whether `value` is one table: an array with two axes, a frame, or a list of rows."""
     if isinstance(value, (tuple, list)):
         return len(value) > 0 and isinstance(value[0], (tuple, list, np.ndarray)) and _axes(value[0]) == 1

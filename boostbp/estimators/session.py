@@ -288,7 +288,8 @@ def run_training(estimator: BaseBoostBP, training: Training, options: FitOptions
     bar, level = ProgressBar(), min(int(estimator.verbose), 2) if workers().rank == 0 else 0
     if estimator.verbose == 1:
         callbacks.append(bar)
-    display: ProgressBar | StageLog | None = {1: bar, 2: StageLog()}.get(level)
+    displays: dict[int, ProgressBar | StageLog] = {1: bar, 2: StageLog()}
+    display = displays.get(level)
     report = _no_report if display is None else display.stage
     states: list[State] = []
 
