@@ -31,7 +31,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.lib import format as npy
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from boostbp.runtime.atomic_write import atomic_write
 
@@ -59,7 +59,7 @@ def write(
     *,
     kind: str,
     version: int,
-    content: Any,
+    content: object,
     arrays: Mapping[str, NDArray[Any]],
     compress: bool = False,
 ) -> None:
@@ -82,37 +82,33 @@ def write(
         If an array has another dtype.
     """
     with atomic_write(path) as part, open(part, "w+b") as file:
-        _write(file, kind, version, content, arrays, compress=compress)
+        _write(file, _header(kind, version, content), arrays, compress=compress)
 
 
 def to_bytes(
-    *, kind: str, version: int, content: Any, arrays: Mapping[str, NDArray[Any]], compress: bool = False
+    *, kind: str, version: int, content: object, arrays: Mapping[str, NDArray[Any]], compress: bool = False
 ) -> bytes:
     """Return the bytes of the file that `write` would write."""
     file = io.BytesIO()
-    _write(file, kind, version, content, arrays, compress=compress)
+    _write(file, _header(kind, version, content), arrays, compress=compress)
     return file.getvalue()
 
 
+def _header(kind: str, version: int, content: object) -> bytes:
+    writer = version_of("boostbp")
+    header = {"format": "boostbp", "kind": kind, "version": version, "boostbp": writer, "content": content}
+    return json.dumps(header, allow_nan=False, ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass")
+
+
 def _write(
-    file: io.BytesIO | io.BufferedRandom,
-    kind: str,
-    version: int,
-    content: Any,
-    arrays: Mapping[str, NDArray[Any]],
-    *,
-    compress: bool,
+    file: io.BytesIO | io.BufferedRandom, header: bytes, arrays: Mapping[str, NDArray[Any]], *, compress: bool
 ) -> None:
     little = {name: np.asarray(array, array.dtype.newbyteorder("<"), order="C") for name, array in arrays.items()}
     for name, array in little.items():
         if array.dtype.str not in _DTYPES:
             raise TypeError(f"array {name!r} is {array.dtype}, which the format does not hold")
-    header = {
-        "format": "boostbp", "kind": kind, "version": version, "boostbp": version_of("boostbp"), "content": content,
-    }  # fmt: skip
-    text = json.dumps(header, allow_nan=False, ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass")
     with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr(zipfile.ZipInfo(_HEADER), text)  # a bare ZipInfo has a fixed date
+        archive.writestr(zipfile.ZipInfo(_HEADER), header)  # a bare ZipInfo has a fixed date
         for name, array in little.items():
             member = zipfile.ZipInfo(f"{name}.npy")
             member.compress_type = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
@@ -123,7 +119,7 @@ def _write(
     if n_bytes > MAX_RATIO * file.tell():  # hardly anything but zeros, which `load` would refuse
         file.seek(0)
         file.truncate()
-        _write(file, kind, version, content, arrays, compress=False)
+        _write(file, header, arrays, compress=False)
         return
     end = file.seek(-_DIGITS, os.SEEK_END)
     file.truncate()
@@ -181,7 +177,7 @@ def from_bytes(
     return built
 
 
-def take(arrays: Arrays, name: str, dtype: Any, shape: tuple[int | None, ...]) -> NDArray[Any]:
+def take(arrays: Arrays, name: str, dtype: DTypeLike, shape: tuple[int | None, ...]) -> NDArray[Any]:
     """Take an array out of those of a file.
 
     Raises
@@ -228,9 +224,9 @@ def _open(data: bytes, name: str, kind: str, version: int, oldest: int) -> Archi
         return Archive(header["content"], arrays)
 
 
-def _check_version(name: str, kind: str, version: Any, writer: Any, latest: int, oldest: int) -> None:
+def _check_version(name: str, kind: str, version: object, writer: object, latest: int, oldest: int) -> None:
     of_file = f"{name!r} has version {version} of the {kind} format and was written by boostbp {writer}; this boostbp"
-    if type(version) is not int or version > latest:
+    if not isinstance(version, int) or isinstance(version, bool) or version > latest:
         raise MismatchError(f"{of_file} reads up to version {latest}: update it.")
     if version < 1:
         raise ValueError(f"versions count from 1, and it has {version}")

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from boostbp.inputs.schema import Schema
 from boostbp.inputs.targets import read_offset, read_target
-from boostbp.inspection import Names, Summary
+from boostbp.inspection.regressions import Names
+from boostbp.inspection.summary import Summary
 from boostbp.losses import Loss, Quantiles, location, traits_of
 from boostbp.network.history import History
 from boostbp.network.network import Network

@@ -184,6 +184,16 @@ def test_estimators_have_few_parameters_of_their_own():
         assert len(parameters) <= 25, f"{name} has {len(parameters)}: which can a spec hold, as hidden= or output=?"
 
 
+def test_estimators_have_few_classes_and_private_members():
+    for name in ("BoostBPRegressor", "BoostBPClassifier", "BoostBPAutoencoder"):
+        kinds = [
+            kind for kind in getattr(importlib.import_module("boostbp"), name).__mro__ if "boostbp" in kind.__module__
+        ]
+        private = {member for kind in kinds for member in vars(kind) if re.match("_[^_]", member)}
+        assert len(kinds) <= 3, name
+        assert len(private) <= 15, f"{name} has {sorted(private)}: which can be functions?"
+
+
 def test_public_names_are_sorted_and_complete():
     import boostbp
 

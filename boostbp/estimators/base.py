@@ -33,7 +33,7 @@ from boostbp.estimators.state import pack_state, stored_attributes, unpack_state
 from boostbp.inputs.blocks import blocks_of, is_blocks
 from boostbp.inputs.reader import read_input
 from boostbp.inputs.schema import Schema
-from boostbp.inspection import Summary
+from boostbp.inspection.summary import Summary
 from boostbp.model import Model
 from boostbp.network.history import History
 from boostbp.network.monitor import Progress

@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp import inspection
 from boostbp.inputs.blocks import blocks_of, is_blocks
-from boostbp.inspection import Attributions, Health, LeafRecords, Names
+from boostbp.inspection.attributions import Attributions, attribute
+from boostbp.inspection.health import Health, health_of
+from boostbp.inspection.regressions import LeafRecords, Names, all_leaves, leaf_records
+from boostbp.inspection.summary import importances_over, split_importances
 from boostbp.model import Model
 from boostbp.network.network import Network, above
 from boostbp.runtime import checks, threads
@@ -65,12 +67,12 @@ def importance(
         raise ValueError(f"layer={layer!r} with kind={kind!r} is not supported: use kind='split' or 'gain'.")
     if not by_rows:
         number = None if layer is None else Names.layer_number(layer, len(model.network.layers))
-        return inspection.split_importances(model.network, kind, number)
+        return split_importances(model.network, kind, number)
     assert model.summary is not None
     if X is None:
         return np.array(getattr(model.summary, kind))
     start, n_threads = model.summary.center[None], threads.count(self.n_jobs)
-    return inspection.importances_over(model.network, kind, self._read(X), start, n_threads=n_threads)
+    return importances_over(model.network, kind, self._read(X), start, n_threads=n_threads)
 
 
 def attributions(
@@ -177,7 +179,7 @@ def _attributed(
         )
     rows, n_threads, names = dense(table.X), threads.count(self.n_jobs), model.names()
     categorical = table.categorical
-    result = inspection.attribute(
+    result = attribute(
         model.network, rows, start, categorical=categorical, method=method, steps=steps, n_threads=n_threads
     )
     return result.in_units(model.targets.scale, model.targets.shift, names.features, names.outputs), rows
@@ -234,7 +236,7 @@ def leaf_report(self: BaseBoostBP, X: TableLike) -> LeafRecords:
     """
     model, n_threads = model_of_trees(self), threads.count(self.n_jobs)
     units = {"scale": model.targets.scale, "offset": model.targets.shift}
-    return inspection.leaf_records(model.network, dense(self._read(X).X), model.names(), **units, n_threads=n_threads)
+    return leaf_records(model.network, dense(self._read(X).X), model.names(), **units, n_threads=n_threads)
 
 
 def trees_to_dataframe(self: BaseBoostBP) -> Any:
@@ -250,7 +252,7 @@ def trees_to_dataframe(self: BaseBoostBP) -> Any:
     """
     model = model_of_trees(self)
     units = {"scale": model.targets.scale, "offset": model.targets.shift}
-    return inspection.all_leaves(model.network, model.names(), **units).to_frame()
+    return all_leaves(model.network, model.names(), **units).to_frame()
 
 
 def hidden_representation(self: BaseBoostBP, X: TableLike, layer: int | None = None) -> Any:
@@ -296,7 +298,7 @@ def health(self: BaseBoostBP) -> Health:
     ``health().weight``, and no other network of an average. With ``deep=True`` it covers the requested network, even if
     that has no weight.
     """
-    return inspection.health_of(self.history_)
+    return health_of(self.history_)
 
 
 def layer_names(self: BaseBoostBP, layer: int) -> list[str]:

@@ -177,10 +177,8 @@ def _conditions(
         yield ["alpha"], f"loss={checks.shown(loss)} has no level. Use loss='quantile', or boostbp.losses.Huber(delta)."
     for spec in ("hidden", "output"):
         if values.get(f"{spec}__leaves") == "native":
-            yield (
-                [f"{spec}__{name}" for name in REFITTED_LEAF_FIELDS],
-                "leaves='native' uses the penalties of the library.",
-            )
+            unused = [f"{spec}__{name}" for name in REFITTED_LEAF_FIELDS]
+            yield unused, "leaves='native' uses the penalties of the library."
     if values.get("output__multi_strategy") != "one_output_per_tree":  # the output layer always does this
         yield ["output__multi_strategy"], "the output layer grows separate trees for each output. Set it in hidden."
 

@@ -31,7 +31,8 @@ from boostbp.estimators.parameters import check_options, ensemble_settings_of, t
 from boostbp.inputs.blocks import is_blocks, rows_of
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.schema import Schema
-from boostbp.inspection import Summary, summary_of, warn_if_ill
+from boostbp.inspection.health import warn_if_ill
+from boostbp.inspection.summary import Summary, summary_of
 from boostbp.model import Model, Targets
 from boostbp.network import checkpoints
 from boostbp.network.callbacks import Checkpoint, StopOnInterrupt, log_evaluation

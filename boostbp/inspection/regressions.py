@@ -165,15 +165,19 @@ class _TreeReader:
 
     def regressions(self, leaf: int) -> list[Record]:
         """Return the regression of a leaf for each output."""
-        names, _ = self._inputs_of(leaf)
+        names, *_ = self._inputs_of(leaf)
         terms = names + ([f"{name}^2" for name in names] if self.leaves.tree_degree[0] == 2 else [])
         weights = coefficients(self.leaves, leaf) * self.factor
         facts: Record = {"layer": self.layer, "tree": self.number, "leaf": leaf}
         path = self.path(leaf)
         return [
             facts
-            | {"output": output, "path": path}
-            | {"constant": constant, "coefficients": dict(zip(terms, slopes, strict=True))}
+            | {
+                "output": output,
+                "path": path,
+                "constant": constant,
+                "coefficients": dict(zip(terms, slopes, strict=True)),
+            }
             for output, (constant, *slopes) in zip(self.outputs, weights.T.tolist(), strict=True)
         ]
 
@@ -194,7 +198,7 @@ class _TreeReader:
 
     def ranges(self, leaf: int) -> Record:
         """Return the range that each input of a leaf's regression is clipped to, and its mean."""
-        names, scaling = self._inputs_of(leaf)
+        names, _, scaling = self._inputs_of(leaf)
         # The regression reads u = (z - center) / scale, clipped to [lower, upper].
         center, inverse = scaling[:, CENTER], scaling[:, INV_SCALE]
         scale = np.divide(1.0, inverse, out=np.zeros_like(inverse), where=inverse > 0.0)  # 0: a constant in the leaf
@@ -207,8 +211,8 @@ class _TreeReader:
 
     def inputs(self, leaf: int, z: Floats) -> Record:
         """Return the inputs of a leaf's regression for a row, (columns,): a missing value is the leaf's mean."""
-        names, scaling = self._inputs_of(leaf)
-        values = z[self.leaves.column[self._path_columns(leaf)]]
+        names, columns, scaling = self._inputs_of(leaf)
+        values = z[columns]
         center, inverse, lower, upper = (scaling[:, k] for k in (CENTER, INV_SCALE, LOWER, UPPER))
         missing = np.isnan(values)
         u = (values - center) * inverse
@@ -221,15 +225,13 @@ class _TreeReader:
             "missing": [name for name, is_missing in zip(names, missing, strict=True) if is_missing],
         }
 
-    def _inputs_of(self, leaf: int) -> tuple[list[str], Floats]:
-        """Return the names of the columns that a leaf's regression reads, and their scaling, (columns, 4)."""
-        at, per_feature = self._path_columns(leaf), self.forest.basis.columns_per_feature
-        places = [divmod(int(column), per_feature) for column in self.leaves.column[at]]
+    def _inputs_of(self, leaf: int) -> tuple[list[str], NDArray[np.int32], Floats]:
+        """Return the columns that a leaf's regression reads: names, numbers, and their scaling, (columns, 4)."""
+        at, per_feature = slice(*self.leaves.start[leaf : leaf + 2]), self.forest.basis.columns_per_feature
+        columns = self.leaves.column[at]
+        places = [divmod(column, per_feature) for column in columns.tolist()]
         names = [self.features[j] if per_feature == 1 else f"f{q}({self.features[j]})" for j, q in places]
-        return names, self.leaves.scaling[at]
-
-    def _path_columns(self, leaf: int) -> slice:
-        return slice(*self.leaves.start[leaf : leaf + 2])
+        return names, columns, self.leaves.scaling[at]
 
 
 def _condition(tree: Tree, steps: Sequence[tuple[int, bool]], name: str, categories: tuple[Any, ...] | None) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from boostbp import plots
-from boostbp.inspection import health_of
+from boostbp.inspection.health import health_of
 from boostbp.network.history import History
 from boostbp.plots.axes import by_epoch, figure, of_network
 from boostbp.plots.epochs import PANELS, panel

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from boostbp.inspection import attribute, attributions
-from boostbp.inspection.attributions import _pushes
+from boostbp.inspection import attributions
+from boostbp.inspection.attributions import _pushes, attribute
 from boostbp.layers import Layer
 from boostbp.network.network import Network
 from boostbp.trees.basis import Polynomial

@@ -15,7 +15,7 @@ from sklearn.linear_model import LinearRegression
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.ensemble import average
-from boostbp.inspection import HealthWarning, health_of, warn_if_ill
+from boostbp.inspection.health import HealthWarning, health_of, warn_if_ill
 from boostbp.losses import Logistic
 from boostbp.network.choice import NETWORK, CandidateResult, ModelChoice, weight_in_words
 from boostbp.network.linear_probe import linear_probe_r2
