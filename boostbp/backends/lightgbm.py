@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from threading import Lock, local
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends import _lightgbm_calls, _lightgbm_params, _lightgbm_text
+from boostbp.backends import _lightgbm_calls, _lightgbm_text
 from boostbp.backends._lightgbm_calls import ThreadGate, exactly_summed, hold_threads, networked, with_threads
 from boostbp.backends.base import (
     FEW_ROWS,
@@ -25,7 +26,7 @@ from boostbp.backends.base import (
 )
 from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.dialects import gradients
-from boostbp.backends.native_params import device_turn, naming_params, on_card
+from boostbp.backends.native_params import LIGHTGBM, Natives, column_groups, device_turn, naming_params, on_card
 from boostbp.backends.ranks import Ranks
 from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats
@@ -33,6 +34,9 @@ from boostbp.runtime.group import workers
 from boostbp.runtime.messages import require
 from boostbp.trees.sparse import Sparse
 from boostbp.trees.tree import Tree, Trees
+
+if TYPE_CHECKING:
+    from lightgbm import Booster, Dataset
 
 _CHEAP_ROWS = 10_000  # up to here, a call costs as much as the trees that it grows
 
@@ -51,10 +55,10 @@ class Bins:
 
     table: Table
     ranks: Ranks  # encodes the columns of `dataset` whose values LightGBM would merge
-    dataset: Any  # for growing structures
+    dataset: Dataset  # for growing structures
     # whether any column can be split on; if none (all zero, or categories all missing), LightGBM makes no booster
     usable: bool
-    _linear: Any = None
+    _linear: Dataset | None = None
     _lock: Lock = field(default_factory=Lock)
 
     @classmethod
@@ -67,10 +71,10 @@ class Bins:
     def take(self, rows: NDArray[np.intp], n_threads: int) -> Bins:
         """Return some of the rows, in the same bins."""
         with with_threads(n_threads):
-            dataset = self.dataset.subset(rows if len(rows) else [0]).construct()
+            dataset = self.dataset.subset(rows if len(rows) else [0]).construct()  # type: ignore[arg-type]
         return Bins(self.table.take(rows), self.ranks, dataset, self.usable)
 
-    def linear(self, params: dict[str, Any]) -> Any:
+    def linear(self, params: dict[str, Any]) -> Dataset:
         """Return the Dataset for linear trees, which holds the raw numbers too: made on first use."""
         with self._lock:
             if self._linear is None:
@@ -79,7 +83,7 @@ class Bins:
             return self._linear
 
 
-def _construct(table: Table, params: dict[str, Any]) -> Any:
+def _construct(table: Table, params: dict[str, Any]) -> Dataset:
     X = table.X.entries if isinstance(table.X, Sparse) else table.X
     options = {"categorical_feature": list(table.categorical), "params": params}
     with with_threads(params["num_threads"]):
@@ -94,18 +98,13 @@ def _construct(table: Table, params: dict[str, Any]) -> Any:
 
 def _check_range(table: Table, ranks: Ranks) -> None:
     """Refuse columns whose values LightGBM merges: its linear leaves need values, not ranks."""
-    for column in ranks.edges:
-        raise ValueError(
-            f"column {column} holds numbers that LightGBM merges, such as those nearer to zero than 1e-35: "
-            "scale the column, or let boostbp fit the leaves, leaves='refit'."
-        )
-    with np.errstate(invalid="ignore"):
-        largest = np.nanmax(np.abs(table.X), axis=0, initial=0.0)
+    wrong = {column: "numbers that LightGBM merges, such as those nearer to zero than 1e-35" for column in ranks.edges}
+    largest = np.nanmax(np.abs(table.X), axis=0, initial=0.0)
     for j in np.setdiff1d(np.flatnonzero(largest > np.finfo(np.float32).max), table.categorical):
-        raise ValueError(
-            f"column {j} holds {largest[j]:.3g}, beyond the range of float32, in which LightGBM fits linear "
-            f"leaves: scale the column, or let boostbp fit the leaves."
-        )
+        wrong.setdefault(j, f"{largest[j]:.3g}, beyond the range of float32, in which LightGBM fits linear leaves")
+    for column, what in wrong.items():
+        cure = "scale the column, or let boostbp fit the leaves, leaves='refit'"
+        raise ValueError(f"column {column} holds {what}: {cure}.")
 
 
 @dataclass
@@ -120,7 +119,7 @@ class LightGBMGrower:
     growth: TreeParams
     params: dict[str, Any]
     # state: `dataclasses.replace` begins with the defaults
-    booster: Any = field(default=None, init=False)
+    booster: Booster | None = field(default=None, init=False)
     _columns: int = field(default=0, init=False)  # of the gradient, in the rounds of `booster`
     _n_boosters: int = field(default=0, init=False)
     _thread: local = field(default_factory=local, init=False)  # `is_set` in the threads in which LightGBM was set up
@@ -133,8 +132,8 @@ class LightGBMGrower:
         columns, n_threads = grad.shape[1], self.growth.n_threads
         if self.growth.multi_output and columns != 1:
             raise ValueError(
-                f"multi_output=True needs a gradient of one column here, got {columns}: LightGBM has no vector "
-                f"leaves. Combine the columns into one first."
+                f"multi_output=True needs a gradient of one column, got {columns}: LightGBM has no vector leaves. "
+                "Combine the columns into one first."
             )
         if not self._may_split():
             return Trees.stumps(columns)
@@ -178,7 +177,7 @@ class LightGBMGrower:
             ones = np.ones(len(self.bins.table.X), np.float32)
             booster.update(fobj=lambda prediction, data: (np.zeros_like(ones), ones))
 
-        def derivatives(prediction: Floats, data: Any) -> tuple[NDArray[np.float32], ...]:
+        def derivatives(prediction: Floats, data: Dataset) -> tuple[NDArray[np.float32], ...]:
             float32 = tuple(gradients(part, "LightGBM") for part in gradient(prediction.copy()))
             hold_threads(self.growth.n_threads)  # last, for the caller's gradient may use LightGBM itself
             return float32
@@ -207,9 +206,9 @@ class LightGBMGrower:
         if booster.current_iteration() == before:  # no split: LightGBM withdraws the round
             return Trees.stumps(columns)
         text = _lightgbm_calls.text_of(library, booster, before, 1)
-        return self.bins.ranks.decode(_lightgbm_text.trees(text))
+        return self.bins.ranks.decode(_lightgbm_text.trees_in_text(text))
 
-    def _booster(self, library: ModuleType, columns: int) -> tuple[Any, int]:
+    def _booster(self, library: ModuleType, columns: int) -> tuple[Booster, int]:
         """Return the booster of the next round, and the number of rounds that it has."""
         if self.booster is not None and self._columns == columns:
             before = self.booster.current_iteration()
@@ -225,6 +224,49 @@ class LightGBMGrower:
         self._columns = columns
         self._n_boosters += 1
         return self.booster, 0
+
+
+@cache
+def _natives() -> Natives:
+    """Return what is known of native parameters, with the other names of the installed LightGBM."""
+    aliases = _library().basic._ConfigAliases._get_all_param_aliases()
+    return replace(LIGHTGBM, aliases={alias: name for name, group in aliases.items() for alias in group})
+
+
+def _native(growth: TreeParams, n_rows: int, n_columns: int) -> dict[str, Any]:
+    """Return the parameters of Dataset and Booster.
+
+    Raises ValueError if a native parameter is refused, see `Natives`.
+    """
+    native = _natives().checked(growth.params, interaction_constraints=column_groups(growth, n_columns))
+    if not {"force_row_wise", "force_col_wise"} & set(native):
+        # Left to itself LightGBM times both layouts and takes the faster, so that trees could depend on the clock. By
+        # rows is a little faster with one thread, but every booster then holds a copy of the bins. CUDA knows no other.
+        native["force_row_wise" if native.get("device_type") == "cuda" else "force_col_wise"] = True
+    if growth.extra_trees:
+        # Of a draw of categories LightGBM tries one group alone, and none of fewer than 100 rows by default: columns
+        # whose categories have fewer rows would never be split. A group may become a leaf, and needs as many rows.
+        native.setdefault("min_data_per_group", growth.min_samples_leaf)
+    if growth.monotone:
+        native["monotone_constraints"] = list(growth.monotone)
+    return {
+        "deterministic": True,
+        "feature_pre_filter": False,
+        "feature_fraction": growth.colsample_bytree,
+        **native,
+        "extra_trees": growth.extra_trees,
+        "objective": "none",
+        # A booster takes memory for all leaves that it is allowed, 3 kB each.
+        "num_leaves": max(min(growth.leaves, n_rows), 2),
+        "max_depth": growth.max_depth,
+        "min_data_in_leaf": growth.min_samples_leaf,
+        "max_bin": growth.max_bins,
+        "num_threads": growth.n_threads,
+        "seed": growth.random_state % 2**31,
+        # Nobody reads LightGBM's scores, but goss begins to sample only after 1 / learning_rate trees.
+        "learning_rate": 1.0,
+        "verbosity": -1,
+    }
 
 
 def _streams(n_rows: int, n_outputs: int, growth: TreeParams) -> int:
@@ -269,7 +311,7 @@ class LightGBM:
         """Bin the input; see `boostbp.backends.base.Backend`."""
         growth.check_monotone(table)
         [n_rows] = workers().sum(len(table.X))
-        params = _lightgbm_params.native(_library(), growth, (int(n_rows), table.X.shape[1]))
+        params = _native(growth, int(n_rows), table.X.shape[1])
         with device_turn(params), _naming_params(growth):
             return LightGBMGrower(Bins.of(table, params), growth, params)
 

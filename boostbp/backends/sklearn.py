@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,55 +13,29 @@ from numpy.typing import NDArray
 from boostbp.backends.base import Table, TreeParams
 from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.dialects import Numbering, largest_not_above, representable
-from boostbp.backends.native_params import AMOUNT, COUNT, MONOTONE, SHARE, Natives
+from boostbp.backends.native_params import SKLEARN
 from boostbp.backends.ranks import Ranks
-from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats
 from boostbp.trees.sparse import Matrix, Sparse
 from boostbp.trees.tree import Tree, Trees, as_trees
 
-
-def _max_features(name: str, value: object) -> Any:
-    if value is None or isinstance(value, str):
-        return checks.one_of(name, value, ("sqrt", "log2", None))
-    return SHARE(name, value) if isinstance(value, float | np.floating) else COUNT(name, value)
-
-
-def _min_samples_split(name: str, value: object) -> float | int:
-    if isinstance(value, float | np.floating) and value <= 1:
-        return SHARE(name, value)
-    return checks.whole(name, value, 2, checks.LARGEST_INT)
-
-
-NATIVES = Natives(
-    "scikit-learn's DecisionTreeRegressor",
-    # Bounds of values are those of scikit-learn's documentation.
-    allowed={
-        "ccp_alpha": AMOUNT,
-        "max_features": _max_features,
-        "min_impurity_decrease": AMOUNT,
-        "min_samples_split": _min_samples_split,
-        "min_weight_fraction_leaf": partial(checks.at_least, least=0, most=0.5),
-    },
-    reasons={
-        "criterion": "a tree fits -grad / hess by weighted squared error. Leave it out.",
-        "monotonic_cst": MONOTONE,
-        "splitter": "it is a parameter of the layer. Use output={'extra_trees': ...}, or hidden.",
-    },
-    defaults={"criterion": ("squared_error", "friedman_mse")},  # two names of one criterion; the second is deprecated
-)
+if TYPE_CHECKING:
+    from sklearn.tree import DecisionTreeRegressor
+    from sklearn.tree._tree import Tree as FittedTree
 
 
 @dataclass
 class SKLearnGrower:
     """The input in float32, in which scikit-learn grows trees."""
 
-    X: Any
+    X: NDArray[np.float32] | sp.csc_matrix
     ranks: Ranks  # encodes the columns of `X` whose values scikit-learn would merge
     growth: TreeParams
     params: dict[str, Any]
     # state: `dataclasses.replace` begins with the defaults
-    models: list[Any] = field(default_factory=list, init=False)  # the trees of the last round, as scikit-learn has them
+    models: list[DecisionTreeRegressor] = field(
+        default_factory=list, init=False
+    )  # the trees of the last round, as scikit-learn has them
     _n_models: int = field(default=0, init=False)  # that have drawn
 
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
@@ -78,13 +51,13 @@ class SKLearnGrower:
             return Trees.stumps(len(groups))
         with np.errstate(over="ignore", invalid="ignore"):  # its check of the input sums large numbers
             self.models = [self._model().fit(self.X, target[:, c], hess[:, c].mean(axis=1)) for c in groups]
-        return self.ranks.decode(as_trees([read(model.tree_) for model in self.models]))
+        return self.ranks.decode(as_trees([read_tree(model.tree_) for model in self.models]))
 
     def fork(self, outputs: slice, seed: int) -> SKLearnGrower:
         """Return a sibling on the same input."""
         return replace(self, growth=replace(self.growth, random_state=seed))
 
-    def _model(self) -> Any:
+    def _model(self) -> DecisionTreeRegressor:
         from sklearn.tree import DecisionTreeRegressor  # takes some tenths of a second, which other backends save
 
         model = DecisionTreeRegressor(**self.params)
@@ -130,14 +103,14 @@ def _alike(values: Floats) -> NDArray[np.bool_]:
     return np.asarray(single[..., 1:] <= single[..., :-1] + np.float32(1e-7))  # its FEATURE_THRESHOLD
 
 
-def _float32(X: Matrix) -> Any:
+def _float32(X: Matrix) -> NDArray[np.float32] | sp.csc_matrix:
     if not isinstance(X, Sparse):
         return representable(X)
     indptr, indices, data = X.arrays
     return sp.csc_matrix((representable(data), indices, indptr), X.shape)
 
 
-def read(tree: Any) -> Tree:
+def read_tree(tree: FittedTree) -> Tree:
     """Return a fitted ``tree_`` of scikit-learn as `Tree`; leaves are numbered in the order of their nodes.
 
     Scikit-learn sends ``float32(x) <= threshold`` left, with a threshold in float64.
@@ -157,11 +130,10 @@ def read(tree: Any) -> Tree:
 
 
 def _native(growth: TreeParams) -> dict[str, Any]:
-    native = NATIVES.checked(growth.params, {})
     leafwise = growth.max_leaves is not None or growth.max_depth < 0
     return {
         "max_features": growth.colsample_bytree if growth.colsample_bytree < 1.0 else None,
-        **native,
+        **SKLEARN.checked(growth.params),
         "splitter": "random" if growth.extra_trees else "best",
         "criterion": "squared_error",
         "max_depth": growth.max_depth if growth.max_depth >= 0 else None,

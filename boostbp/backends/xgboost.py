@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -10,23 +11,27 @@ from shutil import rmtree
 from tempfile import mkdtemp
 from threading import Lock
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends import _xgboost_params, _xgboost_ubj
+from boostbp.backends import _xgboost_ubj
 from boostbp.backends.base import TREES_PER_BOOSTER, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.dialects import alike_in_float32, gradients, representable, without_small_leaves
-from boostbp.backends.native_params import device_turn, naming_params, on_card
+from boostbp.backends.native_params import NO_DEVICE, XGBOOST, column_groups, device_turn, naming_params, on_card
 from boostbp.backends.ranks import Ranks
+from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.disk_arrays import is_on_disk, scratch_folder
 from boostbp.runtime.group import SAMPLE, workers
 from boostbp.runtime.messages import require
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.tree import Tree, Trees
+
+if TYPE_CHECKING:
+    from xgboost import Booster, DataIter, QuantileDMatrix
 
 
 def _library() -> ModuleType:
@@ -44,7 +49,7 @@ class Running:
     Rounds are counted here, because asking XGBoost costs as much as growing a small tree. It never withdraws a round.
     """
 
-    booster: Any
+    booster: Booster
     rounds: int = 0
     min_weight: float = -1.0
 
@@ -60,7 +65,7 @@ class XGBoostGrower:
     growth: TreeParams
     params: dict[str, Any]
     ranks: Ranks  # encodes the columns of the matrix whose values float32 would merge
-    matrix: Any
+    matrix: QuantileDMatrix
     # state: `dataclasses.replace` begins with the defaults
     running: dict[tuple[int, bool], Running] = field(default_factory=dict, init=False)  # by columns, vector leaf
     _n_boosters: int = field(default=0, init=False)
@@ -75,9 +80,8 @@ class XGBoostGrower:
         vector = self.growth.multi_output and columns > 1
         if vector and self.table.categorical:
             raise ValueError(
-                f"multi_output=True with a gradient of {columns} columns needs numeric features, got categorical "
-                f"columns {self.table.categorical}: XGBoost's vector leaves take none. Combine the columns into one "
-                "first."
+                f"multi_output=True with a gradient of {columns} columns is for numeric features, not for categorical "
+                f"columns {self.table.categorical}: XGBoost's vector leaves take none. Combine the gradient's columns."
             )
         if not self.growth.allows_split:
             return Trees.stumps(1 if vector else columns)
@@ -115,7 +119,7 @@ class XGBoostGrower:
                 run.min_weight = min_weight
             run.booster.boost(self.matrix, run.rounds, grad=grad, hess=hess)
         run.rounds += 1
-        return self.ranks.decode(_xgboost_ubj.trees(run.booster[run.rounds - 1 : run.rounds].save_raw("ubj")))
+        return self.ranks.decode(_xgboost_ubj.trees_in_ubj(run.booster[run.rounds - 1 : run.rounds].save_raw("ubj")))
 
     def _run(self, columns: int, vector: bool) -> Running:
         """Return the booster of the next round of a kind."""
@@ -131,7 +135,9 @@ class XGBoostGrower:
         return run
 
 
-def _binned(table: Table, growth: TreeParams, ranks: Ranks, *, reference: Any = None) -> Any:
+def _binned(
+    table: Table, growth: TreeParams, ranks: Ranks, *, reference: QuantileDMatrix | None = None
+) -> QuantileDMatrix:
     """Return the QuantileDMatrix of an input, in the bins of a reference if there is one.
 
     The bins of more than `SAMPLE` rows are those of a sample, wherever the rows are: in memory, on disk, on workers.
@@ -149,42 +155,39 @@ def _binned(table: Table, growth: TreeParams, ranks: Ranks, *, reference: Any = 
     if not (in_files and hasattr(library, "ExtMemQuantileDMatrix")):  # from version 3 on
         rows = representable(ranks.encode(table.X))
         return library.QuantileDMatrix(rows, **options, feature_types=types, ref=reference)
-    folder = mkdtemp(dir=scratch_folder(), prefix="boostbp-")
-    try:
-        blocks = _blocks(library, table.X, types, ranks, cache_prefix=f"{folder}/bins")
-        matrix = library.ExtMemQuantileDMatrix(blocks, **options, ref=reference)
-    except BaseException:
-        rmtree(folder)
-        raise
-    matrix.files = _BinFiles(folder)
+    files = _BinFiles()
+    blocks = _blocks(library, table.X, types, ranks, cache_prefix=f"{files.folder}/bins")
+    matrix = library.ExtMemQuantileDMatrix(blocks, **options, ref=reference)
+    matrix.files = files
     return matrix
 
 
 class _BinFiles:
     """The folder with the bins of a matrix, which owns this object: the folder is removed when the matrix ends."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self) -> None:
         self.lock = Lock()  # XGBoost refuses to read them in two threads at a time
-        self._folder, self._remove = folder, rmtree
+        self.folder, self._remove = mkdtemp(dir=scratch_folder(), prefix="boostbp-"), rmtree
 
     def __del__(self) -> None:
-        self._remove(self._folder, ignore_errors=True)
+        self._remove(self.folder, ignore_errors=True)
 
 
-def _matrix_turn(matrix: Any) -> AbstractContextManager[Any]:
+def _matrix_turn(matrix: QuantileDMatrix) -> AbstractContextManager[Any]:
     """Wait until no other thread reads a matrix that is in files."""
     return matrix.files.lock if hasattr(matrix, "files") else nullcontext()
 
 
-def _blocks(library: Any, X: Matrix, types: Sequence[str] | None, ranks: Ranks, **cache: str) -> Any:
+def _blocks(library: ModuleType, X: Matrix, types: Sequence[str] | None, ranks: Ranks, **cache: str) -> DataIter:
     """Return a `DataIter` over the rows of an input: dense rows in float32, a few megabytes at a time.
 
     XGBoost takes absent entries of a sparse matrix for missing ones, but here they are zeros. `types` are its
     ``feature_types``, and `cache` holds its ``cache_prefix``, if bins are kept in files.
     """
     columns = np.arange(X.shape[1])
+    base: Any = library.DataIter
 
-    class Blocks(library.DataIter):
+    class Blocks(base):
         def __init__(self) -> None:
             super().__init__(**cache)
             self.reset()
@@ -192,7 +195,7 @@ def _blocks(library: Any, X: Matrix, types: Sequence[str] | None, ranks: Ranks, 
         def reset(self) -> None:
             self.ahead = iter(row_blocks(0, len(X), len(columns)))
 
-        def next(self, input_data: Any) -> bool:
+        def next(self, input_data: Callable[..., None]) -> bool:
             rows = next(self.ahead, None)
             if rows is not None:
                 part = X.dense(columns, rows) if isinstance(X, Sparse) else X[rows]
@@ -202,7 +205,7 @@ def _blocks(library: Any, X: Matrix, types: Sequence[str] | None, ranks: Ranks, 
     return Blocks()
 
 
-def _bins_of_sample(library: ModuleType, table: Table, ranks: Ranks, options: dict[str, Any]) -> Any:
+def _bins_of_sample(library: ModuleType, table: Table, ranks: Ranks, options: dict[str, Any]) -> QuantileDMatrix:
     """Return a matrix of a sample of all rows, whose bins are those of all workers of a group.
 
     XGBoost's own sketch over workers has other cuts than that of one machine, and so gives other trees. A communicator
@@ -218,6 +221,45 @@ def _bins_of_sample(library: ModuleType, table: Table, ranks: Ranks, options: di
         sample = np.concatenate([sample, last])
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(library.QuantileDMatrix, sample, **options).result()
+
+
+def _native(growth: TreeParams, n_columns: int) -> dict[str, Any]:
+    """Return the parameters of a Booster on so many columns, but for the number of targets.
+
+    Raises ValueError if a native parameter is refused, see `Natives`, or names a card that is not there.
+    """
+    native = XGBOOST.checked(growth.params, interaction_constraints=column_groups(growth, n_columns))
+    if "interaction_constraints" in native:  # XGBoost reads lists as lists of names
+        native["interaction_constraints"] = json.dumps(native["interaction_constraints"])
+    if growth.monotone:
+        native["monotone_constraints"] = f"({','.join(map(str, growth.monotone))})"
+    if on_card(native):
+        native["fail_on_invalid_gpu_id"] = True
+        _check_card(growth, native)
+    leafwise = growth.max_leaves is not None or growth.max_depth < 0
+    return {
+        "grow_policy": "lossguide" if leafwise else "depthwise",
+        "colsample_bytree": max(growth.colsample_bytree, 1e-30),  # it refuses subnormal numbers of float32
+        **native,
+        "tree_method": "hist",
+        "base_score": 0.0,
+        "max_depth": max(growth.max_depth, 0),
+        "max_leaves": growth.leaves if leafwise else 0,
+        "min_child_weight": growth.min_samples_leaf,
+        "max_bin": growth.max_bins,
+        "nthread": growth.n_threads,
+        "seed": growth.random_state,
+        "seed_per_iteration": True,
+    }
+
+
+def _check_card(growth: TreeParams, native: dict[str, Any]) -> None:
+    """Refuse a card that is not there: XGBoost would only warn, and grow on the CPU."""
+    params = {"num_feature": 1, "tree_method": "hist", "device": native["device"], "fail_on_invalid_gpu_id": True}
+    with _library().config_context(verbosity=0):
+        config = json.loads(_library().Booster(params).save_config())
+    if config["learner"]["generic_param"]["device"] == "cpu":
+        raise ValueError(f"XGBoost finds no card for backend_params={checks.shown(dict(growth.params))}. {NO_DEVICE}")
 
 
 def _parsable(number: float) -> float:
@@ -254,7 +296,7 @@ class XGBoost:
         """Bin the input; see `boostbp.backends.base.Backend`."""
         growth.check_monotone(table)
         with _naming_params(growth):
-            params = _xgboost_params.native(_library(), growth, table.X.shape[1])
+            params = _native(growth, table.X.shape[1])
         ranks = Ranks.of(table, alike_in_float32)
         return XGBoostGrower(table, growth, params, ranks, _binned(table, growth, ranks))
 

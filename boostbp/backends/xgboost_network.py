@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from boostbp.runtime.group import Group
 from boostbp.runtime.messages import require
@@ -36,7 +37,7 @@ class Address:
     timeout: float  # seconds that workers wait for one another
 
 
-def _library(module: str) -> Any:
+def _library(module: str) -> ModuleType:
     return require(f"xgboost.{module}", extra="xgboost", what="training on several workers")
 
 
@@ -46,16 +47,14 @@ def tracked(n_workers: int, *, host: str = "127.0.0.1", timeout: float = 60.0) -
 
     Workers wait `timeout` seconds for one another, when they connect and in each sum.
     """
-    tracker = _library("tracker").RabitTracker(
-        host_ip=host, n_workers=n_workers, sortby="task", timeout=math.ceil(timeout)
-    )
+    seconds, failure = math.ceil(timeout), _library("core").XGBoostError
+    tracker = _library("tracker").RabitTracker(host_ip=host, n_workers=n_workers, sortby="task", timeout=seconds)
     tracker.start()
     arguments = tracker.worker_args()
-    failure = _library("core").XGBoostError
     try:
         yield Address(str(arguments["dmlc_tracker_uri"]), int(arguments["dmlc_tracker_port"]), n_workers, timeout)
         with suppress(failure):
-            tracker.wait_for(math.ceil(timeout))  # for workers to disconnect
+            tracker.wait_for(seconds)  # for workers to disconnect
     finally:
         with suppress(failure):  # workers that died have raised errors of their own
             tracker.free()
@@ -103,10 +102,10 @@ class _Network(Group):
     def __init__(self, library: ModuleType, rank: int, size: int) -> None:
         self.rank, self.size, self._library = rank, size, library
 
-    def sum(self, *arrays: Any) -> Sequence[Any]:
+    def sum(self, *arrays: ArrayLike) -> Sequence[Any]:
         return self._reduced(arrays, self._library.Op.SUM)
 
-    def max(self, *arrays: Any) -> Sequence[Any]:
+    def max(self, *arrays: ArrayLike) -> Sequence[Any]:
         # the maximum of a number and NaN depends on their order
         return self._reduced([np.where(np.isnan(array), np.inf, array) for array in arrays], self._library.Op.MAX)
 
@@ -120,8 +119,8 @@ class _Network(Group):
         # in a tuple, as XGBoost cannot send None
         return self._library.broadcast((value,) if self.rank == root else None, root)[0]
 
-    def _reduced(self, arrays: Sequence[Any], operation: Any) -> list[Any]:
-        arrays = [np.asarray(array, np.float64) for array in arrays]
+    def _reduced(self, values: Sequence[ArrayLike], operation: int) -> list[Any]:
+        arrays = [np.asarray(value, np.float64) for value in values]
         if not arrays:
             return []
         flat = self._library.allreduce(np.concatenate([array.ravel() for array in arrays]), operation).ravel()

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from boostbp.files.parts import TablePart, arrow, decoded_type, explained, is_text, open_parts, row_index_of
+from boostbp.files.parts import (
+    TablePart,
+    TableSource,
+    arrow,
+    decoded_type,
+    explained,
+    is_text,
+    open_parts,
+    row_index_of,
+)
 from boostbp.runtime import messages
 
 if TYPE_CHECKING:
@@ -31,7 +41,7 @@ class ColumnRoles(NamedTuple):
 def is_number(kind: pa.DataType) -> bool:
     """Return whether an Arrow type holds numbers."""
     types = arrow().types
-    return any(test(kind) for test in (types.is_integer, types.is_floating, types.is_decimal))
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
 def _becomes_float(kind: pa.DataType) -> bool:
@@ -177,9 +187,8 @@ def _cast(part: TablePart, column: pa.Array, name: str, kind: pa.DataType, *, sa
     try:
         return column.cast(kind, safe=safe)
     except arrow().ArrowException as error:
-        raise ValueError(
-            f"Column {name!r} of {part.name} holds {column.type}, and cannot be read as {kind}: {error}."
-        ) from error
+        held = f"Column {name!r} of {part.name} holds {column.type}"
+        raise ValueError(f"{held}, and cannot be read as {kind}: {error}.") from error
 
 
 def _types_to_read(part: TablePart, types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
@@ -194,15 +203,12 @@ def _type_spelt(values: Sequence[str | None]) -> pa.DataType:
     pa = arrow()
     texts = pa.array(values, pa.string())
     for kind in (pa.int64(), pa.float64(), pa.date32(), pa.timestamp("us")):
-        try:
-            texts.cast(kind)
-        except pa.ArrowException:
-            continue
-        return kind
+        with suppress(pa.ArrowException):
+            return texts.cast(kind).type
     return pa.string()
 
 
-def open_table(source: Any, roles: ColumnRoles | None = None) -> TableFiles:
+def open_table(source: TableFiles | TableSource, roles: ColumnRoles | None = None) -> TableFiles:
     """Open the table at a path, or in a dataset or scanner of pyarrow; no row is read yet. A `TableFiles` is open.
 
     Raises ValueError or OSError if a file cannot be read.

@@ -79,8 +79,7 @@ def test_target_keeps_its_values(tmp_path, column, expected, kind, form):
     assert y.dtype.kind == kind
 
 
-def test_chunks_put_together_are_the_whole(path, monkeypatch):
-    monkeypatch.setattr("boostbp.files.parts._PARQUET_ROWS", 3)
+def test_chunks_put_together_are_the_whole(path, small_blocks):
     columns = ColumnRoles(verbatim=["id"], drop=["y", "text"])
     pieces, kept = zip(*chunks(path, columns), strict=True)
     whole, _, _ = read_table(path, "y", ColumnRoles(drop=["id", "text"]))
@@ -89,8 +88,7 @@ def test_chunks_put_together_are_the_whole(path, monkeypatch):
     assert len(pieces) == (2 if path.suffix == ".parquet" else 1)
 
 
-def test_large_csv_comes_in_more_than_one_chunk(tmp_path, monkeypatch):
-    monkeypatch.setattr("boostbp.files.parts._CSV_BLOCK", 4096)
+def test_large_csv_comes_in_more_than_one_chunk(tmp_path, small_blocks):
     values = np.random.default_rng(0).normal(size=2000)
     where = tmp_path / "rows.csv"
     csv.write_csv(pa.table({"x": values}), where)
@@ -99,8 +97,7 @@ def test_large_csv_comes_in_more_than_one_chunk(tmp_path, monkeypatch):
     np.testing.assert_array_equal(np.concatenate(pieces), values)
 
 
-def test_type_that_changes_after_the_first_block_is_explained(tmp_path, monkeypatch):
-    monkeypatch.setattr("boostbp.files.parts._CSV_BLOCK", 4096)
+def test_type_that_changes_after_the_first_block_is_explained(tmp_path, small_blocks):
     where = tmp_path / "rows.csv"
     where.write_text("x\n" + "1.5\n" * 3000 + "late text\n")
     with pytest.raises(ValueError, match=r"rows.csv: .*late text.*name a column of text categorical"):
@@ -218,8 +215,7 @@ def test_text_that_spells_numbers_is_refused_unless_it_is_called_missing_or_cate
     assert X["x"].cat.categories.size == 400
 
 
-def test_a_number_misspelt_after_the_first_block_is_refused_with_the_cure(tmp_path, monkeypatch):
-    monkeypatch.setattr("boostbp.files.parts._CSV_BLOCK", 4096)
+def test_a_number_misspelt_after_the_first_block_is_refused_with_the_cure(tmp_path, small_blocks):
     where = tmp_path / "rows.csv"
     where.write_text("x,y\n" + "1.5,1\n" * 3000 + "?,1\n")
     with pytest.raises(ValueError, match=r"rows.csv: .*'\?'.*--missing"):

@@ -8,19 +8,17 @@ import numpy as np
 import scipy.sparse as sp
 
 from boostbp.backends.base import LinearLeaves, Table, TreeParams
+from boostbp.backends.capabilities import check_streams
 from boostbp.backends.conformance.backend_trial import (
     Trial,
-    check_sizes,
     check_trees,
     demand,
-    faults,
     gradient,
     grow_rounds,
     loss_left,
     same,
     switches,
 )
-from boostbp.backends.grown_trees import check_streams
 from boostbp.runtime.arrays import Floats
 from boostbp.trees.sparse import Sparse
 from boostbp.trees.tree import Tree
@@ -64,11 +62,8 @@ def categories(trial: Trial) -> None:
         grad = np.where(np.isin(codes, codes_left), -1.0, 1.0)[:, None]
         [tree] = trial.grow(table, grad, max_depth=3)
         left = loss_left(tree, table.X, grad - grad.mean())
-        demand(
-            left < 0.2,
-            f"a tree of depth 3 leaves {left:.3g} of what the categories {codes_left} of {n_codes} explain.",
-            "Let the set of a split hold the codes that go left, in bits of 32-bit words.",
-        )
+        fault = f"a tree of depth 3 leaves {left:.3g} of what the categories {codes_left} of {n_codes} explain."
+        demand(left < 0.2, fault, "Let the set of a split hold the codes that go left, in bits of 32-bit words.")
     table = trial.mixed(rng, 1500, numeric=2, categories=(12, 3))
     trial.grow(table, gradient(rng, table), max_depth=5, min_samples_leaf=10)
 
@@ -110,8 +105,7 @@ def colsample_bytree(trial: Trial) -> None:
     n_features = max(len(np.unique(tree.feature)) for tree in trees)
     demand(
         trial.capabilities.colsample_bytree != "tree" or n_features <= 2,
-        f"its capabilities say colsample_bytree='tree', but a tree splits {n_features} of 10 features where a fifth of "
-        "them was asked for.",
+        f"its capabilities say colsample_bytree='tree', but a tree splits {n_features} of 10 features for a fifth.",
         "Draw features once for each tree, or say 'node' if they are drawn again within a tree.",
     )
 
@@ -128,18 +122,13 @@ def native_leaves(trial: Trial) -> None:
 
     grower: Any = trial.fork(Table(X), TreeParams(max_depth=3))  # perhaps without the method `boost`
     leaves: list[LinearLeaves] = grower.boost(derivatives, 4, 0.5, 0.1)
-    demand(
-        len(leaves) == len(predictions) == 4,
-        f"boost() grew {len(leaves)} trees and asked for {len(predictions)} gradients in 4 rounds.",
-        "Ask once in each round.",
-    )
+    fault = f"boost() grew {len(leaves)} trees and asked for {len(predictions)} gradients in 4 rounds."
+    demand(len(leaves) == len(predictions) == 4, fault, "Ask once in each round.")
     values = np.cumsum([_values(tree, X) for tree in leaves[:3]], axis=0)
     error = float(np.abs(values - predictions[1:]).max())
-    demand(
-        error < 1e-5 * np.abs(y).max(),
-        f"the predictions of its native leaves differ by {error:.3g} from the running prediction of the library.",
-        "const and coeff are in the units of the input, shrinkage included.",
-    )
+    fault = f"the predictions of its native leaves differ by {error:.3g} from the running prediction of the library."
+    cure = "const and coeff are in the units of the input, shrinkage included."
+    demand(error < 1e-5 * np.abs(y).max(), fault, cure)
 
 
 def row_subsets(trial: Trial) -> None:
@@ -151,34 +140,26 @@ def row_subsets(trial: Trial) -> None:
     grower: Any = trial.backend.bind(table, growth)  # perhaps without the method `take`
     [tree] = grower.take(rows).fork(slice(0, 1), 0).grow(grad, np.ones_like(grad))
     check_trees([tree], 1, subset, growth)
-    check_sizes(tree, subset, growth)
     left = loss_left(tree, subset.X, grad)
-    demand(
-        left < 0.1,
-        f"a tree of {len(rows)} rows leaves {left:.3g} of their loss.",
-        "take(rows) gives a grower whose gradients are those of these rows, in their order.",
-    )
+    cure = "take(rows) gives a grower whose gradients are those of these rows, in their order."
+    demand(left < 0.1, f"a tree of {len(rows)} rows leaves {left:.3g} of their loss.", cure)
 
 
 def params(trial: Trial) -> None:
     """Native parameters that are not known are refused by name, not ignored."""
-    answer = "no error"
+    answer, unknown = "no error", {"no_such_parameter": 1}
     try:
-        trial.backend.bind(switches(np.random.default_rng(8), 50, 2), TreeParams(params={"no_such_parameter": 1}))
+        trial.backend.bind(switches(np.random.default_rng(8), 50, 2), TreeParams(params=unknown))
     except ValueError as error:
         answer = str(error)
-    demand(
-        "no_such_parameter" in answer,
-        f"bind() with TreeParams(params={{'no_such_parameter': 1}}) raised {answer}.",
-        "Refuse unknown names in a ValueError with the name; boostbp.backends.native_params.Natives does so.",
-    )
+    cure = "Refuse unknown names in a ValueError with the name; boostbp.backends.native_params.Natives does so."
+    demand("no_such_parameter" in answer, f"bind() with TreeParams(params={unknown}) raised {answer}.", cure)
 
 
 def streams(trial: Trial) -> None:
     """Outputs have at least one stream of random numbers, and at most one for each of them."""
     for n_rows, n_outputs in ((10, 1), (10, 30), (5000, 9), (10**6, 9)):
-        with faults():
-            check_streams(trial.capabilities.streams(n_rows, n_outputs, TreeParams(extra_trees=True)), n_outputs)
+        check_streams(trial.capabilities.streams(n_rows, n_outputs, TreeParams(extra_trees=True)), n_outputs)
 
 
 def _check_draws(trial: Trial, table: Table, grad: Floats, growth: TreeParams) -> list[Tree]:
@@ -188,11 +169,8 @@ def _check_draws(trial: Trial, table: Table, grad: Floats, growth: TreeParams) -
     rounds, others = (grow_rounds(trial.fork(table, growth, seed=seed), grad, ROUNDS) for seed in (5, 6))
     for trees, where in ((rounds, "rounds of one gradient"), (columns, "equal columns in one round")):
         roots = {(int(tree.feature[0]), float(tree.threshold[0])) for tree in trees if tree.n_leaves > 1}
-        demand(
-            len(roots) > 1,
-            f"{ROUNDS} {where} gave trees with the same root.",
-            "Draw anew for each tree; a library that begins with the same seed at each call needs another each time.",
-        )
+        cure = "Draw anew for each tree; a library that begins with the same seed at each call needs another each time."
+        demand(len(roots) > 1, f"{ROUNDS} {where} gave trees with the same root.", cure)
     fault, cure = "forks with other seeds grew the same trees.", "Let the seed of fork(outputs, seed) decide the draws."
     demand(not all(map(same, rounds, others)), fault, cure)
     return rounds
@@ -201,8 +179,6 @@ def _check_draws(trial: Trial, table: Table, grad: Floats, growth: TreeParams) -
 def _values(leaves: LinearLeaves, X: Floats) -> Floats:
     """Return the predictions of linear leaves for rows without missing values."""
     leaf = leaves.tree.leaf_of(X)
-    values = leaves.const[leaf].copy()
-    for number in range(leaves.tree.n_leaves):
-        rows, terms = leaf == number, slice(leaves.start[number], leaves.start[number + 1])
-        values[rows] += X[np.ix_(rows, leaves.features[terms])] @ leaves.coeff[terms]
-    return values
+    terms = [slice(*leaves.start[number : number + 2]) for number in leaf]
+    slopes = [x[leaves.features[of_leaf]] @ leaves.coeff[of_leaf] for x, of_leaf in zip(X, terms, strict=True)]
+    return leaves.const[leaf] + slopes
