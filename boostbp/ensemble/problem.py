@@ -17,11 +17,11 @@ from boostbp.losses import Loss, traits_of
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.losses.loss_trial import try_loss
 from boostbp.network.backprop import BackPropagation
-from boostbp.network.baseline import baseline_of
 from boostbp.network.eval_sets import NO_EVALUATION, Evaluation, raw_output
 from boostbp.network.monitor import Callback, Stage, State
 from boostbp.network.network import Network, table_above
 from boostbp.network.settings import Settings
+from boostbp.network.starts import baseline_of
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import training_in, workers
 
@@ -106,7 +106,7 @@ class Problem:
     ) -> Problem:
         """Return the problem of a fit; `to_target` converts targets of an evaluation set to what the loss takes."""
         with training_in(rows.group):
-            baseline = baseline_of(loss, rows, settings)
+            baseline = baseline_of(loss, rows, settings.output_target)
             loss = try_loss(loss, baseline + rows.offset, rows.y)
         target = smoothed = np.empty((0, rows.y.shape[1]))
         if evaluation.sets:

@@ -16,7 +16,7 @@ from boostbp.inputs.rows import NO_OFFSET
 from boostbp.layers import Layer
 from boostbp.losses import SquaredError
 from boostbp.losses.checked_loss import CheckedLoss
-from boostbp.network.baseline import best_constant
+from boostbp.network.starts import best_constant
 from boostbp.runtime.arrays import Floats
 
 

@@ -11,14 +11,13 @@ import numpy as np
 
 from boostbp.backends.base import Backend
 from boostbp.inputs.rows import Rows
-from boostbp.layers import Fit
 from boostbp.layers.rounds import structure_of_another
 from boostbp.losses import Loss
 from boostbp.network.eval_sets import NO_EVALUATION, Evaluation
 from boostbp.network.fingerprint import fingerprint
 from boostbp.network.history import History, Stop
 from boostbp.network.monitor import Callback, Monitor, State
-from boostbp.network.network import Network, layer_input
+from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.network.trainer import Trainer
 from boostbp.runtime import interrupts
@@ -125,57 +124,40 @@ class BackPropagation:
         self.history.stop, self.finished = stop, True
 
     def _begin(self) -> Stop | None:
-        """Restore the earlier state, if there is one that is not restored; return a reason to stop there, if any."""
-        resume, self._resume = self._resume, None
-        if resume is None:
+        """Restore the earlier state, if there is one that is not restored; return a reason to stop there, if any.
+
+        Raises ValueError if the state belongs to other data or other parameters; the message names them.
+        """
+        state, self._resume = self._resume, None
+        if state is None:
             return None
-        _restore(resume, self._trainer, self._monitor, self._fingerprint())
-        return self._monitor.recheck(self._trainer.network) if resume.since < resume.epoch else None
+        trainer, monitor = self._trainer, self._monitor
+        _check(state, self.settings.epochs, self._fingerprint())
+        _check_shapes(state, trainer)
+        trainer.epoch, trainer.losses, trainer.T = state.epoch, state.history.loss, list(state.network.layers)
+        trainer.h = [trainer.rows.X, *state.h]
+        trainer.g, trainer.m = ([np.empty((0, 0)), *arrays] for arrays in (state.g, state.m))
+        trainer.rng.bit_generator.state = dict(copy.deepcopy(state.random))
+        monitor.best, monitor.lowest_loss, monitor.since = state.best, state.lowest_loss, state.since
+        monitor.begun = working_time() - state.elapsed
+        self.history.epochs, self.history.best_epoch = list(state.history.epochs), state.history.best_epoch
+        return monitor.recheck(trainer.network) if state.since < state.epoch else None
 
     def _state(self) -> State:
         """Return the state after the last epoch that the monitor has seen."""
         trainer, monitor = self._trainer, self._monitor
         assert monitor.best is not None
         return State(
-            trainer.epoch,
-            tuple(trainer.h[1:]),
-            tuple(trainer.g[1:]),
-            tuple(trainer.m[1:]),
-            trainer.drift,
-            trainer.r2,
-            trainer.rng.bit_generator.state,
-            trainer.network,
-            monitor.best,
-            monitor.best_score,
-            monitor.lowest_loss,
-            replace(monitor.history, epochs=list(monitor.history.epochs)),
-            working_time() - monitor.begun,
-            self._fingerprint(),
-            monitor.since,
+            *(tuple(variables[1:]) for variables in (trainer.h, trainer.g, trainer.m)),
+            random=trainer.rng.bit_generator.state,
+            network=trainer.network,
+            best=monitor.best,
+            lowest_loss=monitor.lowest_loss,
+            history=replace(self.history, epochs=list(self.history.epochs)),
+            elapsed=working_time() - monitor.begun,
+            fingerprint=self._fingerprint(),
+            since=monitor.since,
         )
-
-
-def _restore(state: State, trainer: Trainer, monitor: Monitor, fingerprint: Mapping[str, str]) -> None:
-    """Put a training that has not begun into a state.
-
-    Raises ValueError if the state belongs to other data or other parameters; the message names them.
-    """
-    _check(state, trainer.settings.epochs, fingerprint)
-    _check_shapes(state, trainer)
-    trainer.epoch, trainer.drift, trainer.r2, trainer.losses = state.epoch, state.drift, state.r2, state.history.loss
-    trainer.h = [trainer.rows.X, *state.h]
-    trainer.g, trainer.m = ([np.empty((0, 0)), *arrays] for arrays in (state.g, state.m))
-    trainer.rng.bit_generator.state = dict(copy.deepcopy(state.random))
-    trainer.T = []
-    for i, (layer, output) in enumerate(zip(state.network.layers, trainer.h[1:], strict=True)):
-        h = layer_input(trainer.h[: i + 1], skip=state.network.skip)
-        trainer.T.append(Fit(layer, output, layer.trace(h, n_jobs=trainer.settings.n_threads)))
-    trainer.T[-1] = trainer.T[-1]._replace(output=trainer.T[-1].output - trainer.baseline)
-    monitor.best, monitor.best_score, monitor.lowest_loss = state.best, state.best_score, state.lowest_loss
-    monitor.since = state.since
-    monitor.history.epochs = list(state.history.epochs)
-    monitor.history.best_epoch = state.history.best_epoch
-    monitor.begun = working_time() - state.elapsed
 
 
 def _check(state: State, epochs: int, fingerprint: Mapping[str, str]) -> None:

@@ -70,7 +70,7 @@ class Epoch:
         R^2 of the refit of each layer to its target; NaN for an output layer that is boosted.
     explained, explained_held : tuple of float
         Share of the target that a linear regression on each hidden layer explains, on training rows and on the first
-        evaluation set, or on samples of them; NaN without an evaluation set. See `boostbp.network.linear_probe`.
+        evaluation set, or on samples of them; NaN without an evaluation set. See `boostbp.network.probes`.
     """
 
     epoch: int

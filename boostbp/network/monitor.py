@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,6 @@ from boostbp.runtime.group import workers
 
 COMPILING = "compiling"  # the stage of a fit in which loops are compiled; time limits exclude it
 _SHORT = 0.5  # seconds below which this stage is not reported: loading compiled loops takes milliseconds
-LowestLoss = tuple[float, Network | None, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +35,8 @@ class State:
         State of the random generator.
     network, best : Network
         Networks of this epoch and of the best one.
-    lowest_loss : (float, Network, int)
-        Training loss, network and number of the epoch of lowest training loss, if no metric chooses the best epoch.
+    lowest_loss : Network or None
+        Network of the epoch of lowest training loss, if no metric chooses the best epoch.
     elapsed : float
         Seconds of training so far.
     fingerprint : mapping
@@ -50,23 +49,24 @@ class State:
         Number of rows that each of several workers wrote to a file of its own; empty if `h`, `g` and `m` are here.
     """
 
-    epoch: int
     h: tuple[Floats, ...]
     g: tuple[Floats, ...]
     m: tuple[Floats, ...]
-    drift: tuple[float, ...]
-    r2: tuple[float, ...]
     random: Mapping[str, Any]
     network: Network
     best: Network
-    best_score: float
-    lowest_loss: LowestLoss
+    lowest_loss: Network | None
     history: History
     elapsed: float
     fingerprint: Mapping[str, str]
     since: int = -1
     origin: str = ""
     rows: tuple[int, ...] = ()
+
+    @property
+    def epoch(self) -> int:
+        """Number of the last epoch."""
+        return len(self.history) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,35 +135,45 @@ Callback = Callable[[Progress], object]
 """Called after each epoch; returning True stops the training."""
 
 
+@dataclass(slots=True)
 class Monitor:
     """Records epochs, keeps the best network and decides when to stop.
 
-    `state` is the function that callbacks receive as `Progress.state`.
+    Attributes
+    ----------
+    state : callable
+        What callbacks receive as `Progress.state`.
+    best, lowest_loss : Network or None
+        The network of the best epoch; without evaluation sets that of the last epoch, and of the lowest training loss.
+    since : int
+        Patience counts from this epoch, or from the best epoch after it.
+    begun : float
+        Working time at which training began.
     """
 
-    def __init__(
-        self,
-        history: History,
-        evaluation: Evaluation,
-        callbacks: Sequence[Callback],
-        settings: Settings,
-        state: Callable[[], State],
-    ) -> None:
-        self.history, self.evaluation, self.metric = history, evaluation, evaluation.metric
-        self.callbacks, self.settings, self.state = callbacks, settings, state
-        self.begun = working_time()
-        self.best: Network | None = None
-        self.best_score = -np.inf
-        self.lowest_loss: LowestLoss = (np.inf, None, 0)
-        self.since = -1  # patience counts from here, or from the best epoch after it
+    history: History
+    evaluation: Evaluation
+    callbacks: Sequence[Callback]
+    settings: Settings
+    state: Callable[[], State]
+    best: Network | None = None
+    lowest_loss: Network | None = None
+    since: int = -1
+    begun: float = field(default_factory=working_time)
+
+    @property
+    def sign(self) -> float:
+        """Factor with which a larger metric is better."""
+        metric = self.evaluation.metric
+        return 1.0 if metric is not None and metric.greater_is_better else -1.0
 
     def on_epoch_end(self, network: Network, record: Epoch, begun: float) -> Stop | None:
         """Score and record an epoch that began at `begun`; return a reason if training is to stop."""
         network = self._cut(network)
         metrics = workers().agree(self.evaluation.scores(network, self.settings.n_threads))
         epoch = replace(record, metrics=metrics, seconds=working_time() - begun)
-        self.history.epochs.append(epoch)
         self._keep(network, epoch)
+        self.history.epochs.append(epoch)
         return self._verdict(network)
 
     def recheck(self, network: Network) -> Stop | None:
@@ -172,16 +182,15 @@ class Monitor:
 
     def _cut(self, network: Network) -> Network:
         """Return the network with the rounds of a boosted output layer that are best on the first evaluation set."""
-        if self.metric is None or not self.evaluation.sets or self.settings.output_target != "loss":
+        metric, outcome = self.evaluation.metric, self.evaluation.outcome
+        if metric is None or not self.evaluation.sets or self.settings.output_target != "loss":
             return network
         rows, n_threads = self.evaluation.sets[0].rows, self.settings.n_threads
-        layer = self.settings.layers[-1]
         forest = network.layers[-1].forest
         h = network.output_input(rows.X, n_jobs=n_threads)
-        numbers, start = rounds.stages(layer.n_estimators), network.baseline + rows.offset
-        sign = 1.0 if self.metric.greater_is_better else -1.0
+        numbers, start = rounds.stages(self.settings.layers[-1].n_estimators), network.baseline + rows.offset
         scores = {
-            number: sign * self.metric(self.evaluation.outcome(raw + start), rows.y, rows.weight)
+            number: self.sign * metric(outcome(raw + start), rows.y, rows.weight)
             for number, raw in rounds.staged(forest, h, numbers, n_threads=n_threads)
         }
         best = workers().agree(max(numbers, key=lambda number: scores[number]))
@@ -190,28 +199,26 @@ class Monitor:
         return replace(network, layers=(*network.layers[:-1], Layer(rounds.first_rounds(forest, best))))
 
     def _keep(self, network: Network, epoch: Epoch) -> None:
-        if self.metric is None or not epoch.metrics:
-            self.best, self.history.best_epoch = network, epoch.epoch
-            if epoch.loss < self.lowest_loss[0]:
-                self.lowest_loss = (epoch.loss, network, epoch.epoch)
-            return
-        value = epoch.metrics[self.evaluation.sets[0].name]
-        score = value if self.metric.greater_is_better else -value
-        if self.best is None or score > self.best_score:
-            self.best, self.best_score, self.history.best_epoch = network, score, epoch.epoch
+        """Keep the network of an epoch that is not in the history yet, if it is the best one."""
+        history = self.history
+        if not epoch.metrics:
+            if epoch.loss < min(history.loss, default=np.inf):
+                self.lowest_loss = network
+        elif self.best is not None:
+            name = self.evaluation.sets[0].name
+            if not self.sign * epoch.metrics[name] > self.sign * history[history.best_epoch].metrics[name]:
+                return
+        self.best, history.best_epoch = network, epoch.epoch
 
     def restore_lowest_loss(self) -> None:
         """Go back to the epoch of lowest training loss after a divergence, if no metric chose the best epoch."""
-        if np.isfinite(self.lowest_loss[0]):
-            _, self.best, self.history.best_epoch = self.lowest_loss
+        if self.lowest_loss is not None:
+            self.best, self.history.best_epoch = self.lowest_loss, int(np.argmin(self.history.loss))
 
     def _verdict(self, network: Network) -> Stop | None:
         """Return a reason if training is to stop; the clock and callbacks of rank 0 decide for all workers."""
         group = workers()
-        greater_is_better = self.metric is not None and self.metric.greater_is_better
-        progress = Progress(
-            self.history[-1], self.settings.epochs, self.history, network, greater_is_better, self.state
-        )
+        progress = Progress(self.history[-1], self.settings.epochs, self.history, network, self.sign > 0.0, self.state)
 
         def is_collective(callback: Callback) -> bool:
             return not group.is_single and getattr(callback, "of_all_workers", False)

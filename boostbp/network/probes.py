@@ -1,14 +1,47 @@
-"""Linear probe: the share of the target that a linear regression on a hidden layer explains."""
+"""Probes: figures of the hidden layers at an epoch, and the share of the target that a regression on them explains."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.linalg import lstsq
 
+from boostbp.network.steps import std
 from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
 
 ROUNDING = 1e-12  # a column that varies by less than this share of its size is constant
 MAX_ROWS = 1000  # training rows of a probe, which must take no noticeable time. Not varied
+
+
+def r2(target: Floats, fit: Floats, weight: Floats) -> float:
+    """Return R^2 over the rows of all workers and all outputs; NaN if the target is constant."""
+    moment, weights, missed = workers().sum(weight @ target, weight.sum(), weight @ np.square(target - fit).sum(1))
+    [total] = workers().sum(weight @ np.square(target - moment / weights).sum(1))
+    return 1.0 - float(missed) / float(total) if total > 0 else float("nan")
+
+
+def drift(old: Floats, new: Floats, weight: Floats) -> float:
+    """Return the root mean square change of the units in their standard deviations, averaged over units."""
+    square, total = workers().sum(weight @ np.square(new - old), weight.sum())
+    moved, before = np.sqrt(square / total), std(old, weight)
+    return float(np.mean(np.divide(moved, before, out=np.zeros_like(moved), where=before > 0)))
+
+
+def gradient_figures(g: Sequence[Floats]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the root mean square of each hidden layer's gradient, and its share of dead rows; see `Epoch`.
+
+    `g` has the gradients in h_0 .. h_L, each (rows, units); that of h_0 is a placeholder.
+    """
+    # A row whose loss gradient is 0 is fitted: a layer below that passes nothing on to it is not dead there.
+    hidden, learning = g[1:-1], np.asarray(g[-1].any(axis=1))
+    squares = [np.square(of_layer).sum() for of_layer in hidden]
+    dead = [float(np.count_nonzero(~of_layer[learning].any(axis=1))) for of_layer in hidden]
+    counts = float(len(learning)), float(np.count_nonzero(learning))
+    n_rows, n_learning, *sums = map(float, workers().sum(*counts, *squares, *dead))
+    norms = [np.sqrt(square / (n_rows * h.shape[1])) for square, h in zip(sums, hidden, strict=False)]
+    return tuple(map(float, norms)), tuple(number / max(n_learning, 1.0) for number in sums[len(hidden) :])
 
 
 def linear_probe_r2(
