@@ -12,7 +12,7 @@ import pytest
 from helpers import few_rounds
 from hypothesis import HealthCheck, settings
 
-from boostbp.ensemble.quality_levels import LEVELS
+from boostbp.ensemble.budget import LEVELS
 
 # No deadlines: the first call of a compiled kernel takes seconds. Derandomised, so that a red test stays red.
 settings.register_profile(

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from boostbp.ensemble import constants
+from boostbp.ensemble.output_layers import TrainedCandidate
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.safeguard import best_share, refuse_unlearned
-from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.ensemble.weights import shrink_weight, stacked_weights, summed, t_statistic
 from boostbp.network.choice import CONSTANT, NETWORK, CandidateResult, ModelChoice

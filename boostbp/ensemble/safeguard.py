@@ -14,6 +14,7 @@ import numpy as np
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.inputs.rows import Rows
+from boostbp.network.backprop import BackPropagation
 from boostbp.network.choice import CONSTANT, NETWORK, CandidateResult, ModelChoice
 from boostbp.network.history import History
 from boostbp.network.network import Network
@@ -68,7 +69,7 @@ def back_propagate_alone(problem: Problem) -> tuple[Network, History]:
 
     Raises ValueError as `refuse_unlearned` does.
     """
-    training = problem.back_propagation()
+    training = BackPropagation(problem)
     training.advance()
     refuse_unlearned([training.network], problem)
     return training.network, training.history

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
 
-from boostbp.backends.base import Backend
-from boostbp.inputs.rows import Rows
 from boostbp.layers.rounds import structure_of_another
-from boostbp.losses import Loss
-from boostbp.network.eval_sets import NO_EVALUATION, Evaluation
 from boostbp.network.fingerprint import fingerprint
 from boostbp.network.history import History, Stop
-from boostbp.network.monitor import Callback, Monitor, State
+from boostbp.network.monitor import Monitor, State, Task
 from boostbp.network.network import Network
-from boostbp.network.settings import Settings
 from boostbp.network.trainer import Trainer
 from boostbp.runtime import interrupts
 from boostbp.runtime.compiling import working_time
@@ -28,17 +23,6 @@ from boostbp.runtime.group import workers
 class BackPropagation:
     """A training by back-propagation that can stop at some epoch and go on.
 
-    Parameters
-    ----------
-    rows : Rows
-        Training rows: h_0, targets as the loss takes them, weights and offsets.
-    evaluation : Evaluation
-        Its first evaluation set chooses the best epoch.
-    callbacks : sequence of callable
-        See `Callback`.
-    resume : State, optional
-        State of an earlier training on the same data with the same settings, from which this one goes on.
-
     Attributes
     ----------
     history : History
@@ -47,29 +31,17 @@ class BackPropagation:
         Whether training is over, for the reason in the history.
     """
 
-    def __init__(
-        self,
-        rows: Rows,
-        *,
-        backend: Backend,
-        loss: Loss,
-        settings: Settings,
-        evaluation: Evaluation = NO_EVALUATION,
-        callbacks: Sequence[Callback] = (),
-        resume: State | None = None,
-    ) -> None:
-        self.settings = settings
-        metric, eval_sets = evaluation.metric, evaluation.sets
+    def __init__(self, task: Task) -> None:
+        self.settings = task.settings
+        metric, eval_sets = task.evaluation.metric, task.evaluation.sets
         self.history = History(metric=metric.name if metric and eval_sets else "")
         self.finished = False
-        self._trainer = Trainer(rows, backend, loss, settings)
-        self._monitor = Monitor(self.history, evaluation, callbacks, settings, self._state)
-        self._fingerprint = cache(
-            partial(fingerprint, rows, evaluation, settings=settings, backend=backend, loss=self._trainer.loss.loss)
-        )
-        self._resume = resume
+        self._trainer = Trainer(task.rows, task.backend, task.loss, task.settings)
+        self._monitor = Monitor(self.history, task.evaluation, task.callbacks, task.settings, self._state)
+        self._fingerprint = cache(partial(fingerprint, task, self._trainer.loss.loss))
+        self._resume = task.resume
         # Probes on this many held-out rows take no noticeable time beside an epoch.
-        [n_rows] = workers().sum(len(rows))
+        [n_rows] = workers().sum(len(task.rows))
         self._probed = eval_sets[0].rows.spaced(max(100, min(1000, int(n_rows) // 10))) if eval_sets else None
 
     @property
@@ -148,7 +120,9 @@ class BackPropagation:
         trainer, monitor = self._trainer, self._monitor
         assert monitor.best is not None
         return State(
-            *(tuple(variables[1:]) for variables in (trainer.h, trainer.g, trainer.m)),
+            tuple(trainer.h[1:]),
+            tuple(trainer.g[1:]),
+            tuple(trainer.m[1:]),
             random=trainer.rng.bit_generator.state,
             network=trainer.network,
             best=monitor.best,

@@ -185,8 +185,11 @@ def _state(content: object, arrays: Arrays) -> State:
     random = plain.decode(content["random"])
     np.random.default_rng().bit_generator.state = random  # refuses what is no state of a generator
     n_rows = len(arrays["h1"]) if "h1" in arrays else 0
+    h, g, m = _variables(arrays, n_rows, [] if counts else sizes)
     return State(
-        *_variables(arrays, n_rows, [] if counts else sizes),
+        h,
+        g,
+        m,
         random=random,
         network=networks["now"],
         best=networks["best"],

@@ -10,12 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from boostbp.backends.base import Backend
 from boostbp.inputs.repeats import splitmix64
-from boostbp.inputs.rows import Rows
 from boostbp.losses import Loss
-from boostbp.network.eval_sets import Evaluation
-from boostbp.network.settings import Settings
+from boostbp.network.monitor import Task
 from boostbp.runtime.group import workers
 from boostbp.trees.sparse import Sparse
 
@@ -27,23 +24,21 @@ _BLOCK, _LAST_BITS = 65_536, np.uint64(36)  # rows of a block; bits of the manti
 MAX_DEPTH = 4  # of objects inside objects. Arbitrary; it ends circles of references
 
 
-def fingerprint(
-    rows: Rows, evaluation: Evaluation, *, settings: Settings, backend: Backend, loss: Loss
-) -> Mapping[str, str]:
+def fingerprint(task: Task, loss: Loss) -> Mapping[str, str]:
     """Return each part of a training by name: its value in words, or ``sha256:`` and a digest of its bytes.
 
-    It is the same in every process. Parameters that only decide when training ends are left out.
+    It is the same in every process. Parameters that only decide when training ends are left out. `loss` is the user's.
     """
-    metric, watched = evaluation.metric, list[Any]()
-    for eval_set in evaluation.sets:
-        watched += [eval_set.name, eval_set.rows.X, eval_set.rows.y, eval_set.rows.weight]
-    watched += [eval_set.rows.offset for eval_set in evaluation.sets if eval_set.rows.offset.ndim]
+    rows, settings, metric, watched = task.rows, task.settings, task.evaluation.metric, list[object]()
+    for part in task.evaluation.sets:
+        watched += [part.name, part.rows.X, part.rows.y, part.rows.weight]
+    watched += [part.rows.offset for part in task.evaluation.sets if part.rows.offset.ndim]
     digests = {
         "X": _digest(_rows(rows.X), repr(rows.table.categorical)),
         "y": _digest(_rows(rows.y, rounded=True)),
         "sample_weight": _digest(_rows(rows.weight, rounded=True)),
         "eval_set": _digest(*watched),
-        "backend": words_of(backend),
+        "backend": words_of(task.backend),
         "random_state": _digest(settings.seed),
         "loss": words_of(loss),
         "eval_metric": "None" if metric is None else f"{metric.name} {words_of(metric.function)}",
@@ -58,9 +53,9 @@ def fingerprint(
         if field.name != "growth":
             digests[field.name] = f"[{', '.join(map(words_of, values))}]"
             continue
-        for part in fields(values[0]):
-            if part.name not in _FREE | _SEEDS:
-                digests[part.name] = f"[{', '.join(words_of(getattr(growth, part.name)) for growth in values)}]"
+        for name in (of_growth.name for of_growth in fields(values[0])):
+            if name not in _FREE | _SEEDS:
+                digests[name] = f"[{', '.join(words_of(getattr(growth, name)) for growth in values)}]"
     return digests
 
 

@@ -9,8 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from boostbp.backends.base import Backend
+from boostbp.inputs.rows import Rows
 from boostbp.layers import Layer, rounds
-from boostbp.network.eval_sets import Evaluation
+from boostbp.losses import Loss
+from boostbp.network.eval_sets import NO_EVALUATION, Evaluation
 from boostbp.network.history import Epoch, History, Stop
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
@@ -133,6 +136,31 @@ class StageSeconds:
 
 Callback = Callable[[Progress], object]
 """Called after each epoch; returning True stops the training."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What a network is trained on, and how.
+
+    Attributes
+    ----------
+    rows : Rows
+        Training rows: h_0, targets as the loss takes them, weights and offsets, and the workers that hold them.
+    settings : Settings
+        Settings of the user's network.
+    evaluation : Evaluation
+        Its first evaluation set chooses the best epoch, and has the held-out rows that weigh candidates.
+    resume : State or None
+        State of an earlier training of this network on the same data, from which this one goes on.
+    """
+
+    rows: Rows
+    backend: Backend
+    loss: Loss
+    settings: Settings
+    evaluation: Evaluation = NO_EVALUATION
+    callbacks: Sequence[Callback] = ()
+    resume: State | None = None
 
 
 @dataclass(slots=True)

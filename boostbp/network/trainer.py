@@ -238,9 +238,11 @@ class Trainer:
         hidden = [] if held_out is None else self.network.hidden(held_out.X, n_jobs=self.settings.n_threads)
         probes = []
         for i, h in enumerate(self.h[1:-1]):
-            sample = group.select_rows(rows).allgather_rows(h[rows], y[rows], weight[rows])
+            sampled_h, sampled_y, sampled_weight = group.select_rows(rows).allgather_rows(
+                h[rows], y[rows], weight[rows]
+            )
             of_held_out = None if held_out is None else (hidden[i], held_out.y, held_out.weight)
-            probes.append(linear_probe_r2(*sample, of_held_out))
+            probes.append(linear_probe_r2(sampled_h, sampled_y, sampled_weight, of_held_out))
         return probes
 
 

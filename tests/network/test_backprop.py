@@ -15,6 +15,7 @@ from boostbp.inputs.rows import Rows
 from boostbp.layers import LayerSettings
 from boostbp.network.backprop import BackPropagation
 from boostbp.network.history import Stop
+from boostbp.network.monitor import Task
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.network.starts import noise
@@ -33,7 +34,7 @@ def data(seed=0):
 
 def train(X, y, *, weight=None, **options):
     rows = Rows(Table(X), y, np.ones(len(y)) if weight is None else weight)
-    training = BackPropagation(rows, **options)
+    training = BackPropagation(Task(rows=rows, **options))
     training.advance()
     return training.network, training.history
 
@@ -293,14 +294,15 @@ def test_training_in_pieces_is_training_in_one(backend, stops):
 
     def begin(**more):
         model = small(backend=backend, epochs=6)
-        return BackPropagation(
-            Rows(Table(X), Y, np.ones(ROWS)),
+        task = Task(
+            rows=Rows(Table(X), Y, np.ones(ROWS)),
             backend=backends.load(backend),
             loss=losses.SquaredError(),
             settings=settings_of(model, ROWS, 1, 0),
             evaluation=watched(rows, targets, metric=metrics.default_metric(losses.SquaredError())),
             **more,
         )
+        return BackPropagation(task)
 
     whole, states = begin(callbacks=[lambda progress: states.append(progress.state())]), []
     whole.advance()
@@ -330,7 +332,7 @@ def test_a_training_that_is_left_keeps_its_best_epoch():
     X, Y = data()
     settings = settings_of(small(), ROWS, 1, 0)
     rows, loss = Rows(Table(X), Y, np.ones(ROWS)), losses.SquaredError()
-    training = BackPropagation(rows, settings=settings, backend=backends.load("lightgbm"), loss=loss)
+    training = BackPropagation(Task(rows=rows, settings=settings, backend=backends.load("lightgbm"), loss=loss))
     with pytest.raises(FloatingPointError):
         _ = training.network  # there is none yet
     training.advance(2)
