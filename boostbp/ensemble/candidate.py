@@ -61,10 +61,7 @@ class Candidate:
 
 
 def single_layer(
-    name: str,
-    settings: Callable[[Problem], LayerSettings],
-    when: tuple[Condition, ...] = (),
-    least_quality: int = 2,
+    name: str, settings: Callable[[Problem], LayerSettings], when: tuple[Condition, ...] = (), least_quality: int = 2
 ) -> Candidate:
     """Return a candidate that is a single layer on the features, boosted while the held-out loss falls."""
 
@@ -155,6 +152,10 @@ class NetworkTraining:
     ----------
     looks : int
         Number of looks so far.
+    required : bool
+        Whether all epochs are run, whatever their work: the user goes on with a training.
+    epoch_work : float
+        Work of an epoch; see `boostbp.ensemble.budget`.
     """
 
     def __init__(self, name: str, problem: Problem) -> None:
@@ -164,14 +165,10 @@ class NetworkTraining:
         callbacks = [*problem.callbacks, lambda _: self._over()]
         self._training = BackPropagation(replace(problem, callbacks=callbacks))
         self.history = self._training.history
-        # If the user goes on with a training, all epochs were asked for.
-        goes_on = problem.resume is not None and problem.resume.since >= 0
-        self._first_look = AFTER_ALL_EPOCHS if goes_on else constants.FIRST_LOOK
-
-    @property
-    def required(self) -> bool:
-        """Whether all epochs are run, whatever their work."""
-        return self._first_look == AFTER_ALL_EPOCHS
+        self.required = problem.resume is not None and problem.resume.since >= 0
+        self._first_look = AFTER_ALL_EPOCHS if self.required else constants.FIRST_LOOK
+        n_features, n_outputs = problem.rows.X.shape[1], problem.rows.y.shape[1]
+        self.epoch_work = epoch_work(problem.settings, problem.n_rows, n_features, n_outputs)
 
     @property
     def epoch(self) -> int:
@@ -189,17 +186,7 @@ class NetworkTraining:
     @property
     def work(self) -> float:
         """Work of the epochs until the next look."""
-        return self._epoch_work * (self._look(self.looks) - self.epoch)
-
-    @property
-    def work_of_all(self) -> float:
-        """Work of all epochs."""
-        return self._epoch_work * self._problem.settings.epochs
-
-    @property
-    def _epoch_work(self) -> float:
-        problem = self._problem
-        return epoch_work(problem.settings, problem.n_rows, problem.rows.X.shape[1], problem.rows.y.shape[1])
+        return self.epoch_work * (self._look(self.looks) - self.epoch)
 
     def advance(self, budget: Budget, later: float) -> None:
         """Train until the next look, or until the remaining time is needed for later work; see `Budget.over`.

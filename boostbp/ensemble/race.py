@@ -119,12 +119,7 @@ class Race:
         return [training.result for training in self.layers.values()] + self.others
 
     def begin(
-        self,
-        candidates: Sequence[Candidate],
-        n_pieces: int | None,
-        *,
-        stage: str = "layers",
-        limit: float = np.inf,
+        self, candidates: Sequence[Candidate], n_pieces: int | None, *, stage: str = "layers", limit: float = np.inf
     ) -> KeyboardInterrupt | None:
         """Begin candidates, and boost each by so many pieces, or to its end.
 

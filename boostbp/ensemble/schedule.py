@@ -97,7 +97,7 @@ def _train_one(candidate: Candidate, race: Race) -> KeyboardInterrupt | None:
     """Train a network until its error has hardly fallen since half of its epochs, or to its end."""
     training = candidate.begin(race.problem, None)
     assert isinstance(training, NetworkTraining)
-    race.total = race.spent + training.work_of_all
+    race.total = race.spent + training.epoch_work * race.problem.settings.epochs
     to_end = race.level.all_epochs or training.required
     try:
         going = True

@@ -69,7 +69,8 @@ class BackPropagation:
         trainer, monitor = self._trainer, self._monitor
         last = self.settings.epochs if until is None else min(until, self.settings.epochs)
         try:
-            with interrupts.deferred():  # interrupts are raised between rounds, where all objects are whole
+            # An interrupt is raised between rounds, where all objects are whole.
+            with interrupts.deferred():
                 stop = self._begin()
                 while stop is None and trainer.epoch < last:
                     interrupts.check()
@@ -107,6 +108,7 @@ class BackPropagation:
         _check(state, self.settings.epochs, self._fingerprint())
         _check_shapes(state, trainer)
         trainer.epoch, trainer.losses, trainer.T = state.epoch, state.history.loss, list(state.network.layers)
+        # h_0 is the input and does not move: its gradient and momentum are placeholders.
         trainer.h = [trainer.rows.X, *state.h]
         trainer.g, trainer.m = ([np.empty((0, 0)), *arrays] for arrays in (state.g, state.m))
         trainer.rng.bit_generator.state = dict(copy.deepcopy(state.random))

@@ -35,7 +35,8 @@ from boostbp.runtime.atomic_write import remove_partial
 from boostbp.runtime.group import workers
 
 KIND, ROWS_KIND = "checkpoint", "rows of a checkpoint"
-VERSION = 6  # of both kinds; earlier versions have another format
+# Version of both kinds of files; earlier versions have another format.
+VERSION = 6
 
 
 def write(path: str | os.PathLike[str], state: State) -> None:
@@ -55,7 +56,8 @@ def write(path: str | os.PathLike[str], state: State) -> None:
     if not group.is_single:
         name, content_of_rows = _file_of_rows(path, state.epoch, group.rank), {"epoch": state.epoch}
         archive.write(name, kind=ROWS_KIND, version=VERSION, content=content_of_rows, arrays=arrays)
-        arrays, state = {}, replace(state, rows=tuple(group.gather(len(state.h[0]))))  # after all workers have written
+        # `gather` waits for all workers, so the file that names their rows comes after these.
+        arrays, state = {}, replace(state, rows=tuple(group.gather(len(state.h[0]))))
         if group.rank:
             return
     networks, of_networks = _facts_of_networks(state)
@@ -80,7 +82,8 @@ def _facts_of_networks(state: State) -> tuple[dict[str, Any], Arrays]:
     """Return the JSON content of each network, or the role of an equal earlier one, and the arrays."""
     facts: dict[str, Any] = {}
     arrays: Arrays = {}
-    written: dict[tuple[int, ...], str] = {}  # roles by the identities of their layers
+    # Roles of networks by the identities of their layers.
+    written: dict[tuple[int, ...], str] = {}
     for role, network in {"now": state.network, "best": state.best, "lowest_loss": state.lowest_loss}.items():
         layers = () if network is None else tuple(map(id, network.layers))
         facts[role] = written.get(layers)
@@ -95,7 +98,8 @@ def _file_of_rows(path: str | os.PathLike[str], epoch: int, rank: int) -> Path:
     return Path(f"{os.fspath(path)}.{epoch}-{rank}")
 
 
-@interrupts.deferred()  # otherwise an exception of a signal handler would look like a fault of the file
+# Deferred, or an exception of a signal handler would look like a fault of the file.
+@interrupts.deferred()
 def read(path: str | os.PathLike[str]) -> State:
     """Read a state that `write` wrote.
 
@@ -144,7 +148,8 @@ def _with_rows(state: State, path: Path, n_rows: int) -> State:
     for rank, count in enumerate(state.rows):
         rows = slice(max(first - start, 0), max(min(first + n_rows - start, count), 0))
         start += count
-        if rows.start < rows.stop or not (parts or start < total):  # of none, the last: all are of one shape
+        # A worker without rows reads the last file for the shapes, and takes no row of it.
+        if rows.start < rows.stop or not (parts or start < total):
             name = _file_of_rows(path, state.epoch, rank)
             if not name.exists():
                 raise ValueError(f"{state.origin} is not whole: {str(name)!r} is missing. Start anew without it.")
@@ -183,7 +188,8 @@ def _state(content: object, arrays: Arrays) -> State:
     if not isinstance(fingerprint, dict) or not all(isinstance(value, str) for value in fingerprint.values()):
         raise ValueError(f"its fingerprint is {fingerprint!r:.999}")
     random = plain.decode(content["random"])
-    np.random.default_rng().bit_generator.state = random  # refuses what is no state of a generator
+    # NumPy refuses what is no state of a generator.
+    np.random.default_rng().bit_generator.state = random
     n_rows = len(arrays["h1"]) if "h1" in arrays else 0
     h, g, m = _variables(arrays, n_rows, [] if counts else sizes)
     return State(

@@ -11,7 +11,8 @@ from typing import Any
 from boostbp.network.choice import NETWORK, ModelChoice, weight_in_words
 from boostbp.runtime.messages import counted, require
 
-REFITTED = "The leaves of its output layers were then fitted again on all rows."  # sentence for `History.refitted`
+# The sentence of summaries for `History.refitted`.
+REFITTED = "The leaves of its output layers were then fitted again on all rows."
 
 
 class Stop(Enum):

@@ -21,8 +21,10 @@ from boostbp.runtime.arrays import Floats
 from boostbp.runtime.compiling import working_time
 from boostbp.runtime.group import workers
 
-COMPILING = "compiling"  # the stage of a fit in which loops are compiled; time limits exclude it
-_SHORT = 0.5  # seconds below which this stage is not reported: loading compiled loops takes milliseconds
+# The stage of a fit in which loops are compiled; time limits exclude it.
+COMPILING = "compiling"
+# Seconds below which this stage is not reported: loading compiled loops takes milliseconds.
+_SHORT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +103,24 @@ class Progress:
 class Stage:
     """The stage that the fit of an ensemble has reached."""
 
-    name: str  # of the candidates in training
-    share: float  # of the fit's limit on work that is spent; the fit may end before the limit
-    score: float  # held-out loss of the sum of the models so far
-    n_models: int  # number of models in the sum
-    hint: str = ""  # a sentence for the user, sent once, or ""
+    # Name of the candidates in training.
+    name: str
+    # Share of the fit's limit on work that is spent; the fit may end before the limit.
+    share: float
+    # Held-out loss of the sum of the models so far.
+    score: float
+    # Number of models in the sum.
+    n_models: int
+    # A sentence for the user, sent once, or "".
+    hint: str = ""
 
 
 class StageSeconds:
     """The seconds of each stage of a fit, by the reports of its stages, which are passed on."""
 
     def __init__(self, first: str, report: Callable[[Stage], object]) -> None:
-        self.seconds: dict[str, float] = {}  # by name of the stage, in the order in which the stages began
+        # Seconds by name of the stage, in the order in which the stages began.
+        self.seconds: dict[str, float] = {}
         self._report, self._name = report, first
         self._begun, self._wall = working_time(), time.perf_counter()
 
@@ -125,13 +133,11 @@ class StageSeconds:
     def end(self) -> None:
         """Add the seconds until now to the present stage."""
         now, wall = working_time(), time.perf_counter()
-        self._count(self._name, now - self._begun)
-        self._count(COMPILING, (wall - self._wall) - (now - self._begun))
+        spent = {self._name: now - self._begun, COMPILING: (wall - self._wall) - (now - self._begun)}
+        for name, seconds in spent.items():
+            if name != COMPILING or seconds >= _SHORT:
+                self.seconds[name] = self.seconds.get(name, 0.0) + seconds
         self._begun, self._wall = now, wall
-
-    def _count(self, name: str, seconds: float) -> None:
-        if name != COMPILING or seconds >= _SHORT:
-            self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
 
 Callback = Callable[[Progress], object]
@@ -197,6 +203,7 @@ class Monitor:
 
     def on_epoch_end(self, network: Network, record: Epoch, begun: float) -> Stop | None:
         """Score and record an epoch that began at `begun`; return a reason if training is to stop."""
+        # Score what would be kept: the network with the best rounds of its output layer.
         network = self._cut(network)
         metrics = workers().agree(self.evaluation.scores(network, self.settings.n_threads))
         epoch = replace(record, metrics=metrics, seconds=working_time() - begun)
@@ -252,6 +259,7 @@ class Monitor:
             return not group.is_single and getattr(callback, "of_all_workers", False)
 
         on_rank_0 = [callback for callback in self.callbacks if not is_collective(callback)]
+        # One clock and one set of callbacks decide, or workers would stop at different epochs and wait for each other.
         verdict = group.agree(self._verdict_here(progress, on_rank_0) if group.rank == 0 else None)
         for callback in filter(is_collective, self.callbacks):
             callback(progress)
@@ -262,6 +270,7 @@ class Monitor:
         answers = [callback(progress) for callback in callbacks]
         if any(isinstance(answer, (bool, np.bool_)) and answer for answer in answers):
             return Stop.CALLBACK
+        # Epochs since the best one, or since `fit_more` asked for further ones.
         waited = progress.epoch.epoch - max(history.best_epoch, self.since)
         if settings.n_iter_no_change is not None and history.metric and waited >= settings.n_iter_no_change:
             return Stop.PATIENCE

@@ -11,13 +11,16 @@ from boostbp.network.steps import std
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 
-ROUNDING = 1e-12  # a column that varies by less than this share of its size is constant
-MAX_ROWS = 1000  # training rows of a probe, which must take no noticeable time. Not varied
+# A column that varies by less than this share of its size is constant.
+ROUNDING = 1e-12
+# Training rows of a probe, which must take no noticeable time. Not varied.
+MAX_ROWS = 1000
 
 
 def r2(target: Floats, fit: Floats, weight: Floats) -> float:
     """Return R^2 over the rows of all workers and all outputs; NaN if the target is constant."""
     moment, weights, missed = workers().sum(weight @ target, weight.sum(), weight @ np.square(target - fit).sum(1))
+    # R^2 = 1 - missed / total; both are sums over all outputs, so outputs of large variance count most.
     [total] = workers().sum(weight @ np.square(target - moment / weights).sum(1))
     return 1.0 - float(missed) / float(total) if total > 0 else float("nan")
 
@@ -64,10 +67,12 @@ def linear_probe_r2(
         Squared correlation of the prediction with the target, which does not depend on the target's unit; 0 if it is
         negative. It is averaged over the outputs as R^2 is.
     """
-    with np.errstate(all="ignore"):  # targets may have any size; an overflow gives NaN
+    # Targets may have any size; an overflow makes the probe NaN.
+    with np.errstate(all="ignore"):
         (h, scale), (y, _) = _centred(h, weight, axis=0), _centred(y, weight, axis=None)
         if not (np.isfinite(h).all() and np.isfinite(y).all()):
             return float("nan"), float("nan")
+        # Least squares of minimal norm (SVD, relative cutoff 1e-10): units that follow one gradient are collinear.
         root = np.sqrt(weight / weight.sum())[:, None]
         w = lstsq(root * h, root * y, cond=1e-10, check_finite=False)[0]
         total = np.square(root * y).sum(axis=0)
@@ -88,6 +93,7 @@ def _centred(values: Floats, weight: Floats, axis: int | None) -> tuple[Floats, 
 
 def _agreement(held_out_rows: tuple[Floats, Floats, Floats], w: Floats, share: Floats) -> float:
     h, y, weight = held_out_rows
+    # A correlation, and not R^2: targets of evaluation sets may have another unit than those of the loss.
     fit, y = _centred(h @ w, weight, axis=0)[0], _centred(y, weight, axis=0)[0]
     along, sizes = weight @ (fit * y), (weight @ np.square(fit)) * (weight @ np.square(y))
     squared = np.divide(np.maximum(along, 0.0) ** 2, sizes, out=np.zeros_like(along), where=sizes > 0)

@@ -23,8 +23,10 @@ from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 from boostbp.trees.sparse import Sparse
 
-MAX_ABS = 1e8  # a hidden variable this large has diverged, as starts have standard deviation 1. Arbitrary
-WORSE = 100.0  # a training loss has diverged at this multiple of the best constant's. Arbitrary
+# A hidden variable this large has diverged, as starts have standard deviation 1. Arbitrary.
+MAX_ABS = 1e8
+# A training loss has diverged at this multiple of the best constant's. Arbitrary.
+WORSE = 100.0
 
 
 class Trainer:
@@ -56,12 +58,14 @@ class Trainer:
                 "X is sparse, which is not supported with skip=True: layers above the first would see it beside "
                 "hidden units, dense. Use skip=False, or pass X.toarray()."
             )
-        self.input: BoundInput | None = None  # h_0 never changes, so it is binned once
+        # h_0 never changes, so it is binned once.
+        self.input: BoundInput | None = None
         self.baseline = baseline_of(loss, rows, settings.output_target)
         self.loss = try_loss(loss, self.baseline + rows.offset, rows.y)
         self.total = workers().sum(rows.weight.sum())[0]
         self.constant = self._loss(np.broadcast_to(self.baseline, rows.y.shape))
-        self.epoch = -1  # 0 is the stack before any back-propagation
+        # Epoch 0 is the stack of layers before any back-propagation.
+        self.epoch = -1
         self.h: list[Floats] = [rows.X]
         self.g: list[Floats] = []
         self.m: list[Floats] = []
@@ -80,16 +84,20 @@ class Trainer:
 
     def step(self) -> None:
         """Run one epoch: move the hidden variables and fit every layer again. Epoch 0 starts them instead."""
+        # Algorithm 1 goes forward, backward, and then moves and fits. The epoch here ends with the backward pass, so a
+        # state that is stored between epochs has the gradients of the next move.
         self.epoch += 1
         if self.epoch:
             targets = self._move()
             sizes = workers().max(*(np.abs(target).max(initial=0.0) for target in targets[1:-1]))
             self.bounded = all(size < MAX_ABS for size in sizes)
-            if not self.bounded:  # no library can follow
+            # No library can fit targets of this size.
+            if not self.bounded:
                 return
             self._refit(targets)
         else:
-            for i in range(self.L):  # from the input up, each layer on the one below
+            # From the input up, each layer on the one below.
+            for i in range(self.L):
                 self._fit(i, self._start_of(i))
             self.m = [np.empty((0, 0)), *map(np.zeros_like, self.h[1:])]
         self._backward()
@@ -115,11 +123,13 @@ class Trainer:
         if i < self.L - 1:
             below = Table(self.h[i]) if i else self.rows.table
             return start_of(self.settings.start, below, self.rows.weight, self.settings.units[i], self.rng)
+        # A target that moves begins with a step of equation 6 from the constant. Boosting on the loss ignores it.
         baseline = np.broadcast_to(self.baseline, self.rows.y.shape)
         return baseline - self.settings.step.alpha * self._loss_gradient(baseline)
 
     def _move(self) -> list[Floats]:
         """Return the targets h_i - alpha m_i; entry 0 is a placeholder, as h_0 does not move."""
+        # Steps of constant size do not settle by themselves: `pace` shortens them on a plateau of the training loss.
         targets = list(self.h)
         pace = pace_after(self.losses, self.settings.step.decay)
         # An output layer that is boosted on the loss needs no target: each of its rounds follows the gradient.
@@ -135,7 +145,8 @@ class Trainer:
         for i in reversed(range(self.L)) if downward else range(self.L):
             self._fit(i, targets[i + 1])
         fitted = list(self.h[1:])
-        if downward:  # as in the paper, each layer saw the old output of the one below
+        # Each layer saw the old output of the one below, as in Algorithm 1: pass the rows through the new layers.
+        if downward:
             self._forward()
         self.r2 = tuple(
             float("nan") if i == self.L and self._boosts_loss else r2(targets[i], fit, weight)
@@ -151,6 +162,7 @@ class Trainer:
 
     def _backward(self) -> None:
         """Compute g_L = dL/dh_L, then g_{i-1} = (dh_i/dh_{i-1})' g_i down to the first hidden layer."""
+        # Equation 1 of the paper, with the vector-Jacobian products of the layers (equations 9 to 11) in place of J.
         g = self._loss_gradient(self.h[self.L])
         self.g = [g]
         for i in range(self.L, 1, -1):
@@ -169,6 +181,8 @@ class Trainer:
 
         Raises ValueError if it is not finite where the output is within bounds.
         """
+        # The gradient is not divided by the number of rows: each row has hidden variables of its own, which would
+        # hardly move. It has no row weights either; these are weights of the row in the fits.
         h = output + self.rows.offset
         gradient = self.loss.gradient(h, self.rows.y)
         if not np.isfinite(gradient.sum()) and np.abs(h).max() < MAX_ABS:
@@ -183,7 +197,9 @@ class Trainer:
             start, where = self.baseline + self.rows.offset, f" of epoch {self.epoch}"
             objective: Objective = LossObjective(self.loss, self.rows.y, self.rows.weight, start, where)
         else:
+            # Beside the constant, so that penalties shrink a layer towards the constant and not towards 0.
             objective = SquaredObjective(target - self.baseline if last else target, self.rows.weight)
+        # The generator's state is stored with a training, so a resumed one draws the seeds of an uninterrupted one.
         seed = int(self.rng.integers(2**30))
         fitted = layers.fit(self._bound(i), objective, n_threads=self.settings.n_threads, seed=seed)
         self.T[i : i + 1], self.traces[i] = [fitted.layer], fitted.trace
@@ -215,6 +231,7 @@ class Trainer:
 
     def record(self, held_out: Rows | None = None) -> Epoch:
         """Return the record of the epoch; the monitor fills in metrics and seconds."""
+        # Probes see samples of the rows, as regressions on all of them would take a share of an epoch's time.
         norms, dead = gradient_figures(self.g)
         probes = self._probes(held_out)
         return Epoch(
