@@ -14,14 +14,17 @@ from boostbp.ensemble.budget import Budget, epoch_work
 from boostbp.ensemble.directions import directions_layer
 from boostbp.ensemble.output_layers import LayerTraining, OutputLayerPlan, TrainedCandidate
 from boostbp.ensemble.problem import Problem
-from boostbp.ensemble.residual_quantiles import problem_of_mean
+from boostbp.inputs.rows import NO_OFFSET
 from boostbp.layers import LayerSettings
 from boostbp.layers.rounds import rounds_of
+from boostbp.losses import SquaredError
+from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.network.backprop import BackPropagation
 from boostbp.network.choice import NETWORK
 from boostbp.network.history import Stop
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
+from boostbp.network.starts import best_constant
 
 Condition = Callable[[Problem], bool]
 AFTER_ALL_EPOCHS = 2**31  # a first look that no training reaches
@@ -130,8 +133,11 @@ def output_layer_on(
 def mean_and_quantiles(candidate: Candidate) -> Candidate:
     """Return a candidate that learns the mean of a target, from which each quantile level keeps a distance.
 
-    See `boostbp.ensemble.residual_quantiles`. The layer is not fitted again on all rows, as the distances are quantiles
-    on rows that it has not seen.
+    Outer levels hardly move in a round, because the gradient of their loss is small on nearly all rows. Where the noise
+    is the same everywhere, the mean and the quantiles of its held-out residuals are all there is to learn. Elsewhere
+    such layers are a part of the average, beside layers that were boosted on the levels themselves.
+
+    The layer is not fitted again on all rows, as the distances are quantiles on rows that it has not seen.
     """
 
     def begin(problem: Problem, needed: TrainedCandidate | None) -> LayerTraining:
@@ -140,6 +146,28 @@ def mean_and_quantiles(candidate: Candidate) -> Candidate:
         return replace(training, levels=problem)
 
     return replace(candidate, begin=begin)
+
+
+def problem_of_mean(levels: Problem) -> Problem:
+    """Return the problem of one output, the mean of the target; the outputs of `levels` are its quantiles."""
+    loss, held_out = CheckedLoss(SquaredError(), curved=False, separable=True), levels.held_out
+    # all levels have the same target, so the mean over columns is that target without the offsets
+    y, target = (
+        columns.mean(axis=1, keepdims=True)
+        for columns in (levels.rows.y - levels.rows.offset, levels.target - held_out.offset)
+    )
+    rows = replace(levels.rows, y=y, offset=NO_OFFSET)
+    first, *others = levels.evaluation.sets
+    first = replace(first, rows=replace(held_out, offset=NO_OFFSET))
+    return replace(
+        levels,
+        loss=loss,
+        rows=rows,
+        baseline=best_constant(loss, rows),
+        target=target,
+        smoothed=target,
+        evaluation=replace(levels.evaluation, sets=(first, *others)),
+    )
 
 
 class NetworkTraining:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from boostbp.backends.failures import attempted, first_of, in_words
-from boostbp.ensemble.average import average_of
+from boostbp.ensemble.average import HeldOutScore, average_of, member_weights
 from boostbp.ensemble.budget import Budget, QualityLevel
 from boostbp.ensemble.candidate_settings import first_layer, varied
 from boostbp.ensemble.candidates import candidates_for
@@ -24,7 +24,6 @@ from boostbp.ensemble.refits import refit_all, refit_single_layer
 from boostbp.ensemble.safeguard import no_worse_than_constant, refuse_undefined
 from boostbp.ensemble.schedule import FIRST_STAGE, train_all, train_one_network
 from boostbp.ensemble.weighted_sum import weighted_sum
-from boostbp.ensemble.weights import HeldOutScore, member_weights
 from boostbp.layers import Layer
 from boostbp.layers.layer_spec import OUTPUT
 from boostbp.layers.rounds import rounds_of, staged, stages

@@ -12,7 +12,6 @@ from boostbp.backends.base import Backend
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import round_work
 from boostbp.ensemble.problem import Problem
-from boostbp.ensemble.residual_quantiles import repeated, residual_quantiles
 from boostbp.layers import BoundInput, Layer, LayerSettings, LossObjective
 from boostbp.network.history import History
 from boostbp.network.network import Network, above
@@ -281,3 +280,25 @@ def sum_of_pieces(pieces: Sequence[Layer]) -> Layer:
     """Return the sum of layers on one input, as one layer."""
     forest = Forest.concat([piece.forest for piece in pieces])
     return Layer(replace(forest, n_base=pieces[0].forest.n_base))
+
+
+def residual_quantiles(mean: Floats, levels: Problem) -> Floats:
+    """Return the quantile of the held-out residuals of a mean for each level, (outputs,).
+
+    Parameters
+    ----------
+    mean : (held-out rows, 1) float64
+    """
+    residuals = levels.target - mean - levels.held_out.offset
+    return levels.loss.baseline(residuals, levels.held_out.weight)
+
+
+def repeated(layer: Layer, n_outputs: int) -> Layer:
+    """Return a layer of one output as a layer of several equal outputs, all served by the same trees."""
+    forest = layer.forest
+    leaves = forest.leaves._replace(
+        tree_output=np.tile(np.array([0, n_outputs]), (forest.n_trees, 1)),
+        weight_start=forest.leaves.weight_start * n_outputs,
+        weight=np.repeat(forest.leaves.weight, n_outputs),
+    )
+    return Layer(replace(forest, n_outputs=n_outputs, leaves=leaves))

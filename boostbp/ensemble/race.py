@@ -12,11 +12,11 @@ import numpy as np
 
 from boostbp.backends.failures import attempted
 from boostbp.ensemble import constants
+from boostbp.ensemble.average import stacked_weights, summed
 from boostbp.ensemble.budget import DEFAULT_QUALITY, LEVELS, Budget, QualityLevel
 from boostbp.ensemble.candidate import Candidate, CandidateKind
 from boostbp.ensemble.output_layers import LayerTraining, TrainedCandidate
 from boostbp.ensemble.problem import Problem
-from boostbp.ensemble.weights import stacked_weights, summed
 from boostbp.network.monitor import Stage
 from boostbp.runtime import interrupts
 from boostbp.runtime.arrays import Floats

@@ -10,7 +10,6 @@ from failing import failing
 
 from boostbp.ensemble import average, constants, ensemble, race
 from boostbp.ensemble.budget import LEVELS, Effort
-from boostbp.network.network import Network
 
 
 @pytest.fixture
@@ -30,13 +29,6 @@ def everything(monkeypatch, tune):
     monkeypatch.setitem(LEVELS, 3, replace(LEVELS[3], layers=Effort(np.inf), networks=Effort(np.inf)))
     monkeypatch.setattr(race, "stacked_weights", lambda raws, problem: np.full(len(raws), 1.0 / len(raws)))
     tune(MAX_PIECES=1, SLOPES_LEAD=-np.inf, FIRST_NEAR=np.inf, MIN_FALL=-np.inf)
-
-
-@pytest.fixture
-def unrounded(monkeypatch):
-    """Leave networks as they were trained: with leaves to the last bit, judged as they are in the end."""
-    for name in ("rounded", "with_short_hidden"):
-        monkeypatch.setattr(Network, name, lambda network: network)
 
 
 @pytest.fixture

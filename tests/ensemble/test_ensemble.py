@@ -79,7 +79,7 @@ def test_trees_of_the_first_layer_see_all_rows_of_categories(categories, tune):
 
 
 @pytest.mark.parametrize("backend", ONE_AT_ONCE)
-@pytest.mark.usefixtures("everything")
+@pytest.mark.usefixtures("everything", "unrounded")
 def test_losses_of_the_candidates_are_those_on_the_held_out_rows(backend):
     model = BoostBPRegressor((4,), **parameters(backend=backend, **FAST)).fit(X, Y, eval_set=[HELD])
     alone = BoostBPRegressor((4,), **parameters(backend=backend, deep=True, **FAST)).fit(X, Y, eval_set=[HELD])

@@ -16,7 +16,6 @@ from boostbp.layers import LayerSettings
 from boostbp.network.backprop import BackPropagation
 from boostbp.network.history import Stop
 from boostbp.network.monitor import Task
-from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.network.starts import noise
 from boostbp.network.steps import Plain
@@ -153,8 +152,8 @@ def test_upward_refits_leave_hidden_variables_that_the_network_reproduces():
         assert loss == pytest.approx(0.5 * np.mean((raw - Y) ** 2), rel=1e-9)
 
 
-def test_best_epoch_is_restored_and_is_the_best_of_the_history(monkeypatch):
-    monkeypatch.setattr(Network, "with_short_hidden", lambda network: network)  # it is judged after it was rounded
+@pytest.mark.usefixtures("unrounded")
+def test_best_epoch_is_restored_and_is_the_best_of_the_history():
     X, Y = data()
     Xv, Yv = data(1)
     model = small(epochs=12, n_iter_no_change=3, deep=True).fit(X, Y.ravel(), eval_set=[(Xv, Yv.ravel())])
