@@ -21,7 +21,7 @@ from boostbp.ensemble.output_layers import TrainedCandidate, distinct
 from boostbp.ensemble.problem import EnsembleSettings, Problem
 from boostbp.ensemble.race import Race
 from boostbp.ensemble.refits import refit_all, refit_single_layer
-from boostbp.ensemble.safeguard import no_worse_than_constant, refuse_undefined
+from boostbp.ensemble.safeguard import no_worse_than_constant, refuse_undefined, training_loss
 from boostbp.ensemble.schedule import FIRST_STAGE, train_all, train_one_network
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.layers import Layer
@@ -37,7 +37,6 @@ from boostbp.runtime.arrays import Floats
 from boostbp.runtime.compiling import working_time
 from boostbp.runtime.group import training_in, workers
 
-LOSS_ROWS = 250  # rows for the training loss of an average without a network; all rows would take a tenth of some fits
 SEED_STEP = 1_000_003  # between the seeds of members. A prime: the pieces of a layer have successive seeds
 
 
@@ -181,21 +180,21 @@ def _train_average(problem: Problem, settings: EnsembleSettings, level: QualityL
         network_needed=settings.network_needed,
     )
     train_race = train_one_network if settings.deep is True else train_many if problem.has_many_rows else train_all
-    average: tuple[Network, History, HeldOutScore] | None = None
+    member: _Member | None = None
     interrupt: KeyboardInterrupt | None = None
     try:
         with interrupts.deferred():  # until there is a model
             interrupt = train_race(race)
             if race.layers or race.others:
-                average = _averaged(race, interrupt, shows_network=settings.deep is True)
-                _note_seconds(average[1], clock)
+                member = _averaged(race, interrupt, shows_network=settings.deep is True)
+                _note_seconds(member.history, clock)
     except KeyboardInterrupt as deferred:
         interrupt = interrupt or deferred
-    if average is None:
+    if member is None:
         raise interrupt or first_of(race.failed)
     if interrupt is not None:
-        average[1].interrupted(interrupt)
-    return _Member(*average, any(one.history is not None for one in race.others))
+        member.history.interrupted(interrupt)
+    return member
 
 
 def _note_seconds(history: History, clock: StageSeconds) -> None:
@@ -212,9 +211,7 @@ def _rounded(model: Network, problem: Problem) -> Network:
     return model if problem.settings.layers[-1].growth.monotone else model.rounded()
 
 
-def _averaged(
-    race: Race, interrupt: KeyboardInterrupt | None, *, shows_network: bool
-) -> tuple[Network, History, HeldOutScore]:
+def _averaged(race: Race, interrupt: KeyboardInterrupt | None, *, shows_network: bool) -> _Member:
     """Return the average of the trained candidates, refitted if it may be, its history, and its score before that.
 
     `shows_network` says whether the user's network stays in the model, whatever its weight.
@@ -243,16 +240,13 @@ def _averaged(
         model = _rounded(average.network(refitted), problem)
     failed, cut_by_time = in_words(race.failed), race.budget.spent
     history.choice = replace(average.choice, cut_by_time=cut_by_time, metrics=metrics, failed=failed)
-    return model, history, score
+    return _Member(model, history, score, any(one.history is not None for one in race.others))
 
 
 def _history_without_network(model: Network, problem: Problem, metrics: dict[str, float]) -> History:
     """Return the history of an average without a network: an epoch 0 that describes the model before its refit."""
-    rows = problem.rows.take(workers().sampled_rows(len(problem.rows), LOSS_ROWS))
-    raw = model.predict(rows.X, n_jobs=problem.settings.n_threads) + rows.offset
-    loss, total = workers().sum(rows.weight @ problem.loss.value(raw, rows.y), rows.weight.sum())
     metric = problem.evaluation.metric
-    epoch = Epoch(0, float(loss / total), metrics, 0.0, (), (), (), (), ())
+    epoch = Epoch(0, training_loss(model, problem), metrics, 0.0, (), (), (), (), ())
     return History([epoch], stop=Stop.NO_NETWORK, metric="" if metric is None else metric.name)
 
 
