@@ -47,7 +47,7 @@ def fingerprint(task: Task, loss: Loss) -> Mapping[str, str]:
         "eval_metric": "None" if metric is None else f"{metric.name} {words_of(metric.function)}",
     }
     if rows.offset.ndim:
-        digests["offset"] = _digest(rows.offset)
+        digests["offset"] = _digest(_rows(rows.offset, rounded=True))
     for field in fields(settings):
         if field.name not in {"layers", *_SEEDS, *_FREE}:
             digests[field.name] = words_of(getattr(settings, field.name))
