@@ -12,7 +12,8 @@ import pytest
 from helpers import few_rounds
 from hypothesis import HealthCheck, settings
 
-from boostbp.ensemble.quality_levels import LEVELS
+from boostbp.ensemble.budget import LEVELS
+from boostbp.network.network import Network
 
 # No deadlines: the first call of a compiled kernel takes seconds. Derandomised, so that a red test stays red.
 settings.register_profile(
@@ -43,3 +44,10 @@ def before_refit(monkeypatch):
             return model.fit(*args, **how)
 
     return fit
+
+
+@pytest.fixture
+def unrounded(monkeypatch):
+    """Leave networks as they were trained: with leaves to the last bit, judged as they are in the end."""
+    for name in ("rounded", "with_short_hidden"):
+        monkeypatch.setattr(Network, name, lambda network: network)

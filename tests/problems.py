@@ -14,6 +14,7 @@ from boostbp.inputs.rows import Rows
 from boostbp.layers import LayerSettings
 from boostbp.losses import SquaredError
 from boostbp.network.eval_sets import EvalSet, Evaluation
+from boostbp.network.monitor import Task
 from boostbp.network.settings import Settings
 
 GROWTH = replace(LayerSettings().growth, max_depth=3, min_samples_leaf=10)
@@ -38,10 +39,11 @@ def problem_of(
     X, y = scaled(240, 0) if train is None else train
     rows, targets = scaled(120, 1) if held_out is None else held_out
     given = {"layers": (layer, layer), "units": (3,), "epochs": 4}
-    return Problem.of(
-        Rows(Table(X, categorical), y, np.ones(len(y)) if weight is None else weight),
+    task = Task(
+        rows=Rows(Table(X, categorical), y, np.ones(len(y)) if weight is None else weight),
         backend=backends.load(backend),
         loss=SquaredError() if loss is None else loss,
         settings=Settings(**given | changes),
         evaluation=watched(rows, targets, metric=metrics.default_metric(SquaredError())),
     )
+    return Problem.of(task)

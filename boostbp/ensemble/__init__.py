@@ -2,10 +2,10 @@
 
 Reading order:
 
-- `problem` and `quality_levels`: the rows and settings of a fit, and its limits;
+- `problem` and `budget`: the rows and settings of a fit, and what it may spend;
 - `candidates`, `candidate_settings`: the list of candidates, and how each differs from the user's network;
-- `candidate`, `output_layers`, `directions`, `residual_quantiles`, `trained_candidate`: how one candidate is trained;
-- `schedule`, `race`, `many_rows`, `work`, `budget`, `parallel`: the order of training, its cost, time and threads;
-- `weights`, `average`, `weighted_sum`, `safeguard`, `refits`, `looks`: the choice of the model, and its last steps;
+- `candidate`, `output_layers`, `directions`: how one candidate is trained;
+- `race`, `schedule`, `many_rows`: the candidates in training, and their order;
+- `average`, `weighted_sum`, `safeguard`, `refits`: the choice of the model, and its last steps;
 - `ensemble`, which calls them, and `constants`, which holds the tuned numbers.
 """

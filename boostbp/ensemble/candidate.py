@@ -10,20 +10,21 @@ from functools import partial
 import numpy as np
 
 from boostbp.ensemble import constants
-from boostbp.ensemble.budget import Budget
+from boostbp.ensemble.budget import Budget, epoch_work
 from boostbp.ensemble.directions import directions_layer
-from boostbp.ensemble.output_layers import Boosting
+from boostbp.ensemble.output_layers import LayerTraining, OutputLayerPlan, TrainedCandidate
 from boostbp.ensemble.problem import Problem
-from boostbp.ensemble.residual_quantiles import problem_of_mean, repeated, residual_quantiles
-from boostbp.ensemble.trained_candidate import OutputLayerPlan, TrainedCandidate
-from boostbp.ensemble.work import epoch_work, round_work
+from boostbp.inputs.rows import NO_OFFSET
 from boostbp.layers import LayerSettings
 from boostbp.layers.rounds import rounds_of
+from boostbp.losses import SquaredError
+from boostbp.losses.checked_loss import CheckedLoss
+from boostbp.network.backprop import BackPropagation
 from boostbp.network.choice import NETWORK
 from boostbp.network.history import Stop
-from boostbp.network.network import Network, above
+from boostbp.network.network import Network
 from boostbp.network.settings import Settings
-from boostbp.runtime.arrays import Floats
+from boostbp.network.starts import best_constant
 
 Condition = Callable[[Problem], bool]
 AFTER_ALL_EPOCHS = 2**31  # a first look that no training reaches
@@ -61,22 +62,14 @@ class Candidate:
     needs: str | None = None
     least_quality: int = 2
 
-    def applies(self, problem: Problem) -> bool:
-        """Return whether the candidate is tried on a problem."""
-        return all(condition(problem) for condition in self.when)
-
 
 def single_layer(
-    name: str,
-    settings: Callable[[Problem], LayerSettings],
-    when: tuple[Condition, ...] = (),
-    least_quality: int = 2,
+    name: str, settings: Callable[[Problem], LayerSettings], when: tuple[Condition, ...] = (), least_quality: int = 2
 ) -> Candidate:
     """Return a candidate that is a single layer on the features, boosted while the held-out loss falls."""
 
     def begin(problem: Problem, needed: TrainedCandidate | None) -> LayerTraining:
-        boosting = Boosting.begin(problem, settings(problem), problem.held_out.X)
-        return LayerTraining(name, None, Network((), problem.baseline), boosting)
+        return LayerTraining.begin(name, None, settings, problem, Network((), problem.baseline))
 
     return Candidate(name, CandidateKind.SINGLE_LAYER, begin, when, least_quality=least_quality)
 
@@ -98,7 +91,7 @@ def directions_of(
     def begin(problem: Problem, needed: TrainedCandidate | None) -> LayerTraining:
         assert needed is not None
         below = Network((directions_layer(problem, needed.model),), problem.baseline, skip=True)
-        return begin_above(name, None, settings, problem, below)
+        return LayerTraining.begin(name, None, settings, problem, below)
 
     return Candidate(name, CandidateKind.DIRECTIONS, begin, when, needs)
 
@@ -132,7 +125,7 @@ def output_layer_on(
     def begin(problem: Problem, needed: TrainedCandidate | None) -> LayerTraining:
         assert needed is not None
         below = replace(needed.model, layers=needed.model.layers[:-1])
-        return begin_above(name, needed.network, settings, problem, below)
+        return LayerTraining.begin(name, needed.network, settings, problem, below)
 
     return Candidate(name, CandidateKind.OUTPUT_LAYER, begin, when, needs)
 
@@ -140,8 +133,11 @@ def output_layer_on(
 def mean_and_quantiles(candidate: Candidate) -> Candidate:
     """Return a candidate that learns the mean of a target, from which each quantile level keeps a distance.
 
-    See `boostbp.ensemble.residual_quantiles`. The layer is not fitted again on all rows, as the distances are quantiles
-    on rows that it has not seen.
+    Outer levels hardly move in a round, because the gradient of their loss is small on nearly all rows. Where the noise
+    is the same everywhere, the mean and the quantiles of its held-out residuals are all there is to learn. Elsewhere
+    such layers are a part of the average, beside layers that were boosted on the levels themselves.
+
+    The layer is not fitted again on all rows, as the distances are quantiles on rows that it has not seen.
     """
 
     def begin(problem: Problem, needed: TrainedCandidate | None) -> LayerTraining:
@@ -152,97 +148,26 @@ def mean_and_quantiles(candidate: Candidate) -> Candidate:
     return replace(candidate, begin=begin)
 
 
-def begin_above(
-    name: str,
-    network: str | None,
-    settings: Callable[[Problem], LayerSettings],
-    problem: Problem,
-    below: Network,
-) -> LayerTraining:
-    """Begin to boost an output layer above the hidden layers of `below`."""
-    held_out = above(below.layers, problem.held_out.X, skip=below.skip, n_jobs=problem.settings.n_threads)
-    problem = problem.above(below)
-    return LayerTraining(name, network, below, Boosting.begin(problem, settings(problem), held_out))
-
-
-@dataclass(frozen=True, slots=True)
-class LayerTraining:
-    """The boosting of an output layer above the hidden layers of a network.
-
-    Attributes
-    ----------
-    network : str or None
-        Name of the network trained by back-propagation whose hidden layers it uses, or None.
-    below : Network
-        The hidden layers; a single layer has none.
-    levels : Problem or None
-        If the layer learns a mean, the problem whose outputs are the quantiles around it.
-    """
-
-    name: str
-    network: str | None
-    below: Network
-    boosting: Boosting
-    levels: Problem | None = None
-
-    @property
-    def raw(self) -> Floats:
-        """Raw output of all pieces on the held-out rows, (held-out rows, outputs)."""
-        return self._outputs(self.boosting.raw)
-
-    @property
-    def best_raw(self) -> Floats:
-        """Raw output of the best pieces on the held-out rows, (held-out rows, outputs)."""
-        return self._outputs(self.boosting.best_raw)
-
-    @property
-    def expected(self) -> Floats:
-        """Raw output on the held-out rows `PIECES_AHEAD` pieces later, if each changes it as the last one did."""
-        return self.raw + constants.PIECES_AHEAD * (self.raw - self._outputs(self.boosting.before))
-
-    def _outputs(self, raw: Floats) -> Floats:
-        return raw if self.levels is None else raw + residual_quantiles(raw, self.levels)
-
-    @property
-    def trial_score(self) -> float:
-        """Lowest held-out loss within the pieces of a trial; of quantiles around a mean, within all pieces."""
-        return self.boosting.trial_score if self.levels is None else self.levels.score(self.best_raw)
-
-    @property
-    def work(self) -> float:
-        """Work of a piece; see `boostbp.ensemble.work`."""
-        return self._work(1.0)
-
-    @property
-    def refit_work(self) -> float:
-        """Work of fitting the leaves of the best pieces once more."""
-        if self.levels is not None:
-            return 0.0
-        return self.boosting.best * self._work(float(self.boosting.settings.leaves == "native"))
-
-    def _work(self, grown: float) -> float:
-        """Return the work of a piece that grows this share of its structures."""
-        problem, settings = self.boosting.boosted.problem, self.boosting.settings
-        n_features, n_outputs = problem.rows.X.shape[1], problem.rows.y.shape[1]
-        n_rounds = max(settings.n_estimators, 1)  # a layer without rounds still has a base
-        one_structure = problem.shares_structures
-        return n_rounds * round_work(settings, problem.n_rows, n_features, n_outputs, grown, one_structure)
-
-    def advance(self) -> LayerTraining:
-        """Return the training after one piece more."""
-        return replace(self, boosting=self.boosting.advance())
-
-    @property
-    def result(self) -> TrainedCandidate:
-        """The model of the best pieces."""
-        boosting, below = self.boosting, self.below
-        if self.levels is None:
-            model = replace(below, layers=(*below.layers, boosting.layer))
-            return TrainedCandidate(self.name, self.network, model, boosting.best_raw, boosting.plan)
-        layer = repeated(boosting.layer, len(self.levels.baseline))
-        baseline = boosting.boosted.problem.baseline + residual_quantiles(boosting.best_raw, self.levels)
-        model = replace(below, layers=(*below.layers, layer), baseline=baseline)
-        return TrainedCandidate(self.name, self.network, model, self.best_raw)
+def problem_of_mean(levels: Problem) -> Problem:
+    """Return the problem of one output, the mean of the target; the outputs of `levels` are its quantiles."""
+    loss, held_out = CheckedLoss(SquaredError(), curved=False, separable=True), levels.held_out
+    # all levels have the same target, so the mean over columns is that target without the offsets
+    y, target = (
+        columns.mean(axis=1, keepdims=True)
+        for columns in (levels.rows.y - levels.rows.offset, levels.target - held_out.offset)
+    )
+    rows = replace(levels.rows, y=y, offset=NO_OFFSET)
+    first, *others = levels.evaluation.sets
+    first = replace(first, rows=replace(held_out, offset=NO_OFFSET))
+    return replace(
+        levels,
+        loss=loss,
+        rows=rows,
+        baseline=best_constant(loss, rows),
+        target=target,
+        smoothed=target,
+        evaluation=replace(levels.evaluation, sets=(first, *others)),
+    )
 
 
 class NetworkTraining:
@@ -255,6 +180,10 @@ class NetworkTraining:
     ----------
     looks : int
         Number of looks so far.
+    required : bool
+        Whether all epochs are run, whatever their work: the user goes on with a training.
+    epoch_work : float
+        Work of an epoch; see `boostbp.ensemble.budget`.
     """
 
     def __init__(self, name: str, problem: Problem) -> None:
@@ -262,16 +191,12 @@ class NetworkTraining:
         self._problem = problem
         self._over: Callable[[], bool] = bool
         callbacks = [*problem.callbacks, lambda _: self._over()]
-        self._training = replace(problem, callbacks=callbacks).back_propagation()
+        self._training = BackPropagation(replace(problem, callbacks=callbacks))
         self.history = self._training.history
-        # If the user goes on with a training, all epochs were asked for.
-        goes_on = problem.resume is not None and problem.resume.since >= 0
-        self._first_look = AFTER_ALL_EPOCHS if goes_on else constants.FIRST_LOOK
-
-    @property
-    def required(self) -> bool:
-        """Whether all epochs are run, whatever their work."""
-        return self._first_look == AFTER_ALL_EPOCHS
+        self.required = problem.resume is not None and problem.resume.since >= 0
+        self._first_look = AFTER_ALL_EPOCHS if self.required else constants.FIRST_LOOK
+        n_features, n_outputs = problem.rows.X.shape[1], problem.rows.y.shape[1]
+        self.epoch_work = epoch_work(problem.settings, problem.n_rows, n_features, n_outputs)
 
     @property
     def epoch(self) -> int:
@@ -289,17 +214,7 @@ class NetworkTraining:
     @property
     def work(self) -> float:
         """Work of the epochs until the next look."""
-        return self._epoch_work * (self._look(self.looks) - self.epoch)
-
-    @property
-    def work_of_all(self) -> float:
-        """Work of all epochs."""
-        return self._epoch_work * self._problem.settings.epochs
-
-    @property
-    def _epoch_work(self) -> float:
-        problem = self._problem
-        return epoch_work(problem.settings, problem.n_rows, problem.rows.X.shape[1], problem.rows.y.shape[1])
+        return self.epoch_work * (self._look(self.looks) - self.epoch)
 
     def advance(self, budget: Budget, later: float) -> None:
         """Train until the next look, or until the remaining time is needed for later work; see `Budget.over`.
@@ -311,7 +226,7 @@ class NetworkTraining:
         KeyboardInterrupt
             If it came in the first epoch.
         """
-        self._over = partial(budget.over_here, later)  # callbacks are called on rank 0 only
+        self._over = partial(budget.over, later, here=True)  # callbacks are called on rank 0 only
         self._training.advance(self._look(self.looks))
         self.looks += 1
         if self.history.stop is Stop.CALLBACK and budget.over(later):
@@ -322,13 +237,12 @@ class NetworkTraining:
         if not self._training.finished:
             self._training.leave(Stop.TIME if budget.spent else Stop.QUALITY)
 
-    def best_metrics(self) -> tuple[float, float]:
-        """Return the best held-out metric until half of the epochs of the last look, and until all of them."""
-        held_out, metric = self._problem.evaluation.sets[0].name, self._problem.evaluation.metric
-        assert metric is not None
-        best = np.maximum.accumulate if metric.greater_is_better else np.minimum.accumulate
-        values = best(self.history.metrics(held_out)[: self.epoch + 1])
-        return float(values[min(self.epoch // 2, len(values) - 1)]), float(values[-1])
+    def best_errors(self) -> tuple[float, float]:
+        """Return the lowest held-out error until half of the epochs of the last look, and until all of them."""
+        problem = self._problem
+        metrics = self.history.metrics(problem.evaluation.sets[0].name)[: self.epoch + 1]
+        errors = np.minimum.accumulate([problem.error_of(metric) for metric in metrics])
+        return float(errors[min(self.epoch // 2, len(errors) - 1)]), float(errors[-1])
 
     @property
     def result(self) -> TrainedCandidate:

@@ -6,7 +6,6 @@ network, or whether a candidate is tried.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import fields, replace
 from typing import Any
 
@@ -142,25 +141,24 @@ def layer_as_asked(problem: Problem) -> LayerSettings:
 def first_layer(problem: Problem) -> LayerSettings:
     """Return `layer_as_asked`; with many rows it has best thresholds, and sampled rows if there are no categories."""
     layer = layer_as_asked(problem)
-    if not has_rows_for_best_thresholds(problem):
-        return layer
-    best = varied(problem, layer, extra_trees=False)
-    return best if problem.rows.table.categorical else _on_some_rows(best, problem)
+    if has_rows_for_best_thresholds(problem):
+        rows = {} if problem.rows.table.categorical else {"subsample": constants.SAMPLED_ROWS}
+        layer = varied(problem, layer, extra_trees=False, **rows)
+    return layer
 
 
 def deep_trees(problem: Problem) -> LayerSettings:
     """Return a layer of deeper trees with smaller leaves, each grown on some of the rows."""
     layer = layer_as_asked(problem)
-    depth = layer.growth.max_depth + constants.DEEPER_BY
-    deep = varied(problem, layer, max_depth=depth, min_samples_leaf=_half_of_the_rows_per_leaf(layer))
-    return _on_some_rows(deep, problem)
+    depth, leaf = layer.growth.max_depth + constants.DEEPER_BY, _half_of_the_rows_per_leaf(layer)
+    return varied(problem, layer, max_depth=depth, min_samples_leaf=leaf, subsample=constants.SAMPLED_ROWS)
 
 
 def sampled(problem: Problem) -> LayerSettings:
     """Return a layer of best thresholds and smaller leaves, each tree grown on some of the rows and features."""
     layer = layer_as_asked(problem)
-    best = varied(problem, layer, extra_trees=False, min_samples_leaf=_half_of_the_rows_per_leaf(layer))
-    return _on_some_features(_on_some_rows(best, problem), problem)
+    rows = {"min_samples_leaf": _half_of_the_rows_per_leaf(layer), "subsample": constants.SAMPLED_ROWS}
+    return _on_some_features(varied(problem, layer, extra_trees=False, **rows), problem)
 
 
 def sampled_without_base(problem: Problem) -> LayerSettings:
@@ -193,8 +191,9 @@ def constant_leaves(problem: Problem) -> LayerSettings:
         reg_lambda=constants.CONSTANT_LEAVES_PENALTY,
         penalize_constant=True,
         standardize=True,
+        subsample=constants.SAMPLED_ROWS,
     )
-    return _on_some_features(_on_some_rows(constant, problem), problem)
+    return _on_some_features(constant, problem)
 
 
 def many_constant_leaves(problem: Problem) -> LayerSettings:
@@ -205,10 +204,6 @@ def many_constant_leaves(problem: Problem) -> LayerSettings:
 
 def _half_of_the_rows_per_leaf(layer: LayerSettings) -> int:
     return max(layer.growth.min_samples_leaf // 2, 1)
-
-
-def _on_some_rows(layer: LayerSettings, problem: Problem) -> LayerSettings:
-    return varied(problem, layer, subsample=constants.SAMPLED_ROWS)
 
 
 def _on_some_features(layer: LayerSettings, problem: Problem) -> LayerSettings:
@@ -239,24 +234,22 @@ def as_asked(problem: Problem) -> Settings:
 
 def linear_units(problem: Problem) -> Settings:
     """Return a network of more hidden units, linear and under a light penalty: without trees they are cheap."""
-    light = (replace(layer, base_lambda=constants.LINEAR_NETWORK_PENALTY) for layer in _without_trees(problem))
-    return _with_hidden(problem.settings, light, constants.LINEAR_NETWORK_WIDTH)
+    return _without_trees(problem, constants.LINEAR_NETWORK_WIDTH, base_lambda=constants.LINEAR_NETWORK_PENALTY)
 
 
 def additive_units(problem: Problem) -> Settings:
     """Return a network whose hidden units are sums of smooth functions of single features."""
-    return _with_hidden(problem.settings, (replace(layer, base="additive") for layer in _without_trees(problem)))
+    return _without_trees(problem, base="additive")
 
 
 def linear_units_cross_validated(problem: Problem) -> Settings:
     """Return a network of linear units under a cross-validated penalty; beside an additive network it adds nothing."""
-    return _with_hidden(problem.settings, _without_trees(problem))
+    return _without_trees(problem)
 
 
-def _without_trees(problem: Problem) -> list[LayerSettings]:
-    return [replace(layer, n_estimators=0, base="ridge") for layer in problem.settings.layers[:-1]]
-
-
-def _with_hidden(settings: Settings, hidden: Iterable[LayerSettings], width: int = 1) -> Settings:
-    units = tuple(width * n for n in settings.units)
-    return replace(settings, layers=(*hidden, settings.layers[-1]), units=units)
+def _without_trees(problem: Problem, width: int = 1, **changes: Any) -> Settings:
+    """Return a network whose hidden layers are bases alone, of `width` times as many units."""
+    changes = {"n_estimators": 0, "base": "ridge", **changes}
+    *hidden, output = problem.settings.layers
+    units = tuple(width * n for n in problem.settings.units)
+    return replace(problem.settings, layers=(*(replace(layer, **changes) for layer in hidden), output), units=units)

@@ -7,6 +7,7 @@ A candidate of your own is a function of a `Problem` and a line here, or ``CANDI
 from __future__ import annotations
 
 from boostbp.ensemble import candidate_settings as how
+from boostbp.ensemble.budget import QualityLevel
 from boostbp.ensemble.candidate import (
     Candidate,
     CandidateKind,
@@ -17,7 +18,6 @@ from boostbp.ensemble.candidate import (
     single_layer,
 )
 from boostbp.ensemble.problem import EnsembleSettings, Problem
-from boostbp.ensemble.quality_levels import QualityLevel
 from boostbp.network.choice import NETWORK
 
 _of_quantiles = (how.has_copies,)
@@ -81,6 +81,7 @@ def candidates_for(problem: Problem, settings: EnsembleSettings, level: QualityL
     for candidate in CANDIDATES:
         in_average = settings.quality >= candidate.least_quality and candidate.kind in kinds
         wanted = candidate.name in OF_ONE_NETWORK if settings.deep is True else in_average
-        if wanted and (candidate.needs is None or candidate.needs in tried) and candidate.applies(problem):
+        applies = wanted and all(condition(problem) for condition in candidate.when)
+        if applies and candidate.needs in {None, *tried}:
             tried[candidate.name] = candidate
     return list(tried.values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -12,30 +12,31 @@ from typing import NamedTuple
 import numpy as np
 
 from boostbp.backends.failures import attempted, first_of, in_words
-from boostbp.ensemble.average import average_of
-from boostbp.ensemble.budget import Budget
+from boostbp.ensemble.average import HeldOutScore, average_of, member_weights
+from boostbp.ensemble.budget import Budget, QualityLevel
 from boostbp.ensemble.candidate_settings import first_layer, varied
 from boostbp.ensemble.candidates import candidates_for
-from boostbp.ensemble.looks import looks_of, looks_of_candidate
 from boostbp.ensemble.many_rows import train_many
+from boostbp.ensemble.output_layers import TrainedCandidate, distinct
 from boostbp.ensemble.problem import EnsembleSettings, Problem
-from boostbp.ensemble.quality_levels import QualityLevel
+from boostbp.ensemble.race import Race
 from boostbp.ensemble.refits import refit_all, refit_single_layer
-from boostbp.ensemble.safeguard import no_worse_than_constant, refuse_undefined
-from boostbp.ensemble.schedule import FIRST_STAGE, EnsembleRun, train_all, train_one_network
-from boostbp.ensemble.trained_candidate import distinct
+from boostbp.ensemble.safeguard import no_worse_than_constant, refuse_undefined, training_loss
+from boostbp.ensemble.schedule import FIRST_STAGE, train_all, train_one_network
 from boostbp.ensemble.weighted_sum import weighted_sum
-from boostbp.ensemble.weights import HeldOutScore, member_weights
+from boostbp.layers import Layer
 from boostbp.layers.layer_spec import OUTPUT
+from boostbp.layers.rounds import rounds_of, staged, stages
+from boostbp.network.backprop import BackPropagation
 from boostbp.network.choice import CONSTANT, NETWORK
-from boostbp.network.history import Epoch, History, Stop
+from boostbp.network.history import Epoch, History, Look, Stop
 from boostbp.network.monitor import Stage, StageSeconds
 from boostbp.network.network import Network
 from boostbp.runtime import interrupts
+from boostbp.runtime.arrays import Floats
 from boostbp.runtime.compiling import working_time
 from boostbp.runtime.group import training_in, workers
 
-LOSS_ROWS = 250  # rows for the training loss of an average without a network; all rows would take a tenth of some fits
 SEED_STEP = 1_000_003  # between the seeds of members. A prime: the pieces of a layer have successive seeds
 
 
@@ -83,7 +84,7 @@ def train(problem: Problem, settings: EnsembleSettings, others: Iterable[Problem
     if judged and not (single_layer or moved_target):
         network, history = _train_mean(problem, settings, others)
     else:
-        budget, training = Budget(problem.settings.max_time), problem.back_propagation()
+        budget, training = Budget(problem.settings.max_time), BackPropagation(problem)
         training.advance()
         network, history = _finished_alone(training.network, training.history, problem)
         if judged and not moved_target:
@@ -107,7 +108,7 @@ def _finished_alone(network: Network, history: History, problem: Problem) -> tup
     choice = history.choice
     if history.by_rounds:
         led_by_constant = choice is not None and choice.lead == CONSTANT
-        history.looks = looks_of(Network((), problem.baseline) if led_by_constant else network, problem)
+        history.looks = _looks_of(Network((), problem.baseline) if led_by_constant else network, problem)
     if choice is not None and not problem.settings.units:
         history.epochs = _history_without_network(model, problem, choice.metrics).epochs
     return model, history
@@ -168,27 +169,32 @@ class _Member(NamedTuple):
 
 def _train_average(problem: Problem, settings: EnsembleSettings, level: QualityLevel) -> _Member:
     """Train candidates and average them; an interrupt leaves the average of those that there are."""
-    budget, clock = Budget(problem.settings.max_time), StageSeconds(FIRST_STAGE, problem.report)
+    clock = StageSeconds(FIRST_STAGE, problem.report)
     problem = replace(problem, report=clock)
-    run = EnsembleRun(candidates_for(problem, settings, level), problem, level, budget, settings.network_needed)
-    average: tuple[Network, History, HeldOutScore] | None = None
+    race = Race(
+        problem,
+        Budget(problem.settings.max_time),
+        candidates_for(problem, settings, level),
+        level,
+        refit=level.refit and problem.learns_held_out and not problem.has_many_rows,
+        network_needed=settings.network_needed,
+    )
+    train_race = train_one_network if settings.deep is True else train_many if problem.has_many_rows else train_all
+    member: _Member | None = None
     interrupt: KeyboardInterrupt | None = None
     try:
         with interrupts.deferred():  # until there is a model
-            if settings.deep is True:
-                interrupt = train_one_network(run)
-            else:
-                interrupt = train_many(run) if problem.has_many_rows else train_all(run)
-            if run.trained:
-                average = _averaged(run, interrupt, shows_network=settings.deep is True)
-                _note_seconds(average[1], clock)
+            interrupt = train_race(race)
+            if race.layers or race.others:
+                member = _averaged(race, interrupt, shows_network=settings.deep is True)
+                _note_seconds(member.history, clock)
     except KeyboardInterrupt as deferred:
         interrupt = interrupt or deferred
-    if average is None:
-        raise interrupt or first_of(run.failed)
+    if member is None:
+        raise interrupt or first_of(race.failed)
     if interrupt is not None:
-        average[1].interrupted(interrupt)
-    return _Member(*average, any(one.history is not None for one in run.trained))
+        member.history.interrupted(interrupt)
+    return member
 
 
 def _note_seconds(history: History, clock: StageSeconds) -> None:
@@ -205,45 +211,77 @@ def _rounded(model: Network, problem: Problem) -> Network:
     return model if problem.settings.layers[-1].growth.monotone else model.rounded()
 
 
-def _averaged(
-    run: EnsembleRun, interrupt: KeyboardInterrupt | None, *, shows_network: bool
-) -> tuple[Network, History, HeldOutScore]:
+def _averaged(race: Race, interrupt: KeyboardInterrupt | None, *, shows_network: bool) -> _Member:
     """Return the average of the trained candidates, refitted if it may be, its history, and its score before that.
 
     `shows_network` says whether the user's network stays in the model, whatever its weight.
     """
-    problem, budget = run.problem, run.budget
-    average = average_of(distinct(run.trained), problem, shows_network=shows_network)
+    problem, trained = race.problem, race.trained()
+    average = average_of(distinct(trained), problem, shows_network=shows_network)
     score = HeldOutScore.of(np.broadcast_to(average.held_out, problem.target.shape), problem)
     model = average.network(average.models)
-    refits = run.level.refit and problem.learns_held_out and interrupt is None and not problem.has_many_rows
-    refits = refits and bool(average.parts)
+    refits = race.refit and interrupt is None and bool(average.parts)
     if not refits:
         model = _rounded(model, problem)
     metrics = problem.metrics_of(model)
-    by_name = {one.name: one for one in run.trained}
+    by_name = {one.name: one for one in trained}
     network = by_name.get(average.choice.network or (NETWORK if shows_network else ""))
     history = (network and network.history) or _history_without_network(model, problem, metrics)
     history.choice = average.choice
     if history.by_rounds:
-        history.looks = looks_of_candidate(by_name.get(average.choice.lead or ""), problem)
+        history.looks = _looks_of_candidate(by_name.get(average.choice.lead or ""), problem)
     if refits:
         problem.report(Stage("all rows", 1.0, score.mean, len(average.parts)))
-        refitted, failed_refits, interrupt = refit_all(average.parts, problem, budget)
-        run.failed.update(failed_refits)
+        refitted, failed_refits, interrupt = refit_all(average.parts, problem, race.budget)
+        race.failed.update(failed_refits)
         if interrupt is not None:
             history.interrupted(interrupt)
         history.refitted = any(new is not old for new, old in zip(refitted, average.models, strict=True))
         model = _rounded(average.network(refitted), problem)
-    history.choice = replace(average.choice, cut_by_time=budget.spent, metrics=metrics, failed=in_words(run.failed))
-    return model, history, score
+    failed, cut_by_time = in_words(race.failed), race.budget.spent
+    history.choice = replace(average.choice, cut_by_time=cut_by_time, metrics=metrics, failed=failed)
+    return _Member(model, history, score, any(one.history is not None for one in race.others))
 
 
 def _history_without_network(model: Network, problem: Problem, metrics: dict[str, float]) -> History:
     """Return the history of an average without a network: an epoch 0 that describes the model before its refit."""
-    rows = problem.rows.take(workers().sampled_rows(len(problem.rows), LOSS_ROWS))
-    raw = model.predict(rows.X, n_jobs=problem.settings.n_threads) + rows.offset
-    loss, total = workers().sum(rows.weight @ problem.loss.value(raw, rows.y), rows.weight.sum())
     metric = problem.evaluation.metric
-    epoch = Epoch(0, float(loss / total), metrics, 0.0, (), (), (), (), ())
+    epoch = Epoch(0, training_loss(model, problem), metrics, 0.0, (), (), (), (), ())
     return History([epoch], stop=Stop.NO_NETWORK, metric="" if metric is None else metric.name)
+
+
+def _looks_of_candidate(lead: TrainedCandidate | None, problem: Problem) -> list[Look]:
+    """Return the scores of the leading candidate after each piece of its output layer; of the constant if None."""
+    if lead is None:
+        return _looks_of(Network((), problem.baseline), problem)
+    return _looks_of(lead.model, problem, () if lead.plan is None else lead.plan.pieces)
+
+
+def _looks_of(model: Network, problem: Problem, pieces: Sequence[Layer] = ()) -> list[Look]:
+    """Return the scores of a network after some rounds of its output layer, from 0 on.
+
+    They are those after each of the `pieces` of the output layer or, without pieces, after the rounds of `stages`. A
+    network without layers is a constant.
+    """
+    pieces = [piece for piece in pieces if rounds_of(piece.forest)]  # a base alone has no rounds
+    if pieces or not model.layers:
+        numbers = np.cumsum([0, *(rounds_of(piece.forest) for piece in pieces)]).tolist()
+    else:
+        numbers = sorted({0, *stages(rounds_of(model.layers[-1].forest))})
+    n_threads = problem.settings.n_threads
+
+    def outputs(X: Floats) -> Iterator[Floats]:
+        h = model.output_input(X, n_jobs=n_threads)
+        if pieces or not model.layers:
+            yield (output := np.zeros((X.shape[0], len(model.baseline))))
+            for piece in pieces:
+                yield (output := output + piece.predict(h, n_jobs=n_threads))
+        else:
+            for _, output in staged(model.layers[-1].forest, h, numbers, n_threads=n_threads):
+                yield output
+
+    evaluation, scores = problem.evaluation, dict[str, list[float]]()
+    for part in evaluation.sets if evaluation.metric is not None else ():
+        raws = (output + model.baseline for output in outputs(part.rows.X))
+        scores[part.name] = [evaluation.score(raw, part.rows) for raw in raws]
+    return [Look(n, {name: values[i] for name, values in scores.items()}) for i, n in enumerate(numbers)]

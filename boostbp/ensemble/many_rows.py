@@ -8,45 +8,49 @@ from functools import partial
 
 from boostbp.ensemble import constants
 from boostbp.ensemble.average import average_of
-from boostbp.ensemble.candidate import Candidate, CandidateKind, LayerTraining, begin_above
+from boostbp.ensemble.candidate import Candidate, CandidateKind
 from boostbp.ensemble.candidate_settings import most_rounds
+from boostbp.ensemble.output_layers import LayerTraining, TrainedCandidate, distinct
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.race import Race
-from boostbp.ensemble.schedule import FIRST_STAGE, EnsembleRun, train_all
-from boostbp.ensemble.trained_candidate import TrainedCandidate, distinct
+from boostbp.ensemble.schedule import FIRST_STAGE, train_all
 from boostbp.network.monitor import Stage
 from boostbp.runtime.group import training_in
 
 
-def train_many(run: EnsembleRun) -> KeyboardInterrupt | None:
-    """Train the candidates of a run; return the interrupt, if one came.
+def train_many(race: Race) -> KeyboardInterrupt | None:
+    """Train the candidates of a race; return the interrupt, if one came.
 
     The first layer is boosted to its end on all rows. Then the whole course of a smaller table runs on a sample of the
     rows: trials, the race, networks. At last the output layers of the models with weight there are boosted to their end
     on all rows, those of most weight first. Their hidden layers stay.
     """
-    race = run.race(refit=False)
-    found: list[TrainedCandidate] = []  # on the sample
-    try:
-        interrupt = _boost(run.of_kind(CandidateKind.SINGLE_LAYER)[0], race, FIRST_STAGE)
-        first = race.spent
-        race.total = constants.ALL_ROWS_WORK * run.level.effort(networks=True).work * first
-        if interrupt is not None or run.level.one_layer or len(run.candidates) == 1 or run.budget.over():
-            return interrupt
-        sampled = _train_sample(run, race, found)
-        networks = any(one.history is not None for one in found)
-        race.total = constants.ALL_ROWS_WORK * run.level.effort(networks=networks).work * first
-        return sampled or _train_chosen(found, race)
-    finally:
-        run.trained.extend(race.trained())
-        run.trained.extend(_named(one) for one in found if one.name not in _names(race))
+    interrupt = _boost(race.of_kind(CandidateKind.SINGLE_LAYER)[0], race, FIRST_STAGE)
+    first = race.spent
+    race.total = constants.ALL_ROWS_WORK * race.level.effort(networks=True).work * first
+    if interrupt is not None or race.level.one_layer or len(race.candidates) == 1 or race.budget.over():
+        return interrupt
+    sample = _sample_of(race)
+    with training_in(sample.problem.rows.group):
+        interrupt = train_all(sample)
+    found = sample.trained()
+    race.budget.spent |= sample.budget.spent
+    networks = any(one.history is not None for one in found)
+    race.total = constants.ALL_ROWS_WORK * race.level.effort(networks=networks).work * first
+    interrupt = interrupt or _train_chosen(found, race)
+    # A layer of the sample takes a name that says so; a network keeps its name, as all networks are of the sample.
+    named = [one if one.history is not None else replace(one, name=f"{one.name}, some rows") for one in found]
+    names = _names(race)
+    race.others += [new for old, new in zip(found, named, strict=True) if old.name not in names]
+    return interrupt
 
 
-def _train_sample(run: EnsembleRun, race: Race, found: list[TrainedCandidate]) -> KeyboardInterrupt | None:
-    """Train the candidates on a sample of the rows, in a share of the time that is left, and add them to `found`."""
-    # In reports the sample takes SAMPLE_TIME of the share that is left, and boosting on all rows the rest.
-    done, problem = race.share, run.problem
-    part = run.budget.part(constants.SAMPLE_TIME)
+def _sample_of(race: Race) -> Race:
+    """Return the race on a sample of the rows, in a share of the time that is left.
+
+    In reports the sample takes the share `SAMPLE_TIME` of what is left, and boosting on all rows the rest.
+    """
+    done, problem = race.share, race.problem
     middle = done + constants.SAMPLE_TIME * (1.0 - done)
 
     def report(stage: Stage) -> None:
@@ -56,14 +60,15 @@ def _train_sample(run: EnsembleRun, race: Race, found: list[TrainedCandidate]) -
     def report_chosen(stage: Stage) -> None:
         problem.report(replace(stage, share=1.0 - (1.0 - stage.share) * (1.0 - middle) / (1.0 - done)))
 
-    race.problem = replace(race.problem, report=report_chosen)
-    sample = replace(problem.on_some_rows(), report=report)
-    try:
-        with training_in(sample.rows.group):
-            level = replace(run.level, refit=False)
-            return train_all(replace(run, problem=sample, level=level, budget=part, trained=found))
-    finally:
-        run.budget.spent |= part.spent
+    race.problem = replace(problem, report=report_chosen)
+    return Race(
+        replace(problem.on_some_rows(), report=report),
+        race.budget.part(constants.SAMPLE_TIME),
+        race.candidates,
+        race.level,
+        network_needed=race.network_needed,
+        failed=race.failed,
+    )
 
 
 def _boost(candidate: Candidate, race: Race, stage: str) -> KeyboardInterrupt | None:
@@ -113,9 +118,4 @@ def _begin_again(name: str, one: TrainedCandidate, problem: Problem, needed: obj
     growth = replace(one.plan.settings.growth, n_threads=n_threads)
     settings = replace(one.plan.settings, n_estimators=most_rounds(problem), growth=growth)
     below = replace(one.model, layers=one.model.layers[:-1], baseline=problem.baseline)
-    return begin_above(name, one.network, lambda _: settings, problem, below)
-
-
-def _named(one: TrainedCandidate) -> TrainedCandidate:
-    """Return a layer of the sample under a name that says so; a network keeps its name, as all networks are."""
-    return one if one.history is not None else replace(one, name=f"{one.name}, some rows")
+    return LayerTraining.begin(name, one.network, lambda _: settings, problem, below)

@@ -1,4 +1,4 @@
-"""Output layers that are boosted piece by piece while the held-out loss falls, and boosted again on other rows."""
+"""Output layers: boosted piece by piece while the held-out loss falls, and boosted again on other rows."""
 
 from __future__ import annotations
 
@@ -8,16 +8,71 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from boostbp import layers
-from boostbp.backends.base import Backend, TreeParams
+from boostbp.backends.base import Backend
 from boostbp.ensemble import constants
+from boostbp.ensemble.budget import round_work
 from boostbp.ensemble.problem import Problem
-from boostbp.ensemble.trained_candidate import OutputLayerPlan
 from boostbp.layers import BoundInput, Layer, LayerSettings, LossObjective
-from boostbp.layers.cheaper_growth import FixedStructure
-from boostbp.layers.rounds import rounds_of
+from boostbp.network.history import History
+from boostbp.network.network import Network, above
+from boostbp.network.trainer import kept_structures
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 from boostbp.trees.forest import Forest
+
+
+@dataclass(frozen=True, slots=True)
+class OutputLayerPlan:
+    """How an output layer was boosted, for boosting it again: the settings of a piece, and the pieces over one base."""
+
+    settings: LayerSettings
+    pieces: tuple[Layer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedCandidate:
+    """A trained model that may be part of the ensemble.
+
+    Attributes
+    ----------
+    network : str or None
+        Name of the network trained by back-propagation whose hidden layers the model has, or None.
+    held_out : (held-out rows, outputs) float64
+        Raw output on the held-out rows.
+    plan : OutputLayerPlan or None
+        How the output layer is fitted again on more rows, if it may be.
+    history : History or None
+        History of the training, if it was by back-propagation.
+    """
+
+    name: str
+    network: str | None
+    model: Network
+    held_out: Floats
+    plan: OutputLayerPlan | None = None
+    history: History | None = None
+
+    @property
+    def is_deep(self) -> bool:
+        """Whether the model has hidden layers."""
+        return len(self.model.layers) > 1
+
+    @property
+    def on_directions(self) -> bool:
+        """Whether the hidden layer consists of directions, without back-propagation."""
+        return self.is_deep and self.network is None
+
+
+def distinct(candidates: Sequence[TrainedCandidate]) -> list[TrainedCandidate]:
+    """Return the candidates without those that predict the held-out rows exactly as an earlier one of their kind.
+
+    The kinds are with and without hidden layers. Equal candidates occur if a backend lacks a setting by which they
+    differ, or if native parameters override it.
+    """
+    first: dict[tuple[bool, bytes], int] = {}
+    for number, candidate in enumerate(candidates):
+        first.setdefault((candidate.is_deep, candidate.held_out.tobytes()), number)
+    return [candidates[number] for number in workers().agree(list(first.values()))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +114,7 @@ class Boosted:
         n_rounds, growth = min(self.bound.settings.n_estimators, self.rounds_left), self.bound.settings.growth
         bound = self.bound.with_settings(n_estimators=n_rounds)
         if structures_of is not None:
-            bound = bound.with_backend(_structures_of(structures_of, growth), growth)
+            bound = bound.with_backend(*kept_structures(structures_of, growth))
         y, fit = np.asfortranarray(rows.y), np.asfortranarray(self.fit)  # the memory order of the running fit
         first_round = number * bound.settings.n_estimators
         objective = LossObjective(problem.loss, y, rows.weight, fit, first_round=first_round)
@@ -75,53 +130,71 @@ class Boosted:
 
 
 @dataclass(frozen=True, slots=True)
-class Boosting:
+class LayerTraining:
     """An output layer that is boosted piece by piece while the held-out loss falls.
 
     Attributes
     ----------
+    network : str or None
+        Name of the network trained by back-propagation whose hidden layers it uses, or None.
+    below : Network
+        The hidden layers; a single layer has none.
+    boosted : Boosted
+        The pieces so far.
     settings : LayerSettings
         Settings of a piece.
     held_out_input : (held-out rows, features) float64
         What the layer sees of the held-out rows.
     raw, before : (held-out rows, outputs) float64
         Raw output of all pieces on these rows, baseline included, and that without the last piece.
-    min_gain : float
-        A fall of the held-out loss counts as a gain if it exceeds this.
     best : int
         Number of pieces with the lowest loss.
     best_raw : (held-out rows, outputs) float64
         Raw output of these pieces.
-    trial_score : float
-        Lowest loss within the pieces of a trial.
+    best_score, best_trial : float
+        Lowest loss, and lowest loss within the pieces of a trial.
+    min_gain : float
+        A fall of the held-out loss counts as a gain if it exceeds this.
+    levels : Problem or None
+        If the layer learns a mean, the problem whose outputs are the quantiles around it.
     """
 
+    name: str
+    network: str | None
+    below: Network
     boosted: Boosted
     settings: LayerSettings
     held_out_input: Floats
     raw: Floats
     before: Floats
     best_raw: Floats
-    min_gain: float = 0.0
     best: int = 1
     best_score: float = np.inf
-    trial_score: float = np.inf
+    best_trial: float = np.inf
+    min_gain: float = 0.0
+    levels: Problem | None = None
 
     @classmethod
-    def begin(cls, problem: Problem, settings: LayerSettings, held_out_input: Floats) -> Boosting:
-        """Bind the input, ready for the first piece.
+    def begin(
+        cls,
+        name: str,
+        network: str | None,
+        settings: Callable[[Problem], LayerSettings],
+        problem: Problem,
+        below: Network,
+    ) -> LayerTraining:
+        """Bind the input of an output layer above the hidden layers of `below`, ready for the first piece.
 
-        Parameters
-        ----------
-        problem : Problem
-            Its table is the input of the layer.
-        settings : LayerSettings
-            Its number of rounds is the limit for all pieces together.
+        `settings` returns the settings of the layer for the problem whose table the layer sees. Their number of rounds
+        is the limit for all pieces together.
         """
-        n_rounds = settings.n_estimators
-        settings = replace(settings, n_estimators=min(constants.PIECE_ROUNDS, n_rounds))
-        raw = np.broadcast_to(problem.baseline, (len(held_out_input), len(problem.baseline)))
-        return cls(Boosted.begin(problem, settings, n_rounds), settings, held_out_input, raw, raw, raw)
+        held_out = above(below.layers, problem.held_out.X, skip=below.skip, n_jobs=problem.settings.n_threads)
+        problem = problem.above(below)
+        layer = settings(problem)
+        piece = replace(layer, n_estimators=min(constants.PIECE_ROUNDS, layer.n_estimators))
+        boosted = Boosted.begin(problem, piece, layer.n_estimators)
+        raw = problem.constant_raw
+        return cls(name, network, below, boosted, piece, held_out, raw, raw, raw)
 
     @property
     def n_pieces(self) -> int:
@@ -134,8 +207,8 @@ class Boosting:
         patience = min(constants.MAX_PATIENCE, max(constants.MIN_PATIENCE, self.best))
         return self.n_pieces > 0 and (self.boosted.rounds_left == 0 or self.n_pieces >= self.best + patience)
 
-    def advance(self) -> Boosting:
-        """Return the boosting with one piece more, scored on the held-out rows."""
+    def advance(self) -> LayerTraining:
+        """Return the training with one piece more, scored on the held-out rows."""
         problem, first = self.boosted.problem, not self.n_pieces
         boosted = self.boosted.advance()
         raw = self.raw + boosted.pieces[-1].predict(self.held_out_input, n_jobs=problem.settings.n_threads)
@@ -144,61 +217,88 @@ class Boosting:
         min_gain = constants.MIN_GAIN_OF_FIRST * max(before - score, 0.0) if first else self.min_gain
         after = replace(self, boosted=boosted, raw=raw, before=self.raw, min_gain=min_gain)
         if after.n_pieces <= constants.TRIAL_PIECES:
-            after = replace(after, trial_score=min(score, self.trial_score))
+            after = replace(after, best_trial=min(score, self.best_trial))
         # The first piece may remove all but a thousandth of the loss, so a share of the rest is a gain, too.
         if first or score < self.best_score - min(min_gain, constants.MIN_GAIN_OF_REST * abs(self.best_score)):
             return replace(after, best=after.n_pieces, best_score=score, best_raw=raw)
         return after
 
     @property
-    def layer(self) -> Layer:
-        """The best pieces, as one layer."""
-        return _sum_of(self.boosted.pieces[: self.best])
+    def held_out(self) -> Floats:
+        """Raw output of the best pieces on the held-out rows, (held-out rows, outputs)."""
+        return self._outputs(self.best_raw)
 
     @property
-    def plan(self) -> OutputLayerPlan:
-        """How to boost the layer again."""
-        return OutputLayerPlan(self.settings, self.boosted.pieces[: self.best])
+    def expected(self) -> Floats:
+        """Raw output on the held-out rows `PIECES_AHEAD` pieces later, if each changes it as the last one did."""
+        raw = self._outputs(self.raw)
+        return raw + constants.PIECES_AHEAD * (raw - self._outputs(self.before))
+
+    def _outputs(self, raw: Floats) -> Floats:
+        return raw if self.levels is None else raw + residual_quantiles(raw, self.levels)
+
+    @property
+    def trial_score(self) -> float:
+        """Lowest held-out loss within the pieces of a trial; of quantiles around a mean, within all pieces."""
+        return self.best_trial if self.levels is None else self.levels.score(self.held_out)
+
+    @property
+    def work(self) -> float:
+        """Work of a piece; see `boostbp.ensemble.budget`."""
+        return self._work(1.0)
+
+    @property
+    def refit_work(self) -> float:
+        """Work of fitting the leaves of the best pieces once more."""
+        if self.levels is not None:
+            return 0.0
+        return self.best * self._work(float(self.settings.leaves == "native"))
+
+    def _work(self, grown: float) -> float:
+        """Return the work of a piece that grows this share of its structures."""
+        problem = self.boosted.problem
+        n_features, n_outputs = problem.rows.X.shape[1], problem.rows.y.shape[1]
+        n_rounds = max(self.settings.n_estimators, 1)  # a layer without rounds still has a base
+        one_structure = problem.shares_structures
+        return n_rounds * round_work(self.settings, problem.n_rows, n_features, n_outputs, grown, one_structure)
+
+    @property
+    def result(self) -> TrainedCandidate:
+        """The model of the best pieces."""
+        pieces, model = self.boosted.pieces[: self.best], self.below
+        layer = sum_of_pieces(pieces)
+        plan = OutputLayerPlan(self.settings, pieces) if self.levels is None else None
+        if self.levels is not None:
+            layer = repeated(layer, len(self.levels.baseline))
+            baseline = self.boosted.problem.baseline + residual_quantiles(self.best_raw, self.levels)
+            model = replace(model, baseline=baseline)
+        model = replace(model, layers=(*model.layers, layer))
+        return TrainedCandidate(self.name, self.network, model, self.held_out, plan)
 
 
-def boost_again(problem: Problem, plan: OutputLayerPlan, *, over: Callable[[], bool] = bool) -> Layer | None:
-    """Return an output layer of as many rounds, boosted on other rows: the same structures with other leaves.
-
-    Growth is most of the work, and the leaves gain as much from the new rows if the structures stay. A library's own
-    leaves come with its growth, so those trees are grown again.
-
-    Parameters
-    ----------
-    problem : Problem
-        Its table is what the layer sees of these rows.
-    over : callable
-        ``over() -> bool`` says whether time is up; it is called before each piece.
-
-    Returns
-    -------
-    Layer or None
-        None if time was up before the end.
-    """
-    n_rounds = sum(rounds_of(piece.forest) for piece in plan.pieces)
-    keeps_structures = plan.settings.leaves == "refit"
-    settings, backend, boosted = plan.settings, None, None
-    if keeps_structures:  # nothing is drawn or binned
-        growth = replace(settings.growth, extra_trees=False, colsample_bytree=1.0, params={})
-        settings = replace(settings, subsample=1.0, growth=growth)
-        backend = _structures_of(plan.pieces[0], growth)
-    for piece in plan.pieces:
-        if over():
-            return None
-        boosted = boosted or Boosted.begin(problem, settings, n_rounds, backend=backend)
-        boosted = boosted.advance(structures_of=piece if keeps_structures else None)
-    return None if boosted is None else _sum_of(boosted.pieces)
-
-
-def _structures_of(layer: Layer, growth: TreeParams) -> FixedStructure:
-    return FixedStructure.of(layer.forest, shared=growth.multi_output)
-
-
-def _sum_of(pieces: Sequence[Layer]) -> Layer:
+def sum_of_pieces(pieces: Sequence[Layer]) -> Layer:
     """Return the sum of layers on one input, as one layer."""
     forest = Forest.concat([piece.forest for piece in pieces])
     return Layer(replace(forest, n_base=pieces[0].forest.n_base))
+
+
+def residual_quantiles(mean: Floats, levels: Problem) -> Floats:
+    """Return the quantile of the held-out residuals of a mean for each level, (outputs,).
+
+    Parameters
+    ----------
+    mean : (held-out rows, 1) float64
+    """
+    residuals = levels.target - mean - levels.held_out.offset
+    return levels.loss.baseline(residuals, levels.held_out.weight)
+
+
+def repeated(layer: Layer, n_outputs: int) -> Layer:
+    """Return a layer of one output as a layer of several equal outputs, all served by the same trees."""
+    forest = layer.forest
+    leaves = forest.leaves._replace(
+        tree_output=np.tile(np.array([0, n_outputs]), (forest.n_trees, 1)),
+        weight_start=forest.leaves.weight_start * n_outputs,
+        weight=np.repeat(forest.leaves.weight, n_outputs),
+    )
+    return Layer(replace(forest, n_outputs=n_outputs, leaves=leaves))

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 import numpy as np
 
 from boostbp.backends.base import Backend
 from boostbp.ensemble import constants
-from boostbp.ensemble.quality_levels import DEFAULT_QUALITY, LEVELS, QualityLevel
+from boostbp.ensemble.budget import DEFAULT_QUALITY, LEVELS, QualityLevel
 from boostbp.inputs.rows import Rows
 from boostbp.layers.cheaper_growth import RowSampling, SharedStructure, drawn_rows, on_sample
 from boostbp.losses import Loss, traits_of
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.losses.loss_trial import try_loss
-from boostbp.network.backprop import BackPropagation
-from boostbp.network.baseline import baseline_of
-from boostbp.network.eval_sets import NO_EVALUATION, Evaluation, raw_output
-from boostbp.network.monitor import Callback, Stage, State
+from boostbp.network.eval_sets import raw_output
+from boostbp.network.monitor import Stage, Task
 from boostbp.network.network import Network, table_above
-from boostbp.network.settings import Settings
+from boostbp.network.starts import baseline_of
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import training_in, workers
 
@@ -56,64 +54,43 @@ class EnsembleSettings:
         return self.deep is True or (self.deep == "auto" and self.network_needed and self.level.networks is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """What every candidate is trained on, and how it is scored.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem(Task):
+    """What every candidate is trained on, and how it is scored. For an output layer, the table is what that layer sees.
 
     Attributes
     ----------
-    rows : Rows
-        Training rows, and the workers that hold them. For an output layer, the table is what that layer sees.
-    settings : Settings
-        Settings of the user's network; candidates change them.
     baseline : (outputs,) float64
         Raw output that boosting starts from.
-    evaluation : Evaluation
-        Its first evaluation set has the held-out rows, which weigh the candidates.
     target, smoothed : (held-out rows, outputs) float64
         Targets of the held-out rows as the loss takes them, and the same with smoothed labels, which score candidates.
         Without evaluation sets they have no rows.
-    resume : State or None
-        State of an earlier training of the user's network.
     report : callable
         ``report(stage)`` is called at each stage of the fit.
 
     Raw outputs below exclude the offset of the rows.
     """
 
-    rows: Rows
-    backend: Backend
     loss: CheckedLoss
-    settings: Settings
     baseline: Floats
-    evaluation: Evaluation
     target: Floats
     smoothed: Floats
-    callbacks: Sequence[Callback] = ()
-    resume: State | None = None
     report: Callable[[Stage], object] = bool
 
     @classmethod
-    def of(
-        cls,
-        rows: Rows,
-        *,
-        backend: Backend,
-        loss: Loss,
-        settings: Settings,
-        evaluation: Evaluation = NO_EVALUATION,
-        to_target: Callable[[Floats], Floats] = raw_output,
-    ) -> Problem:
+    def of(cls, task: Task, to_target: Callable[[Floats], Floats] = raw_output) -> Problem:
         """Return the problem of a fit; `to_target` converts targets of an evaluation set to what the loss takes."""
+        rows = task.rows
         with training_in(rows.group):
-            baseline = baseline_of(loss, rows, settings)
-            loss = try_loss(loss, baseline + rows.offset, rows.y)
+            baseline = baseline_of(task.loss, rows, task.settings.output_target)
+            loss = try_loss(task.loss, baseline + rows.offset, rows.y)
         target = smoothed = np.empty((0, rows.y.shape[1]))
-        if evaluation.sets:
-            held_out = evaluation.sets[0].rows
+        if task.evaluation.sets:
+            held_out = task.evaluation.sets[0].rows
             target = to_target(held_out.y)
             smoothed = smooth_labels(target, held_out.weight, loss)
-        return cls(rows, backend, loss, settings, baseline, evaluation, target, smoothed)
+        given = {field.name: getattr(task, field.name) for field in fields(task)} | {"loss": loss}
+        return cls(**given, baseline=baseline, target=target, smoothed=smoothed)
 
     @property
     def held_out(self) -> Rows:
@@ -138,7 +115,11 @@ class Problem:
         fits the leaves or the sample would have too few rows of a class. Several classes share the structures of a
         round.
         """
-        backend = self._sampling_backend
+        backend, samples = on_sample(self.backend, self.settings.structure_samples), self.settings.structure_samples
+        if self.has_many_rows and samples is None and self.settings.layers[-1].leaves == "refit":
+            drawn = max(constants.MIN_STRUCTURE_ROWS, round(constants.STRUCTURE_SHARE * self.n_rows))
+            if self._rarest_class * drawn >= constants.MIN_STRUCTURE_CLASS * self.n_rows:
+                backend = RowSampling(backend, drawn, anew=True)
         return SharedStructure(backend) if self.shares_structures else backend
 
     @property
@@ -156,15 +137,6 @@ class Problem:
     def has_several_classes(self) -> bool:
         """Whether there are three classes or more."""
         return traits_of(self.loss).task == "classification" and self.rows.y.shape[1] >= constants.SEVERAL_CLASSES
-
-    @property
-    def _sampling_backend(self) -> Backend:
-        samples = self.settings.structure_samples
-        if self.has_many_rows and samples is None and self.settings.layers[-1].leaves == "refit":
-            drawn = max(constants.MIN_STRUCTURE_ROWS, round(constants.STRUCTURE_SHARE * self.n_rows))
-            enough = self._rarest_class * drawn >= constants.MIN_STRUCTURE_CLASS * self.n_rows
-            return RowSampling(self.backend, drawn, anew=True) if enough else self.backend
-        return on_sample(self.backend, samples)
 
     @property
     def _rarest_class(self) -> float:
@@ -217,17 +189,29 @@ class Problem:
         """Return the metric of a raw output on the held-out rows."""
         return self.evaluation.score(raw, self.held_out)
 
+    def error_of(self, metric: float) -> float:
+        """Return a metric as an error: metrics that grow with accuracy are at most 1, or have no bound and no scale."""
+        assert self.evaluation.metric is not None
+        return 1.0 - metric if self.evaluation.metric.greater_is_better else metric
+
     def metrics_of(self, network: Network) -> dict[str, float]:
         """Return the metric of a network on each evaluation set, by name."""
         return self.evaluation.scores(network, self.settings.n_threads)
 
-    def with_threads(self, n_threads: int) -> Problem:
-        """Return the problem with this number of threads, which also limits the library's own."""
+    def split_threads(self, limit: int | None = None) -> tuple[Problem, int]:
+        """Return the problem with the threads of one candidate, and the number of candidates at a time, up to `limit`.
+
+        The threads also limit the library's own.
+        """
+        few_rows = len(self.rows) < constants.MAX_PARALLEL_ROWS
+        n_at_once = min(self.settings.n_threads, constants.MAX_PARALLEL) if few_rows and workers().is_single else 1
+        n_at_once = n_at_once if limit is None else min(n_at_once, limit)
+        n_threads = self.settings.n_threads // n_at_once
         layers = tuple(
             replace(layer, growth=replace(layer.growth, n_threads=min(layer.growth.n_threads, n_threads)))
             for layer in self.settings.layers
         )
-        return replace(self, settings=replace(self.settings, n_threads=n_threads, layers=layers))
+        return replace(self, settings=replace(self.settings, n_threads=n_threads, layers=layers)), n_at_once
 
     def above(self, below: Network) -> Problem:
         """Return the problem of an output layer above the hidden layers of `below`, whose units it sees."""
@@ -246,18 +230,6 @@ class Problem:
         held_out, group = replace(self.held_out, y=self.target), self.rows.group
         counted = (held_out.weight > 0) & (group.rank == group.size - 1)
         return replace(self, rows=self.rows.concat(held_out.take(counted)))
-
-    def back_propagation(self) -> BackPropagation:
-        """Return the training of the user's network, which has not begun."""
-        return BackPropagation(
-            self.rows,
-            backend=self.backend,
-            loss=self.loss,
-            settings=self.settings,
-            evaluation=self.evaluation,
-            callbacks=self.callbacks,
-            resume=self.resume,
-        )
 
 
 def smooth_labels(target: Floats, weight: Floats, loss: Loss) -> Floats:

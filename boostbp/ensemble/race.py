@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
@@ -11,11 +12,11 @@ import numpy as np
 
 from boostbp.backends.failures import attempted
 from boostbp.ensemble import constants
-from boostbp.ensemble.budget import Budget
-from boostbp.ensemble.candidate import Candidate, LayerTraining
+from boostbp.ensemble.average import stacked_weights, summed
+from boostbp.ensemble.budget import DEFAULT_QUALITY, LEVELS, Budget, QualityLevel
+from boostbp.ensemble.candidate import Candidate, CandidateKind
+from boostbp.ensemble.output_layers import LayerTraining, TrainedCandidate
 from boostbp.ensemble.problem import Problem
-from boostbp.ensemble.trained_candidate import TrainedCandidate
-from boostbp.ensemble.weights import stacked_weights, summed
 from boostbp.network.monitor import Stage
 from boostbp.runtime import interrupts
 from boostbp.runtime.arrays import Floats
@@ -43,26 +44,34 @@ def boost(training: LayerTraining, n_pieces: int | None, over: Callable[[], bool
     """
     done = 0
     try:
-        while done != n_pieces and not training.boosting.finished and not (training.boosting.n_pieces and over()):
+        while done != n_pieces and not training.finished and not (training.n_pieces and over()):
             after = attempted(training.advance)
             if isinstance(after, Exception):
-                return Outcome(training if training.boosting.n_pieces else None, failure=after)
+                return Outcome(training if training.n_pieces else None, failure=after)
             training, done = after, done + 1
     except (KeyboardInterrupt, interrupts.Stopped) as reason:
-        if not training.boosting.n_pieces:
+        if not training.n_pieces:
             raise
         return Outcome(training, interrupt=reason if isinstance(reason, KeyboardInterrupt) else None)
     return Outcome(training)
 
 
+@dataclass(slots=True)
 class Race:
-    """Layers in training, and their weighted sum on the held-out rows.
+    """The candidates of an average in training, and their weighted sum on the held-out rows.
 
     Decisions depend on held-out losses and on counted work, not on the clock or the number of threads. Only the end of
     the time cuts the race short. In a group of workers rank 0 decides, as others may round the losses differently.
 
     Attributes
     ----------
+    problem : Problem
+        Layers that are trained at a time share its threads.
+    candidates : sequence of Candidate
+    refit : bool
+        Whether models with weight are fitted again on all rows in the end. The work for that is reserved.
+    network_needed : bool
+        Whether the user's network is trained, whatever it promises.
     layers : dict of str to LayerTraining
         By name of the candidate.
     others : list of TrainedCandidate
@@ -75,20 +84,21 @@ class Race:
         Failed candidates. They are left out, or keep the pieces that they had.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        budget: Budget,
-        n_at_once: int,
-        *,
-        refit: bool,
-        failed: dict[str, Exception] | None = None,
-    ) -> None:
-        self.problem, self.budget, self.n_at_once, self.refit = problem, budget, n_at_once, refit
-        self.failed = {} if failed is None else failed
-        self.layers: dict[str, LayerTraining] = {}
-        self.others: list[TrainedCandidate] = []
-        self.spent, self.total = 0.0, np.inf
+    problem: Problem
+    budget: Budget
+    candidates: Sequence[Candidate] = ()
+    level: QualityLevel = LEVELS[DEFAULT_QUALITY]
+    refit: bool = False
+    network_needed: bool = False
+    failed: dict[str, Exception] = field(default_factory=dict)
+    layers: dict[str, LayerTraining] = field(default_factory=dict)
+    others: list[TrainedCandidate] = field(default_factory=list)
+    spent: float = 0.0
+    total: float = np.inf
+
+    def of_kind(self, *kinds: CandidateKind) -> list[Candidate]:
+        """Return the candidates of some kinds."""
+        return [candidate for candidate in self.candidates if candidate.kind in kinds]
 
     def report(
         self, name: str, weights: dict[str, float] | None = None, raw: Floats | None = None, *, hint: str = ""
@@ -109,12 +119,7 @@ class Race:
         return [training.result for training in self.layers.values()] + self.others
 
     def begin(
-        self,
-        candidates: Sequence[Candidate],
-        n_pieces: int | None,
-        *,
-        stage: str = "layers",
-        limit: float = np.inf,
+        self, candidates: Sequence[Candidate], n_pieces: int | None, *, stage: str = "layers", limit: float = np.inf
     ) -> KeyboardInterrupt | None:
         """Begin candidates, and boost each by so many pieces, or to its end.
 
@@ -152,7 +157,7 @@ class Race:
         interrupt = self.begin(candidates, constants.FIRST_LAYER_PIECES if len(candidates) > 1 else None, stage=stage)
         if interrupt is not None or len(candidates) == 1 or not self.layers:
             return interrupt
-        scores = {name: training.boosting.best_score for name, training in self.layers.items()}
+        scores = {name: training.best_score for name, training in self.layers.items()}
         first, best = next(iter(scores)), min(scores, key=lambda name: scores[name])
         min_lead = constants.FIRST_LAYER_LEAD * self.problem.scale_of(scores[first])
         chosen = workers().agree(best if scores[first] - scores[best] >= min_lead else first)
@@ -167,7 +172,9 @@ class Race:
             return Outcome()
         needed = self.layers[candidate.needs].result if candidate.needs in self.layers else None
         needed = needed or next((model for model in self.others if model.name == candidate.needs), None)
-        training = candidate.begin(self.problem, needed)
+        training = attempted(partial(candidate.begin, self.problem.split_threads()[0], needed))
+        if isinstance(training, Exception):
+            return Outcome(failure=training)
         assert isinstance(training, LayerTraining)
         return boost(training, n_pieces, over)
 
@@ -195,29 +202,22 @@ class Race:
 
     def _run(self, steps: Mapping[str, Callable[[], Outcome]]) -> KeyboardInterrupt | None:
         """Do steps of some layers, as many at a time as threads allow, and count their work."""
-
-        def outcome_of(step: Callable[[], Outcome]) -> Outcome:
-            outcome = attempted(step)
-            return Outcome(failure=outcome) if isinstance(outcome, Exception) else outcome
-
         outcomes: dict[str, Outcome] = {}
-        tasks = {name: partial(outcome_of, step) for name, step in steps.items()}
-        interrupt = run_tasks(
-            tasks, self.n_at_once, outcomes, on_stop=self.budget.end, interrupt_of=attrgetter("interrupt")
-        )
+        n_at_once = self.problem.split_threads()[1]
+        interrupt = run_tasks(steps, n_at_once, outcomes, on_stop=self.budget.end, interrupt_of=attrgetter("interrupt"))
         for name in steps:
             training, failure, _ = outcomes.get(name, Outcome())
             if failure is not None:
                 self.failed[name] = failure
             if training is not None:
-                before = self.layers[name].boosting.n_pieces if name in self.layers else 0
-                self.spent += (training.boosting.n_pieces - before) * training.work
+                before = self.layers[name].n_pieces if name in self.layers else 0
+                self.spent += (training.n_pieces - before) * training.work
                 self.layers[name] = training
         return interrupt
 
     def sum(self) -> tuple[dict[str, float], Floats]:
         """Return the weights of all models so far, by name, and the raw output of their sum on the held-out rows."""
-        raws = {name: training.best_raw for name, training in self.layers.items()}
+        raws = {name: training.held_out for name, training in self.layers.items()}
         raws |= {model.name: model.held_out for model in self.others}
         if not raws:
             return {}, self.problem.constant_raw
@@ -244,7 +244,7 @@ class Race:
         min_gain = constants.MIN_PROMISE * self.problem.scale_of(score)
         gain_per_work = {}
         for name, training in self.layers.items():
-            if not training.boosting.finished and name not in self.failed:
+            if not training.finished and name not in self.failed:
                 gain = promised_gain(training, weights[name], raw, self.problem)
                 if gain >= min_gain:
                     gain_per_work[name] = gain / training.work
@@ -268,5 +268,5 @@ def promised_gain(training: LayerTraining, weight: float, raw: Floats, problem: 
     expected = training.expected
     sums = [(1.0 - share) * raw + share * expected for share in SHARES]
     if weight:
-        sums.append(raw + weight * (expected - training.best_raw))
+        sums.append(raw + weight * (expected - training.held_out))
     return problem.score(raw) - min(problem.score(one) for one in sums)

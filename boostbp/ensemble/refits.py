@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
 from boostbp.backends.failures import attempted
 from boostbp.ensemble.budget import Budget
-from boostbp.ensemble.output_layers import boost_again
+from boostbp.ensemble.output_layers import Boosted, OutputLayerPlan, TrainedCandidate, sum_of_pieces
 from boostbp.ensemble.problem import Problem
-from boostbp.ensemble.schedule import split_threads
-from boostbp.ensemble.trained_candidate import OutputLayerPlan, TrainedCandidate
+from boostbp.layers import Layer
 from boostbp.layers.rounds import rounds_of
 from boostbp.network.history import History
 from boostbp.network.network import Network
+from boostbp.network.trainer import kept_structures
 from boostbp.runtime.group import training_in
 from boostbp.runtime.threads import run_tasks
 
@@ -26,7 +26,7 @@ def refit_all(
 
     A model stays as it was if its refit fails, or would begin after an interrupt.
     """
-    problem, n_at_once = split_threads(problem, len(chosen))
+    problem, n_at_once = problem.split_threads(len(chosen))
     models: dict[str, Network | Exception] = {}
     try:
         all_rows = problem.on_all_rows()
@@ -64,3 +64,35 @@ def refit_single_layer(model: Network, history: History, problem: Problem) -> Ne
     if interrupt is not None:
         history.interrupted(interrupt)
     return refitted
+
+
+def boost_again(problem: Problem, plan: OutputLayerPlan, *, over: Callable[[], bool] = bool) -> Layer | None:
+    """Return an output layer of as many rounds, boosted on other rows: the same structures with other leaves.
+
+    Growth is most of the work, and the leaves gain as much from the new rows if the structures stay. A library's own
+    leaves come with its growth, so those trees are grown again.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its table is what the layer sees of these rows.
+    over : callable
+        ``over() -> bool`` says whether time is up; it is called before each piece.
+
+    Returns
+    -------
+    Layer or None
+        None if time was up before the end.
+    """
+    n_rounds = sum(rounds_of(piece.forest) for piece in plan.pieces)
+    keeps_structures = plan.settings.leaves == "refit"
+    settings, backend, boosted = plan.settings, None, None
+    if keeps_structures:  # nothing is drawn or binned
+        backend, growth = kept_structures(plan.pieces[0], settings.growth)
+        settings = replace(settings, subsample=1.0, growth=growth)
+    for piece in plan.pieces:
+        if over():
+            return None
+        boosted = boosted or Boosted.begin(problem, settings, n_rounds, backend=backend)
+        boosted = boosted.advance(structures_of=piece if keeps_structures else None)
+    return None if boosted is None else sum_of_pieces(boosted.pieces)

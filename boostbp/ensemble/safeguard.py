@@ -14,6 +14,7 @@ import numpy as np
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.inputs.rows import Rows
+from boostbp.network.backprop import BackPropagation
 from boostbp.network.choice import CONSTANT, NETWORK, CandidateResult, ModelChoice
 from boostbp.network.history import History
 from boostbp.network.network import Network
@@ -22,7 +23,9 @@ from boostbp.runtime.group import workers
 from boostbp.trees.basis import Elementwise
 
 SHARES = np.linspace(0.0, 1.0, 21)  # weights that are tried for a model; the constant has the rest. Not varied
-JUDGED_ROWS = 250  # training rows that show whether a model has learned; all would take time. Not varied
+# Training rows that show whether a model has learned, and for the training loss of an average without a network; all
+# rows would take a tenth of some fits. Not varied.
+JUDGED_ROWS = 250
 ROUNDING = 1e-9  # losses that differ by less, relatively, are the same
 
 
@@ -68,7 +71,7 @@ def back_propagate_alone(problem: Problem) -> tuple[Network, History]:
 
     Raises ValueError as `refuse_unlearned` does.
     """
-    training = problem.back_propagation()
+    training = BackPropagation(problem)
     training.advance()
     refuse_unlearned([training.network], problem)
     return training.network, training.history
@@ -86,9 +89,8 @@ def refuse_unlearned(models: Sequence[Network], problem: Problem) -> None:
     user_parts = _user_parts(problem)
     if not user_parts:
         return
-    rows, n_threads = _some_training_rows(problem), problem.settings.n_threads
-    constant = _loss(np.broadcast_to(problem.baseline, rows.y.shape), rows, problem)
-    lowest = min(_loss(model.predict(rows.X, n_jobs=n_threads), rows, problem) for model in models)
+    constant = training_loss(None, problem)
+    lowest = min(training_loss(model, problem) for model in models)
     if lowest - constant <= ROUNDING * max(abs(constant), 1.0):
         return
     held_out = ""
@@ -119,10 +121,12 @@ def _some_training_rows(problem: Problem) -> Rows:
     return problem.rows.take(workers().sampled_rows(len(problem.rows), JUDGED_ROWS))
 
 
-def _loss(raw: Floats, rows: Rows, problem: Problem) -> float:
-    """Return the mean loss of a raw output on rows; NaN counts as infinite."""
+def training_loss(model: Network | None, problem: Problem) -> float:
+    """Return the mean loss of a model, or of the constant, on some training rows; NaN counts as infinite."""
+    rows = _some_training_rows(problem)
+    raw = problem.baseline if model is None else model.predict(rows.X, n_jobs=problem.settings.n_threads)
     with np.errstate(all="ignore"):
-        values = problem.loss.value(raw + rows.offset, rows.y)
+        values = problem.loss.value(np.broadcast_to(raw + rows.offset, rows.y.shape), rows.y)
     loss, total = workers().sum(rows.weight @ np.where(np.isnan(values), np.inf, values), rows.weight.sum())
     return float(loss / total)
 

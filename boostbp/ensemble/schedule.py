@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
 from boostbp.backends.failures import attempted
 from boostbp.ensemble import constants
-from boostbp.ensemble.budget import Budget
+from boostbp.ensemble.budget import LEVELS, QualityLevel
 from boostbp.ensemble.candidate import Candidate, CandidateKind, NetworkTraining
-from boostbp.ensemble.problem import Problem
-from boostbp.ensemble.quality_levels import LEVELS, QualityLevel
 from boostbp.ensemble.race import Race
-from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.network.choice import NETWORK
 from boostbp.runtime.compiling import working_time
 from boostbp.runtime.group import workers
@@ -24,39 +20,8 @@ FIRST_STAGE = "first layers"  # the stage with which every fit begins
 LONG = 60.0  # seconds; a fit that may take longer reports what lower qualities take. Arbitrary: a minute of waiting
 
 
-@dataclass(frozen=True, slots=True)
-class EnsembleRun:
-    """The candidates of an average, the problem they are trained on, and the results so far.
-
-    Attributes
-    ----------
-    network_needed : bool
-        Whether the user's network is trained, whatever it promises.
-    trained : list of TrainedCandidate
-    failed : dict of str to Exception
-        Candidates that failed for numerical reasons, by name.
-    """
-
-    candidates: Sequence[Candidate]
-    problem: Problem
-    level: QualityLevel
-    budget: Budget
-    network_needed: bool = False
-    trained: list[TrainedCandidate] = field(default_factory=list)
-    failed: dict[str, Exception] = field(default_factory=dict)
-
-    def of_kind(self, *kinds: CandidateKind) -> list[Candidate]:
-        """Return the candidates of some kinds."""
-        return [candidate for candidate in self.candidates if candidate.kind in kinds]
-
-    def race(self, *, refit: bool) -> Race:
-        """Return a race that has not begun; the candidates that it trains at a time share the threads."""
-        problem, n_at_once = split_threads(self.problem)
-        return Race(problem, self.budget, n_at_once, refit=refit, failed=self.failed)
-
-
-def train_all(run: EnsembleRun) -> KeyboardInterrupt | None:
-    """Train the candidates of a run; return the interrupt, if one came.
+def train_all(race: Race) -> KeyboardInterrupt | None:
+    """Train the candidates of a race; return the interrupt, if one came.
 
     A quality of one layer trains the first candidate, or another one that is clearly ahead after a piece. Higher
     qualities have five stages:
@@ -70,58 +35,12 @@ def train_all(run: EnsembleRun) -> KeyboardInterrupt | None:
 
     The order depends on losses and on counted work alone, and so not on the number of threads.
     """
-    race = run.race(refit=run.level.refit and run.problem.learns_held_out)
-    try:
-        return _train_in_turn(race, run)
-    finally:
-        run.trained.extend(race.trained())
-
-
-def train_one_network(run: EnsembleRun) -> KeyboardInterrupt | None:
-    """Train one network and layers beside it; return the interrupt, if one came.
-
-    The layers on features come first, as they are good at once. The network follows, for as long as its epochs gain,
-    and then output layers on it. Nothing is added to `run` if an interrupt comes before the network: without it there
-    is no model.
-    """
-    race = run.race(refit=run.level.refit and run.problem.learns_held_out)
-    [network] = run.of_kind(CandidateKind.NETWORK)
-    interrupt = (
-        race.begin(run.of_kind(CandidateKind.SINGLE_LAYER), None, stage=FIRST_STAGE)
-        or _train_one(network, race, run.problem, to_end=run.level.all_epochs)
-        or race.begin(run.of_kind(CandidateKind.OUTPUT_LAYER), None, stage="output layers")
-    )
-    if race.others:
-        run.trained.extend(race.trained())
-    return interrupt
-
-
-def _train_one(candidate: Candidate, race: Race, problem: Problem, *, to_end: bool) -> KeyboardInterrupt | None:
-    """Train a network until its error has hardly fallen since half of its epochs, or to its end."""
-    training = candidate.begin(problem, None)
-    assert isinstance(training, NetworkTraining)
-    race.total = race.spent + training.work_of_all
-    try:
-        going = True
-        while going:
-            race.report(training.name)
-            race.spent += training.work
-            training.advance(race.budget, race.refit_share())
-            going = not training.finished and (to_end or training.required or falls(*_best_errors(training, problem)))
-    except KeyboardInterrupt as interrupt:
-        return interrupt
-    training.leave(race.budget)
-    race.others.append(training.result)
-    return training.history.interrupt
-
-
-def _train_in_turn(race: Race, run: EnsembleRun) -> KeyboardInterrupt | None:
-    problem, level = run.problem, run.level
-    layers = run.of_kind(CandidateKind.SINGLE_LAYER, CandidateKind.DIRECTIONS)
-    networks = run.of_kind(CandidateKind.NETWORK)
+    problem, level = race.problem, race.level
+    layers = race.of_kind(CandidateKind.SINGLE_LAYER, CandidateKind.DIRECTIONS)
+    networks = race.of_kind(CandidateKind.NETWORK)
     if level.one_layer:
         return race.begin_best(layers, stage=FIRST_STAGE)
-    wanted = run.network_needed or problem.resume is not None
+    wanted = race.network_needed or problem.resume is not None
     if problem.has_several_classes and not (wanted or level.networks_of_classes):
         networks = []
     begun, interrupt = working_time(), None
@@ -144,16 +63,54 @@ def _train_in_turn(race: Race, run: EnsembleRun) -> KeyboardInterrupt | None:
         interrupt
         or race.begin(layers, constants.TRIAL_PIECES, limit=constants.TRIALS_WORK * limit)
         or race.run(limit * (constants.LAYERS_WORK if networks else 1.0))
-        or train_networks(networks, race, problem, constants.NETWORKS_WORK * limit, wanted=run.network_needed)
+        or train_networks(networks, race, constants.NETWORKS_WORK * limit)
     )
     if interrupt is not None or not race.others:
         return interrupt
     weights, _ = race.sum()
-    on_networks = [one for one in run.of_kind(CandidateKind.OUTPUT_LAYER) if weights.get(one.needs or "")]
+    on_networks = [one for one in race.of_kind(CandidateKind.OUTPUT_LAYER) if weights.get(one.needs or "")]
     for one in sorted(on_networks, key=lambda one: -weights[str(one.needs)]):
         if race.spent * (1.0 + race.refit_share()) < constants.OUTPUTS_WORK * limit:
             interrupt = interrupt or race.begin([one], constants.TRIAL_PIECES, stage=one.name)
     return interrupt or race.run(limit)
+
+
+def train_one_network(race: Race) -> KeyboardInterrupt | None:
+    """Train one network and layers beside it; return the interrupt, if one came.
+
+    The layers on features come first, as they are good at once. The network follows, for as long as its epochs gain,
+    and then output layers on it. No layer is left if an interrupt comes before the network: without it there is no
+    model.
+    """
+    [network] = race.of_kind(CandidateKind.NETWORK)
+    interrupt = (
+        race.begin(race.of_kind(CandidateKind.SINGLE_LAYER), None, stage=FIRST_STAGE)
+        or _train_one(network, race)
+        or race.begin(race.of_kind(CandidateKind.OUTPUT_LAYER), None, stage="output layers")
+    )
+    if not race.others:
+        race.layers.clear()
+    return interrupt
+
+
+def _train_one(candidate: Candidate, race: Race) -> KeyboardInterrupt | None:
+    """Train a network until its error has hardly fallen since half of its epochs, or to its end."""
+    training = candidate.begin(race.problem, None)
+    assert isinstance(training, NetworkTraining)
+    race.total = race.spent + training.epoch_work * race.problem.settings.epochs
+    to_end = race.level.all_epochs or training.required
+    try:
+        going = True
+        while going:
+            race.report(training.name)
+            race.spent += training.work
+            training.advance(race.budget, race.refit_share())
+            going = not training.finished and (to_end or falls(*training.best_errors()))
+    except KeyboardInterrupt as interrupt:
+        return interrupt
+    training.leave(race.budget)
+    race.others.append(training.result)
+    return training.history.interrupt
 
 
 def slopes_win(race: Race) -> bool:
@@ -165,7 +122,7 @@ def slopes_win(race: Race) -> bool:
     """
     problem, scores = race.problem, {False: np.inf, True: np.inf}
     for training in race.layers.values():
-        slopes = training.boosting.settings.basis.columns_per_feature > 0
+        slopes = training.settings.basis.columns_per_feature > 0
         scores[slopes] = min(scores[slopes], training.trial_score)
     if not np.isfinite([*scores.values()]).all():
         return True
@@ -188,24 +145,19 @@ def cost_hint(level: QualityLevel, seconds: float, *, networks: bool) -> str:
     return f"this fit may take {cost(level)}{more}{or_else}. max_time= or Ctrl-C ends it early, in a good model."
 
 
-def train_networks(
-    candidates: Sequence[Candidate], race: Race, problem: Problem, limit: float, *, wanted: bool = False
-) -> KeyboardInterrupt | None:
+def train_networks(candidates: Sequence[Candidate], race: Race, limit: float) -> KeyboardInterrupt | None:
     """Train networks from look to look while they promise enough; the one expected to be best comes next.
 
     The user's network is begun last, and only if another one promised enough at its first look. Where back-propagation
-    through cheap hidden units gains nothing, it hardly gains through trees.
+    through cheap hidden units gains nothing, it hardly gains through trees. If it is needed, it is trained until its
+    first look in any case.
 
-    Parameters
-    ----------
-    limit : float
-        No network goes on after this much work.
-    wanted : bool
-        Whether the user's network is trained until its first look in any case.
+    No network goes on after the work of `limit`.
     """
     begun: list[NetworkTraining] = []
     going: list[NetworkTraining] = []
-    layers_error = workers().agree(error_of(problem, problem.metric_of(race.sum()[1])))
+    problem = race.problem
+    layers_error = workers().agree(problem.error_of(problem.metric_of(race.sum()[1])))
 
     def look(training: NetworkTraining, *, required: bool) -> bool:
         """Train until the next look if there is work left for it, and return whether the network promises enough."""
@@ -222,7 +174,7 @@ def train_networks(
             return False
         if training.history.interrupt is not None:
             raise training.history.interrupt
-        promising = promises(*_best_errors(training, problem), layers_error, first_look=training.looks == 1)
+        promising = promises(*training.best_errors(), layers_error, first_look=training.looks == 1)
         if promising and not training.finished:
             going.append(training)
         return promising
@@ -235,11 +187,11 @@ def train_networks(
                 race.failed[candidate.name] = training
                 continue
             assert isinstance(training, NetworkTraining)
-            required = training.required or (wanted and training.name == NETWORK)
+            required = training.required or (race.network_needed and training.name == NETWORK)
             if required or promised or training.name != NETWORK or not begun:
                 promised |= look(training, required=required)
         while going:
-            training = min(going, key=lambda one: expected_error(*_best_errors(one, problem)))
+            training = min(going, key=lambda one: expected_error(*one.best_errors()))
             going.remove(training)
             look(training, required=training.required)
     except KeyboardInterrupt as interrupt:
@@ -249,12 +201,6 @@ def train_networks(
             training.leave(race.budget)
         race.others += [training.result for training in begun if training.history.epochs]
     return None
-
-
-def _best_errors(training: NetworkTraining, problem: Problem) -> tuple[float, float]:
-    """Return the lowest held-out error until half of the epochs of the last look, and until all of them."""
-    before, now = training.best_metrics()
-    return error_of(problem, before), error_of(problem, now)
 
 
 def expected_error(before: float, now: float) -> float:
@@ -275,18 +221,3 @@ def promises(before: float, now: float, layers_error: float, *, first_look: bool
     share = constants.FIRST_NEAR if first_look else constants.NEAR
     near = layers_error + share * abs(layers_error)
     return min(now, expected_error(before, now)) <= near and falls(before, now)
-
-
-def error_of(problem: Problem, value: float) -> float:
-    """Return a metric as an error: metrics that grow with accuracy are at most 1, or have no bound and no scale."""
-    assert problem.evaluation.metric is not None
-    return 1.0 - value if problem.evaluation.metric.greater_is_better else value
-
-
-def split_threads(problem: Problem, limit: int | None = None) -> tuple[Problem, int]:
-    """Return the problem with the threads of one candidate, and the number of candidates at a time, up to `limit`."""
-    few_rows = len(problem.rows) < constants.MAX_PARALLEL_ROWS
-    n_at_once = min(problem.settings.n_threads, constants.MAX_PARALLEL) if few_rows and workers().is_single else 1
-    if limit is not None:
-        n_at_once = min(n_at_once, limit)
-    return problem.with_threads(problem.settings.n_threads // n_at_once), n_at_once

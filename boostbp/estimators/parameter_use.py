@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from boostbp.ensemble.quality_levels import LEVELS, QualityLevel
+from boostbp.ensemble.budget import LEVELS, QualityLevel
 from boostbp.estimators.nested_parameters import SPECS, constrained, nested_values
 from boostbp.losses import Quantile
 from boostbp.network.callbacks import StopOnInterrupt

@@ -39,7 +39,7 @@ from boostbp.network.callbacks import Checkpoint, StopOnInterrupt, log_evaluatio
 from boostbp.network.displays import ProgressBar, StageLog, show_log
 from boostbp.network.eval_sets import Evaluation
 from boostbp.network.history import History
-from boostbp.network.monitor import Callback, Progress, Stage, State
+from boostbp.network.monitor import Callback, Progress, Stage, State, Task
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.runtime import checks, interrupts
@@ -153,9 +153,8 @@ def _problem_of(
             scaled = replace(part.rows, weight=part.rows.weight * (total / previous_total))
             sets[number] = replace(part, rows=scaled)
     evaluation = replace(evaluation, sets=tuple(sets))
-    return Problem.of(
-        counted, backend=backend, loss=targets.loss, settings=settings, evaluation=evaluation, to_target=targets.to_loss
-    )
+    task = Task(rows=counted, backend=backend, loss=targets.loss, settings=settings, evaluation=evaluation)
+    return Problem.of(task, targets.to_loss)
 
 
 def state_to_resume(estimator: BaseBoostBP, options: FitOptions, *, n_rows: int) -> State | None:

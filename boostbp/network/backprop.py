@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
 
-from boostbp.backends.base import Backend
-from boostbp.inputs.rows import Rows
-from boostbp.layers import Fit
 from boostbp.layers.rounds import structure_of_another
-from boostbp.losses import Loss
-from boostbp.network.eval_sets import NO_EVALUATION, Evaluation
 from boostbp.network.fingerprint import fingerprint
 from boostbp.network.history import History, Stop
-from boostbp.network.monitor import Callback, Monitor, State
-from boostbp.network.network import Network, layer_input
-from boostbp.network.settings import Settings
+from boostbp.network.monitor import Monitor, State, Task
+from boostbp.network.network import Network
 from boostbp.network.trainer import Trainer
 from boostbp.runtime import interrupts
 from boostbp.runtime.compiling import working_time
@@ -29,17 +23,6 @@ from boostbp.runtime.group import workers
 class BackPropagation:
     """A training by back-propagation that can stop at some epoch and go on.
 
-    Parameters
-    ----------
-    rows : Rows
-        Training rows: h_0, targets as the loss takes them, weights and offsets.
-    evaluation : Evaluation
-        Its first evaluation set chooses the best epoch.
-    callbacks : sequence of callable
-        See `Callback`.
-    resume : State, optional
-        State of an earlier training on the same data with the same settings, from which this one goes on.
-
     Attributes
     ----------
     history : History
@@ -48,29 +31,17 @@ class BackPropagation:
         Whether training is over, for the reason in the history.
     """
 
-    def __init__(
-        self,
-        rows: Rows,
-        *,
-        backend: Backend,
-        loss: Loss,
-        settings: Settings,
-        evaluation: Evaluation = NO_EVALUATION,
-        callbacks: Sequence[Callback] = (),
-        resume: State | None = None,
-    ) -> None:
-        self.settings = settings
-        metric, eval_sets = evaluation.metric, evaluation.sets
+    def __init__(self, task: Task) -> None:
+        self.settings = task.settings
+        metric, eval_sets = task.evaluation.metric, task.evaluation.sets
         self.history = History(metric=metric.name if metric and eval_sets else "")
         self.finished = False
-        self._trainer = Trainer(rows, backend, loss, settings)
-        self._monitor = Monitor(self.history, evaluation, callbacks, settings, self._state)
-        self._fingerprint = cache(
-            partial(fingerprint, rows, evaluation, settings=settings, backend=backend, loss=self._trainer.loss.loss)
-        )
-        self._resume = resume
+        self._trainer = Trainer(task.rows, task.backend, task.loss, task.settings)
+        self._monitor = Monitor(self.history, task.evaluation, task.callbacks, task.settings, self._state)
+        self._fingerprint = cache(partial(fingerprint, task, self._trainer.loss.loss))
+        self._resume = task.resume
         # Probes on this many held-out rows take no noticeable time beside an epoch.
-        [n_rows] = workers().sum(len(rows))
+        [n_rows] = workers().sum(len(task.rows))
         self._probed = eval_sets[0].rows.spaced(max(100, min(1000, int(n_rows) // 10))) if eval_sets else None
 
     @property
@@ -98,7 +69,8 @@ class BackPropagation:
         trainer, monitor = self._trainer, self._monitor
         last = self.settings.epochs if until is None else min(until, self.settings.epochs)
         try:
-            with interrupts.deferred():  # interrupts are raised between rounds, where all objects are whole
+            # An interrupt is raised between rounds, where all objects are whole.
+            with interrupts.deferred():
                 stop = self._begin()
                 while stop is None and trainer.epoch < last:
                     interrupts.check()
@@ -125,57 +97,43 @@ class BackPropagation:
         self.history.stop, self.finished = stop, True
 
     def _begin(self) -> Stop | None:
-        """Restore the earlier state, if there is one that is not restored; return a reason to stop there, if any."""
-        resume, self._resume = self._resume, None
-        if resume is None:
+        """Restore the earlier state, if there is one that is not restored; return a reason to stop there, if any.
+
+        Raises ValueError if the state belongs to other data or other parameters; the message names them.
+        """
+        state, self._resume = self._resume, None
+        if state is None:
             return None
-        _restore(resume, self._trainer, self._monitor, self._fingerprint())
-        return self._monitor.recheck(self._trainer.network) if resume.since < resume.epoch else None
+        trainer, monitor = self._trainer, self._monitor
+        _check(state, self.settings.epochs, self._fingerprint())
+        _check_shapes(state, trainer)
+        trainer.epoch, trainer.losses, trainer.T = state.epoch, state.history.loss, list(state.network.layers)
+        # h_0 is the input and does not move: its gradient and momentum are placeholders.
+        trainer.h = [trainer.rows.X, *state.h]
+        trainer.g, trainer.m = ([np.empty((0, 0)), *arrays] for arrays in (state.g, state.m))
+        trainer.rng.bit_generator.state = dict(copy.deepcopy(state.random))
+        monitor.best, monitor.lowest_loss, monitor.since = state.best, state.lowest_loss, state.since
+        monitor.begun = working_time() - state.elapsed
+        self.history.epochs, self.history.best_epoch = list(state.history.epochs), state.history.best_epoch
+        return monitor.recheck(trainer.network) if state.since < state.epoch else None
 
     def _state(self) -> State:
         """Return the state after the last epoch that the monitor has seen."""
         trainer, monitor = self._trainer, self._monitor
         assert monitor.best is not None
         return State(
-            trainer.epoch,
             tuple(trainer.h[1:]),
             tuple(trainer.g[1:]),
             tuple(trainer.m[1:]),
-            trainer.drift,
-            trainer.r2,
-            trainer.rng.bit_generator.state,
-            trainer.network,
-            monitor.best,
-            monitor.best_score,
-            monitor.lowest_loss,
-            replace(monitor.history, epochs=list(monitor.history.epochs)),
-            working_time() - monitor.begun,
-            self._fingerprint(),
-            monitor.since,
+            random=trainer.rng.bit_generator.state,
+            network=trainer.network,
+            best=monitor.best,
+            lowest_loss=monitor.lowest_loss,
+            history=replace(self.history, epochs=list(self.history.epochs)),
+            elapsed=working_time() - monitor.begun,
+            fingerprint=self._fingerprint(),
+            since=monitor.since,
         )
-
-
-def _restore(state: State, trainer: Trainer, monitor: Monitor, fingerprint: Mapping[str, str]) -> None:
-    """Put a training that has not begun into a state.
-
-    Raises ValueError if the state belongs to other data or other parameters; the message names them.
-    """
-    _check(state, trainer.settings.epochs, fingerprint)
-    _check_shapes(state, trainer)
-    trainer.epoch, trainer.drift, trainer.r2, trainer.losses = state.epoch, state.drift, state.r2, state.history.loss
-    trainer.h = [trainer.rows.X, *state.h]
-    trainer.g, trainer.m = ([np.empty((0, 0)), *arrays] for arrays in (state.g, state.m))
-    trainer.rng.bit_generator.state = dict(copy.deepcopy(state.random))
-    trainer.T = []
-    for i, (layer, output) in enumerate(zip(state.network.layers, trainer.h[1:], strict=True)):
-        h = layer_input(trainer.h[: i + 1], skip=state.network.skip)
-        trainer.T.append(Fit(layer, output, layer.trace(h, n_jobs=trainer.settings.n_threads)))
-    trainer.T[-1] = trainer.T[-1]._replace(output=trainer.T[-1].output - trainer.baseline)
-    monitor.best, monitor.best_score, monitor.lowest_loss = state.best, state.best_score, state.lowest_loss
-    monitor.since = state.since
-    monitor.history.epochs = list(state.history.epochs)
-    monitor.history.best_epoch = state.history.best_epoch
-    monitor.begun = working_time() - state.elapsed
 
 
 def _check(state: State, epochs: int, fingerprint: Mapping[str, str]) -> None:

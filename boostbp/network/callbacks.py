@@ -119,7 +119,8 @@ def _prune(trial: Any, name: str | None, progress: Progress) -> None:
     optuna = require("optuna", extra="optuna", what="optuna_pruning(...)")
     value = _values(progress, name, "optuna_pruning")[-1]
     direction = "MAXIMIZE" if progress.greater_is_better else "MINIMIZE"
-    study = getattr(trial, "study", None)  # a FixedTrial has none
+    # A FixedTrial has no study.
+    study = getattr(trial, "study", None)
     directions = [direction] if study is None else [of_study.name for of_study in study.directions]
     if directions != [direction]:
         raise ValueError(
@@ -210,7 +211,8 @@ class Checkpoint:
 
     path: Path
     every: int
-    of_all_workers: ClassVar[bool] = True  # called on all workers, as each writes its rows
+    # It is called on all workers, as each writes its rows; other callbacks are called on rank 0 only.
+    of_all_workers: ClassVar[bool] = True
 
     def __call__(self, progress: Progress) -> None:
         """Write the state every `every` epochs and in the last epoch."""

@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import glob
 import math
-import operator
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,16 +26,17 @@ import numpy as np
 
 from boostbp import archive, plain
 from boostbp.archive import Arrays, take
-from boostbp.network.history import History
 from boostbp.network.monitor import State
 from boostbp.network.network import Network
 from boostbp.network.stored import history_from, history_of, network_from, network_of
 from boostbp.runtime import interrupts
+from boostbp.runtime.arrays import Floats
 from boostbp.runtime.atomic_write import remove_partial
 from boostbp.runtime.group import workers
 
 KIND, ROWS_KIND = "checkpoint", "rows of a checkpoint"
-VERSION = 5  # of both kinds; earlier versions have another format
+# Version of both kinds of files; earlier versions have another format.
+VERSION = 6
 
 
 def write(path: str | os.PathLike[str], state: State) -> None:
@@ -56,22 +56,20 @@ def write(path: str | os.PathLike[str], state: State) -> None:
     if not group.is_single:
         name, content_of_rows = _file_of_rows(path, state.epoch, group.rank), {"epoch": state.epoch}
         archive.write(name, kind=ROWS_KIND, version=VERSION, content=content_of_rows, arrays=arrays)
-        arrays, state = {}, replace(state, rows=tuple(group.gather(len(state.h[0]))))  # after all workers have written
+        # `gather` waits for all workers, so the file that names their rows comes after these.
+        arrays, state = {}, replace(state, rows=tuple(group.gather(len(state.h[0]))))
         if group.rank:
             return
     networks, of_networks = _facts_of_networks(state)
-    loss, _, quiet_epoch = state.lowest_loss
-    numbers = [state.drift, state.r2, state.best_score, state.elapsed, state.since, loss, quiet_epoch]
     content: dict[str, Any] = {
-        "epoch": state.epoch,
         **networks,
-        "numbers": plain.encode(numbers),
+        "elapsed": state.elapsed,
+        "since": state.since,
         "random": plain.encode(state.random),
         "history": history_of(state.history),
         "fingerprint": dict(state.fingerprint),
+        "rows": list(state.rows),
     }
-    if state.rows:
-        content["rows"] = list(state.rows)
     archive.write(path, kind=KIND, version=VERSION, content=content, arrays=arrays | of_networks)
     if state.rows:
         for other in Path(path).parent.glob(f"{glob.escape(Path(path).name)}.*-*"):
@@ -84,15 +82,15 @@ def _facts_of_networks(state: State) -> tuple[dict[str, Any], Arrays]:
     """Return the JSON content of each network, or the role of an equal earlier one, and the arrays."""
     facts: dict[str, Any] = {}
     arrays: Arrays = {}
-    written: dict[str, Network] = {}
-    for role, network in {"now": state.network, "best": state.best, "lowest_loss": state.lowest_loss[1]}.items():
-        facts[role] = None
-        if network is not None:
-            facts[role] = next((name for name, earlier in written.items() if _same(earlier, network)), None)
+    # Roles of networks by the identities of their layers.
+    written: dict[tuple[int, ...], str] = {}
+    for role, network in {"now": state.network, "best": state.best, "lowest_loss": state.lowest_loss}.items():
+        layers = () if network is None else tuple(map(id, network.layers))
+        facts[role] = written.get(layers)
         if network is not None and facts[role] is None:
             facts[role], parts = network_of(network)
             arrays |= {f"{role}.{name}": part for name, part in parts.items()}
-            written[role] = network
+            written[layers] = role
     return facts, arrays
 
 
@@ -100,7 +98,8 @@ def _file_of_rows(path: str | os.PathLike[str], epoch: int, rank: int) -> Path:
     return Path(f"{os.fspath(path)}.{epoch}-{rank}")
 
 
-@interrupts.deferred()  # otherwise an exception of a signal handler would look like a fault of the file
+# Deferred, or an exception of a signal handler would look like a fault of the file.
+@interrupts.deferred()
 def read(path: str | os.PathLike[str]) -> State:
     """Read a state that `write` wrote.
 
@@ -145,64 +144,66 @@ def _with_rows(state: State, path: Path, n_rows: int) -> State:
             "was fitted to, or start anew without it."
         )
     sizes, start = _sizes(state.network), 0
-    parts: list[list[list[Any]]] = []
+    parts: list[list[list[Floats]]] = []
     for rank, count in enumerate(state.rows):
         rows = slice(max(first - start, 0), max(min(first + n_rows - start, count), 0))
         start += count
-        if rows.start < rows.stop or not (parts or start < total):  # of none, the last: all are of one shape
+        # A worker without rows reads the last file for the shapes, and takes no row of it.
+        if rows.start < rows.stop or not (parts or start < total):
             name = _file_of_rows(path, state.epoch, rank)
             if not name.exists():
                 raise ValueError(f"{state.origin} is not whole: {str(name)!r} is missing. Start anew without it.")
             read_rows = partial(_rows_of, epoch=state.epoch, count=count, sizes=sizes)
             found = archive.load(name, read_rows, kind=ROWS_KIND, version=VERSION, oldest=VERSION)
             parts.append([[array[rows] for array in of_letter] for of_letter in found])
-    h, g, m = (tuple(map(np.concatenate, zip(*(part[k] for part in parts), strict=True))) for k in range(3))
+    h, g, m = (tuple(map(np.concatenate, zip(*of_letter, strict=True))) for of_letter in zip(*parts, strict=True))
     return replace(state, h=h, g=g, m=m, rows=())
 
 
-def _rows_of(content: Any, arrays: Arrays, *, epoch: int, count: int, sizes: list[int]) -> list[list[Any]]:
+def _rows_of(content: object, arrays: Arrays, *, epoch: int, count: int, sizes: list[int]) -> list[tuple[Floats, ...]]:
     if content != {"epoch": epoch}:
         raise ValueError(f"its content is {content!r:.999}")
-    return [[_finite(arrays, f"{name}{i}", count, size) for i, size in enumerate(sizes, start=1)] for name in "hgm"]
+    return _variables(arrays, count, sizes)
 
 
-def _state(content: Any, arrays: Arrays) -> State:
-    keys = {"epoch", "now", "best", "lowest_loss", "numbers", "random", "history", "fingerprint"}
-    if not isinstance(content, dict) or set(content) - {"rows"} != keys:
+def _state(content: object, arrays: Arrays) -> State:
+    keys = {"now", "best", "lowest_loss", "elapsed", "since", "random", "history", "fingerprint", "rows"}
+    if not isinstance(content, dict) or set(content) != keys:
         raise ValueError(f"its content is {content!r:.999}")
     networks = _networks(content, arrays)
     sizes = _sizes(networks["now"])
-    hidden = len(sizes) - 1
-    history = history_from(content["history"], hidden=hidden)
-    if content["epoch"] != len(history) - 1 or history.choice is not None:
-        raise ValueError(f"epoch {content['epoch']!r:.99} and a history of {len(history)} epochs")
-    counts = content.get("rows", [])
+    history = history_from(content["history"], hidden=len(sizes) - 1)
+    if history.choice is not None:
+        raise ValueError("its history has a choice of candidates")
+    elapsed, since, counts, fingerprint = (content[name] for name in ("elapsed", "since", "rows", "fingerprint"))
+    if (
+        type(elapsed) is not float
+        or not math.isfinite(elapsed)
+        or type(since) is not int
+        or not -1 <= since < len(history)
+    ):
+        raise ValueError(f"its numbers are elapsed={elapsed!r:.99} and since={since!r:.99}")
     if not isinstance(counts, list) or not all(type(count) is int and count >= 0 for count in counts):
         raise ValueError(f"its rows are {counts!r:.999}")
-    rows, stored = len(arrays["h1"]) if "h1" in arrays else 0, [] if counts else sizes
-    h, g, m = ([_finite(arrays, f"{name}{i}", rows, size) for i, size in enumerate(stored, start=1)] for name in "hgm")
-    random = plain.decode(content["random"])
-    np.random.default_rng().bit_generator.state = random
-    fingerprint = content["fingerprint"]
     if not isinstance(fingerprint, dict) or not all(isinstance(value, str) for value in fingerprint.values()):
         raise ValueError(f"its fingerprint is {fingerprint!r:.999}")
-    drift, r2, best_score, elapsed, since, loss, quiet_epoch = _numbers(plain.decode(content["numbers"]), history)
+    random = plain.decode(content["random"])
+    # NumPy refuses what is no state of a generator.
+    np.random.default_rng().bit_generator.state = random
+    n_rows = len(arrays["h1"]) if "h1" in arrays else 0
+    h, g, m = _variables(arrays, n_rows, [] if counts else sizes)
     return State(
-        content["epoch"],
-        tuple(h),
-        tuple(g),
-        tuple(m),
-        drift,
-        r2,
-        random,
-        networks["now"],
-        networks["best"],
-        best_score,
-        (loss, networks.get("lowest_loss"), quiet_epoch),
-        history,
-        elapsed,
-        dict(fingerprint),
-        since,
+        h,
+        g,
+        m,
+        random=random,
+        network=networks["now"],
+        best=networks["best"],
+        lowest_loss=networks.get("lowest_loss"),
+        history=history,
+        elapsed=elapsed,
+        fingerprint=fingerprint,
+        since=since,
         rows=tuple(counts),
     )
 
@@ -227,27 +228,13 @@ def _sizes(network: Network) -> list[int]:
     return [layer.forest.n_outputs for layer in network.layers]
 
 
-def _finite(arrays: Arrays, name: str, rows: int, size: int) -> Any:
-    array = take(arrays, name, float, (rows, size))
+def _variables(arrays: Arrays, n_rows: int, sizes: Sequence[int]) -> list[tuple[Floats, ...]]:
+    """Return the arrays h, g and m of layers with these numbers of units."""
+    return [tuple(_finite(arrays, f"{name}{i}", (n_rows, size)) for i, size in enumerate(sizes, 1)) for name in "hgm"]
+
+
+def _finite(arrays: Arrays, name: str, shape: tuple[int, int]) -> Floats:
+    array: Floats = take(arrays, name, float, shape)
     if not np.isfinite(array).all():
         raise ValueError(f"{name} is not finite")
     return array
-
-
-def _numbers(numbers: Any, history: History) -> tuple[Any, ...]:
-    """Return the checked numbers of a state in the order of `write`."""
-    if not isinstance(numbers, list) or len(numbers) != 7:
-        raise ValueError(f"its numbers are {numbers!r:.999}")
-    drift, r2, best_score, elapsed, since, loss, quiet_epoch = numbers
-    last, epochs = history[-1], range(-1, len(history))
-    good = (drift, r2) == (last.drift, last.r2) or repr((drift, r2)) == repr((last.drift, last.r2))  # NaN is not NaN
-    good &= all(type(number) is float for number in (best_score, elapsed, loss)) and math.isfinite(elapsed)
-    good &= type(since) is int and type(quiet_epoch) is int and since in epochs and quiet_epoch in epochs
-    if not good:
-        raise ValueError(f"its numbers are {numbers!r:.999}")
-    return tuple(numbers)
-
-
-def _same(first: Network, second: Network) -> bool:
-    """Return whether two networks have the same layers, as objects."""
-    return len(first.layers) == len(second.layers) and all(map(operator.is_, first.layers, second.layers))

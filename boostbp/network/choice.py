@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-NETWORK = "network"  # name of the user's network among the candidates
-CONSTANT = "constant"  # name of the constant that a model is shrunk towards
+# Name of the user's network among the candidates.
+NETWORK = "network"
+# Name of the constant that a model is shrunk towards.
+CONSTANT = "constant"
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 

@@ -6,7 +6,7 @@ import logging
 import sys
 import time
 from contextlib import suppress
-from typing import Any
+from typing import Any, TextIO
 
 from boostbp.network.history import Epoch
 from boostbp.network.monitor import Progress, Stage
@@ -17,11 +17,12 @@ log = logging.getLogger("boostbp")
 class _Lenient:
     """A stream that drops what cannot be written."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> None:
-        with suppress(OSError, ValueError):  # the reader has gone; the stream is closed, or cannot encode the text
+        # The reader may have gone, and the stream may be closed or unable to encode the text.
+        with suppress(OSError, ValueError):
             self._stream.write(text)
 
     def flush(self) -> None:
@@ -72,7 +73,7 @@ class ProgressBar:
         if self._bar is not None:
             self._bar.set_description_str(f"boostbp, compiling {loop}")
 
-    def _open(self, **how: Any) -> bool:
+    def _open(self, **how: object) -> bool:
         """Open the bar if there is none yet, and return whether there is one."""
         if self._bar is None and sys.stderr is not None:
             from tqdm.auto import tqdm

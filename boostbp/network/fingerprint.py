@@ -3,53 +3,51 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from boostbp.backends.base import Backend
 from boostbp.inputs.repeats import splitmix64
-from boostbp.inputs.rows import Rows
 from boostbp.losses import Loss
-from boostbp.network.eval_sets import Evaluation
-from boostbp.network.settings import Settings
+from boostbp.network.monitor import Task
 from boostbp.runtime.group import workers
-from boostbp.trees.sparse import Sparse
+from boostbp.trees.sparse import Matrix, Sparse
 
 # Fields without effect on the course of a training: its end, its speed, and what is refused or trained beside it.
 _FREE = frozenset(("epochs", "n_iter_no_change", "max_time", "n_threads", "is_whole_model", "given"))
 _SEEDS = frozenset(("seed", "random_state"))
-_KNOWN = frozenset(("boostbp", "numpy", "scipy", "sklearn"))  # packages whose functions are identified by name
-_BLOCK, _LAST_BITS = 65_536, np.uint64(36)  # rows of a block; bits of the mantissa's 52 that do not count
-MAX_DEPTH = 4  # of objects inside objects. Arbitrary; it ends circles of references
+# Packages whose functions are identified by name.
+_KNOWN = frozenset(("boostbp", "numpy", "scipy", "sklearn"))
+# Rows that are hashed at a time, and the last bits of a mantissa of 52 that do not count where sums are rounded.
+_BLOCK, _LAST_BITS = 65_536, np.uint64(36)
+# Depth of objects inside objects. Arbitrary; it ends circles of references.
+MAX_DEPTH = 4
 
 
-def fingerprint(
-    rows: Rows, evaluation: Evaluation, *, settings: Settings, backend: Backend, loss: Loss
-) -> Mapping[str, str]:
+def fingerprint(task: Task, loss: Loss) -> Mapping[str, str]:
     """Return each part of a training by name: its value in words, or ``sha256:`` and a digest of its bytes.
 
-    It is the same in every process. Parameters that only decide when training ends are left out.
+    It is the same in every process. Parameters that only decide when training ends are left out. `loss` is the user's.
     """
-    metric, watched = evaluation.metric, list[Any]()
-    for eval_set in evaluation.sets:
-        watched += [eval_set.name, eval_set.rows.X, eval_set.rows.y, eval_set.rows.weight]
-    watched += [eval_set.rows.offset for eval_set in evaluation.sets if eval_set.rows.offset.ndim]
+    rows, settings, metric, watched = task.rows, task.settings, task.evaluation.metric, list[object]()
+    for part in task.evaluation.sets:
+        watched += [part.name, part.rows.X, part.rows.y, part.rows.weight]
+    watched += [part.rows.offset for part in task.evaluation.sets if part.rows.offset.ndim]
     digests = {
         "X": _digest(_rows(rows.X), repr(rows.table.categorical)),
         "y": _digest(_rows(rows.y, rounded=True)),
         "sample_weight": _digest(_rows(rows.weight, rounded=True)),
         "eval_set": _digest(*watched),
-        "backend": words_of(backend),
+        "backend": words_of(task.backend),
         "random_state": _digest(settings.seed),
         "loss": words_of(loss),
         "eval_metric": "None" if metric is None else f"{metric.name} {words_of(metric.function)}",
     }
     if rows.offset.ndim:
-        digests["offset"] = _digest(rows.offset)
+        digests["offset"] = _digest(_rows(rows.offset, rounded=True))
     for field in fields(settings):
         if field.name not in {"layers", *_SEEDS, *_FREE}:
             digests[field.name] = words_of(getattr(settings, field.name))
@@ -58,13 +56,13 @@ def fingerprint(
         if field.name != "growth":
             digests[field.name] = f"[{', '.join(map(words_of, values))}]"
             continue
-        for part in fields(values[0]):
-            if part.name not in _FREE | _SEEDS:
-                digests[part.name] = f"[{', '.join(words_of(getattr(growth, part.name)) for growth in values)}]"
+        for name in (of_growth.name for of_growth in fields(values[0])):
+            if name not in _FREE | _SEEDS:
+                digests[name] = f"[{', '.join(words_of(getattr(growth, name)) for growth in values)}]"
     return digests
 
 
-def _rows(array: Any, *, rounded: bool = False) -> Any:
+def _rows(array: Matrix, *, rounded: bool = False) -> object:
     """Return the rows, or a hash of the rows of all workers in a group.
 
     The hash is a sum over rows, so it does not depend on how workers share them. If `rounded`, the last bits do not
@@ -86,7 +84,7 @@ def _rows(array: Any, *, rounded: bool = False) -> Any:
     return total, [int(np.sum(group.gather(found), dtype=np.uint64))]
 
 
-def _digest(*parts: Any) -> str:
+def _digest(*parts: object) -> str:
     digest = hashlib.sha256()
     for part in parts:
         if isinstance(part, Sparse):
@@ -99,7 +97,7 @@ def _digest(*parts: Any) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def words_of(value: Any, depth: int = 0) -> str:
+def words_of(value: object, depth: int = 0) -> str:
     """Return words for a value, the same in every process: an object's class and attributes, a function's code."""
     if isinstance(value, np.ndarray | Sparse):
         return _digest(value)
@@ -122,13 +120,13 @@ def words_of(value: Any, depth: int = 0) -> str:
     return f"{type(value).__name__}({words})"
 
 
-def _attributes(value: Any) -> dict[str, Any]:
+def _attributes(value: object) -> dict[str, Any]:
     slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
     attributes = {name: getattr(value, name) for name in slots if hasattr(value, name)} | getattr(value, "__dict__", {})
     return dict(sorted(attributes.items()))
 
 
-def _code_of(function: Any, depth: int) -> str:
+def _code_of(function: Callable[..., object], depth: int) -> str:
     """Return the digest of a user's function, of its code and of the values that it closes over."""
     code = getattr(function, "__code__", None)
     if code is None or str(function.__module__).split(".")[0] in _KNOWN or depth >= MAX_DEPTH:

@@ -11,7 +11,8 @@ from typing import Any
 from boostbp.network.choice import NETWORK, ModelChoice, weight_in_words
 from boostbp.runtime.messages import counted, require
 
-REFITTED = "The leaves of its output layers were then fitted again on all rows."  # sentence for `History.refitted`
+# The sentence of summaries for `History.refitted`.
+REFITTED = "The leaves of its output layers were then fitted again on all rows."
 
 
 class Stop(Enum):
@@ -70,7 +71,7 @@ class Epoch:
         R^2 of the refit of each layer to its target; NaN for an output layer that is boosted.
     explained, explained_held : tuple of float
         Share of the target that a linear regression on each hidden layer explains, on training rows and on the first
-        evaluation set, or on samples of them; NaN without an evaluation set. See `boostbp.network.linear_probe`.
+        evaluation set, or on samples of them; NaN without an evaluation set. See `boostbp.network.probes`.
     """
 
     epoch: int

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from boostbp.backends.base import Backend
+from boostbp.inputs.rows import Rows
 from boostbp.layers import Layer, rounds
-from boostbp.network.eval_sets import Evaluation
+from boostbp.losses import Loss
+from boostbp.network.eval_sets import NO_EVALUATION, Evaluation
 from boostbp.network.history import Epoch, History, Stop
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
@@ -18,9 +21,10 @@ from boostbp.runtime.arrays import Floats
 from boostbp.runtime.compiling import working_time
 from boostbp.runtime.group import workers
 
-COMPILING = "compiling"  # the stage of a fit in which loops are compiled; time limits exclude it
-_SHORT = 0.5  # seconds below which this stage is not reported: loading compiled loops takes milliseconds
-LowestLoss = tuple[float, Network | None, int]
+# The stage of a fit in which loops are compiled; time limits exclude it.
+COMPILING = "compiling"
+# Seconds below which this stage is not reported: loading compiled loops takes milliseconds.
+_SHORT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +40,8 @@ class State:
         State of the random generator.
     network, best : Network
         Networks of this epoch and of the best one.
-    lowest_loss : (float, Network, int)
-        Training loss, network and number of the epoch of lowest training loss, if no metric chooses the best epoch.
+    lowest_loss : Network or None
+        Network of the epoch of lowest training loss, if no metric chooses the best epoch.
     elapsed : float
         Seconds of training so far.
     fingerprint : mapping
@@ -50,23 +54,24 @@ class State:
         Number of rows that each of several workers wrote to a file of its own; empty if `h`, `g` and `m` are here.
     """
 
-    epoch: int
     h: tuple[Floats, ...]
     g: tuple[Floats, ...]
     m: tuple[Floats, ...]
-    drift: tuple[float, ...]
-    r2: tuple[float, ...]
     random: Mapping[str, Any]
     network: Network
     best: Network
-    best_score: float
-    lowest_loss: LowestLoss
+    lowest_loss: Network | None
     history: History
     elapsed: float
     fingerprint: Mapping[str, str]
     since: int = -1
     origin: str = ""
     rows: tuple[int, ...] = ()
+
+    @property
+    def epoch(self) -> int:
+        """Number of the last epoch."""
+        return len(self.history) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,18 +103,24 @@ class Progress:
 class Stage:
     """The stage that the fit of an ensemble has reached."""
 
-    name: str  # of the candidates in training
-    share: float  # of the fit's limit on work that is spent; the fit may end before the limit
-    score: float  # held-out loss of the sum of the models so far
-    n_models: int  # number of models in the sum
-    hint: str = ""  # a sentence for the user, sent once, or ""
+    # Name of the candidates in training.
+    name: str
+    # Share of the fit's limit on work that is spent; the fit may end before the limit.
+    share: float
+    # Held-out loss of the sum of the models so far.
+    score: float
+    # Number of models in the sum.
+    n_models: int
+    # A sentence for the user, sent once, or "".
+    hint: str = ""
 
 
 class StageSeconds:
     """The seconds of each stage of a fit, by the reports of its stages, which are passed on."""
 
     def __init__(self, first: str, report: Callable[[Stage], object]) -> None:
-        self.seconds: dict[str, float] = {}  # by name of the stage, in the order in which the stages began
+        # Seconds by name of the stage, in the order in which the stages began.
+        self.seconds: dict[str, float] = {}
         self._report, self._name = report, first
         self._begun, self._wall = working_time(), time.perf_counter()
 
@@ -122,48 +133,82 @@ class StageSeconds:
     def end(self) -> None:
         """Add the seconds until now to the present stage."""
         now, wall = working_time(), time.perf_counter()
-        self._count(self._name, now - self._begun)
-        self._count(COMPILING, (wall - self._wall) - (now - self._begun))
+        spent = {self._name: now - self._begun, COMPILING: (wall - self._wall) - (now - self._begun)}
+        for name, seconds in spent.items():
+            if name != COMPILING or seconds >= _SHORT:
+                self.seconds[name] = self.seconds.get(name, 0.0) + seconds
         self._begun, self._wall = now, wall
-
-    def _count(self, name: str, seconds: float) -> None:
-        if name != COMPILING or seconds >= _SHORT:
-            self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
 
 Callback = Callable[[Progress], object]
 """Called after each epoch; returning True stops the training."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What a network is trained on, and how.
+
+    Attributes
+    ----------
+    rows : Rows
+        Training rows: h_0, targets as the loss takes them, weights and offsets, and the workers that hold them.
+    settings : Settings
+        Settings of the user's network.
+    evaluation : Evaluation
+        Its first evaluation set chooses the best epoch, and has the held-out rows that weigh candidates.
+    resume : State or None
+        State of an earlier training of this network on the same data, from which this one goes on.
+    """
+
+    rows: Rows
+    backend: Backend
+    loss: Loss
+    settings: Settings
+    evaluation: Evaluation = NO_EVALUATION
+    callbacks: Sequence[Callback] = ()
+    resume: State | None = None
+
+
+@dataclass(slots=True)
 class Monitor:
     """Records epochs, keeps the best network and decides when to stop.
 
-    `state` is the function that callbacks receive as `Progress.state`.
+    Attributes
+    ----------
+    state : callable
+        What callbacks receive as `Progress.state`.
+    best, lowest_loss : Network or None
+        The network of the best epoch; without evaluation sets that of the last epoch, and of the lowest training loss.
+    since : int
+        Patience counts from this epoch, or from the best epoch after it.
+    begun : float
+        Working time at which training began.
     """
 
-    def __init__(
-        self,
-        history: History,
-        evaluation: Evaluation,
-        callbacks: Sequence[Callback],
-        settings: Settings,
-        state: Callable[[], State],
-    ) -> None:
-        self.history, self.evaluation, self.metric = history, evaluation, evaluation.metric
-        self.callbacks, self.settings, self.state = callbacks, settings, state
-        self.begun = working_time()
-        self.best: Network | None = None
-        self.best_score = -np.inf
-        self.lowest_loss: LowestLoss = (np.inf, None, 0)
-        self.since = -1  # patience counts from here, or from the best epoch after it
+    history: History
+    evaluation: Evaluation
+    callbacks: Sequence[Callback]
+    settings: Settings
+    state: Callable[[], State]
+    best: Network | None = None
+    lowest_loss: Network | None = None
+    since: int = -1
+    begun: float = field(default_factory=working_time)
+
+    @property
+    def sign(self) -> float:
+        """Factor with which a larger metric is better."""
+        metric = self.evaluation.metric
+        return 1.0 if metric is not None and metric.greater_is_better else -1.0
 
     def on_epoch_end(self, network: Network, record: Epoch, begun: float) -> Stop | None:
         """Score and record an epoch that began at `begun`; return a reason if training is to stop."""
+        # Score what would be kept: the network with the best rounds of its output layer.
         network = self._cut(network)
         metrics = workers().agree(self.evaluation.scores(network, self.settings.n_threads))
         epoch = replace(record, metrics=metrics, seconds=working_time() - begun)
-        self.history.epochs.append(epoch)
         self._keep(network, epoch)
+        self.history.epochs.append(epoch)
         return self._verdict(network)
 
     def recheck(self, network: Network) -> Stop | None:
@@ -172,16 +217,15 @@ class Monitor:
 
     def _cut(self, network: Network) -> Network:
         """Return the network with the rounds of a boosted output layer that are best on the first evaluation set."""
-        if self.metric is None or not self.evaluation.sets or self.settings.output_target != "loss":
+        metric, outcome = self.evaluation.metric, self.evaluation.outcome
+        if metric is None or not self.evaluation.sets or self.settings.output_target != "loss":
             return network
         rows, n_threads = self.evaluation.sets[0].rows, self.settings.n_threads
-        layer = self.settings.layers[-1]
         forest = network.layers[-1].forest
         h = network.output_input(rows.X, n_jobs=n_threads)
-        numbers, start = rounds.stages(layer.n_estimators), network.baseline + rows.offset
-        sign = 1.0 if self.metric.greater_is_better else -1.0
+        numbers, start = rounds.stages(self.settings.layers[-1].n_estimators), network.baseline + rows.offset
         scores = {
-            number: sign * self.metric(self.evaluation.outcome(raw + start), rows.y, rows.weight)
+            number: self.sign * metric(outcome(raw + start), rows.y, rows.weight)
             for number, raw in rounds.staged(forest, h, numbers, n_threads=n_threads)
         }
         best = workers().agree(max(numbers, key=lambda number: scores[number]))
@@ -190,33 +234,32 @@ class Monitor:
         return replace(network, layers=(*network.layers[:-1], Layer(rounds.first_rounds(forest, best))))
 
     def _keep(self, network: Network, epoch: Epoch) -> None:
-        if self.metric is None or not epoch.metrics:
-            self.best, self.history.best_epoch = network, epoch.epoch
-            if epoch.loss < self.lowest_loss[0]:
-                self.lowest_loss = (epoch.loss, network, epoch.epoch)
-            return
-        value = epoch.metrics[self.evaluation.sets[0].name]
-        score = value if self.metric.greater_is_better else -value
-        if self.best is None or score > self.best_score:
-            self.best, self.best_score, self.history.best_epoch = network, score, epoch.epoch
+        """Keep the network of an epoch that is not in the history yet, if it is the best one."""
+        history = self.history
+        if not epoch.metrics:
+            if epoch.loss < min(history.loss, default=np.inf):
+                self.lowest_loss = network
+        elif self.best is not None:
+            name = self.evaluation.sets[0].name
+            if not self.sign * epoch.metrics[name] > self.sign * history[history.best_epoch].metrics[name]:
+                return
+        self.best, history.best_epoch = network, epoch.epoch
 
     def restore_lowest_loss(self) -> None:
         """Go back to the epoch of lowest training loss after a divergence, if no metric chose the best epoch."""
-        if np.isfinite(self.lowest_loss[0]):
-            _, self.best, self.history.best_epoch = self.lowest_loss
+        if self.lowest_loss is not None:
+            self.best, self.history.best_epoch = self.lowest_loss, int(np.argmin(self.history.loss))
 
     def _verdict(self, network: Network) -> Stop | None:
         """Return a reason if training is to stop; the clock and callbacks of rank 0 decide for all workers."""
         group = workers()
-        greater_is_better = self.metric is not None and self.metric.greater_is_better
-        progress = Progress(
-            self.history[-1], self.settings.epochs, self.history, network, greater_is_better, self.state
-        )
+        progress = Progress(self.history[-1], self.settings.epochs, self.history, network, self.sign > 0.0, self.state)
 
         def is_collective(callback: Callback) -> bool:
             return not group.is_single and getattr(callback, "of_all_workers", False)
 
         on_rank_0 = [callback for callback in self.callbacks if not is_collective(callback)]
+        # One clock and one set of callbacks decide, or workers would stop at different epochs and wait for each other.
         verdict = group.agree(self._verdict_here(progress, on_rank_0) if group.rank == 0 else None)
         for callback in filter(is_collective, self.callbacks):
             callback(progress)
@@ -227,6 +270,7 @@ class Monitor:
         answers = [callback(progress) for callback in callbacks]
         if any(isinstance(answer, (bool, np.bool_)) and answer for answer in answers):
             return Stop.CALLBACK
+        # Epochs since the best one, or since `fit_more` asked for further ones.
         waited = progress.epoch.epoch - max(history.best_epoch, self.since)
         if settings.n_iter_no_change is not None and history.metric and waited >= settings.n_iter_no_change:
             return Stop.PATIENCE

@@ -18,9 +18,12 @@ from boostbp.trees.rounding import rounded
 from boostbp.trees.shared_structures import share_structures
 from boostbp.trees.sparse import Matrix, Sparse, hstack
 
-OUTPUT_BITS = 11  # bits of rounded weights. Over a thousand trees they move an output by 1e-4 standard deviations
-HIDDEN_BITS = 18  # bits in hidden layers, whose units decide on which side of a split a row falls
-ORDINARY_EXPONENT = 500  # up to scales of 2^500, slopes and their sums are far from the limits of float64
+# Bits of rounded output weights. Over a thousand trees the rounding moves an output by 1e-4 standard deviations.
+OUTPUT_BITS = 11
+# Bits of rounded hidden layers: more, as their units decide on which side of a split a row falls.
+HIDDEN_BITS = 18
+# Up to scales of 2^500, slopes and their sums are far from the limits of float64.
+ORDINARY_EXPONENT = 500
 
 
 @errstate_in_methods
@@ -142,6 +145,7 @@ class Network:
             leaves, per_feature = layer.forest.leaves, layer.forest.basis.columns_per_feature
             feature = leaves.column // max(per_feature, 1) - (layer.forest.n_features - first.n_features)
             np.maximum.at(largest, feature[feature >= 0], leaves.scaling[feature >= 0, INV_SCALE])
+        # A division by a power of two is exact.
         exponent = np.frexp(largest)[1]
         return np.ldexp(1.0, np.where(np.abs(exponent) > ORDINARY_EXPONENT, -exponent, 0))
 
@@ -212,9 +216,11 @@ def chain(traces: Sequence[Trace], *, skip: bool = False, unit: Floats | None = 
             return None
         return np.concatenate([np.ones(trace.forest.n_features - len(unit)), unit])
 
+    # Equation 11 of the paper for the output layer, then one vector-Jacobian product for each output and layer.
     total = traces[-1].jacobian(units_of(traces[-1]))
     direct = np.zeros(())
     for trace in reversed(traces[:-1]):
+        # With skip=True the layer above also reads h_0: that part of its Jacobian needs no layer below.
         if skip:
             units = trace.forest.n_outputs
             total, direct = total[..., :units], direct + total[..., units:]

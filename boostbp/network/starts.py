@@ -1,4 +1,4 @@
-"""Starts: the hidden variables before the first epoch."""
+"""Starts: the hidden variables before the first epoch, and the constant that the output starts from."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from boostbp.backends.base import Table
+from boostbp.inputs.rows import Rows
+from boostbp.losses import Loss
+from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.network.steps import std
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
@@ -15,8 +18,14 @@ from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.standardised import Standardised
 
 # Of the randomised principal components. Both are usual values (Halko, Martinsson and Tropp 2011); not varied.
-OVERSAMPLED = 8  # directions of the sketch beyond the components
-POWERS = 4  # power iterations
+# Directions of the sketch beyond the components.
+OVERSAMPLED = 8
+# Power iterations, which sharpen the sketch where singular values fall slowly.
+POWERS = 4
+# Limit on the steps of Newton's method, and the step at which it ends. Arbitrary.
+MAX_STEPS, MIN_STEP = 100, 1e-10
+# A Newton step must be at most this share of the step before. With a hessian twice too large, steps halve each time.
+SHORTER = 0.75
 Start = Callable[[Matrix, Floats, int, np.random.Generator], Floats]
 
 
@@ -26,6 +35,7 @@ def start_of(how: Start, table: Table, weight: Floats, units: int, rng: np.rando
     If these leave all units constant, no step would ever move them. Indicators of the categories then take their place.
     """
     h = how(table.numeric, weight, units, rng)
+    # Category codes have no order, so starts leave them out, unless there is nothing else.
     if table.categorical and not std(h, weight).any():
         h = how(_indicators(table), weight, units, rng)
     return h
@@ -45,9 +55,11 @@ def _indicators(table: Table) -> Sparse:
 
 def noise(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -> Floats:
     """Return Gaussian noise, the paper's start, (rows, units)."""
+    # Section 3.4 of the paper: "Hidden variable h is initialized as random Gaussian noise."
     numbers, total = workers().row_numbers(len(h))
     parts = [np.empty((0, units))]
-    for rows in row_blocks(0, total, units):  # of all workers, so each row has the noise that it has on one machine
+    # Draw the noise of all workers' rows, so each row has the noise that it has on one machine.
+    for rows in row_blocks(0, total, units):
         held = slice(*np.searchsorted(numbers, (rows.start, rows.stop)))
         parts.append(rng.standard_normal((rows.stop - rows.start, units))[numbers[held] - rows.start])
     return np.concatenate(parts)
@@ -79,10 +91,12 @@ def principal(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -
     shape = workers().row_runs(len(h))[1], h.shape[1]
     n_components = min(*shape, units)
     basis = rng.standard_normal((h.shape[1], min(*shape, units + OVERSAMPLED)))
+    # Multiply by X'WX, and orthogonalise each time, or all directions would turn to the first component.
     for _ in range(POWERS):
         [pulled] = workers().sum(below.project_transposed(weight[:, None] * below.project(basis)))
         basis, _ = np.linalg.qr(pulled)
     scores = below.project(basis)
+    # Within the sketch the components are the eigenvectors of a small matrix. eigh sorts them in ascending order.
     [gram] = workers().sum(scores.T @ (weight[:, None] * scores))
     _, rotation = np.linalg.eigh(gram)
     directions[:, :n_components] = basis @ rotation[:, ::-1][:, :n_components]
@@ -91,6 +105,7 @@ def principal(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -
 
 def standardised(h: Floats, weight: Floats) -> Floats:
     """Return columns with weighted mean 0 and standard deviation 1; missing values and constant columns become 0."""
+    # Divide by the largest value first: squares of values near the limits of float64 overflow.
     missing = np.isnan(h)
     present = np.where(missing, 0.0, weight[:, None])
     [largest] = workers().max(np.abs(np.where(missing, 0.0, h)).max(axis=0, initial=0.0))
@@ -100,7 +115,49 @@ def standardised(h: Floats, weight: Floats) -> Floats:
         mean = np.nan_to_num(moment / total)
     centred = np.where(missing, 0.0, h - mean)
     deviation = std(centred, weight)
-    return centred / np.where(deviation > 1e-14, deviation, np.inf)  # of columns of size 1; less is rounding
+    # Columns have size 1 here, so a smaller deviation is rounding.
+    return centred / np.where(deviation > 1e-14, deviation, np.inf)
 
 
 STARTS: dict[str, Start] = {"identity": identity, "noise": noise, "principal": principal, "projection": projection}
+
+
+def baseline_of(loss: Loss, rows: Rows, output_target: str) -> Floats:
+    """Return the raw output that training starts from: 0 in Algorithm 1, the best constant if the output is boosted."""
+    if output_target != "loss":
+        return np.zeros(rows.y.shape[1])
+    return best_constant(loss, rows)
+
+
+def best_constant(loss: Loss, rows: Rows) -> Floats:
+    """Return the best constant beside an offset, (outputs,): ``argmin_c sum weight loss(c + offset, y)``.
+
+    It lies between ``c - max(offset)`` and ``c - min(offset)``, where c is the best constant without offset. Newton's
+    method finds it there, with bisection if a step would leave the bracket or is hardly shorter than the one before.
+    In a group, all workers use the same sample of the rows.
+    """
+    y, weight, offset, checked = rows.y, rows.weight, rows.offset, CheckedLoss(loss)
+    if not offset.ndim:
+        return checked.baseline(*workers().sample(y, weight))
+    y, weight, offset = workers().sample(y, weight, offset)
+    # The best constant of such a loss shifts with the target: fit it to what the offset leaves.
+    if loss.scale_free:
+        return checked.baseline(y - offset, weight)
+    constant = checked.baseline(y, weight)
+    # The slope of a convex loss rises in c, so the best c lies between those for equal offsets, all the largest or all
+    # the smallest.
+    low, high = constant - offset.max(axis=0), constant - offset.min(axis=0)
+    constant = constant - weight @ offset / weight.sum()
+    step = high - low
+    for _ in range(MAX_STEPS):
+        h = constant + offset
+        slope = weight @ checked.gradient(h, y)
+        # The sign of the slope says on which side of `constant` the minimum is.
+        low, high = np.where(slope < 0, constant, low), np.where(slope > 0, constant, high)
+        after = constant - slope / (weight @ checked.hessian(h, y))
+        newton = (low <= after) & (after <= high) & (np.abs(after - constant) <= SHORTER * step)
+        after = np.where(newton, after, (low + high) / 2)
+        step, constant = np.abs(after - constant), after
+        if (step <= MIN_STEP).all():
+            break
+    return constant

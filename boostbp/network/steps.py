@@ -17,8 +17,11 @@ from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats, read_only, refuse_writes
 from boostbp.runtime.group import SINGLE_PROCESS, training_in, workers
 
-MAX_ALPHA = 1e300  # a larger step size is a mistake: moves would overflow
-PATIENCE = 16  # epochs without a new lowest training loss; with fewer, steps die out on plateaus that they would cross
+# A larger step size is a mistake: moves would overflow.
+MAX_ALPHA = 1e300
+# Epochs without a new lowest training loss after which steps are shortened. With fewer, they die out on plateaus that
+# they would cross.
+PATIENCE = 16
 
 
 class Step(Protocol):
@@ -64,6 +67,7 @@ class Step(Protocol):
 
 def std(h: Floats, weight: Floats) -> Floats:
     """Return the weighted standard deviation of each unit over the rows of all workers, (units,)."""
+    # Two passes over the rows: a mean of squares minus the square of the mean would cancel for units far from 0.
     total, moment = workers().sum(weight.sum(), weight @ h)
     mean = moment / total
     [square] = workers().sum(weight @ np.square(h - mean))
@@ -73,6 +77,7 @@ def std(h: Floats, weight: Floats) -> Floats:
 
 def is_constant(h: Floats) -> NDArray[np.bool_]:
     """Return which units have the same value in all rows, up to rounding, (units,)."""
+    # Rounding and penalties may leave differences of some 1e-10 of its size in a unit that says nothing.
     constant: NDArray[np.bool_] = np.ptp(h, axis=0) <= 1e-10 * np.abs(h).max(axis=0)
     return constant
 
@@ -107,12 +112,13 @@ class Plain:
 
     def move(self, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[Floats, Floats]:
         """Return the target and the momentum; see `Step.move`."""
+        # Equation 17 of the paper (section 3.4), and equation 6 with m in place of the gradient.
         m = self.mu * m + (1 - self.mu) * g
         return h - self.alpha * m, m
 
 
 @dataclass(frozen=True, slots=True)
-class Normalised:
+class Normalised(Plain):
     """A step in standard deviations: each unit moves by ``alpha * std(h) * m / rms(m)``, for any scale of the loss.
 
     A unit without gradient stays where it is. Steps of constant size do not settle by themselves, so `decay` shortens
@@ -123,17 +129,13 @@ class Normalised:
     mu: float = 0.8
     decay: float = 0.5
 
-    def __post_init__(self) -> None:
-        """Refuse numbers with which nothing would move, or moves would grow without end."""
-        _check("alpha", self.alpha, "mu", self.mu)
-        checks.share("decay", self.decay)
-
     def move(self, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[Floats, Floats]:
         """Return the target and the momentum; see `Step.move`."""
         m = self.mu * m + (1 - self.mu) * g
         # Scale first: squares of very small or large gradients leave the range of float64.
         [scale] = workers().max(np.abs(m).max(axis=0, initial=0.0))
         scaled = np.divide(m, scale, out=np.zeros_like(m), where=scale > 0)
+        # The root mean square of each unit over rows: rows keep their relative sizes, units all move alike.
         square, total = workers().sum(weight @ np.square(scaled), weight.sum())
         size = np.sqrt(square / total)
         direction = np.divide(scaled, size, out=np.zeros_like(m), where=size > 0)
@@ -188,6 +190,7 @@ def _try(step: Step) -> None:
         if not isinstance(number, Real) or isinstance(number, bool) or not 0 < float(number) <= limit:
             cure = "a positive number" if name == "alpha" else "a number in (0, 1], where 1 keeps the size of steps"
             raise ValueError(f"step={step!r} has {name}={number!r}: it must be {cure}.")
+    # Six rows of two units, all different, with gradients in their direction and momentum in another.
     h = np.cos(np.arange(12.0)).reshape(6, 2)
     with training_in(SINGLE_PROCESS), np.errstate(all="ignore"):
         moved(step, h, 0.1 * h, h[::-1].copy(), np.ones(6))
@@ -213,6 +216,7 @@ def moved(step: Step, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[
                 f"step={step!r}: the {name} that its move() returns is {received}: it must hold numbers in the shape "
                 f"of h, {h.shape}, which is (rows, units)."
             )
+        # Sums are enough to see a NaN, and take less memory than masks of all rows.
         if np.isnan(array.sum()) and np.isfinite([h.sum(), m.sum(), g.sum()]).all():
             [row, *_], [unit, *_] = np.nonzero(np.isnan(array)) if np.isnan(array).any() else ([0], [0])
             raise ValueError(
@@ -220,5 +224,6 @@ def moved(step: Step, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[
                 f"{h[row, unit]:g} and g is {g[row, unit]:g}: it must be finite, even if a unit or its gradient is "
                 "constant."
             )
-    target, momentum = (np.require(array, np.float64, "W") for array in moved)  # a rule may return an argument
+    # A rule may return one of its read-only arguments; training needs arrays that it can write into.
+    target, momentum = (np.require(array, np.float64, "W") for array in moved)
     return target, momentum

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields, is_dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, is_dataclass
+from functools import partial
+from types import UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from boostbp import plain
 from boostbp.archive import Arrays, take
@@ -16,6 +18,8 @@ from boostbp.network.history import Epoch, History, Look, Stop
 from boostbp.network.network import Network
 from boostbp.network.steps import STEPS, Step
 from boostbp.trees import packed
+
+T = TypeVar("T", Epoch, Look, CandidateResult, ModelChoice)
 
 
 def network_of(network: Network) -> tuple[Any, Arrays]:
@@ -35,7 +39,7 @@ def network_of(network: Network) -> tuple[Any, Arrays]:
     return {"layers": facts, "skip": network.skip}, arrays
 
 
-def network_from(facts: Any, arrays: Arrays, prefix: str = "") -> Network:
+def network_from(facts: object, arrays: Arrays, prefix: str = "") -> Network:
     """Return the network that `network_of` described.
 
     Parameters
@@ -48,7 +52,7 @@ def network_from(facts: Any, arrays: Arrays, prefix: str = "") -> Network:
     ValueError
         If parts of the network do not fit together.
     """
-    _require_keys(facts, {"layers", "skip"}, "a network")
+    facts = _checked(facts, {"layers", "skip"}, "a network")
     if type(facts["skip"]) is not bool or not isinstance(facts["layers"], list) or not facts["layers"]:
         raise ValueError(f"This is not a network: skip={facts['skip']!r:.99}, layers={facts['layers']!r:.99}.")
     layers = tuple(Layer(packed.unpack(fact, arrays, f"{prefix}layer{i}.")) for i, fact in enumerate(facts["layers"]))
@@ -76,18 +80,22 @@ def _values_of(record: Epoch | Look | ModelChoice) -> dict[str, Any]:
     return {name: plain.encode(value) for name, value in asdict(record).items()}
 
 
-def _choice_from(facts: Any, names: Sequence[str]) -> ModelChoice:
+def _choice_from(facts: object, names: list[str]) -> ModelChoice:
     """Return the choice of a history that scores evaluation sets with these names."""
-    values = _fields_of(facts, ModelChoice, "a choice")
-    results = [_checked(result, CandidateResult, "a candidate") for result in values.pop("candidates")]
-    if not all(0.0 <= result["weight"] <= 1.0 + 1e-9 for result in results):  # rounding may lift a sum of weights
-        raise ValueError(f"This is not a choice: it has the candidates {results!r:.999}.")
-    if values["members"] < 1 or (values["metrics"] and list(values["metrics"]) != list(names)):
+    values = _decoded(facts)
+    if isinstance(values, dict) and isinstance(values.get("candidates"), tuple):
+        values["candidates"] = tuple(_record(one, CandidateResult, "a candidate") for one in values["candidates"])
+    choice = _record(values, ModelChoice, "a choice")
+    if not all(
+        0.0 <= result.weight <= 1.0 + 1e-9 for result in choice.candidates
+    ):  # rounding may lift a sum of weights
+        raise ValueError(f"This is not a choice: it has the candidates {choice.candidates!r:.999}.")
+    if choice.members < 1 or (choice.metrics and list(choice.metrics) != names):
         raise ValueError(f"This is not a choice: it holds {values!r:.999}.")
-    return ModelChoice(tuple(CandidateResult(**result) for result in results), **values)
+    return choice
 
 
-def history_from(facts: Any, *, hidden: int | None = None) -> History:
+def history_from(facts: object, *, hidden: int | None = None) -> History:
     """Return the history that `history_of` described.
 
     Parameters
@@ -100,8 +108,9 @@ def history_from(facts: Any, *, hidden: int | None = None) -> History:
     ValueError
         If a field is missing or has another type, or if epochs describe other layers or evaluation sets.
     """
-    _require_keys(facts, {"epochs", "best_epoch", "stop", "metric", "choice", "refitted", "looks"}, "a history")
-    epochs = [Epoch(**_fields_of(fact, Epoch, "an epoch")) for fact in facts["epochs"]]
+    keys = {"epochs", "best_epoch", "stop", "metric", "choice", "refitted", "looks"}
+    facts = _checked(facts, keys, "a history")
+    epochs = [_record(_decoded(fact), Epoch, "an epoch") for fact in facts["epochs"]]
     best = facts["best_epoch"]
     consecutive = [epoch.epoch for epoch in epochs] == list(range(len(epochs)))
     if not consecutive or type(best) is not int or not 0 <= best < len(epochs):
@@ -115,7 +124,7 @@ def history_from(facts: Any, *, hidden: int | None = None) -> History:
     if not known or type(facts["refitted"]) is not bool or (names and not facts["metric"]):
         raise ValueError(f"This is not a history: stop={facts['stop']!r:.99}, metric={facts['metric']!r:.99}.")
     choice = None if facts["choice"] is None else _choice_from(facts["choice"], names)
-    looks = [Look(**_fields_of(fact, Look, "a look")) for fact in facts["looks"]]
+    looks = [_record(_decoded(fact), Look, "a look") for fact in facts["looks"]]
     rounds = [look.rounds for look in looks]
     if rounds != sorted({*rounds}) or (rounds and rounds[0] < 0) or any(list(look.metrics) != names for look in looks):
         raise ValueError(f"This is not a history scored on {names}: it has the looks {looks!r:.999}.")
@@ -129,74 +138,43 @@ def _fits_layers(epoch: Epoch, hidden: int) -> bool:
     return refits and all(len(numbers) == hidden for numbers in per_layer)
 
 
-def _fields_of(facts: Any, kind: type[Epoch | Look | ModelChoice], what: str) -> dict[str, Any]:
+def _decoded(facts: object) -> object:
     """Return the fields that `_values_of` encoded."""
-    decoded = {name: plain.decode(value) for name, value in facts.items()} if isinstance(facts, dict) else facts
-    return _checked(decoded, kind, what)
+    return {name: plain.decode(value) for name, value in facts.items()} if isinstance(facts, dict) else facts
 
 
-def _checked(values: Any, kind: type[Epoch | Look | ModelChoice | CandidateResult], what: str) -> dict[str, Any]:
-    """Return the fields of a record; ValueError if one is missing or has another type than its annotation."""
-    _require_keys(values, {field.name for field in fields(kind)}, what)
-    for field in fields(kind):
-        if not _fits(values[field.name], str(field.type)):
-            raise ValueError(f"This is not {what}: {field.name}={values[field.name]!r:.99}.")
-    return dict(values)
+def _record(values: object, kind: type[T], what: str) -> T:
+    """Return a record with these fields; ValueError if one is missing or has another type than its annotation."""
+    hints = get_type_hints(kind)
+    values = _checked(values, set(hints), what)
+    for name, hint in hints.items():
+        if not _fits(values[name], hint):
+            raise ValueError(f"This is not {what}: {name}={values[name]!r:.99}.")
+    return kind(**values)
 
 
-def _fits(value: Any, annotation: str) -> bool:
-    match annotation:
-        case "int" | "bool" | "str":
-            return type(value).__name__ == annotation
-        case "str | None":
-            return value is None or isinstance(value, str)
-        case "float":
-            return _numbers(value)
-        case "dict[str, float]":
-            return (
-                isinstance(value, dict) and all(isinstance(name, str) for name in value) and _numbers(*value.values())
-            )
-        case "tuple[str, ...]":
-            return isinstance(value, tuple) and all(isinstance(text, str) for text in value)
-        case "tuple[float, ...]":
-            return isinstance(value, tuple) and _numbers(*value)
-    return isinstance(value, tuple)  # candidates, which `_choice_from` checks
+def _fits(value: object, hint: object) -> bool:
+    """Return whether a value has the type of an annotation; a whole number that a float can represent is a float."""
+    kinds = get_args(hint)
+    if isinstance(hint, UnionType):
+        return any(_fits(value, kind) for kind in kinds)
+    if get_origin(hint) is tuple:
+        return isinstance(value, tuple) and all(_fits(item, kinds[0]) for item in value)
+    if get_origin(hint) is dict:
+        return isinstance(value, dict) and all(_fits(key, kinds[0]) and _fits(value[key], kinds[1]) for key in value)
+    return type(value) is hint or (hint is float and type(value) is int and math.isfinite(float(value)))
 
 
-def _numbers(*values: Any) -> bool:
-    """Return whether all values are numbers that a float can represent, including NaN and infinity."""
-    return all(type(value) is float or (type(value) is int and math.isfinite(float(value))) for value in values)
-
-
-def _require_keys(facts: Any, keys: set[str], what: str) -> None:
+def _checked(facts: object, keys: set[str], what: str) -> dict[str, Any]:
+    """Return a dict that has these keys and no others; ValueError for anything else."""
     if not isinstance(facts, dict) or set(facts) != keys:
         names = sorted(facts) if isinstance(facts, dict) else facts
         raise ValueError(f"This is not {what}: it holds {names!r:.999}.")
+    return facts
 
 
-def loss_of(loss: Loss) -> Any:
-    """Return the name and parameters of a loss that is known by name; TypeError for any other."""
-    return _known(loss, LOSSES, "loss")
-
-
-def loss_from(facts: Any) -> Loss:
-    """Return the loss that `loss_of` described; ValueError if none has this name and these parameters."""
-    loss: Loss = _made(facts, LOSSES, "loss")
-    return loss
-
-
-def step_of(step: Step) -> Any:
-    """Return the name and parameters of a step rule that is known by name; TypeError for any other."""
-    return _known(step, STEPS, "step")
-
-
-def step_from(facts: Any) -> Step:
-    """Return the step rule that `step_of` described; ValueError if none has this name and these parameters."""
-    step: Step = _made(facts, STEPS, "step")
-    return step
-
-
-def _known(value: Any, known: Mapping[str, type[Any]], what: str) -> Any:
+def _registered_of(value: object, *, known: Mapping[str, type], what: str) -> Any:
+    """Return the name and parameters of a loss or step rule that is known by name; TypeError for any other."""
     name = next((name for name, kind in known.items() if kind is type(value)), None)
     if name is None:
         raise TypeError(f"{value!r} is a {what} of your own, and files do not store code")
@@ -205,8 +183,9 @@ def _known(value: Any, known: Mapping[str, type[Any]], what: str) -> Any:
     return {"name": name, "parameters": plain.encode(asdict(value))}
 
 
-def _made(facts: Any, known: Mapping[str, type[Any]], what: str) -> Any:
-    _require_keys(facts, {"name", "parameters"}, f"a {what}")
+def _registered_from(facts: object, *, known: Mapping[str, type], what: str) -> Any:
+    """Return what `_registered_of` described; ValueError if nothing known has this name and these parameters."""
+    facts = _checked(facts, {"name", "parameters"}, f"a {what}")
     if not isinstance(facts["name"], str) or facts["name"] not in known:
         raise ValueError(f"This is not a {what}: {facts['name']!r:.99}.")
     parameters = plain.decode(facts["parameters"])
@@ -214,3 +193,9 @@ def _made(facts: Any, known: Mapping[str, type[Any]], what: str) -> Any:
         return known[facts["name"]](**parameters)
     except TypeError as error:
         raise ValueError(f"This is not a {what}: {facts['name']!r} with {parameters!r:.99}.") from error
+
+
+loss_of: Callable[[Loss], Any] = partial(_registered_of, known=LOSSES, what="loss")
+loss_from: Callable[[object], Loss] = partial(_registered_from, known=LOSSES, what="loss")
+step_of: Callable[[Step], Any] = partial(_registered_of, known=STEPS, what="step")
+step_from: Callable[[object], Step] = partial(_registered_from, known=STEPS, what="step")

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from failing import failing
 
 from boostbp.ensemble import average, constants, ensemble, race
-from boostbp.ensemble.quality_levels import LEVELS, Effort
+from boostbp.ensemble.budget import LEVELS, Effort
 
 
 @pytest.fixture
@@ -28,6 +29,36 @@ def everything(monkeypatch, tune):
     monkeypatch.setitem(LEVELS, 3, replace(LEVELS[3], layers=Effort(np.inf), networks=Effort(np.inf)))
     monkeypatch.setattr(race, "stacked_weights", lambda raws, problem: np.full(len(raws), 1.0 / len(raws)))
     tune(MAX_PIECES=1, SLOPES_LEAD=-np.inf, FIRST_NEAR=np.inf, MIN_FALL=-np.inf)
+
+
+@pytest.fixture
+def fails(monkeypatch):
+    """Let a function raise an error where ``when(*args)``: ``fails(owner, name, error, when)``."""
+
+    def fails(owner, name, error, when):
+        monkeypatch.setattr(owner, name, failing(error, getattr(owner, name), when=when))
+
+    return fails
+
+
+@pytest.fixture
+def press(monkeypatch):
+    """Let Ctrl-C come as a function is called for this time; return the calls: ``press(owner, name, number)``."""
+    originals = {}
+
+    def press(owner, name, number, reason=KeyboardInterrupt):
+        original, calls = originals.setdefault((owner, name), getattr(owner, name)), []
+
+        def pressed(*args, **options):
+            calls.append(1)
+            if len(calls) == number:
+                raise reason
+            return original(*args, **options)
+
+        monkeypatch.setattr(owner, name, pressed)
+        return calls
+
+    return press
 
 
 @pytest.fixture

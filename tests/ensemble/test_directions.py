@@ -64,7 +64,7 @@ def problem_along(rows=1500, **how):
 
 
 def trained(problem, n_candidates=3, pieces=4):
-    race = Race(problem, Budget(None), 1, refit=False)
+    race = Race(problem, Budget(None))
     assert race.begin(CANDIDATES[:n_candidates], pieces) is None
     return race
 
@@ -273,12 +273,9 @@ def test_jacobian_and_importances_are_of_the_features(fitted):
     assert fitted.feature_importances_.sum() == pytest.approx(1.0)
 
 
-def test_an_interrupt_while_directions_are_found_keeps_what_is_there(monkeypatch, tune):
-    def pressed(*args):
-        raise KeyboardInterrupt
-
+def test_an_interrupt_while_directions_are_found_keeps_what_is_there(press, tune):
     tune(MAX_PIECES=2)
-    monkeypatch.setattr(candidate, "directions_layer", pressed)
+    press(candidate, "directions_layer", 1)
     model = interrupted_fit(BoostBPRegressor((3,), **parameters(**FAST)), X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
     assert 1 <= len(model.history_.choice.candidates) <= 4
@@ -321,7 +318,7 @@ def test_numbers_of_few_bits_move_no_rows_across_splits(tune, backend):
     layer = replace(SMOOTH, growth=replace(SMOOTH.growth, min_samples_leaf=5, max_depth=4))
     problem = problem_of((X, y), (X_held, y_held), layer=layer, backend=backend)
     one = single_layer("single layer", lambda problem: layer)
-    race = Race(problem, Budget(None), 1, refit=False)
+    race = Race(problem, Budget(None))
     assert race.begin([one, directions_of("single layer", lambda problem: layer, name="directions")], 20) is None
     _, directions = race.trained()
     np.testing.assert_allclose(directions.model.rounded().predict(X_held), directions.held_out, atol=0.01)

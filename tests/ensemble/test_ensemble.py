@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from failing import failing
 from flat_parameters import parameters
 from helpers import ONE_AT_ONCE, interrupted_fit
 from problems import LAYER, problem_of
@@ -16,7 +15,7 @@ from sklearn.metrics import log_loss, root_mean_squared_error
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.ensemble.candidate import NetworkTraining
 from boostbp.ensemble.candidate_settings import output_layer
-from boostbp.ensemble.trained_candidate import TrainedCandidate, distinct
+from boostbp.ensemble.output_layers import TrainedCandidate, distinct
 from boostbp.estimators import session
 from boostbp.network.choice import CandidateResult
 from boostbp.network.history import Stop
@@ -80,9 +79,8 @@ def test_trees_of_the_first_layer_see_all_rows_of_categories(categories, tune):
 
 
 @pytest.mark.parametrize("backend", ONE_AT_ONCE)
-@pytest.mark.usefixtures("everything")
-def test_losses_of_the_candidates_are_those_on_the_held_out_rows(monkeypatch, backend):
-    monkeypatch.setattr(Network, "with_short_hidden", lambda network: network)  # it is judged after it was rounded
+@pytest.mark.usefixtures("everything", "unrounded")
+def test_losses_of_the_candidates_are_those_on_the_held_out_rows(backend):
     model = BoostBPRegressor((4,), **parameters(backend=backend, **FAST)).fit(X, Y, eval_set=[HELD])
     alone = BoostBPRegressor((4,), **parameters(backend=backend, deep=True, **FAST)).fit(X, Y, eval_set=[HELD])
     choice = model.history_.choice
@@ -162,16 +160,8 @@ def test_interrupt_in_a_network_ends_the_fit_and_keeps_what_is_there(monkeypatch
     assert sum(one.weight for one in candidates) == pytest.approx(1.0)
 
 
-def test_interrupt_in_the_summary_of_features_loses_nothing(monkeypatch):
-    original, calls = session.summary_of, []
-
-    def interrupted(*args, **options):
-        calls.append(1)
-        if len(calls) == 1:
-            raise KeyboardInterrupt
-        return original(*args, **options)
-
-    monkeypatch.setattr(session, "summary_of", interrupted)
+def test_interrupt_in_the_summary_of_features_loses_nothing(press):
+    press(session, "summary_of", 1)
     model = interrupted_fit(BoostBPRegressor((3,), **parameters(**FAST)), X, Y, eval_set=[HELD])
     assert model.history_.stop is Stop.INTERRUPTED
     whole = BoostBPRegressor((3,), **parameters(**FAST)).fit(X, Y, eval_set=[HELD])
@@ -190,9 +180,8 @@ def test_health_counts_the_share_of_the_network_it_is_about(weights_of):
 
 @pytest.mark.parametrize("name", ["additive network", "linear network"])
 @pytest.mark.usefixtures("everything")
-def test_variant_that_diverges_is_left_out(monkeypatch, name):
-    error, advance = FloatingPointError("too far"), NetworkTraining.advance
-    monkeypatch.setattr(NetworkTraining, "advance", failing(error, advance, when=lambda one, *_: one.name == name))
+def test_variant_that_diverges_is_left_out(fails, name):
+    fails(NetworkTraining, "advance", FloatingPointError("too far"), lambda one, *_: one.name == name)
     choice = BoostBPRegressor((3,), **parameters(**FAST)).fit(X, Y, eval_set=[HELD]).history_.choice
     names = [one.name for one in choice.candidates]
     others = {"network", "additive network", "linear network"} - {name}

@@ -6,7 +6,6 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from failing import failing
 from flat_parameters import parameters
 from lightgbm.basic import LightGBMError
 from problems import problem_of
@@ -14,7 +13,7 @@ from sklearn.datasets import make_friedman1
 
 from boostbp import BoostBPRegressor, backends, load, save
 from boostbp.backends.failures import is_numerical
-from boostbp.ensemble import ensemble, output_layers, refits
+from boostbp.ensemble import ensemble, refits
 from boostbp.ensemble.candidate import LayerTraining, NetworkTraining
 from boostbp.ensemble.ensemble import train
 from boostbp.ensemble.problem import EnsembleSettings
@@ -36,17 +35,15 @@ def names_of(model):
 
 
 @pytest.fixture
-def fail(monkeypatch):
+def fail(fails):
     """Let candidates of some names fail, from so many pieces or epochs on."""
 
     def fail(error, *names, pieces=0):
         def chosen(training, *args):
-            return (not names or training.name in names) and len(training.boosting.boosted.pieces) >= pieces
+            return (not names or training.name in names) and training.n_pieces >= pieces
 
-        advance = failing(error, LayerTraining.advance, when=chosen)
-        monkeypatch.setattr(LayerTraining, "advance", advance)
-        looked = failing(error, NetworkTraining.advance, when=lambda one, *args: not names or one.name in names)
-        monkeypatch.setattr(NetworkTraining, "advance", looked)
+        fails(LayerTraining, "advance", error, chosen)
+        fails(NetworkTraining, "advance", error, lambda one, *args: not names or one.name in names)
 
     return fail
 
@@ -178,19 +175,16 @@ def test_errors_of_the_libraries_are_known():
     assert not is_numerical(RuntimeError("Check failed"))
 
 
-def test_a_refit_that_fails_leaves_the_layer_as_it_was(monkeypatch):
-    again = failing(UNSOLVED, output_layers.boost_again, when=lambda problem, plan: len(plan.pieces) > 0)
-    monkeypatch.setattr(refits, "boost_again", again)
+def test_a_refit_that_fails_leaves_the_layer_as_it_was(fails):
+    fails(refits, "boost_again", UNSOLVED, lambda problem, plan: len(plan.pieces) > 0)
     model = regressor(quality=1, deep=False).fit(X, Y)
     assert model.history_.choice.failed == (f"single layer, all rows (LinAlgError: {UNSOLVED})",)
     assert not model.history_.refitted
 
 
-def test_a_member_that_fails_is_left_out_of_the_mean(monkeypatch):
+def test_a_member_that_fails_is_left_out_of_the_mean(fails):
     problems = [problem_of(seed=seed) for seed in (0, 0)]
-    original = ensemble._train_average
-    fails = failing(UNSOLVED, original, when=lambda problem, *rest: problem.settings.seed > 0)
-    monkeypatch.setattr(ensemble, "_train_average", fails)
+    fails(ensemble, "_train_average", UNSOLVED, lambda problem, *rest: problem.settings.seed > 0)
     settings = EnsembleSettings(deep=False, quality=max(ensemble_qualities()))
     _, history = train(problems[0], settings, problems[1:])
     assert history.choice.members == 1
@@ -198,7 +192,7 @@ def test_a_member_that_fails_is_left_out_of_the_mean(monkeypatch):
 
 
 def ensemble_qualities():
-    from boostbp.ensemble.quality_levels import LEVELS
+    from boostbp.ensemble.budget import LEVELS
 
     return [quality for quality, level in LEVELS.items() if level.effort(networks=False).members > 1]
 

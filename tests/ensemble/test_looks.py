@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from failing import failing
 from helpers import ONE_AT_ONCE
 from problems import problem_of, scaled
 
@@ -18,7 +17,6 @@ from boostbp.ensemble.candidate_settings import as_asked
 from boostbp.ensemble.race import Race
 from boostbp.losses import SquaredError
 from boostbp.network.history import Stop
-from boostbp.network.network import Network
 
 ENDLESS = Budget(None)
 TINY = {"epochs": 12}
@@ -65,14 +63,14 @@ def test_training_from_look_to_look_is_training_in_one(backend):
     assert pieces.history.loss == at_once.history.loss
 
 
-def test_best_metrics_are_those_until_half_of_the_epochs_and_until_all_of_them():
+def test_best_errors_are_those_until_half_of_the_epochs_and_until_all_of_them():
     training = NetworkTraining("network", problem_of(**TINY))
     training.advance(ENDLESS, 0.0)
     values = training.history.metrics("held_out")
-    assert training.best_metrics() == (min(values[:2]), min(values[:3]))
+    assert training.best_errors() == (min(values[:2]), min(values[:3]))
     training.advance(ENDLESS, 0.0)
     values = training.history.metrics("held_out")
-    assert training.best_metrics() == (min(values[:3]), min(values[:5]))
+    assert training.best_errors() == (min(values[:3]), min(values[:5]))
 
 
 @pytest.mark.parametrize(
@@ -98,17 +96,17 @@ def test_metrics_that_grow_are_errors_from_1_down():
     problem = problem_of()
     metric = replace(problem.evaluation.metric, greater_is_better=True)
     growing = replace(problem, evaluation=replace(problem.evaluation, metric=metric))
-    assert schedule.error_of(problem, 0.9) == 0.9
-    assert schedule.error_of(growing, 0.9) == pytest.approx(0.1)
+    assert problem.error_of(0.9) == 0.9
+    assert growing.error_of(0.9) == pytest.approx(0.1)
 
 
 def trained(tune, problem, *, least_fall, near=1e9, limit=1e9, names=("network",), budget=None):
     """Networks beside a sum of one poor single layer."""
     tune(MIN_FALL=least_fall, NEAR=near, FIRST_NEAR=near)
-    race = Race(problem, budget or Budget(None), 1, refit=False)
+    race = Race(problem, budget or Budget(None))
     assert race.begin([single_layer("poor", lambda problem: problem.settings.layers[-1])], 1) is None
     before = race.spent
-    interrupt = schedule.train_networks([network(name, as_asked) for name in names], race, problem, limit)
+    interrupt = schedule.train_networks([network(name, as_asked) for name in names], race, limit)
     return race, race.spent - before, interrupt
 
 
@@ -157,9 +155,8 @@ def test_the_next_one_is_that_which_is_expected_to_be_best(monkeypatch, tune):
 
 
 @pytest.mark.parametrize("diverging", ["variant", "network"])
-def test_a_network_that_diverges_is_left_out(monkeypatch, tune, diverging):
-    error, advance = FloatingPointError("too far"), NetworkTraining.advance
-    monkeypatch.setattr(NetworkTraining, "advance", failing(error, advance, when=lambda one, *_: one.name == diverging))
+def test_a_network_that_diverges_is_left_out(fails, tune, diverging):
+    fails(NetworkTraining, "advance", FloatingPointError("too far"), lambda one, *_: one.name == diverging)
     names = ("network", "variant", "last")
     race, _, interrupt = trained(tune, problem_of(), least_fall=-1.0, names=names)
     assert [one.name for one in race.others] == [name for name in names if name != diverging]
@@ -168,12 +165,12 @@ def test_a_network_that_diverges_is_left_out(monkeypatch, tune, diverging):
 
 
 @pytest.mark.parametrize("epoch", [0, 1, 5])
-def test_an_interrupt_keeps_the_best_epoch_and_the_other_networks(monkeypatch, tune, epoch):
+@pytest.mark.usefixtures("unrounded")
+def test_an_interrupt_keeps_the_best_epoch_and_the_other_networks(tune, epoch):
     def press(progress):
         if progress.epoch.epoch == epoch and len(progress.history) == epoch + 1:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Network, "with_short_hidden", lambda network: network)  # it is judged after it was rounded
     problem = replace(problem_of(**TINY), callbacks=[press])
     race, _, interrupt = trained(tune, problem, least_fall=-1.0)
     assert isinstance(interrupt, KeyboardInterrupt)
@@ -190,7 +187,7 @@ def test_the_end_of_the_time_ends_a_network_at_its_epoch(tune):
     class Clock(Budget):
         calls = 0
 
-        def _is_up(self, later):
+        def over(self, later=0.0, *, here=False):
             self.calls += 1
             return self.calls > 9
 

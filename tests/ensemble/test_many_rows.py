@@ -18,7 +18,6 @@ from boostbp.ensemble.problem import EnsembleSettings
 from boostbp.layers.cheaper_growth import RowSampling
 from boostbp.losses import Logistic
 from boostbp.network.history import Stop
-from boostbp.network.network import Network
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
 HELD = make_friedman1(150, n_features=5, random_state=1)
@@ -82,9 +81,9 @@ def test_networks_and_trials_see_the_sample_alone(backend):
     assert not model.history_.refitted
 
 
-def test_leaves_of_the_chosen_see_all_rows(monkeypatch):
+@pytest.mark.usefixtures("unrounded")
+def test_leaves_of_the_chosen_see_all_rows():
     """Ranges of leaves reach the extremes of the table, which one row of many has."""
-    monkeypatch.setattr(Network, "rounded", lambda network: network)
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (400, 3))
     X[np.arange(3), np.arange(3)] = 1.5
@@ -134,20 +133,12 @@ def test_enough_time_changes_nothing():
     np.testing.assert_array_equal(model.predict(X), regressor().fit(X, Y, eval_set=[HELD]).predict(X))
 
 
-def test_an_interrupt_at_any_stage_leaves_a_model(monkeypatch):
-    original, calls, at = Boosted.advance, [], 0
-
-    def pressed(self):
-        calls.append(1)
-        if len(calls) == at:
-            raise KeyboardInterrupt
-        return original(self)
-
-    monkeypatch.setattr(Boosted, "advance", pressed)
+def test_an_interrupt_at_any_stage_leaves_a_model(press):
+    calls = press(Boosted, "advance", 0)
     whole = regressor(quality=2).fit(X, Y)
     n_pieces = len(calls)
-    for at in (2, n_pieces // 2, n_pieces - 1, n_pieces):  # noqa: B007 - read by `pressed`
-        calls.clear()
+    for at in (2, n_pieces // 2, n_pieces - 1, n_pieces):
+        press(Boosted, "advance", at)
         model = interrupted_fit(regressor(quality=2), X, Y)
         assert model.history_.stop is Stop.INTERRUPTED
         assert sum(one.weight for one in model.history_.choice.candidates) == pytest.approx(1.0)

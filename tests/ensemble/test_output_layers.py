@@ -11,11 +11,14 @@ import pytest
 from boostbp import backends
 from boostbp.backends.base import Table, TreeParams
 from boostbp.ensemble import constants
-from boostbp.ensemble.output_layers import Boosting, boost_again
+from boostbp.ensemble.output_layers import LayerTraining
 from boostbp.ensemble.problem import Problem
+from boostbp.ensemble.refits import boost_again
 from boostbp.inputs.rows import Rows
 from boostbp.layers import LayerSettings
 from boostbp.losses import Poisson
+from boostbp.network.monitor import Task
+from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.trees.basis import Polynomial
 from tests.problems import watched
@@ -49,31 +52,36 @@ def counts(rows, seed):
 def problem_of(missing=0.0):
     """Counts of 50 or so."""
     (X, y), (held_out, held_out_y) = counts(240, 0), counts(120, 1)
-    return Problem.of(
-        Rows(Table(X), y, np.ones(len(y))),
+    task = Task(
+        rows=Rows(Table(X), y, np.ones(len(y))),
         backend=backends.load("lightgbm"),
         loss=Missing(constant=missing),
         settings=Settings(layers=(LAYER,), units=()),
         evaluation=watched(held_out, held_out_y),
     )
+    return Problem.of(task)
+
+
+def begin(problem, layer=LAYER):
+    return LayerTraining.begin("layer", None, lambda _: layer, problem, Network((), problem.baseline))
 
 
 def boosted(missing):
     """A layer on them; and the held-out loss before the first piece and after each."""
     problem = problem_of(missing)
-    boosting = Boosting.begin(problem, LAYER, problem.held_out.X)
+    boosting = begin(problem)
     scores = [problem.score(boosting.raw)]
     while not boosting.finished:
         boosting = boosting.advance()
         scores.append(problem.score(boosting.raw))
-    raw = boosting.layer.predict(problem.held_out.X) + problem.baseline
+    raw = boosting.result.model.predict(problem.held_out.X)
     np.testing.assert_allclose(raw, boosting.best_raw, rtol=1e-12)
     return boosting, np.array(scores)
 
 
 def test_the_best_piece_is_kept_where_losses_are_below_0():
     boosting, scores = boosted(missing=0.0)
-    pieces = len(boosting.plan.pieces)
+    pieces = len(boosting.result.plan.pieces)
     assert scores.max() < 0
     assert len(scores) - 1 <= pieces + constants.MAX_PATIENCE < constants.MAX_PIECES
     gain = scores[0] - scores.min()
@@ -83,7 +91,7 @@ def test_the_best_piece_is_kept_where_losses_are_below_0():
 
 def test_boosting_waits_for_two_pieces_at_first_and_for_three_later_on():
     problem = problem_of()
-    boosting = Boosting.begin(problem, LAYER, problem.held_out.X)
+    boosting = begin(problem)
     ends = {}
     for n_pieces in range(1, 8):
         boosting = boosting.advance()
@@ -96,13 +104,13 @@ def test_boosting_waits_for_two_pieces_at_first_and_for_three_later_on():
 @pytest.mark.parametrize("missing", [-1e3, -150.0, 1e3])
 def test_a_constant_in_the_loss_changes_nothing(missing):
     boosting, expected = boosted(missing)[0], boosted(0.0)[0]
-    assert len(boosting.plan.pieces) == len(expected.plan.pieces)
+    assert len(boosting.result.plan.pieces) == len(expected.result.plan.pieces)
     np.testing.assert_array_equal(boosting.best_raw, expected.best_raw)
 
 
 def test_a_piece_more_leaves_what_was_before():
     problem = problem_of()
-    one = Boosting.begin(problem, LAYER, problem.held_out.X).advance()
+    one = begin(problem).advance()
     raw, pieces = one.raw.copy(), one.boosted.pieces
     ways = [one.advance().advance(), one.advance().advance()]
     np.testing.assert_array_equal(one.raw, raw)
@@ -112,11 +120,12 @@ def test_a_piece_more_leaves_what_was_before():
 
 def test_a_plan_is_the_same_layer_again_on_the_same_rows():
     problem = problem_of()
-    boosting = Boosting.begin(problem, replace(LAYER, learning_rate=0.01), problem.held_out.X).advance()
+    boosting = begin(problem, replace(LAYER, learning_rate=0.01)).advance()
     while not boosting.finished:
         boosting = boosting.advance()
-    assert len(boosting.plan.pieces) > 1
-    again = boost_again(problem, boosting.plan)
-    np.testing.assert_array_equal(again.predict(problem.rows.X), boosting.layer.predict(problem.rows.X))
+    assert len(boosting.result.plan.pieces) > 1
+    again = boost_again(problem, boosting.result.plan)
+    [layer] = boosting.result.model.layers
+    np.testing.assert_array_equal(again.predict(problem.rows.X), layer.predict(problem.rows.X))
     asked = []
-    assert boost_again(problem, boosting.plan, over=lambda: bool(asked) or asked.append(1)) is None
+    assert boost_again(problem, boosting.result.plan, over=lambda: bool(asked) or asked.append(1)) is None

@@ -14,9 +14,9 @@ from sklearn.datasets import load_iris, make_friedman1
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, callbacks, load, save
 from boostbp.ensemble import constants, ensemble, schedule
+from boostbp.ensemble.average import HeldOutScore
+from boostbp.ensemble.budget import DEFAULT_QUALITY, LEVELS
 from boostbp.ensemble.output_layers import Boosted
-from boostbp.ensemble.quality_levels import DEFAULT_QUALITY, LEVELS
-from boostbp.ensemble.weights import HeldOutScore
 from boostbp.network.history import Stop
 from boostbp.network.trainer import Trainer
 
@@ -54,11 +54,12 @@ def test_more_quality_tries_all_that_less_does(backend):
 
 
 @pytest.mark.parametrize("backend", ONE_AT_ONCE)
-def test_one_layer_is_the_better_of_two(monkeypatch, tune, backend):
+def test_one_layer_is_the_better_of_two(tune, backend):
     """With random thresholds, or with the best ones, each tree grown on some of the rows."""
-    with monkeypatch.context() as of_one_piece:
-        of_one_piece.setattr(constants, "MAX_PIECES", 1)
-        found = regressor(deep=False, quality=2, backend=backend).fit(X, Y).history_.choice.candidates
+    whole = constants.MAX_PIECES
+    tune(MAX_PIECES=1)
+    found = regressor(deep=False, quality=2, backend=backend).fit(X, Y).history_.choice.candidates
+    tune(MAX_PIECES=whole)
     losses = {one.name: one.loss for one in found if one.name in ("single layer", "single layer, sampled")}
     assert list(losses) == ["single layer", "single layer, sampled"]
     for lead, name in ((np.inf, "single layer"), (-np.inf, min(losses, key=losses.get))):
@@ -198,33 +199,16 @@ def test_enough_time_changes_nothing():
 # Interrupts.
 
 
-def press_at(monkeypatch, kind, method, number):
-    """Let Ctrl-C come as a method begins for this time; the times of it by then."""
-    original, calls = getattr(kind, method), []
-
-    def pressed(self, *args, **options):
-        calls.append(1)
-        if len(calls) == number:
-            raise KeyboardInterrupt
-        return original(self, *args, **options)
-
-    monkeypatch.setattr(kind, method, pressed)
-    return calls
-
-
-def test_an_interrupt_at_any_stage_leaves_a_model(monkeypatch):
-    with monkeypatch.context() as patch:
-        n_pieces = press_at(patch, Boosted, "advance", 0)
-        n_epochs = press_at(patch, Trainer, "step", 0)
-        whole = regressor(quality=2, n_estimators=None).fit(X, Y)
-        stages = [(Boosted, "advance", number) for number in range(2, len(n_pieces), 3)]
-        stages += [(Boosted, "advance", len(n_pieces))]  # the last one is of the refit
-        stages += [(Trainer, "step", number) for number in range(1, len(n_epochs) + 1)]
+def test_an_interrupt_at_any_stage_leaves_a_model(press):
+    n_pieces, n_epochs = press(Boosted, "advance", 0), press(Trainer, "step", 0)
+    whole = regressor(quality=2, n_estimators=None).fit(X, Y)
+    stages = [(Boosted, "advance", number) for number in range(2, len(n_pieces), 3)]
+    stages += [(Boosted, "advance", len(n_pieces))]  # the last one is of the refit
+    stages += [(Trainer, "step", number) for number in range(1, len(n_epochs) + 1)]
     assert len(stages) >= 9
     for stage in stages:
-        with monkeypatch.context() as patch:
-            press_at(patch, *stage)
-            model = interrupted_fit(regressor(quality=2, n_estimators=None), X, Y)
+        press(*stage)
+        model = interrupted_fit(regressor(quality=2, n_estimators=None), X, Y)
         assert model.history_.stop is Stop.INTERRUPTED
         assert set(names_of(model)) <= set(names_of(whole))
         assert sum(one.weight for one in model.history_.choice.candidates) == pytest.approx(1.0)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
-from itertools import count
+from functools import cache, partial
 
 import numpy as np
 import problems
@@ -15,9 +14,8 @@ from problems import problem_of
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidate import output_layer_on, single_layer
-from boostbp.ensemble.output_layers import Boosted
+from boostbp.ensemble.output_layers import Boosted, TrainedCandidate
 from boostbp.ensemble.race import Race, boost, promised_gain
-from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.runtime import interrupts
 
 LAYER = replace(problems.LAYER, n_estimators=120)  # 40 pieces
@@ -33,11 +31,12 @@ def few_rounds_per_piece(tune):
 
 
 def race_of(problem=None, n_at_once=1, *, refit=False, budget=None):
-    return Race(problem or problem_of(), budget or Budget(None), n_at_once, refit=refit)
+    problem = problem or problem_of(n_threads=n_at_once)
+    return Race(problem, budget or Budget(None), refit=refit)
 
 
 def pieces_of(race):
-    return {name: training.boosting.n_pieces for name, training in race.layers.items()}
+    return {name: training.n_pieces for name, training in race.layers.items()}
 
 
 @cache
@@ -52,11 +51,9 @@ def layer_at(raw, expected, *, best=None, rounds=3, finished=False):
     )
     before = raw - (expected - raw) / constants.PIECES_AHEAD
     training = first_piece()
-    boosting = training.boosting
-    boosted = replace(boosting.boosted, rounds_left=0 if finished else boosting.boosted.rounds_left)
-    settings = replace(boosting.settings, n_estimators=rounds)
-    boosting = replace(boosting, boosted=boosted, settings=settings, raw=raw, before=before, best_raw=best)
-    return replace(training, boosting=boosting)
+    boosted = replace(training.boosted, rounds_left=0 if finished else training.boosted.rounds_left)
+    settings = replace(training.settings, n_estimators=rounds)
+    return replace(training, boosted=boosted, settings=settings, raw=raw, before=before, best_raw=best)
 
 
 def race_with(target, **layers):
@@ -195,7 +192,7 @@ def test_the_first_one_is_begun_whatever_the_limit_and_no_other():
     race = race_of()
     assert race.begin(CANDIDATES, None, limit=0.0) is None
     assert list(pieces_of(race)) == list(KINDS)[: constants.WAVE]
-    assert all(training.boosting.finished for training in race.layers.values())
+    assert all(training.finished for training in race.layers.values())
     assert race.begin(CANDIDATES[3:], 1, limit=race.spent) is None
     assert len(race.layers) == constants.WAVE
     assert race.begin(CANDIDATES[3:], 1, limit=np.nextafter(race.spent, np.inf)) is None
@@ -212,27 +209,20 @@ def test_without_time_there_is_one_piece_and_no_other_layer(n_at_once):
     assert race.budget.spent
 
 
-def test_no_round_begins_after_the_end_of_the_time(monkeypatch):
+def test_no_round_begins_after_the_end_of_the_time(press):
     """The clock tells the pieces that were boosted, so that time is up within waves, of trials and in the race."""
-    clock, advance = [0], Boosted.advance
-
-    def counted(self, **options):
-        clock[0] += 1
-        return advance(self, **options)
-
-    monkeypatch.setattr(Boosted, "advance", counted)
     for most in range(1, 16):
-        clock[0] = 0
+        clock = press(Boosted, "advance", 0)
 
         class Clock(Budget):
-            def over(self, later=0.0, most=most):
-                return clock[0] >= most
+            def over(self, later=0.0, *, here=False, most=most, clock=clock):
+                return len(clock) >= most
 
         race = race_of(budget=Clock(1.0))
         assert race.begin(CANDIDATES[:2], 3) is None
         assert race.begin(CANDIDATES[2:], 2) is None
         assert race.run(np.inf) is None
-        assert clock[0] == sum(pieces_of(race).values()) == most
+        assert len(clock) == sum(pieces_of(race).values()) == most
         assert len(race.layers) == (1 if most < 4 else 2 if most < 7 else 3 if most < 9 else 4)
 
 
@@ -241,7 +231,7 @@ def test_time_for_the_refit_is_kept(refit):
     asked = []
 
     class Clock(Budget):
-        def over(self, later=0.0):
+        def over(self, later=0.0, *, here=False):
             asked.append(later)
             return False
 
@@ -275,21 +265,9 @@ def test_what_needs_another_waits_for_it():
 
 
 @pytest.fixture
-def interrupted_at(monkeypatch):
+def interrupted_at(press):
     """Let the piece of a number be interrupted."""
-    original = Boosted.advance
-
-    def interrupted_at(number, reason=KeyboardInterrupt):
-        numbers = count(1)
-
-        def advance(self):
-            if next(numbers) == number:
-                raise reason
-            return original(self)
-
-        monkeypatch.setattr(Boosted, "advance", advance)
-
-    return interrupted_at
+    return partial(press, Boosted, "advance")
 
 
 @pytest.mark.parametrize("n_at_once", [1, 2])
@@ -327,7 +305,7 @@ def test_a_thread_that_is_stopped_hands_over_its_pieces(interrupted_at):
     assert race.begin(CANDIDATES[:1], 1) is None
     interrupted_at(2, interrupts.Stopped)
     after = boost(race.layers["deep"], 5, bool)
-    assert after.training.boosting.n_pieces == 2
+    assert after.training.n_pieces == 2
     assert after.interrupt is None
     interrupted_at(1, interrupts.Stopped)
     with pytest.raises(interrupts.Stopped):

@@ -8,17 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from failing import failing
 from flat_parameters import layer_of, parameters
 from helpers import ONE_AT_ONCE, interrupted_fit
 from sklearn.datasets import load_digits, make_friedman1
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
-from boostbp.ensemble import candidate, constants, output_layers, refits
-from boostbp.ensemble.problem import Problem
+from boostbp.ensemble import constants, output_layers, refits
 from boostbp.layers.cheaper_growth import FixedStructure
+from boostbp.network.backprop import BackPropagation
 from boostbp.network.history import REFITTED, Stop
-from boostbp.network.network import Network
 from boostbp.runtime import compiling
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
@@ -28,9 +26,8 @@ FAST = {"learning_rate": 0.1, "epochs": 2, "random_state": 0, **LAYER}
 
 
 @pytest.fixture(autouse=True)
-def one_piece(monkeypatch, tune):
+def one_piece(unrounded, tune):
     """Single layers and final output layers of one piece, with leaves to the last bit."""
-    monkeypatch.setattr(Network, "rounded", lambda network: network)
     tune(MAX_PIECES=1, PIECE_ROUNDS=25)
 
 
@@ -177,7 +174,7 @@ def test_it_says_so_and_scores_are_those_before(before_refit, tmp_path):
 
 
 @pytest.mark.parametrize("event", [KeyboardInterrupt, FloatingPointError])
-def test_what_cannot_be_refitted_stays(monkeypatch, choose, before_refit, event):
+def test_what_cannot_be_refitted_stays(fails, choose, before_refit, event):
     names = ["single layer", "network", "linear network"]
     choose(*names)
     calls = []
@@ -186,9 +183,8 @@ def test_what_cannot_be_refitted_stays(monkeypatch, choose, before_refit, event)
         calls.append(1)
         return len(calls) == 2
 
-    again = failing(event(), output_layers.boost_again, when=second)
     before = before_refit(BoostBPRegressor((3,), **parameters(**FAST)), X, Y)
-    monkeypatch.setattr(refits, "boost_again", again)
+    fails(refits, "boost_again", event(), second)
     model = BoostBPRegressor((3,), **parameters(**FAST))
     model = interrupted_fit(model, X, Y) if event is KeyboardInterrupt else model.fit(X, Y)
     assert len(calls) == (2 if event is KeyboardInterrupt else 3)
@@ -202,7 +198,7 @@ def test_what_cannot_be_refitted_stays(monkeypatch, choose, before_refit, event)
 def test_without_time_nothing_is_refitted(monkeypatch, choose, before_refit):
     choose("single layer", "network")
     before = before_refit(BoostBPRegressor((3,), **parameters(**FAST)), X, Y)
-    again = output_layers.boost_again
+    again = refits.boost_again
     monkeypatch.setattr(refits, "boost_again", lambda problem, plan, over: again(problem, plan, over=lambda: True))
     model = BoostBPRegressor((3,), **parameters(**FAST)).fit(X, Y)
     assert not model.history_.refitted
@@ -213,9 +209,12 @@ def test_time_is_left_for_it(monkeypatch, tune):
     """Once the first layer is there, what is tried ends before time is up, by what the refit takes."""
     now = [0.0]
     monkeypatch.setattr(compiling.time, "perf_counter", lambda: now[0])
-    monkeypatch.setattr(candidate, "round_work", lambda *sizes: 1.0)
+    monkeypatch.setattr(output_layers, "round_work", lambda *sizes: 1.0)
     tune(MAX_PIECES=6)
-    for kind, seconds in ((output_layers.Boosted, 0.7), (output_layers.Boosting, 0.3)):  # to grow, and to look at it
+    for kind, seconds in (
+        (output_layers.Boosted, 0.7),
+        (output_layers.LayerTraining, 0.3),
+    ):  # to grow, and to look at it
 
         def advance(self, original=kind.advance, seconds=seconds, **options):
             now[0] += seconds
@@ -230,11 +229,8 @@ def test_time_is_left_for_it(monkeypatch, tune):
         assert now[0] < max_time + 1.0  # the last piece was begun in time
 
 
-def test_interrupted_fit_is_not_drawn_out_by_it(monkeypatch):
-    def interrupted(*args, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Problem, "back_propagation", interrupted)
+def test_interrupted_fit_is_not_drawn_out_by_it(press):
+    press(BackPropagation, "advance", 1)
     model = interrupted_fit(BoostBPRegressor((3,), **parameters(**FAST)), X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
     assert not model.history_.refitted

@@ -11,7 +11,7 @@ from sklearn.metrics import mean_pinball_loss
 
 from boostbp import BoostBPRegressor, load, save, to_onnx
 from boostbp.ensemble.candidate import directions_of, mean_and_quantiles, single_layer
-from boostbp.ensemble.output_layers import Boosting
+from boostbp.ensemble.output_layers import LayerTraining
 from boostbp.losses import Quantiles, location
 
 LEVELS = (0.05, 0.5, 0.9)
@@ -109,17 +109,9 @@ def test_no_other_loss_has_residual_quantiles():
         assert not any("mean" in one.name for one in model.history_.choice.candidates)
 
 
-def test_an_interrupt_leaves_a_model_of_what_is_there(monkeypatch, tune):
+def test_an_interrupt_leaves_a_model_of_what_is_there(press, tune):
     X, y = make_friedman1(300, n_features=5, noise=1.0, random_state=0)
     tune(PIECE_ROUNDS=5)
-    advance, calls = Boosting.advance, []
-
-    def after_some(self):
-        calls.append(1)
-        if len(calls) == 4:
-            raise KeyboardInterrupt
-        return advance(self)
-
-    monkeypatch.setattr(Boosting, "advance", after_some)
+    press(LayerTraining, "advance", 4)
     model = BoostBPRegressor(loss="quantile", alpha=LEVELS, deep=False, random_state=0)
     assert np.isfinite(interrupted_fit(model, X, y).predict(X)).all()

@@ -17,7 +17,6 @@ from boostbp.ensemble.candidate import CandidateKind
 from boostbp.ensemble.candidates import CANDIDATES
 from boostbp.ensemble.output_layers import Boosted
 from boostbp.network.history import REFITTED, Stop
-from boostbp.network.network import Network
 from boostbp.network.trainer import Trainer
 
 X, Y = make_friedman1(300, n_features=5, random_state=0)
@@ -32,13 +31,9 @@ def few_pieces(tune):
 
 
 @pytest.fixture
-def no_network(monkeypatch):
+def no_network(press):
     """Back-propagation is not called."""
-
-    def step(self):
-        raise AssertionError("a network is trained")
-
-    monkeypatch.setattr(Trainer, "step", step)
+    press(Trainer, "step", 1, AssertionError("a network is trained"))
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -105,9 +100,8 @@ def test_one_single_layer_is_what_no_hidden_layers_are_by_default():
     assert kinds[0].history_.choice is None
 
 
-@pytest.mark.usefixtures("no_network")
-def test_rows_that_were_held_out_are_learnt_from_in_the_end(before_refit, monkeypatch):
-    monkeypatch.setattr(Network, "rounded", lambda network: network)  # a sum is scored rounded if that is what it stays
+@pytest.mark.usefixtures("no_network", "unrounded")  # a sum is scored rounded if that is what it stays
+def test_rows_that_were_held_out_are_learnt_from_in_the_end(before_refit):
     model = BoostBPRegressor(**parameters(deep=False, **FAST)).fit(X, Y)
     before = before_refit(BoostBPRegressor(**parameters(deep=False, **FAST)), X, Y)
     assert model.history_.choice == before.history_.choice
@@ -185,16 +179,8 @@ def test_next_to_no_time_leaves_one_single_layer(n_jobs):
 
 @pytest.mark.parametrize(("quality", "when"), [(1, 1), (1, 2), (1, 3), (3, 1), (3, 2), (3, 3), (3, 4), (3, 5)])
 @pytest.mark.usefixtures("no_network")
-def test_an_interrupt_keeps_the_pieces_that_are_there(monkeypatch, quality, when):
-    original, calls = Boosted.advance, []
-
-    def interrupted(self):
-        calls.append(1)
-        if len(calls) == when:
-            raise KeyboardInterrupt
-        return original(self)
-
-    monkeypatch.setattr(Boosted, "advance", interrupted)
+def test_an_interrupt_keeps_the_pieces_that_are_there(press, quality, when):
+    press(Boosted, "advance", when)
     model = BoostBPRegressor(**parameters(deep=False, quality=quality, **FAST))
     if when == 1:
         with pytest.raises(KeyboardInterrupt):

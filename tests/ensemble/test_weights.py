@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from problems import problem_of
 
 from boostbp.ensemble import constants
+from boostbp.ensemble.average import HeldOutScore, member_weights, stacked_weights, summed, t_statistic
 from boostbp.ensemble.problem import smooth_labels
-from boostbp.ensemble.weights import HeldOutScore, member_weights, stacked_weights, summed, t_statistic
 from boostbp.losses import AbsoluteError, Logistic, Poisson, Softmax, SquaredError
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import GROWTH, LAYER
 
-from boostbp.ensemble.work import epoch_work, round_work
+from boostbp.ensemble.budget import epoch_work, round_work
 from boostbp.network.settings import Settings
 from boostbp.trees.basis import Polynomial
 

@@ -22,7 +22,7 @@ from boostbp.backends.base import Table
 from boostbp.ensemble import constants
 from boostbp.inputs.rows import NO_OFFSET, Rows
 from boostbp.losses import Gamma, Huber, Logistic, Poisson, Quantile, Softmax, SquaredError, Tweedie, traits_of
-from boostbp.network.baseline import best_constant
+from boostbp.network.starts import best_constant
 
 MODELS = {
     "network": {"hidden_layer_sizes": (3,), "deep": True, "epochs": 3},

@@ -16,7 +16,7 @@ from sklearn.metrics import root_mean_squared_error
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, load, plots, save
 from boostbp.cli.inspect import description_of
 from boostbp.ensemble import average, constants, ensemble, race
-from boostbp.ensemble.quality_levels import LEVELS, Effort
+from boostbp.ensemble.budget import LEVELS, Effort
 from boostbp.layers.rounds import rounds_of
 from boostbp.network.choice import CandidateResult, ModelChoice, weight_in_words
 from boostbp.network.stored import history_of

@@ -13,7 +13,7 @@ from boostbp import BoostBPClassifier, BoostBPRegressor, backends, fit_layer, la
 from boostbp.backends import Capabilities, Table, TreeParams
 from boostbp.backends.capabilities import check_supported
 from boostbp.ensemble import constants
-from boostbp.ensemble.quality_levels import DEFAULT_QUALITY, LEVELS, Effort
+from boostbp.ensemble.budget import DEFAULT_QUALITY, LEVELS, Effort
 from boostbp.layers import BoundInput, LayerSettings, SquaredObjective
 from boostbp.layers.cheaper_growth import SharedStructure
 from boostbp.trees.tree import Tree

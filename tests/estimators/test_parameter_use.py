@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, LayerSpec, callbacks, search
 from boostbp.ensemble import constants
-from boostbp.ensemble.quality_levels import LEVELS
+from boostbp.ensemble.budget import LEVELS
 from boostbp.estimators.nested_parameters import SPECS
 from boostbp.estimators.parameter_use import (
     IF_NETWORK,

@@ -18,8 +18,8 @@ from boostbp.ensemble import average
 from boostbp.inspection.health import HealthWarning, health_of, warn_if_ill
 from boostbp.losses import Logistic
 from boostbp.network.choice import NETWORK, CandidateResult, ModelChoice, weight_in_words
-from boostbp.network.linear_probe import linear_probe_r2
 from boostbp.network.network import Network
+from boostbp.network.probes import linear_probe_r2
 from tests.inspection.models import CASES, FLOWERS, LIBRARIES, SMALL, SPECIES, fitted, table
 from tests.studies import weighed_at
 

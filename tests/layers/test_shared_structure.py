@@ -12,7 +12,7 @@ from boostbp import BoostBPClassifier, layers
 from boostbp.backends import load
 from boostbp.backends.base import Table, TreeParams
 from boostbp.backends.capabilities import capabilities_of
-from boostbp.ensemble.work import round_work
+from boostbp.ensemble.budget import round_work
 from boostbp.layers import BoundInput, LayerSettings, LossObjective
 from boostbp.layers.cheaper_growth import SharedStructure, random_direction
 from boostbp.losses import LOSSES

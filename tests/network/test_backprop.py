@@ -15,7 +15,7 @@ from boostbp.inputs.rows import Rows
 from boostbp.layers import LayerSettings
 from boostbp.network.backprop import BackPropagation
 from boostbp.network.history import Stop
-from boostbp.network.network import Network
+from boostbp.network.monitor import Task
 from boostbp.network.settings import Settings
 from boostbp.network.starts import noise
 from boostbp.network.steps import Plain
@@ -33,7 +33,7 @@ def data(seed=0):
 
 def train(X, y, *, weight=None, **options):
     rows = Rows(Table(X), y, np.ones(len(y)) if weight is None else weight)
-    training = BackPropagation(rows, **options)
+    training = BackPropagation(Task(rows=rows, **options))
     training.advance()
     return training.network, training.history
 
@@ -152,8 +152,8 @@ def test_upward_refits_leave_hidden_variables_that_the_network_reproduces():
         assert loss == pytest.approx(0.5 * np.mean((raw - Y) ** 2), rel=1e-9)
 
 
-def test_best_epoch_is_restored_and_is_the_best_of_the_history(monkeypatch):
-    monkeypatch.setattr(Network, "with_short_hidden", lambda network: network)  # it is judged after it was rounded
+@pytest.mark.usefixtures("unrounded")
+def test_best_epoch_is_restored_and_is_the_best_of_the_history():
     X, Y = data()
     Xv, Yv = data(1)
     model = small(epochs=12, n_iter_no_change=3, deep=True).fit(X, Y.ravel(), eval_set=[(Xv, Yv.ravel())])
@@ -293,14 +293,15 @@ def test_training_in_pieces_is_training_in_one(backend, stops):
 
     def begin(**more):
         model = small(backend=backend, epochs=6)
-        return BackPropagation(
-            Rows(Table(X), Y, np.ones(ROWS)),
+        task = Task(
+            rows=Rows(Table(X), Y, np.ones(ROWS)),
             backend=backends.load(backend),
             loss=losses.SquaredError(),
             settings=training_settings(model, ROWS, 1, 0),
             evaluation=watched(rows, targets, metric=metrics.default_metric(losses.SquaredError())),
             **more,
         )
+        return BackPropagation(task)
 
     whole, states = begin(callbacks=[lambda progress: states.append(progress.state())]), []
     whole.advance()
@@ -330,7 +331,7 @@ def test_a_training_that_is_left_keeps_its_best_epoch():
     X, Y = data()
     settings = training_settings(small(), ROWS, 1, 0)
     rows, loss = Rows(Table(X), Y, np.ones(ROWS)), losses.SquaredError()
-    training = BackPropagation(rows, settings=settings, backend=backends.load("lightgbm"), loss=loss)
+    training = BackPropagation(Task(rows=rows, settings=settings, backend=backends.load("lightgbm"), loss=loss))
     with pytest.raises(FloatingPointError):
         _ = training.network  # there is none yet
     training.advance(2)

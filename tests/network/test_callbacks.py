@@ -21,7 +21,6 @@ from boostbp import BoostBPRegressor, callbacks
 from boostbp.network import checkpoints
 from boostbp.network.history import Epoch, History, Stop
 from boostbp.network.monitor import Progress
-from boostbp.network.network import Network
 
 X, Y = load_diabetes(return_X_y=True)
 X, Y, X_VALID, Y_VALID = X[:100], Y[:100], X[100:150], Y[100:150]
@@ -73,8 +72,8 @@ def test_early_stopping_waits_for_an_improvement(values, rounds, min_delta):
     assert stopped_at(other, [-value for value in values], greater_is_better=True) == expected
 
 
-def test_early_stopping_restores_the_best_epoch(monkeypatch):
-    monkeypatch.setattr(Network, "with_short_hidden", lambda network: network)  # it is judged after it was rounded
+@pytest.mark.usefixtures("unrounded")
+def test_early_stopping_restores_the_best_epoch():
     model = fit(callbacks.early_stopping(1), deep=True, epochs=50, eval_metric="r2", n_iter_no_change=None)
     values = model.history_.metrics("valid_0")
     assert model.n_iter_ == waiting(values, 1, 0.0) < 50

@@ -67,7 +67,7 @@ def test_gradients_of_hidden_layers_are_those_of_the_whole_network(backend):
     settings = training_settings(regressor(backend), len(X), 1, 0)
     run = Trainer(Rows(Table(X), y, np.ones(len(X))), libraries.load(backend), losses.SquaredError(), settings)
     run.step()
-    top, middle = run.T[2].trace.jacobian(), run.T[1].trace.jacobian()
+    top, middle = run.traces[2].jacobian(), run.traces[1].jacobian()
     residual = run.h[3] - y
     g2 = np.einsum("no,nou->nu", residual, top[..., :2])
     np.testing.assert_allclose(run.g[2], g2, atol=1e-12)

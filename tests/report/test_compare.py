@@ -14,7 +14,7 @@ from sklearn.datasets import load_diabetes, load_iris
 
 from benchmarks.rivals.contenders import trees_of
 from boostbp.ensemble import average, constants, race
-from boostbp.ensemble.quality_levels import LEVELS, Effort
+from boostbp.ensemble.budget import LEVELS, Effort
 from boostbp.report.comparison import compare, splits
 from boostbp.report.contenders import SINGLE_LAYER, deep
 from boostbp.report.result import Result

@@ -18,7 +18,7 @@ from sklearn.datasets import make_friedman1
 from boostbp import BoostBPRegressor
 from boostbp.ensemble import average, output_layers
 from boostbp.ensemble.budget import Budget
-from boostbp.ensemble.output_layers import Boosting
+from boostbp.ensemble.output_layers import LayerTraining
 from boostbp.network.history import Stop
 from boostbp.runtime import interrupts
 from boostbp.runtime.threads import run_tasks
@@ -187,7 +187,7 @@ def test_candidates_side_by_side_make_the_same_model(backend, monkeypatch):
 
 @pytest.mark.parametrize("when", [1, 6])
 def test_an_interrupt_side_by_side_weighs_what_is_there(monkeypatch, when):
-    original, lock, calls = Boosting.begin, threading.Lock(), []
+    original, lock, calls = LayerTraining.begin, threading.Lock(), []
 
     def interrupted(*args, **options):
         with lock:
@@ -197,7 +197,7 @@ def test_an_interrupt_side_by_side_weighs_what_is_there(monkeypatch, when):
             raise KeyboardInterrupt
         return original(*args, **options)
 
-    monkeypatch.setattr(Boosting, "begin", interrupted)
+    monkeypatch.setattr(LayerTraining, "begin", interrupted)
     model = BoostBPRegressor(**parameters(n_jobs=2, deep=False, quality=4, **FAST))
     if when == 1:
         with pytest.raises(KeyboardInterrupt):
@@ -213,14 +213,14 @@ def test_an_error_side_by_side_comes_out_as_it_is(monkeypatch):
     def broken(*args, **options):
         raise ValueError("no such layer")
 
-    monkeypatch.setattr(Boosting, "begin", broken)
+    monkeypatch.setattr(LayerTraining, "begin", broken)
     with pytest.raises(ValueError, match="no such layer"):
         BoostBPRegressor(**parameters(n_jobs=2, **FAST)).fit(X, Y)
 
 
 @needs_kill
 def test_the_key_in_a_whole_fit_side_by_side(monkeypatch):
-    original, lock, calls = Boosting.begin, threading.Lock(), []
+    original, lock, calls = LayerTraining.begin, threading.Lock(), []
 
     def pressed(*args, **options):
         with lock:
@@ -232,7 +232,7 @@ def test_the_key_in_a_whole_fit_side_by_side(monkeypatch):
             time.sleep(4 * interrupts.POLL)  # it is heard while this one and the one beside it are under way
         return original(*args, **options)
 
-    monkeypatch.setattr(Boosting, "begin", pressed)
+    monkeypatch.setattr(LayerTraining, "begin", pressed)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         model = interrupted_fit(BoostBPRegressor(**parameters(n_jobs=2, quality=4, **FAST)), X, Y)
