@@ -17,8 +17,7 @@ from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import SINGLE_PROCESS, training_in, workers
 from boostbp.runtime.threads import Team
 from boostbp.trees import basis as bases
-from boostbp.trees.basis import BASES, Basis
-from boostbp.trees.basis_trial import try_basis
+from boostbp.trees.basis import BASES, Basis, try_basis
 from boostbp.trees.leaf_rows import ColumnBins
 from boostbp.trees.linear import RidgeBase
 from boostbp.trees.ridge import Ridge

@@ -122,7 +122,7 @@ def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: in
     if settings.leaves == "native":
         _check_native(bound, objective)
     with interrupts.deferred():
-        rounds = Rounds.of(bound, objective, n_threads, seed)
+        rounds = Rounds(bound, objective, n_threads, seed)
         if settings.base is not None:
             rounds.fit_base()
         if settings.leaves == "native":
@@ -138,17 +138,17 @@ def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: in
 
 
 def _check_native(bound: BoundInput, objective: Objective) -> None:
-    settings, why = bound.settings, ""
-    if not bound.capabilities.native_leaves:
-        why = "by this backend, whose capabilities do not say 'native_leaves'"
-    elif settings.growth.multi_output:
-        why = "with one tree for all outputs: the library fits linear leaves for one output"
-    elif settings.basis.has_functions:
-        why = f"with basis={settings.basis!r}: the library fits leaves on [1, x] only"
-    elif not objective.separable:
-        why = "with a loss whose outputs depend on each other"
-    if why:
-        raise ValueError(f"leaves='native' is not supported {why}. Use leaves='refit'.")
+    """Refuse a layer whose leaves the library cannot fit itself."""
+    settings = bound.settings
+    refused = {
+        "by this backend, whose capabilities do not say 'native_leaves'": not bound.capabilities.native_leaves,
+        "with one tree for all outputs: the library fits linear leaves for one output": settings.growth.multi_output,
+        f"with basis={settings.basis!r}: the library fits leaves on [1, x] only": settings.basis.has_functions,
+        "with a loss whose outputs depend on each other": not objective.separable,
+    }
+    for why, is_refused in refused.items():
+        if is_refused:
+            raise ValueError(f"leaves='native' is not supported {why}. Use leaves='refit'.")
 
 
 def layer_matrix(forest: Forest, H: Matrix) -> Matrix:

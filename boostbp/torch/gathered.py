@@ -141,7 +141,7 @@ class LastFit(NamedTuple):
             changed = None if np.array_equal(self.hashes, step.hashes) else (self.hashes, step.hashes)
         if expected is not None:
             _check_number(len(step.X), expected, f"n_rows={expected} are expected", _OTHER_NUMBER)
-            if changed and np.array_equal(*map(np.sort, changed)):
+            if changed and np.array_equal(np.sort(changed[0]), np.sort(changed[1])):
                 raise ValueError(
                     "the rows of this step are those of the last fit in another order, and momentum belongs to rows: "
                     f"{_ANNOUNCE}"

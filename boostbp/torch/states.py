@@ -113,7 +113,7 @@ def _check_shape(state: Mapping[str, Any], module: GBDTModule) -> None:
         )
 
 
-def _forest(facts: object, arrays: Arrays, basis: Basis) -> Forest:
+def _forest(facts: Mapping[str, Any], arrays: Arrays, basis: Basis) -> Forest:
     """Return the forest of a state, for a module with that basis; ValueError if it is on another."""
     functions = packed.facts_of(basis)
     if isinstance(facts, dict) and any(name in facts and facts[name] != functions[name] for name in functions):

@@ -212,7 +212,7 @@ class Forest:
         G = np.ascontiguousarray(G, np.float64)
         out, units = np.empty_like(Z), self._of_columns(unit)
         share_rows(lambda rows: kernels.vjp(self.leaves, leaf, Z, self.clip, G, units, *rows, out), len(X), n_threads)
-        return bases.vjp(self.basis, X, out)
+        return bases.gradient_in_features(self.basis, X, out)
 
     def jacobian(self, X: Matrix, leaf: NDArray[Any], n_threads: int = 1, unit: Floats | None = None) -> Floats:
         """Return the Jacobian of each row, (rows, outputs, features), in ``X / unit`` with a unit of each feature."""
@@ -220,7 +220,7 @@ class Forest:
         Z = bases.expand(self.basis, X)
         out, units = np.zeros((len(X), self.n_outputs, Z.shape[1])), self._of_columns(unit)
         share_rows(lambda rows: kernels.jacobian(self.leaves, leaf, Z, self.clip, units, *rows, out), len(X), n_threads)
-        return bases.vjp(self.basis, X, out)
+        return bases.gradient_in_features(self.basis, X, out)
 
     def _of_columns(self, unit: Floats | None) -> Floats:
         """Return the unit of each column of the basis from those of the features; ones for None."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,46 +28,24 @@ MAX_LEAST = 0.03  # share of the mean sum of squares, however far the tails of t
 LEAST_SPLINES = 1e-4  # the same share for splines; arbitrary, as the rough ones are penalised most anyway
 
 
-class BaseTerms(Protocol):
-    """Columns ``U`` of mean 0 for a ridge regression, and the trees that compute its values."""
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns."""
-
-    @property
-    def trees(self) -> Trees:
-        """The trees."""
-
-    @property
-    def leaf(self) -> NDArray[np.integer]:
-        """The leaf of each row under each tree, (trees, rows)."""
-
-    def block(self, rows: slice, columns: slice = ...) -> Floats:
-        """Return some rows and columns of ``U``, (rows, columns)."""
-
-    def times(self, V: Floats) -> Floats:
-        """Return ``U @ V``, (rows, outputs)."""
-
-    def moment(self, G: Floats) -> Floats:
-        """Return ``U' @ G``, (columns, outputs)."""
-
-    def leaves_for(self, constant: Floats, V: Floats) -> Leaves:
-        """Return leaves of the trees whose values sum to ``constant + U @ V``."""
-
-
-class _LinearTerms(Standardised):
+class LinearTerms(Standardised):
     """The columns as they are: one tree of one leaf reads all of them."""
 
     trees = Trees.stumps(1)
 
     @property
     def leaf(self) -> NDArray[np.integer]:
+        """The leaf of each row under the tree, (1, rows)."""
         return np.zeros((1, len(self.Z)), np.uint8)
 
     def leaves_for(self, constant: Floats, V: Floats) -> Leaves:
+        """Return the leaf whose value is ``constant + U @ V``."""
         weight = np.concatenate([constant[None], V]).ravel()
         return leaves_of_tree([0, len(self.column)], self.column, self.scaling, weight)
+
+
+# Columns ``U`` of mean 0 for a ridge regression, and the trees that compute its values, with the leaf of each row.
+BaseTerms: TypeAlias = LinearTerms | SplineTerms
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +105,7 @@ class RidgeBase:
             Errors of variance s^2 in every cell have the effect of a penalty of s^2 per row (Bishop 1995). A cell that
             is off by 1, the size of its column, in one of a thousand rows gives s^2 = `LEAST_PER_ROW`.
         """
-        U = _LinearTerms.of(Z, weight).take(columns)
+        U = LinearTerms.of(Z, weight).take(columns)
         if len(columns) > MAX_DECOMPOSED and workers().sum(float(len(Z)))[0] > MAX_DECOMPOSED:
             U = U.take(np.sort(np.argsort(-U.variance, kind="stable")[:MAX_DECOMPOSED]))
         if least is not None:

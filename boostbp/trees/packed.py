@@ -13,22 +13,12 @@ from boostbp.archive import Arrays, take
 from boostbp.trees import kernels
 from boostbp.trees.basis import BASES, Basis
 from boostbp.trees.forest import Forest
-from boostbp.trees.tree import Trees, offsets
+from boostbp.trees.tree import ARRAYS, Trees, offsets
 
 _OWN = "own functions"
 _MAX_SIZE = 1 << 31  # sizes stay far from the end of int64, and of int32 where splits hold features
-_NODES = {
-    "feature": "i4",
-    "threshold": "f8",
-    "left": "i4",
-    "right": "i4",
-    "missing_left": "?",
-    "cat_start": "i4",
-    "cat_words": "i4",
-    "categories": "u4",
-}
 _LEAVES = {"tree_output": "i8", "tree_degree": "i8", "start": "i8", "column": "i4", "scaling": "f8", "weight": "f8"}
-_DTYPES = {"tree_split": "i8", "gain": "f8", **_NODES, **_LEAVES}
+_DTYPES = {"tree_split": "i8", "gain": "f8", **ARRAYS, **_LEAVES}  # in the order of files
 _WIDTH = {"tree_output": 2, "scaling": 4}  # columns of arrays with two axes
 _FACTS = {"n_features", "n_outputs", "basis", "functions", "clip", "n_base"}
 
@@ -105,7 +95,7 @@ def unpack(facts: Mapping[str, Any], arrays: Arrays, prefix: str = "", *, functi
         name: take(arrays, prefix + name, dtype, (None, _WIDTH[name]) if name in _WIDTH else (None,))
         for name, dtype in _DTYPES.items()
     }
-    nodes = kernels.Nodes(**{name: parts[name] for name in _NODES})
+    nodes = kernels.Nodes(*[parts[name] for name in kernels.Nodes._fields])
     tree_split, n_splits = parts["tree_split"], len(nodes.feature)
     n_features, n_outputs, n_base = facts["n_features"], facts["n_outputs"], facts["n_base"]
     _check_offsets("tree_split", tree_split, len(parts["tree_degree"]), n_splits)

@@ -49,8 +49,7 @@ class Trees(Sequence["Tree"]):
     @staticmethod
     def concat(parts: Sequence[Trees]) -> Trees:
         """Return a copy of the trees of all parts, one after the other."""
-        fields = zip(_ARRAYS, _DTYPES, strict=True)
-        arrays = {name: concat([getattr(part, name) for part in parts], dtype) for name, dtype in fields}
+        arrays = {name: concat([getattr(part, name) for part in parts], dtype) for name, dtype in ARRAYS.items()}
         if len(arrays["categories"]):
             first_word = offsets([len(part.categories) for part in parts])[:-1]
             of_split = np.repeat(first_word, [len(part.feature) for part in parts]).astype(np.int32)
@@ -93,10 +92,9 @@ class Trees(Sequence["Tree"]):
         return kernels.Nodes(*[getattr(self, name) for name in kernels.Nodes._fields])
 
     @property
-    def leaf_dtype(self) -> Any:
+    def leaf_dtype(self) -> np.dtype[Any]:
         """The smallest integer type that holds the leaf numbers of a tree."""
-        largest = int(np.diff(self.tree_split).max(initial=0))
-        return np.uint8 if largest < 1 << 8 else np.uint16 if largest < 1 << 16 else np.int32
+        return leaf_type(int(np.diff(self.tree_split).max(initial=0)))
 
     def route(self, X: Matrix, n_threads: int = 1) -> NDArray[Any]:
         """Return the leaf number of each row under each tree, (trees, rows)."""
@@ -140,8 +138,8 @@ class Trees(Sequence["Tree"]):
         return start, column[: start[-1]].copy()
 
 
-_ARRAYS = (*kernels.Nodes._fields, "gain")  # those of a split, and the words of all category sets
-_DTYPES = np.int32, np.float64, np.int32, np.int32, np.bool_, np.int32, np.int32, np.uint32, np.float64
+# The arrays of splits, and the words of all category sets, with their types.
+ARRAYS = dict(zip((*kernels.Nodes._fields, "gain"), ("i4", "f8", "i4", "i4", "?", "i4", "i4", "u4", "f8"), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +195,8 @@ class Tree(Trees):
         cat_words = np.zeros(n_splits) if cat_words is None else cat_words
         gain = np.full(n_splits, np.nan) if gain is None else gain
         arrays = feature, threshold, left, right, missing_left, cat_start, cat_words, categories, gain
-        contiguous: list[Any] = [np.ascontiguousarray(*pair) for pair in zip(arrays, _DTYPES, strict=True)]
-        return cls(*[*contiguous, np.array([0, n_splits])])
+        contiguous: list[Any] = [np.ascontiguousarray(*pair) for pair in zip(arrays, ARRAYS.values(), strict=True)]
+        return cls(*contiguous, np.array([0, n_splits]))
 
     @classmethod
     def stump(cls) -> Tree:
@@ -234,6 +232,11 @@ def as_trees(trees: Sequence[Tree]) -> Trees:
     if isinstance(trees, Trees):
         return trees
     return trees[0].take(slice(None)) if len(trees) == 1 else Trees.concat(trees)
+
+
+def leaf_type(n_splits: int) -> np.dtype[Any]:
+    """Return the smallest integer type that holds the leaf numbers of a tree with at most so many splits."""
+    return np.dtype(np.uint8 if n_splits < 1 << 8 else np.uint16 if n_splits < 1 << 16 else np.int32)
 
 
 def share_rows(work: Callable[[tuple[int, int]], object], n_rows: int, n_threads: int) -> None:

@@ -9,9 +9,8 @@ import pytest
 from helpers import BASES, random_tree
 
 from boostbp.trees import leaf_rows
-from boostbp.trees.leaf_regressions import fit_trees
 from boostbp.trees.leaf_rows import ColumnBins
-from boostbp.trees.ridge import Ridge
+from boostbp.trees.ridge import Ridge, fit_round
 from boostbp.trees.tree import Trees
 
 
@@ -39,7 +38,7 @@ def test_blocks_over_threads_give_the_bits_of_one_call(basis, weights, standardi
     found = []
     for n_threads in (1, 2):
         leaf, out = np.empty((3, 700), np.uint8), np.full((3, 700), 0.25)
-        leaves = fit_trees(
+        leaves = fit_round(
             Trees.concat(trees), X, Z, ColumnBins.of(X), BASES[basis], grad, hess, Ridge(0.5, standardize=standardize),
             learning_rate=0.3, leaf=leaf, out=out, n_threads=n_threads,
         )  # fmt: skip
