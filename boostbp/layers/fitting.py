@@ -26,8 +26,11 @@ from boostbp.trees.leaves import add_to, concat_leaves, leaves_of_tree, with_mis
 from boostbp.trees.ridge import LeafRanges, fit_round
 from boostbp.trees.tree import Tree, Trees, leaf_type
 
-MOST_TRACE = 1 << 30  # bytes of leaf numbers that a layer keeps for its backward pass; an arbitrary number
-LEAST_SHARE = 1e-6  # stop halving a round below this share of it; an arbitrary number
+# Bytes of leaf numbers that a layer keeps for its backward pass. Arbitrary: 100 trees of up to 256 leaves reach it at
+# ten million rows.
+MOST_TRACE = 1 << 30
+# Stop halving a round below this share of it, after 20 halvings; an arbitrary number.
+LEAST_SHARE = 1e-6
 # Weight of a row that is not sampled: a target -grad / hess stays a number, and no sum of float64 with a sampled row in
 # it changes; splits between which only other rows lie are alike then, whatever the order in which rows are added.
 UNSAMPLED = 1e-20
@@ -86,7 +89,8 @@ class Rounds:
         if self.objective.curved:
             base = self.bound.base.minimise(lambda fit: self.objective.derivatives(fit)[:2], hess, penalty)
         else:
-            # The Newton step of each row; a row without weight has hessian 0 and takes no step.
+            # The Newton step of each row, -g / h: the least squares fit to it with weights h minimises the expansion
+            # of the loss to second order. A row without weight has hessian 0 and takes no step.
             with np.errstate(divide="ignore", invalid="ignore"):
                 target = np.where(hess > 0, -grad / hess, 0.0)
             base = self.bound.base.fit(target, penalty)
@@ -113,6 +117,7 @@ class Rounds:
         if growth.multi_output:
             n_groups = 1
         elif able.draws(growth):
+            # Each call draws from a stream of its own, so their number may not depend on the threads.
             n_groups = able.streams(int(workers().sum(n_rows)[0]), n_outputs, growth)
             check_streams(n_groups, n_outputs)
         elif n_rows > SAMPLE and workers().is_single:
@@ -139,6 +144,7 @@ class Rounds:
         n_threads = min(self.threads_of_outputs, len(pieces))
         with threads.Team(n_threads) as team:
             for number in range(n_rounds):
+                # Algorithm 1: a tree is fitted to -r, the negative gradient, and beta times its values are added.
                 if curved:
                     np.copyto(before, self.running)
                 grow = partial(self._round, number, grad, hess)
@@ -146,6 +152,7 @@ class Rounds:
                 share = 1.0
                 if curved or number + 1 < n_rounds:
                     share, (loss, grad, hess) = self._backtracked(before, loss, outputs)
+                # A round that was shortened keeps its trees, with shorter leaf values.
                 rounds.append(parts if share == 1.0 else [part.times(share) for part in parts])
         return rounds
 
@@ -189,6 +196,7 @@ class Rounds:
             # The largest hessian of a row: a smaller one would be a longer step than Newton's for some output.
             grad, hess, n_trees = np.ascontiguousarray(grad), np.ascontiguousarray(hess), 1
             weight, derivatives = hess.max(axis=1)[:, None], (grad, hess)
+            # Without vector leaves, the structure is grown on one column; its leaves serve all outputs in either case.
             if not self.bound.vector_leaf:
                 derivatives = along(grad, random_direction(grad.shape[1], self.rng)), weight
         with refuse_writes("the backend writes into grad or hess: work on a copy."):
@@ -206,6 +214,7 @@ class Rounds:
         # Threads that are left when outputs have theirs go to the rows of each tree.
         n_groups = -(-n_outputs // (outputs.stop - outputs.start))
         n_threads = max(1, self.n_threads // min(n_groups, self.threads_of_outputs))
+        # Trees come in the order of rounds and, within a round, of outputs.
         per_tree = (outputs.stop - outputs.start) // len(trees)
         first = bound.n_base + (number * n_outputs + outputs.start) // per_tree
         leaves = fit_round(

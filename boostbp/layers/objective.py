@@ -18,8 +18,10 @@ from boostbp.losses.loss_trial import try_loss
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 
-BLOCK = 1 << 15  # numbers of an array of a block: 64 kB
-LEAST_WEIGHT = 1e-290  # of a row: its product with a hessian is still above 0
+# Numbers of an array of a block, 256 kB: a loss makes several such arrays, which stay in cache.
+BLOCK = 1 << 15
+# Least weight of a row: its product with a hessian is still above 0.
+LEAST_WEIGHT = 1e-290
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class SquaredObjective:
 
     def gradient(self, fit: Floats, outputs: slice) -> tuple[Floats, Floats]:
         """``weight * (fit - target)`` and ``weight``."""
+        # w (f - t)^2 / 2 has the derivatives w (f - t), the r of Algorithm 1, and w.
         hess = np.broadcast_to(self.weight[:, None], fit.shape)
         grad = np.empty_like(fit)
         np.subtract(fit, self.target[:, outputs], out=grad)

@@ -107,9 +107,8 @@ class SplineTerms:
     Attributes
     ----------
     X : (rows, features) float64, C-contiguous, or Sparse
-    feature : (features with functions,) int64
-    terms : tuple of (leaves, terms, functions) float64
-        For each of these features, the weights of the leaf terms for each function.
+    splines : list of FeatureSplines
+        The functions of each feature that has some.
     start : (features with functions + 1,) int64
         First column of each of these features.
     trees : Trees
@@ -120,8 +119,7 @@ class SplineTerms:
     """
 
     X: Matrix
-    feature: NDArray[np.int64]
-    terms: tuple[Floats, ...]
+    splines: list[FeatureSplines]
     start: NDArray[np.int64]
     trees: Trees
     leaves: Leaves
@@ -162,10 +160,8 @@ class SplineTerms:
         splines = [functions for functions in candidates if functions is not None]
         trees = as_trees([_tree(functions) for functions in splines] or [Tree.stump()])
         leaves = concat_leaves([_regressions(functions, degree) for functions in splines] or [zero_leaves([0])])
-        terms = tuple(functions.terms for functions in splines)
-        feature = np.array([functions.feature for functions in splines], np.int64)
-        start = offsets([part.shape[2] for part in terms])
-        return cls(X, feature, terms, start, trees, leaves, trees.route(X))
+        start = offsets([functions.terms.shape[2] for functions in splines])
+        return cls(X, splines, start, trees, leaves, trees.route(X))
 
     @property
     def n_columns(self) -> int:
@@ -175,8 +171,8 @@ class SplineTerms:
     def block(self, rows: slice, columns: slice = slice(None)) -> Floats:
         """Return some rows and columns of ``U``, (rows, columns)."""
         parts = [np.empty((len(range(*rows.indices(len(self.X)))), 0))]
-        for number, terms in enumerate(self.terms):
-            x, leaf = column_of(self.X, int(self.feature[number]), rows), self.leaf[number, rows]
+        for number, (feature, _, terms) in enumerate(self.splines):
+            x, leaf = column_of(self.X, feature, rows), self.leaf[number, rows]
             scaling = self.leaves.scaling[self.leaves.tree_leaf[number] + leaf]  # one path column in each leaf
             u = np.where(np.isnan(x), 0.0, (x - scaling[:, CENTER]) * scaling[:, INV_SCALE])
             powers = u[:, None] ** np.arange(terms.shape[1])
@@ -193,30 +189,27 @@ class SplineTerms:
         """Return ``U' @ G``, (columns, outputs): from moments of the leaf terms, those of the functions."""
         n_outputs = G.shape[1]
         leaves = self.leaves_for(np.zeros(n_outputs), np.zeros((self.n_columns, n_outputs)))
-        self._add_moments(leaves, np.ascontiguousarray(G))
+        G = np.ascontiguousarray(G)
+        if isinstance(self.X, Sparse):  # some rows at a time are made dense
+            columns, place = np.unique(leaves.column, return_inverse=True)
+            narrow = leaves._replace(column=place.astype(np.int32))
+            for rows in row_blocks(0, len(self.X), len(columns)):
+                term_moments(narrow, self.leaf[:, rows], self.X.dense(columns, rows), G[rows], leaves.weight)
+        else:
+            term_moments(leaves, self.leaf, self.X, G, leaves.weight)
         out = np.empty((self.n_columns, n_outputs))
-        for number, terms in enumerate(self.terms):
+        for number, (_, _, terms) in enumerate(self.splines):
             at = slice(*leaves.weight_start[leaves.tree_leaf[number : number + 2]])
             sums = leaves.weight[at].reshape(*terms.shape[:2], n_outputs)
             out[self.start[number] : self.start[number + 1]] = np.einsum("ltf,lto->fo", terms, sums)
         return out
 
-    def _add_moments(self, leaves: Leaves, G: Floats) -> None:
-        """Add the moments of all terms to ``leaves.weight``; of a sparse input, some rows at a time are made dense."""
-        if not isinstance(self.X, Sparse):
-            term_moments(leaves, self.leaf, self.X, G, leaves.weight)
-            return
-        columns, place = np.unique(leaves.column, return_inverse=True)
-        narrow = leaves._replace(column=place.astype(np.int32))
-        for rows in row_blocks(0, len(self.X), len(columns)):
-            term_moments(narrow, self.leaf[:, rows], self.X.dense(columns, rows), G[rows], leaves.weight)
-
     def leaves_for(self, constant: Floats, V: Floats) -> Leaves:
         """Return leaves of the trees whose values sum to ``constant + U @ V``: weights of functions become theirs."""
         n_outputs = V.shape[1]
         parts = [
-            np.einsum("ltf,fo->lto", terms, V[self.start[number] : self.start[number + 1]])
-            for number, terms in enumerate(self.terms)
+            np.einsum("ltf,fo->lto", functions.terms, V[self.start[number] : self.start[number + 1]])
+            for number, functions in enumerate(self.splines)
         ] or [np.zeros((1, 1, n_outputs))]
         parts[0][:, 0] += constant
         weight = np.concatenate([part.ravel() for part in parts])

@@ -16,8 +16,10 @@ from boostbp.trees.kernels import Leaves
 from boostbp.trees.sparse import Matrix, Sparse, columns_of, row_blocks
 from boostbp.trees.tree import Trees
 
-CUTS = 254  # with the bin of missing values a byte holds them all
-SAMPLE = 2048  # rows whose quantiles are the cuts: any cuts give exact routing, and even bins make it fast
+# Cuts of a feature: with the bin of missing values, a byte holds all bins.
+CUTS = 254
+# Rows whose quantiles are the cuts. Any cuts give exact routing; bins of even size make it fast.
+SAMPLE = 2048
 # Rows per block, at most 2^16. It is fixed, so that sums do not depend on the number of threads. Gradients and running
 # fit of a block, which are read leaf by leaf and so out of order, stay in cache.
 BLOCK_ROWS = 1 << 14
@@ -42,6 +44,7 @@ class ColumnBins:
     @classmethod
     def of(cls, X: NDArray[np.float64]) -> ColumnBins:
         """Return the bins of a dense input, (rows, features)."""
+        # A bin on one side of a threshold decides where its rows go; only rows of the bin around it are looked up.
         n_rows, n_features = X.shape
         cuts = np.full((n_features, CUTS + 1), np.inf)
         ordered = np.sort(X[:: max(1, n_rows // SAMPLE)], axis=0)  # NaN comes last
@@ -99,6 +102,7 @@ class Workspace:
     def take(self, name: str, size: int, dtype: Any = np.float64) -> NDArray[Any]:
         """Return an array, (size,), of any content; `name` keeps arrays of one type and use together."""
         free = self._free.setdefault(name, [])
+        # Not `if free`: another thread may take the last array between question and answer.
         try:
             array = free.pop()
         except IndexError:
@@ -160,6 +164,7 @@ def _sparse_rows(
     features, place = np.unique(tree.feature, return_inverse=True)
     nodes, column = tree.nodes._replace(feature=place.astype(np.int32)), np.searchsorted(features, leaves.column)
     order, values = LeafRows.lent(len(leaf), leaves, space)
+    # Two passes: route all rows of the block, then write their path columns leaf by leaf.
     parts = row_blocks(block.start, block.stop, len(features))
     part = np.empty((0, 0))
     for rows in parts:

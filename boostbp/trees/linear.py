@@ -20,12 +20,17 @@ from boostbp.trees.sparse import Matrix, row_blocks
 from boostbp.trees.standardised import Standardised
 from boostbp.trees.tree import Trees
 
-MAX_DECOMPOSED = 1000  # rows or columns of the decomposed matrix: time grows with the cube of its shorter side
-LBFGS_STEPS = 50  # a few dozen reach the minimum of a ridge regression's loss
+# Rows or columns of the decomposed matrix: time grows with the cube of its shorter side.
+MAX_DECOMPOSED = 1000
+# A few dozen steps reach the minimum of a ridge regression's loss.
+LBFGS_STEPS = 50
 # Least penalties that cross-validation may choose; see `RidgeBase.bind`.
-LEAST_PER_ROW = 1e-3  # for one row in a thousand with a cell that is off by the size of its column
-MAX_LEAST = 0.03  # share of the mean sum of squares, however far the tails of the columns reach; arbitrary
-LEAST_SPLINES = 1e-4  # the same share for splines; arbitrary, as the rough ones are penalised most anyway
+# For one row in a thousand with a cell that is off by the size of its column.
+LEAST_PER_ROW = 1e-3
+# Share of the mean sum of squares, however far the tails of the columns reach; arbitrary.
+MAX_LEAST = 0.03
+# The same share for splines; arbitrary, as the rough ones are penalised most anyway.
+LEAST_SPLINES = 1e-4
 
 
 class LinearTerms(Standardised):
@@ -134,6 +139,8 @@ class RidgeBase:
             Penalty on the standardised weights. None chooses one for all outputs by generalised cross-validation.
             The constant is not penalised.
         """
+        # Columns of U have mean 0, so the constant is the mean of the target and the rest a regression of what is left:
+        # with W^(1/2) U = P S V', its weights are V (S^2 + lambda)^-1 V' U' W y (Linear Regression at Leaves, w*).
         mean = self._mean(target)
         along = self._along(target - mean)
         if reg_lambda is None:
@@ -158,11 +165,13 @@ class RidgeBase:
         reg_lambda : float or None
             As in `fit`, in units of the mean second derivative.
         """
+        # L-BFGS in the directions V, in which the penalty is diagonal, from a fit of 0.
         n_rows, n_outputs = hess.shape
         _, grad = loss(np.zeros((n_rows, n_outputs)))
         [curvatures] = workers().sum(hess.mean(axis=1).sum())
         curvature = float(curvatures / self.total)
         if reg_lambda is None:
+            # Cross-validation scores squares: the negative gradient of each row stands for a target.
             target = _divided(-grad, self.weight[:, None])
             centred = target - self._mean(target)
             reg_lambda = self._penalty(centred, self._along(centred))
@@ -201,6 +210,7 @@ class RidgeBase:
 
     def _slopes(self, along: Floats) -> Floats:
         """Return the weights of the columns, (columns, outputs), from weights along the directions."""
+        # V = U' W^(1/2) Q / S from the vectors Q of the rows.
         if self._wide:
             halves = self.vectors @ (along / np.sqrt(self.values)[:, None])
             return self.U.moment(np.sqrt(self.weight)[:, None] * halves)
@@ -237,6 +247,7 @@ def _spectrum(U: BaseTerms, weight: Floats, *, wide: bool) -> tuple[Floats, Floa
     n_rows, n_columns = len(weight), U.n_columns
     if n_columns == 0:
         return np.empty((0, 0)), np.empty(0)
+    # Products of blocks: U itself, rows times columns, is never held.
     gram = np.zeros((n_rows if wide else n_columns,) * 2)
     if wide:
         for columns in row_blocks(0, n_columns, n_rows):

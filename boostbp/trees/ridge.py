@@ -25,7 +25,8 @@ from boostbp.trees.tree import Trees
 
 S = TypeVar("S", "LeafRanges", "LeafSums")
 NOT_MONOTONE = np.empty(0, np.int64)
-ROOM = 1 << 25  # path columns of rows, of trees whose sums go to the other workers together: 256 MB
+# Path columns of rows, of trees whose sums go to the other workers together: 256 MB.
+ROOM = 1 << 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ class LeafRanges:
         return cls(values)
 
     def __add__(self, other: LeafRanges) -> LeafRanges:
+        # Two columns are ends, of which the sum is no use; the other two are sums.
         a, b = self.values, other.values
         values = a + b
         np.minimum(a[:, 0], b[:, 0], out=values[:, 0])
@@ -98,6 +100,7 @@ class LeafRanges:
         group = workers()
         if group.is_single:
             return list(ranges)
+        # The least is the negative of the largest negative.
         ends = group.max(*(part.values[:, :2] * [-1.0, 1.0] for part in ranges))
         sums = group.sum(*(part.values[:, 2:] for part in ranges))
         return [LeafRanges(np.hstack([end * [-1.0, 1.0], total])) for end, total in zip(ends, sums, strict=True)]
@@ -139,6 +142,7 @@ class LeafSums:
         `grad` is (outputs, all rows) float64, C-contiguous, `hess` (all rows,), the others are (path columns,).
         """
         [degree] = leaves.tree_degree.tolist()
+        # A leaf with t terms has t^2 products of terms, and t moments for each output.
         terms = 1 + degree * np.diff(leaves.start)
         gram, moment = np.zeros(terms @ terms), np.zeros(terms.sum() * len(grad))
         kernels.leaf_sums(
@@ -226,6 +230,7 @@ def fit_together(
         units = ridge.units(scaling)
         return summed(lambda rows: LeafSums.of(rows, tree.leaves, tree.grad, hess, *units), tree)
 
+    # Two passes over the rows of a leaf: the terms u = (z - center) * inv_scale need its scaling first.
     ranges = LeafRanges.over_workers(list(map(ranges_of, trees, weights)))
     scalings = [part.scaling(flat_scale=ridge.flat_scale) for part in ranges]
     sums = LeafSums.over_workers(list(map(sums_of, trees, weights, scalings)))
@@ -313,6 +318,7 @@ def fit_round(
     shares_rows = n_threads > 1 and len(X) > leaf_rows.BLOCK_ROWS
     if bins is None or n_outputs > 1 or len(sign) or shares_rows or not workers().is_single:
         fitted: list[Leaves] = []
+        # Alone, a tree is fitted while its rows are in cache. In a group, trees share messages between the workers.
         at_once = _trees_at_once(len(X), leaves)
         while (first := len(fitted)) < len(trees):
             parts = []
@@ -327,6 +333,7 @@ def fit_round(
                 for rows in part.blocks:
                     rows.give_back(space)
         return fitted[0] if len(fitted) == 1 else concat_leaves(fitted)
+    # One compiled call for all trees; the widest leaf bounds the room for path columns.
     order = space.take("order", len(X), np.uint16)
     values = space.take("values", len(X) * int((leaves.start[1:] - leaves.start[:-1]).max()))
     kernels.fit_trees(

@@ -45,6 +45,7 @@ class Standardised:
     @interrupts.deferred()
     def of(cls, Z: Matrix, weight: Floats) -> Self:
         """Return all columns, standardised with row weights."""
+        # Of each column: least, largest, weighted sum, weight of missing cells, weight and number of nonzero cells.
         n_columns = Z.shape[1]
         sums = np.tile([np.inf, -np.inf, 0.0, 0.0, 0.0, 0.0], (n_columns, 1))
         square = np.zeros(n_columns)
@@ -53,6 +54,7 @@ class Standardised:
         everything = weight.cumsum()[-1:].sum()  # the kernels add row by row, too
         rest, everything, n_rows = workers().sum(sums[:, 2:], everything, float(len(Z)))
         lower, (total, missing, nonzero, number) = -below, rest.T
+        # Zeros took no part in the sums, so that dense and sparse inputs give the same bits: they count here.
         some_zero = number < n_rows
         lower, upper = (
             np.where(some_zero, np.minimum(lower, 0.0), lower),
@@ -62,6 +64,7 @@ class Standardised:
         zero = np.where(some_zero, -scaling[:, 0] * scaling[:, 1], 0.0)
         _call(Z, kernels.column_squares, kernels.column_squares_sparse, weight, scaling, square)
         [square] = workers().sum(square)
+        # Each zero adds the square of its scaled value; missing values have u = 0 and add nothing.
         variance = (square + (everything - nonzero) * np.square(zero)) / everything
         return cls(Z, np.arange(n_columns, dtype=np.int32), scaling, zero, variance)
 
@@ -113,6 +116,7 @@ class Standardised:
     @property
     def _std(self) -> Floats:
         """Return the standard deviation of each column, infinite if it is mere rounding, (columns,)."""
+        # Standardising rounds u by 1e-16 times the center in units of the scale: a smaller deviation is mere rounding.
         std = np.sqrt(self.variance)
         return np.where(std > 1e-14 * (1.0 + np.abs(self.scaling[:, 0]) * self.scaling[:, 1]), std, np.inf)
 

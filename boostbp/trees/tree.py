@@ -13,7 +13,8 @@ from boostbp.runtime import threads
 from boostbp.trees import kernels
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 
-ROWS_OF_A_THREAD = 256  # at least: a thread takes longer to start than so few rows take; arbitrary
+# Least rows of a thread, which takes longer to start than so few rows take; arbitrary.
+ROWS_OF_A_THREAD = 256
 Parts = slice | NDArray[np.integer]  # some trees, leaves or entries of an array: in a row, or by number
 
 
@@ -51,6 +52,7 @@ class Trees(Sequence["Tree"]):
         """Return a copy of the trees of all parts, one after the other."""
         arrays = {name: concat([getattr(part, name) for part in parts], dtype) for name, dtype in ARRAYS.items()}
         if len(arrays["categories"]):
+            # The words of a part come after those of the parts before it.
             first_word = offsets([len(part.categories) for part in parts])[:-1]
             of_split = np.repeat(first_word, [len(part.feature) for part in parts]).astype(np.int32)
             start = arrays["cat_start"]
@@ -66,6 +68,7 @@ class Trees(Sequence["Tree"]):
         *of_split, categories = self.nodes
         *of_split, start, n_words = [array[at] for array in of_split]
         if len(categories):
+            # Words of neighbouring trees lie side by side: cut between the first and the last that is used.
             has_set = start >= 0
             first, last = start[has_set], (start + n_words)[has_set]
             words = slice(first.min(initial=len(categories)), last.max(initial=0))
@@ -103,6 +106,7 @@ class Trees(Sequence["Tree"]):
         if not isinstance(X, Sparse):
             share_rows(lambda rows: kernels.route(nodes, split, X, *rows, leaf), len(X), n_threads)
             return leaf
+        # A sparse input: only the features that trees split on are made dense, some rows at a time.
         features, place = np.unique(self.feature, return_inverse=True)
         nodes = nodes._replace(feature=place.astype(np.int32))
 
@@ -129,10 +133,12 @@ class Trees(Sequence["Tree"]):
         column : (start[-1],) int32
             Leaf ``l``, counted over all trees, has ``column[start[l]:start[l + 1]]``.
         """
+        # A tree has one leaf more than splits. The kernel counts all columns, but writes only those there is room for.
         n_leaves = len(self.feature) + len(self)
         start, column = np.empty(n_leaves + 1, np.int64), np.empty(8 * n_leaves * per_feature, np.int32)
         kernels.paths_of(self.nodes, self.tree_split, per_feature, start, column)
-        if start[-1] > len(column):  # more than 8 features for a leaf on average
+        # More than 8 features for a leaf on average, which is rare: once more, with room for all.
+        if start[-1] > len(column):
             column = np.empty(start[-1], np.int32)
             kernels.paths_of(self.nodes, self.tree_split, per_feature, start, column)
         return start, column[: start[-1]].copy()
@@ -196,7 +202,7 @@ class Tree(Trees):
         gain = np.full(n_splits, np.nan) if gain is None else gain
         arrays = feature, threshold, left, right, missing_left, cat_start, cat_words, categories, gain
         contiguous: list[Any] = [np.ascontiguousarray(*pair) for pair in zip(arrays, ARRAYS.values(), strict=True)]
-        return cls(*contiguous, np.array([0, n_splits]))
+        return cls(*[*contiguous, np.array([0, n_splits])])
 
     @classmethod
     def stump(cls) -> Tree:
@@ -276,6 +282,7 @@ def cut(start: NDArray[np.int64], parts: Parts) -> tuple[NDArray[np.int64], Part
             ends = start[first : max(first, last) + 1]
             return ends - ends[0], slice(ends[0], ends[-1])
         parts = np.arange(first, last, step)
+    # Entry k of the result is k - (its part's first place in the result) + (its part's first place in the whole).
     first_entry = start[parts]
     ends = offsets(start[1:][parts] - first_entry)
     return ends, np.repeat(first_entry - ends[:-1], np.diff(ends)) + np.arange(ends[-1])
