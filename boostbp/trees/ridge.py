@@ -210,13 +210,7 @@ def fit_together(
     """Return the fitted leaves of some trees; their sums over the workers of a group share one message.
 
     Sums over blocks of rows are added in the order of the blocks, whatever the threads, and then over the workers.
-
-    Parameters
-    ----------
-    n_threads : int
-        Threads over blocks.
-    sign : (features,) int64
-        Of monotone trees; see `kernels.solve_monotone`.
+    `sign` is that of monotone trees, (features,); see `kernels.solve_monotone`.
     """
     weights = [drop_unit_weights(tree.hess) for tree in trees]
 
@@ -304,8 +298,6 @@ def fit_round(
     sign : (features,) int64
         1 for each feature in which trees must rise, -1 where they must fall, else 0; (0,) if there are none. Columns
         are the features then, and the ridge is standardised.
-    n_threads : int
-        Threads over blocks of rows.
     space : Workspace
         For fits of many trees.
 
