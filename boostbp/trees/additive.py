@@ -19,10 +19,14 @@ from boostbp.trees.leaves import add_to, concat_leaves, leaves_of_tree, zero_lea
 from boostbp.trees.sparse import Matrix, Sparse, column_of, row_blocks
 from boostbp.trees.tree import Tree, Trees, as_trees, offsets
 
-CLOSE = 1e-9  # share of the range below which two knots become one; arbitrary, far above rounding
-ROUGHNESS = 2.0  # the k-th curved function is divided by k^2, its variance by k^4, as in a smoothing spline
-INTERVALS = 9  # between knots; enough for most functions, and the penalty smooths the simple ones; arbitrary
-SLACK = 1e-9  # added to the bounds of an interval, in units of half its width, so that rounding clips no row
+# Share of the range below which two knots become one; arbitrary, far above rounding.
+CLOSE = 1e-9
+# The k-th curved function is divided by k^2, and its variance by k^4, as in a smoothing spline.
+ROUGHNESS = 2.0
+# Intervals between knots; enough for most functions, and the penalty smooths the simple ones; arbitrary.
+INTERVALS = 9
+# Added to the bounds of an interval, in units of half its width, so that rounding clips no row.
+SLACK = 1e-9
 
 
 class FeatureSplines(NamedTuple):
@@ -56,15 +60,18 @@ def functions_of(
         knots = knots[apart] if apart[-1] else np.append(knots[apart][:-1], knots[-1])
         if len(knots) < 2 or not np.isfinite(2.0 / np.diff(knots)).all() or not np.isfinite(size):
             return None
+    # In units of the range from here on, with weights that sum to 1.
     unit, share = (knots - knots[0]) / size, weight / weight.sum()
     t = (x - knots[0]) / size
     if not share @ np.square(t - share @ t) > CLOSE**2:  # one value has the whole weight
         return None
+    # Each end is a knot degree + 1 times, so that the B-splines span all splines on the range.
     padded = np.concatenate([np.zeros(degree), unit, np.ones(degree)])
     coefficients = _coefficients(t, share, padded, degree)[:, :most]
     ends, middle = unit[:-1], (unit[:-1] + unit[1:]) / 2
     # Three values determine the polynomial of an interval: at its ends and its middle, where u is -1, 1 and 0.
     a, m, b = (BSpline(padded, coefficients, degree)(np.clip(at, 0.0, 1.0)) for at in (ends, middle, unit[1:]))
+    # p(u) = m + (b - a) / 2 u + ((a + b) / 2 - m) u^2 has the values a, m and b there.
     powers = [m, (b - a) / 2, (a + b) / 2 - m] if degree == 2 else [(a + b) / 2, (b - a) / 2]
     terms = np.stack(powers, axis=1)
     return FeatureSplines(feature, knots, np.concatenate([terms, np.zeros_like(terms[:1])]))
@@ -73,6 +80,7 @@ def functions_of(
 def _coefficients(t: Floats, share: Floats, padded: Floats, degree: int) -> Floats:
     """Return the B-spline coefficients of the functions, (B-splines, functions); `share` of the rows sums to 1."""
     B = BSpline.design_matrix(np.clip(t, 0.0, 1.0), padded, degree)
+    # Covariances of the B-splines: B' W B less the products of their means.
     mean = share @ B
     gram = (B.T @ B.multiply(share[:, None])).toarray() - np.outer(mean, mean)
     # The Greville abscissae are the coefficients of the identity, the straight line.
@@ -175,6 +183,7 @@ class SplineTerms:
             x, leaf = column_of(self.X, feature, rows), self.leaf[number, rows]
             scaling = self.leaves.scaling[self.leaves.tree_leaf[number] + leaf]  # one path column in each leaf
             u = np.where(np.isnan(x), 0.0, (x - scaling[:, CENTER]) * scaling[:, INV_SCALE])
+            # Each leaf holds the weights of the terms 1, u, u^2 for each function.
             powers = u[:, None] ** np.arange(terms.shape[1])
             parts.append(np.einsum("rt,rtf->rf", powers, terms[leaf]))
         return np.ascontiguousarray(np.concatenate(parts, axis=1)[:, columns])
@@ -224,6 +233,7 @@ def _sample(X: Matrix, feature: int, weight: Floats) -> tuple[Floats, Floats]:
 
     In a group of workers they are a sample of all rows, and the ends of the feature with weight 0.
     """
+    # The ends are exact on all workers, as rows beyond the outermost knots would be clipped.
     x, group = column_of(X, feature), workers()
     if group.is_single:
         return x, weight

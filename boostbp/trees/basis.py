@@ -129,6 +129,7 @@ class Elementwise:
             per_function = [_call(slope, f"derivative {q} of the basis", X) for q, slope in enumerate(self.derivatives)]
             slopes = np.stack(per_function, axis=-1)
             slopes = slopes.reshape(len(X), *(1,) * (G.ndim - 2), X.shape[1], len(self.functions))
+            # A gradient of 0 stays 0 where a slope is infinite or NaN, as at a missing value.
             total: Floats = np.where(parts == 0.0, 0.0, parts * slopes).sum(axis=-1)
         return total
 
@@ -140,9 +141,12 @@ def _call(function: Callable[[Floats], Floats], what: str, X: Floats) -> Floats:
         return function(read_only(X))
 
 
-TRIAL_ROWS = 32  # arbitrary: enough to meet each branch of a function, and a trial takes milliseconds
-STEP = 1e-6  # of finite differences, relative to the larger of a value and the typical size of values
-TOLERANCE = 0.01  # relative difference of two slopes; arbitrary, far above the error of finite differences
+# Rows of a trial. Arbitrary: enough to meet each branch of a function, and a trial takes milliseconds.
+TRIAL_ROWS = 32
+# Step of finite differences, relative to the larger of a value and the typical size of values.
+STEP = 1e-6
+# Relative difference of two slopes; arbitrary, far above the error of finite differences.
+TOLERANCE = 0.01
 BASES: dict[str, Basis] = {"constant": Polynomial(0), "linear": Polynomial(1), "quadratic": Polynomial(2)}
 _MEMBERS = ("powers", "columns_per_feature", "has_functions", "expand", "vjp")
 
@@ -286,6 +290,7 @@ def _check_slopes(basis: Basis, X: Floats, Z: Floats) -> None:
                 f"{X[np.argmax(nan), feature]} of feature {feature}: return a number."
             )
         size = np.abs(slope) + np.abs(rise)
+        # Where the slopes on both sides differ, a function has a kink or a jump, and no derivative to compare.
         smooth = np.abs(above[:, column] - below[:, column]) <= TOLERANCE * (np.abs(rise) + typical * TOLERANCE)
         wrong = smooth & np.isfinite(size) & (np.abs(slope - rise) > TOLERANCE * size + 1e-6)
         if wrong.sum() > 0.5 * len(X):

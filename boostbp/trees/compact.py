@@ -30,10 +30,14 @@ from boostbp.trees.kernels.records import CENTER, INV_SCALE
 from boostbp.trees.leaves import take_leaves
 from boostbp.trees.tree import offsets
 
-RANGE_BITS = 6  # of centers and bounds, in units of the scale: 1,000 rows do not determine a mean to 1/64 of it
-FLOAT32_BITS = 24  # of a center much larger than the scale: float32 then holds it, which is faster for a single row
-LEAST_CENTER_BITS = 4  # of such a center, in units of the scale: rows that miss the column get the value at the center
-MOST_SCALE = 1e300  # arbitrary: beyond it, new scalings may overflow float64
+# Bits of centers and bounds, in units of the scale: 1,000 rows do not determine a mean to 1/64 of it.
+RANGE_BITS = 6
+# Bits of a center much larger than the scale: float32 then holds it, which is faster for a single row.
+FLOAT32_BITS = 24
+# Bits of such a center, in units of the scale: rows that miss the column get the value at the center.
+LEAST_CENTER_BITS = 4
+# Beyond it, new scalings may overflow float64; arbitrary.
+MOST_SCALE = 1e300
 
 
 def rounded(forest: Forest, weight_bits: int) -> Forest:
@@ -71,13 +75,15 @@ def _short_scalings(scaling: Floats) -> tuple[Floats, Floats, Floats]:
     center, inverse, lower, upper = scaling.T
     grid = 2.0**RANGE_BITS
     with np.errstate(all="ignore"):
+        # frexp has mantissas from 1/2 to 1: 2^exponent is the next power of two, or twice one that is a power already.
         mantissa, exponent = np.frexp(1.0 / inverse)
-        exponent -= mantissa == 0.5  # a power of two already
+        exponent -= mantissa == 0.5
         step = np.ldexp(1.0 / grid, exponent)
         of_float32 = np.ldexp(1.0, np.frexp(center)[1] - FLOAT32_BITS)
         step = np.where(of_float32 <= np.ldexp(1.0, exponent - LEAST_CENTER_BITS), np.maximum(step, of_float32), step)
         short_center, short_inverse = np.rint(center / step) * step, np.ldexp(1.0, -exponent)
         ratio, shift = inverse / short_inverse, (short_center - center) * inverse
+        # v = (u - shift) / ratio, of which the bounds are rounded outwards.
         bounds = [np.floor((lower - shift) / ratio * grid) / grid, np.ceil((upper - shift) / ratio * grid) / grid]
     short = np.column_stack([short_center, short_inverse, *bounds]) + 0.0  # -0 has other bits, and no other value
     varies = (inverse > 0) & (lower < upper) & np.isfinite(np.column_stack([short, ratio, shift])).all(1)
@@ -89,6 +95,7 @@ def _short_weights(leaves: kernels.Leaves, bits: int) -> Floats:
     weight, n_weights = leaves.weight, np.diff(leaves.weight_start)
     n_outputs = np.repeat(leaves.tree_output[:, 1], np.diff(leaves.tree_leaf))
     leaf = np.repeat(np.arange(len(n_weights)), n_weights)
+    # Weights of a leaf are (terms, outputs): those of one output are a group with one unit.
     group = offsets(n_outputs)[leaf] + (np.arange(len(weight)) - leaves.weight_start[leaf]) % n_outputs[leaf]
     largest = np.zeros(int(n_outputs.sum()))
     np.maximum.at(largest, group, np.abs(weight))

@@ -16,7 +16,8 @@ from boostbp.trees.forest import Forest
 from boostbp.trees.tree import ARRAYS, Trees, offsets
 
 _OWN = "own functions"
-_MAX_SIZE = 1 << 31  # sizes stay far from the end of int64, and of int32 where splits hold features
+# Sizes stay far from the end of int64, and of int32 where splits hold features.
+_MAX_SIZE = 1 << 31
 _LEAVES = {"tree_output": "i8", "tree_degree": "i8", "start": "i8", "column": "i4", "scaling": "f8", "weight": "f8"}
 _DTYPES = {"tree_split": "i8", "gain": "f8", **ARRAYS, **_LEAVES}  # in the order of files
 _WIDTH = {"tree_output": 2, "scaling": 4}  # columns of arrays with two axes
@@ -183,6 +184,7 @@ def _leaves(parts: Arrays, tree_split: NDArray[Any], n_columns: int, n_outputs: 
     _check_offsets("start", start, int(tree_leaf[-1]), len(column))
     _require(((column >= 0) & (column < n_columns)).all(), "a leaf reads a column that is not there")
     _require(len(scaling) == len(column), f"scaling has the length {len(scaling)}, and column {len(column)}")
+    # A leaf with k columns has 1 + degree * k terms, with a weight each for each output that its tree serves.
     terms = 1 + np.repeat(degree, size + 1) * np.diff(start)
     weight_start = offsets(terms * np.repeat(output[:, 1], size + 1))
     _require(len(weight) == weight_start[-1], f"weight has the length {len(weight)}, and leaves {weight_start[-1]}")
@@ -197,6 +199,7 @@ def _check_outputs(tree_output: NDArray[Any], n_outputs: int, n_weights: int) ->
     first, served = tree_output.T
     good = (first >= 0) & (first < n_outputs) & (served >= 1) & (served <= np.minimum(n_outputs - first, n_weights))
     _require(good.all(), "a tree serves an output that is not there")
+    # In the order of their first outputs, each tree must begin where those before it have reached.
     order = np.argsort(first, kind="stable")
     reached = np.concatenate([[0], np.maximum.accumulate((first + served)[order])])
     whole = reached[-1] == n_outputs and (first[order] <= reached[:-1]).all()
