@@ -284,7 +284,7 @@ class Rounds:
         blocks = rows_by_leaf(linear.tree, leaves, X, X, self.bins, np.empty(len(X), np.int32), self.space)
         ranges = [LeafRanges.of(rows, leaves, self.bound.weight) for rows in blocks]
         for rows in blocks:
-            rows.give_back(self.space)
+            self.space.take_back(rows.order, rows.values)
         # The library's leaves are const + coeff x; ours are in u = (x - center) / scale, clipped to the training range.
         scaling = sum(ranges[1:], start=ranges[0]).scaling(flat_scale=1.0)
         kernels.scale_weights(leaves.start, 1, 1, scaling, w)

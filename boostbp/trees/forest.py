@@ -106,18 +106,13 @@ class Forest:
         trees, leaves, per_feature = self.trees, self.leaves, max(self.basis.columns_per_feature, 1)
         # Column j Q + q of the basis is function q of feature j; features move, functions stay.
         feature, function = np.divmod(leaves.column, per_feature)
-        return Forest(
-            replace(trees, feature=features[trees.feature].astype(np.int32), gain=weight**2 * trees.gain),
-            leaves._replace(
-                tree_output=leaves.tree_output + np.array([first_output, 0]),
-                column=(features[feature] * per_feature + function).astype(np.int32),
-                weight=weight * leaves.weight,
-            ),
-            n_features,
-            n_outputs,
-            self.basis,
-            self.clip,
+        trees = replace(trees, feature=features[trees.feature].astype(np.int32), gain=weight**2 * trees.gain)
+        leaves = leaves._replace(
+            tree_output=leaves.tree_output + np.array([first_output, 0]),
+            column=(features[feature] * per_feature + function).astype(np.int32),
+            weight=weight * leaves.weight,
         )
+        return replace(self, trees=trees, leaves=leaves, n_features=n_features, n_outputs=n_outputs, n_base=0)
 
     @property
     def tree_split(self) -> NDArray[np.int64]:
@@ -179,16 +174,9 @@ class Forest:
         Its arguments are the forest renumbered to the features that it uses, the rows of a block, and these rows as a
         dense array of the used features.
         """
-        per_feature, trees, leaves = max(1, self.basis.columns_per_feature), self.trees, self.leaves
-        feature, function = np.divmod(leaves.column, per_feature)
-        used = np.union1d(trees.feature, feature)
-        column = np.searchsorted(used, feature) * per_feature + function
-        narrow = replace(
-            self,
-            n_features=len(used),
-            trees=replace(trees, feature=np.searchsorted(used, trees.feature).astype(np.int32)),
-            leaves=leaves._replace(column=column.astype(np.int32)),
-        )
+        per_feature = max(1, self.basis.columns_per_feature)
+        used = np.union1d(self.trees.feature, self.leaves.column // per_feature)
+        narrow = self.placed(np.searchsorted(used, np.arange(self.n_features)), len(used), 0, self.n_outputs)
 
         def block(rows: slice) -> None:
             out[rows] = work(narrow, rows, X.dense(used, rows))

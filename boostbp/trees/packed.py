@@ -131,7 +131,7 @@ def _basis(facts: Mapping[str, Any], functions: Basis | None) -> Basis:
     return basis
 
 
-def _require(good: Any, what: str) -> None:
+def _require(good: bool | np.bool_, what: str) -> None:
     if not good:
         raise ValueError(f"This is not a forest: {what}.")
 

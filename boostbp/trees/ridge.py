@@ -212,7 +212,8 @@ def fit_together(
     Sums over blocks of rows are added in the order of the blocks, whatever the threads, and then over the workers.
     `sign` is that of monotone trees, (features,); see `kernels.solve_monotone`.
     """
-    weights = [drop_unit_weights(tree.hess) for tree in trees]
+    # Without weights, kernels leave out the products with ones.
+    weights = [tree.hess[:0] if (tree.hess == 1.0).all() else tree.hess for tree in trees]
 
     def summed(of_rows: Callable[[LeafRows], S], tree: TreeRows) -> S:
         return reduce(add, threads.parallel_map(of_rows, tree.blocks, n_threads))
@@ -250,11 +251,6 @@ def _weight(
     if not ridge.standardize:
         kernels.scale_weights(leaves.start, degree, sums.n_outputs, scaling, weight)
     return weight
-
-
-def drop_unit_weights(hess: Floats) -> Floats:
-    """Return an empty array in place of ones: the kernels then leave the products out."""
-    return hess[:0] if (hess == 1.0).all() else hess
 
 
 def fit_round(
@@ -323,18 +319,16 @@ def fit_round(
             for k, part in enumerate(parts, first):
                 add_rows(fitted[k], part.blocks, out[k * n_outputs : (k + 1) * n_outputs], n_threads)
                 for rows in part.blocks:
-                    rows.give_back(space)
+                    space.take_back(rows.order, rows.values)
         return fitted[0] if len(fitted) == 1 else concat_leaves(fitted)
     # One compiled call for all trees; the widest leaf bounds the room for path columns.
-    order = space.take("order", len(X), np.uint16)
-    values = space.take("values", len(X) * int((leaves.start[1:] - leaves.start[:-1]).max()))
+    order, values = space.lend(len(X), leaves)
     kernels.fit_trees(
         trees.nodes, trees.tree_split, leaves.start, leaves.column, bins.bins, bins.lower, bins.upper, X, Z,
         basis.powers, grad, hess, ridge.reg_lambda, ridge.penalize_constant, ridge.standardize, learning_rate,
         leaf_rows.BLOCK_ROWS, order, values, leaves.scaling, leaves.weight, leaf, out,
     )  # fmt: skip
-    space.give("order", order)
-    space.give("values", values)
+    space.take_back(order, values)
     return leaves
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from boostbp.runtime import threads
 from boostbp.trees import kernels
@@ -256,7 +256,7 @@ def share_rows(work: Callable[[tuple[int, int]], object], n_rows: int, n_threads
 # entry of each part and the end of the last.
 
 
-def concat(parts: Sequence[NDArray[Any]], kind: Any) -> NDArray[Any]:
+def concat(parts: Sequence[NDArray[Any]], kind: DTypeLike) -> NDArray[Any]:
     """Return a copy of the arrays one after the other; an empty array if there are none."""
     return np.concatenate(parts).astype(kind, copy=False) if parts else np.empty(0, kind)
 
