@@ -77,7 +77,7 @@ def _additive(inputs: BoundInput, fit: layers.Fit, grad: NDArray[np.float64]) ->
             [fitted] = fit_together([TreeRows(blocks, leaves, grad[own], inputs.weight)], settings.ridge)
             add_rows(fitted, blocks, out[own])
             for rows in blocks:
-                rows.give_back(space)
+                space.take_back(rows.order, rows.values)
 
     return work
 

@@ -18,7 +18,7 @@ from boostbp.estimators.parameter_use import Way, deep_of, level_of, way_of
 from boostbp.inputs.schema import Schema
 from boostbp.layers import LayerSettings, LayerSpec
 from boostbp.layers.constraints import Signs, signs_of
-from boostbp.layers.layer_spec import HIDDEN, OUTPUT, settings_of
+from boostbp.layers.layer_spec import HIDDEN, OUTPUT, layer_settings_of
 from boostbp.network import steps
 from boostbp.network.callbacks import Checkpoint
 from boostbp.network.settings import BackpropSpec, Settings
@@ -123,7 +123,7 @@ def _layers(
     single_layer_lambda = None if specs[0].clip and len(specs) == 1 else 0.0  # None: see `LayerSettings`
     layers, last = [], len(specs) - 1
     for i, (spec, n_outputs) in enumerate(zip(specs, outputs, strict=True)):
-        settings = settings_of(
+        settings = layer_settings_of(
             spec,
             estimator.backend,
             seed=seed,

@@ -15,8 +15,8 @@ from boostbp.export.onnx_graph import IR_VERSION, OPSET, Graph, int64, library
 from boostbp.export.onnx_layers import add_raw_output, in_blocks
 from boostbp.runtime import checks, messages
 from boostbp.runtime.versions import __version__
+from boostbp.trees.compact import LEAST_CENTER_BITS
 from boostbp.trees.forest import Forest
-from boostbp.trees.rounding import LEAST_CENTER_BITS
 
 
 def to_onnx(model: Any, *, dtype: Literal["float64", "float32"] = "float64", offset: bool = False) -> Any:

@@ -17,8 +17,7 @@ from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import SINGLE_PROCESS, training_in, workers
 from boostbp.runtime.threads import Team
 from boostbp.trees import basis as bases
-from boostbp.trees.basis import BASES, Basis
-from boostbp.trees.basis_trial import try_basis
+from boostbp.trees.basis import BASES, Basis, try_basis
 from boostbp.trees.leaf_rows import ColumnBins
 from boostbp.trees.linear import RidgeBase
 from boostbp.trees.ridge import Ridge
@@ -96,6 +95,7 @@ class BoundInput:
         if group.is_single or n_rows > GATHERED_ROWS:
             self._make(backend, table, weight)
             return
+        # Few rows in all: this process holds all of them, as one run.
         self.local_rows, _ = group.row_numbers(len(table.X))
         self.runs = [(0, n_rows)]
         X, weight = group.allgather_rows(table.X, weight)
@@ -109,6 +109,7 @@ class BoundInput:
         check_supported(backend, table, self.settings.growth)
         _check_basis(self.settings, is_sparse=isinstance(table.X, Sparse))
         self.Z = bases.expand(basis, table.X)
+        # Codes of categories are numbers that functions may not be defined at, and no leaf reads them.
         if basis.has_functions:
             numeric = [j for j in range(table.X.shape[1]) if j not in table.categorical]
             bases.check_finite(basis, table.X, self.Z, numeric)
@@ -160,20 +161,15 @@ class BoundInput:
     def base(self) -> RidgeBase:
         """The ridge regression on all numeric columns, or on smooth functions of them, computed on first use."""
         if self._base is None:
-            numeric, least = self._numeric, self.settings.min_base_lambda
+            least, per_feature = self.settings.min_base_lambda, max(self.settings.basis.columns_per_feature, 1)
+            columns = np.arange(self.Z.shape[1], dtype=np.int32)
+            numeric = columns[~np.isin(columns // per_feature, self.table.categorical)]  # no category codes
             if self.settings.base == "additive":
                 degree = self.settings.basis.powers
                 self._base = RidgeBase.additive(self.Z, numeric, self.weight, degree=degree, least=least)
             else:
                 self._base = RidgeBase.bind(self.Z, numeric, self.weight, least=least)
         return self._base
-
-    @property
-    def _numeric(self) -> NDArray[np.int32]:
-        """Columns of `Z` that are no category codes."""
-        columns = np.arange(self.Z.shape[1], dtype=np.int32)
-        per_feature = max(self.settings.basis.columns_per_feature, 1)
-        return columns[~np.isin(columns // per_feature, self.table.categorical)]
 
     @property
     def n_base(self) -> int:

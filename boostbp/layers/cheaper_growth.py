@@ -77,6 +77,7 @@ class RowSampling:
         if self.anew:
             binned = self.backend.bind(table, growth) if capabilities_of(self.backend).row_subsets else None
             return _DrawingGrower(self, table, growth, cast("SubsetGrower | None", binned))
+        # A leaf with so many rows of the table has that share of them in the sample.
         smallest = max(1, round(growth.min_samples_leaf * self.samples / n_rows))
         rows = drawn_rows(len(table.X), self.samples, growth.random_state)
         return _SampledGrower(self.bind_rows(table, replace(growth, min_samples_leaf=smallest), rows), rows)
@@ -164,6 +165,7 @@ class FixedStructure:
         """Return the trees of the next round."""
         numbers = [of_output[self.round] for of_output in self.numbers]
         self.round += 1
+        # Neighbours are a slice, which copies nothing.
         first, count = numbers[0], len(numbers)
         if numbers == list(range(first, first + count)):
             return self.trees[first : first + count]
@@ -172,6 +174,7 @@ class FixedStructure:
 
 def random_direction(n_outputs: int, rng: np.random.Generator) -> Floats:
     """Return a direction of the outputs, (outputs,): N(0, 1 / outputs) in each."""
+    # With E[v v'] = I / outputs, E[(G v)(G v)'] = G G' / outputs: inner products of rows are kept on average.
     return rng.standard_normal(n_outputs) / np.sqrt(n_outputs)
 
 
@@ -210,6 +213,7 @@ class _SharingGrower:
 
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Grow one tree on the derivatives of the loss along a random direction, and give it to each output."""
+        # Along v, the loss has the derivatives v'g and v'Hv; H counts as diagonal.
         direction = random_direction(grad.shape[1], self.rng)
         grown = self.grower.grow(along(grad, direction), along(hess, direction**2))
         return accepted_trees(grown, 1, self.table, self.growth).take(np.zeros(grad.shape[1], np.int64))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import cast
 
@@ -21,20 +21,21 @@ from boostbp.runtime.group import SAMPLE, workers
 from boostbp.trees import kernels
 from boostbp.trees.forest import Forest
 from boostbp.trees.kernels import Leaves
-from boostbp.trees.leaf_regressions import fit_trees
-from boostbp.trees.leaf_rows import ColumnBins, Workspace, rows_by_leaf
+from boostbp.trees.leaf_rows import Workspace, rows_by_leaf
 from boostbp.trees.leaves import add_to, concat_leaves, leaves_of_tree, with_missing_leaves
-from boostbp.trees.ridge import LeafRanges
-from boostbp.trees.tree import Tree, Trees
+from boostbp.trees.ridge import LeafRanges, fit_round
+from boostbp.trees.tree import Tree, Trees, leaf_type
 
-MOST_TRACE = 1 << 30  # bytes of leaf numbers that a layer keeps for its backward pass; an arbitrary number
-LEAST_SHARE = 1e-6  # stop halving a round below this share of it; an arbitrary number
+# Bytes of leaf numbers that a layer keeps for its backward pass. Arbitrary: 100 trees of up to 256 leaves reach it at
+# ten million rows.
+MOST_TRACE = 1 << 30
+# Stop halving a round below this share of it, after 20 halvings; an arbitrary number.
+LEAST_SHARE = 1e-6
 # Weight of a row that is not sampled: a target -grad / hess stays a number, and no sum of float64 with a sampled row in
 # it changes; splits between which only other rows lie are alike then, whatever the order in which rows are added.
 UNSAMPLED = 1e-20
 
 
-@dataclass
 class Rounds:
     """The rounds of one fit; each method adds its trees' values to `running`.
 
@@ -46,49 +47,27 @@ class Rounds:
         The leaf of each row under each tree; of no tree unless they are kept.
     parts : list of Forest
         The trees: the base, then those of the first round by output, those of the second, and so on.
+    sign : (features,) int64
+        Sign of each feature in which the layer must rise or fall; (0,) if in none.
     """
 
-    bound: BoundInput
-    objective: Objective
-    n_threads: int
-    seed: int
-    running: Floats
-    leaf: NDArray[np.integer]
-    keeps_leaf: bool
-    rng: np.random.Generator  # draws the directions along which trees of all outputs are grown
-    bins: ColumnBins | None  # of a dense input
-    parts: list[Forest] = field(default_factory=list)
-    space: Workspace = field(default_factory=Workspace)
-
-    @classmethod
-    def of(cls, bound: BoundInput, objective: Objective, n_threads: int, seed: int) -> Rounds:
-        """Return room for all trees of a fit, and a running fit of 0."""
+    def __init__(self, bound: BoundInput, objective: Objective, n_threads: int, seed: int) -> None:
         settings, n_rows, n_outputs = bound.settings, len(bound.Z), objective.n_outputs
+        self.bound, self.objective, self.n_threads, self.seed = bound, objective, n_threads, seed
         n_trees = bound.n_base + settings.n_estimators * (1 if settings.growth.multi_output else n_outputs)
-        most = settings.growth.leaves - 1
+        n_splits = settings.growth.leaves - 1
         if settings.leaves == "native":  # a leaf brings along one for each column that a row may miss
-            most += settings.growth.leaves * min(most, bound.table.X.shape[1])
-        dtype = np.uint8 if most < 1 << 8 else np.uint16 if most < 1 << 16 else np.int32
-        keeps = keeps_trace(n_trees, n_rows, dtype)
-        leaf = np.empty((n_trees if keeps else 0, n_rows), dtype)
-        running, rng = np.zeros((n_outputs, n_rows)), np.random.default_rng(seed)
-        bins = bound.column_bins if settings.n_estimators else None  # before threads ask for them
-        return cls(bound, objective, n_threads, seed, running, leaf, keeps, rng, bins)
-
-    @property
-    def sign(self) -> NDArray[np.int64]:
-        """Sign of each feature in which the layer must rise or fall, (features,); (0,) if in none."""
-        return np.array(self.bound.settings.growth.monotone, np.int64)
-
-    @property
-    def most_leaves(self) -> int:
-        """Leaves of a tree whose numbers fit the type of `leaf`."""
-        return np.iinfo(self.leaf.dtype).max + 1
-
-    @property
-    def threads_of_outputs(self) -> int:
-        """Threads that outputs are shared among: the sums of a group of workers belong to one."""
-        return self.n_threads if workers().is_single else 1
+            n_splits += settings.growth.leaves * min(n_splits, bound.table.X.shape[1])
+        dtype = leaf_type(n_splits)
+        self.keeps_leaf = keeps_trace(n_trees, n_rows, dtype)
+        self.leaf: NDArray[np.integer] = np.empty((n_trees if self.keeps_leaf else 0, n_rows), dtype)
+        self.running = np.zeros((n_outputs, n_rows))
+        self.rng = np.random.default_rng(seed)  # draws the directions along which trees of all outputs are grown
+        self.bins = bound.column_bins if settings.n_estimators else None  # before threads ask for them
+        self.sign = np.array(settings.growth.monotone, np.int64)
+        self.threads_of_outputs = n_threads if workers().is_single else 1  # sums of a group belong to one thread
+        self.parts: list[Forest] = []
+        self.space = Workspace()
 
     @property
     def forest(self) -> Forest:
@@ -110,7 +89,8 @@ class Rounds:
         if self.objective.curved:
             base = self.bound.base.minimise(lambda fit: self.objective.derivatives(fit)[:2], hess, penalty)
         else:
-            # The Newton step of each row; a row without weight has hessian 0 and takes no step.
+            # The Newton step of each row, -g / h: the least squares fit to it with weights h minimises the expansion
+            # of the loss to second order. A row without weight has hessian 0 and takes no step.
             with np.errstate(divide="ignore", invalid="ignore"):
                 target = np.where(hess > 0, -grad / hess, 0.0)
             base = self.bound.base.fit(target, penalty)
@@ -137,6 +117,7 @@ class Rounds:
         if growth.multi_output:
             n_groups = 1
         elif able.draws(growth):
+            # Each call draws from a stream of its own, so their number may not depend on the threads.
             n_groups = able.streams(int(workers().sum(n_rows)[0]), n_outputs, growth)
             check_streams(n_groups, n_outputs)
         elif n_rows > SAMPLE and workers().is_single:
@@ -163,6 +144,7 @@ class Rounds:
         n_threads = min(self.threads_of_outputs, len(pieces))
         with threads.Team(n_threads) as team:
             for number in range(n_rounds):
+                # Algorithm 1: a tree is fitted to -r, the negative gradient, and beta times its values are added.
                 if curved:
                     np.copyto(before, self.running)
                 grow = partial(self._round, number, grad, hess)
@@ -170,6 +152,7 @@ class Rounds:
                 share = 1.0
                 if curved or number + 1 < n_rounds:
                     share, (loss, grad, hess) = self._backtracked(before, loss, outputs)
+                # A round that was shortened keeps its trees, with shorter leaf values.
                 rounds.append(parts if share == 1.0 else [part.times(share) for part in parts])
         return rounds
 
@@ -213,12 +196,13 @@ class Rounds:
             # The largest hessian of a row: a smaller one would be a longer step than Newton's for some output.
             grad, hess, n_trees = np.ascontiguousarray(grad), np.ascontiguousarray(hess), 1
             weight, derivatives = hess.max(axis=1)[:, None], (grad, hess)
+            # Without vector leaves, the structure is grown on one column; its leaves serve all outputs in either case.
             if not self.bound.vector_leaf:
                 derivatives = along(grad, random_direction(grad.shape[1], self.rng)), weight
         with refuse_writes("the backend writes into grad or hess: work on a copy."):
             grown = grower.grow(*map(read_only, self._of_sampled_rows(number, *derivatives)))
         trees = accepted_trees(grown, n_trees, self.bound.table, growth)
-        check_leaves(trees, self.most_leaves, growth)
+        check_leaves(trees, np.iinfo(self.leaf.dtype).max + 1, growth)  # numbers of more leaves do not fit
         return self._part(trees, self._fit_leaves(number, trees, outputs, grad, weight))
 
     def _fit_leaves(self, number: int, trees: Trees, outputs: slice, grad: Floats, weight: Floats) -> Leaves:
@@ -230,9 +214,10 @@ class Rounds:
         # Threads that are left when outputs have theirs go to the rows of each tree.
         n_groups = -(-n_outputs // (outputs.stop - outputs.start))
         n_threads = max(1, self.n_threads // min(n_groups, self.threads_of_outputs))
+        # Trees come in the order of rounds and, within a round, of outputs.
         per_tree = (outputs.stop - outputs.start) // len(trees)
         first = bound.n_base + (number * n_outputs + outputs.start) // per_tree
-        leaves = fit_trees(
+        leaves = fit_round(
             trees, bound.table.X, bound.Z, self.bins, settings.basis, _by_output(grad), _by_output(weight),
             settings.ridge, learning_rate=settings.learning_rate, leaf=self._leaf_of(slice(first, first + len(trees))),
             out=self.running[outputs], n_outputs=per_tree, sign=self.sign, n_threads=n_threads, space=self.space,
@@ -285,7 +270,7 @@ class Rounds:
         native = grower.boost(gradient, settings.n_estimators, settings.learning_rate, settings.ridge.reg_lambda)
         members = [self._from_native(linear) for linear in native]
         trees, leaves = Trees.concat([tree for tree, _ in members]), concat_leaves([leaves for _, leaves in members])
-        check_leaves(trees, self.most_leaves, settings.growth)
+        check_leaves(trees, np.iinfo(self.leaf.dtype).max + 1, settings.growth)
         leaf = trees.route(bound.table.X)
         forest = Forest(trees, leaves, bound.table.X.shape[1], 1, settings.basis, clip=False)
         self.running[output] += forest.evaluate(bound.table.X, leaf)[:, 0]
@@ -299,7 +284,7 @@ class Rounds:
         blocks = rows_by_leaf(linear.tree, leaves, X, X, self.bins, np.empty(len(X), np.int32), self.space)
         ranges = [LeafRanges.of(rows, leaves, self.bound.weight) for rows in blocks]
         for rows in blocks:
-            rows.give_back(self.space)
+            self.space.take_back(rows.order, rows.values)
         # The library's leaves are const + coeff x; ours are in u = (x - center) / scale, clipped to the training range.
         scaling = sum(ranges[1:], start=ranges[0]).scaling(flat_scale=1.0)
         kernels.scale_weights(leaves.start, 1, 1, scaling, w)

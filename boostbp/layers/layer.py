@@ -75,6 +75,7 @@ class Layer:
     def forward(self, H: Matrix, *, n_jobs: int = 1) -> tuple[Floats, Trace]:
         """Return the output, (rows, outputs), and the trace for the backward pass."""
         trace = self.trace(H, n_jobs=n_jobs)
+        # Leaf numbers that are kept are not computed twice.
         if trace.kept is None:
             return self.forest.predict(trace.X, n_jobs), trace
         return self.forest.evaluate(trace.X, trace.kept, n_jobs), trace
@@ -113,6 +114,7 @@ def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: in
     seed : int
         Seed of whatever the library draws.
     """
+    # Few rows in all: each worker fits the layer to all of them, and keeps its own rows of the result.
     if bound.local_rows is not None and not workers().is_single:
         gathered = objective.gathered()
         with interrupts.deferred():
@@ -122,7 +124,7 @@ def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: in
     if settings.leaves == "native":
         _check_native(bound, objective)
     with interrupts.deferred():
-        rounds = Rounds.of(bound, objective, n_threads, seed)
+        rounds = Rounds(bound, objective, n_threads, seed)
         if settings.base is not None:
             rounds.fit_base()
         if settings.leaves == "native":
@@ -131,6 +133,7 @@ def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: in
             groups = rounds.groups()
             n = min(rounds.threads_of_outputs, len(groups))
             boosted = threads.parallel_map(rounds.boost, groups, n) if n > 1 else map(rounds.boost, groups)
+            # Boosted output by output, kept round by round.
             rounds.parts += [part for of_round in zip(*boosted, strict=True) for parts in of_round for part in parts]
         forest = rounds.forest
         kept = rounds.leaf[: forest.n_trees] if rounds.keeps_leaf else None
@@ -138,14 +141,14 @@ def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: in
 
 
 def _check_native(bound: BoundInput, objective: Objective) -> None:
-    settings, why = bound.settings, ""
-    if not bound.capabilities.native_leaves:
-        why = "by this backend, whose capabilities do not say 'native_leaves'"
-    elif settings.growth.multi_output:
-        why = "with one tree for all outputs: the library fits linear leaves for one output"
-    elif settings.basis.has_functions:
-        why = f"with basis={settings.basis!r}: the library fits leaves on [1, x] only"
-    elif not objective.separable:
-        why = "with a loss whose outputs depend on each other"
-    if why:
-        raise ValueError(f"leaves='native' is not supported {why}. Use leaves='refit'.")
+    """Refuse a layer whose leaves the library cannot fit itself."""
+    settings = bound.settings
+    refused = {
+        "by this backend, whose capabilities do not say 'native_leaves'": not bound.capabilities.native_leaves,
+        "with one tree for all outputs: the library fits linear leaves for one output": settings.growth.multi_output,
+        f"with basis={settings.basis!r}: the library fits leaves on [1, x] only": settings.basis.has_functions,
+        "with a loss whose outputs depend on each other": not objective.separable,
+    }
+    for why, is_refused in refused.items():
+        if is_refused:
+            raise ValueError(f"leaves='native' is not supported {why}. Use leaves='refit'.")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self, TypeVar
 
 from boostbp import backends
 from boostbp.backends.base import CHECKS, MAX_THREADS, Backend, TreeParams
@@ -15,9 +15,10 @@ from boostbp.layers.rounds import rate_of
 from boostbp.runtime import checks
 from boostbp.runtime.suggestions import suggestion
 from boostbp.trees import basis as bases
-from boostbp.trees.basis import Elementwise
+from boostbp.trees.basis import Basis, Elementwise
 from boostbp.trees.ridge import Ridge
 
+B = TypeVar("B", bound=str | Basis)
 # Native names of two fields. If a field and its native name were both given, the library would ignore one of them.
 SAID_NATIVELY: Mapping[str, frozenset[str]] = {
     "subsample": frozenset(("subsample", "bagging_fraction", "sub_row", "bagging")),
@@ -25,44 +26,18 @@ SAID_NATIVELY: Mapping[str, frozenset[str]] = {
 }
 
 
-def _known_basis(name: str, value: Any) -> Any:
+def _known_basis(name: str, value: B) -> B:
     bases.load(value)
     return value
 
 
-class Field(NamedTuple):
-    """The check of a field, and its default; None if that differs between places, or if the field may stay None."""
-
-    check: Callable[[str, Any], Any]
-    default: Any = None
+def _setting(check: Callable[[str, Any], Any], default: object = None) -> Any:
+    """Return a field of `LayerSpec` with its check and its default: None if places differ, or if it may stay None."""
+    return field(default=None, metadata={"check": check, "default": default})
 
 
 _truth = partial(checks.one_of, allowed=(True, False))
 _not_negative = partial(checks.at_least, least=0)
-FIELDS: Mapping[str, Field] = {
-    "n_estimators": Field(partial(checks.whole, least=0, most=checks.LARGEST_INT)),
-    "learning_rate": Field(partial(checks.at_least, least=0, most=2)),  # beyond it rounds move away from a target
-    "max_depth": Field(CHECKS["max_depth"]),
-    "max_leaves": Field(partial(checks.whole, least=2, most=checks.MOST_LEAVES)),
-    "min_samples_leaf": Field(CHECKS["min_samples_leaf"], 20),
-    "max_bins": Field(CHECKS["max_bins"], 255),
-    "subsample": Field(checks.share, 1.0),
-    "colsample_bytree": Field(CHECKS["colsample_bytree"], 1.0),
-    "extra_trees": Field(partial(checks.one_of, allowed=("auto", True, False)), "auto"),
-    "multi_strategy": Field(
-        partial(checks.one_of, allowed=("one_output_per_tree", "multi_output_tree")), "one_output_per_tree"
-    ),
-    "leaves": Field(partial(checks.one_of, allowed=("refit", "native")), "refit"),
-    "basis": Field(_known_basis, "quadratic"),
-    "reg_lambda": Field(_not_negative, 1.0),
-    "penalize_constant": Field(_truth, True),
-    "standardize": Field(_truth, True),
-    "clip": Field(_truth, True),
-    "base": Field(partial(checks.one_of, allowed=("ridge", "additive", "zero")), "ridge"),
-    "base_lambda": Field(checks.or_else("gcv", _not_negative), "gcv"),
-    "monotone_constraints": Field(checked_constraints),
-    "backend_params": Field(checks.named, {}),
-}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -89,7 +64,7 @@ class Spec:
             return value
         if not isinstance(value, Mapping):
             raise ValueError(f"{name}={checks.shown(value)} is not allowed: give a dict, or a boostbp.{cls.__name__}.")
-        known = [field.name for field in fields(cls)]
+        known = [f.name for f in fields(cls)]
         for key in checks.named(name, value):
             if key not in known:
                 raise ValueError(f"{name} has no parameter {checks.shown(key)}: {suggestion(key, known)}")
@@ -180,32 +155,37 @@ class LayerSpec(Spec):
     3
     """
 
-    n_estimators: int | None = None
-    learning_rate: float | None = None
-    max_depth: int | None = None
-    max_leaves: int | None = None
-    min_samples_leaf: int | None = None
-    max_bins: int | None = None
-    subsample: float | None = None
-    colsample_bytree: float | None = None
-    extra_trees: bool | Literal["auto"] | None = None
-    multi_strategy: Literal["one_output_per_tree", "multi_output_tree"] | None = None
-    leaves: Literal["refit", "native"] | None = None
-    basis: str | bases.Polynomial | Elementwise | None = None
-    reg_lambda: float | None = None
-    penalize_constant: bool | None = None
-    standardize: bool | None = None
-    clip: bool | None = None
-    base: Literal["ridge", "additive", "zero"] | None = None
-    base_lambda: float | Literal["gcv"] | None = None
-    monotone_constraints: Sequence[int] | Mapping[str, int] | None = None
-    backend_params: Mapping[str, Any] | None = None
+    n_estimators: int | None = _setting(partial(checks.whole, least=0, most=checks.LARGEST_INT))
+    # Beyond 2, rounds move away from their target.
+    learning_rate: float | None = _setting(partial(checks.at_least, least=0, most=2))
+    max_depth: int | None = _setting(CHECKS["max_depth"])
+    max_leaves: int | None = _setting(partial(checks.whole, least=2, most=checks.MOST_LEAVES))
+    min_samples_leaf: int | None = _setting(CHECKS["min_samples_leaf"], 20)
+    max_bins: int | None = _setting(CHECKS["max_bins"], 255)
+    subsample: float | None = _setting(checks.share, 1.0)
+    colsample_bytree: float | None = _setting(CHECKS["colsample_bytree"], 1.0)
+    extra_trees: bool | Literal["auto"] | None = _setting(partial(checks.one_of, allowed=("auto", True, False)), "auto")
+    multi_strategy: Literal["one_output_per_tree", "multi_output_tree"] | None = _setting(
+        partial(checks.one_of, allowed=("one_output_per_tree", "multi_output_tree")), "one_output_per_tree"
+    )
+    leaves: Literal["refit", "native"] | None = _setting(partial(checks.one_of, allowed=("refit", "native")), "refit")
+    basis: str | bases.Polynomial | Elementwise | None = _setting(_known_basis, "quadratic")  # noqa: RUF009
+    reg_lambda: float | None = _setting(_not_negative, 1.0)
+    penalize_constant: bool | None = _setting(_truth, True)
+    standardize: bool | None = _setting(_truth, True)
+    clip: bool | None = _setting(_truth, True)
+    base: Literal["ridge", "additive", "zero"] | None = _setting(
+        partial(checks.one_of, allowed=("ridge", "additive", "zero")), "ridge"
+    )
+    base_lambda: float | Literal["gcv"] | None = _setting(checks.or_else("gcv", _not_negative), "gcv")
+    monotone_constraints: Sequence[int] | Mapping[str, int] | None = _setting(checked_constraints)
+    backend_params: Mapping[str, Any] | None = _setting(checks.named, {})
 
     def __post_init__(self) -> None:
-        for name, field in FIELDS.items():
-            value = getattr(self, name)
+        for spec_field in fields(self):
+            name, value = spec_field.name, getattr(self, spec_field.name)
             if value is not None:
-                object.__setattr__(self, name, field.check(name, value))
+                object.__setattr__(self, name, spec_field.metadata["check"](name, value))
 
     def _values(self, *names: str) -> dict[str, Any]:
         """Return some of the fields by their names."""
@@ -213,7 +193,7 @@ class LayerSpec(Spec):
 
     def or_else(self, other: LayerSpec) -> Self:
         """Return the spec with its open fields filled from another one; native parameters are those of both."""
-        taken = {field.name: getattr(other, field.name) for field in fields(self) if getattr(self, field.name) is None}
+        taken = {f.name: getattr(other, f.name) for f in fields(self) if getattr(self, f.name) is None}
         if self.backend_params and other.backend_params:
             taken["backend_params"] = {**other.backend_params, **self.backend_params}
         return replace(self, **taken)
@@ -225,7 +205,7 @@ class LayerSpec(Spec):
     @property
     def given(self) -> frozenset[str]:
         """Fields that are set, directly, by a native name, or by another field that decides them."""
-        names = {field.name for field in fields(self) if getattr(self, field.name) not in (None, "auto")}
+        names = {f.name for f in fields(self) if getattr(self, f.name) not in (None, "auto")}
         names |= {name for name, natives in SAID_NATIVELY.items() if natives.intersection(self.backend_params or ())}
         return frozenset(names | {"max_depth"} if self.max_leaves is not None else names)
 
@@ -274,12 +254,13 @@ class LayerSpec(Spec):
         return signs
 
 
-_ANY_PLACE = LayerSpec(**{name: field.default for name, field in FIELDS.items()})
+FIELDS = tuple(spec_field.name for spec_field in fields(LayerSpec))
+_ANY_PLACE = LayerSpec(**{spec_field.name: spec_field.metadata["default"] for spec_field in fields(LayerSpec)})
 HIDDEN = LayerSpec(n_estimators=20, max_depth=3).or_else(_ANY_PLACE)
 OUTPUT = LayerSpec(n_estimators=100, learning_rate=0.1, max_depth=4).or_else(_ANY_PLACE)
 
 
-def settings_of(
+def layer_settings_of(
     spec: LayerSpec,
     backend: str | Backend,
     *,
@@ -313,6 +294,7 @@ def settings_of(
     spec._check_together()
     shared = spec.multi_strategy == "multi_output_tree" and not own_trees
     automatic_native = spec.leaves == "native" and spec.extra_trees == "auto"
+    # The seed fits an int32, which every library takes.
     growth = TreeParams(
         **spec._values("max_depth", "max_leaves", "min_samples_leaf", "max_bins", "colsample_bytree"),
         extra_trees=not automatic_native and backends.draws(backend, spec.extra_trees or False),
@@ -323,6 +305,7 @@ def settings_of(
         monotone=spec._check_monotone(signs, shared),
         params=spec.backend_params or {},
     )
+    # A hidden layer must reach its moved target in one refit, however few its rounds.
     rate = rate_of(spec.n_estimators or 0) if spec.learning_rate is None else spec.learning_rate
     return LayerSettings(
         **spec._values("n_estimators", "subsample", "clip", "leaves"),

@@ -1,10 +1,14 @@
-"""Objectives: what the running fit of a layer is driven by."""
+"""Objectives: what the running fit of a layer is driven by, a squared distance or a loss.
+
+Both have the same members. Arrays of a fit are (rows, outputs); `outputs` is a slice of the outputs, all of them if the
+objective is not `separable`. Derivatives have the row weights in them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -14,53 +18,10 @@ from boostbp.losses.loss_trial import try_loss
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 
-BLOCK = 1 << 15  # numbers of an array of a block: 64 kB
-LEAST_WEIGHT = 1e-290  # of a row: its product with a hessian is still above 0
-
-
-class Objective(Protocol):
-    """What a layer's running fit is driven by."""
-
-    @property
-    def n_outputs(self) -> int:
-        """Number of outputs."""
-        ...
-
-    @property
-    def separable(self) -> bool:
-        """Whether the gradient of an output depends on no other output."""
-        ...
-
-    @property
-    def curved(self) -> bool:
-        """Whether the hessian varies with the fit."""
-        ...
-
-    def derivatives(self, fit: Floats) -> tuple[float, Floats, Floats]:
-        """Weighted sum over rows, and the gradient and hessian of all outputs, each (rows, outputs)."""
-        ...
-
-    def gradient(self, fit: Floats, outputs: slice) -> tuple[Floats, Floats]:
-        """Gradient and hessian in the running fit of some outputs, each (rows, outputs), row weights included.
-
-        With ``separable`` False, `outputs` is always all of them.
-        """
-        ...
-
-    def check(self, fit: Floats, outputs: slice, grad: Floats, hess: Floats, number: int) -> None:
-        """Refuse derivatives on which no round can be grown; `number` is that of the round.
-
-        Raises ValueError with the loss's name, the row and the round.
-        """
-        ...
-
-    def refuse_value(self, fit: Floats) -> None:
-        """Raise ValueError, as the weighted sum is NaN for this running fit."""
-        ...
-
-    def gathered(self) -> Self:
-        """Of the rows of one worker, that of the rows of all."""
-        ...
+# Numbers of an array of a block, 256 kB: a loss makes several such arrays, which stay in cache.
+BLOCK = 1 << 15
+# Least weight of a row: its product with a hessian is still above 0.
+LEAST_WEIGHT = 1e-290
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +36,8 @@ class SquaredObjective:
 
     target: Floats
     weight: Floats
-    separable: ClassVar[bool] = True
-    curved: ClassVar[bool] = False
+    separable: ClassVar[bool] = True  # the gradient of an output depends on no other output
+    curved: ClassVar[bool] = False  # the hessian is the same for any fit
 
     @property
     def n_outputs(self) -> int:
@@ -90,6 +51,7 @@ class SquaredObjective:
 
     def gradient(self, fit: Floats, outputs: slice) -> tuple[Floats, Floats]:
         """``weight * (fit - target)`` and ``weight``."""
+        # w (f - t)^2 / 2 has the derivatives w (f - t), the r of Algorithm 1, and w.
         hess = np.broadcast_to(self.weight[:, None], fit.shape)
         grad = np.empty_like(fit)
         np.subtract(fit, self.target[:, outputs], out=grad)
@@ -161,14 +123,12 @@ class LossObjective:
         return weight * self.loss.gradient(h, y), weight * self.loss.hessian(h, y)
 
     def check(self, fit: Floats, outputs: slice, grad: Floats, hess: Floats, number: int) -> None:
-        """Refuse numbers that are not finite, and a hessian that is not above 0.
-
-        If all is well, that is two looks at each array; NaN is neither less nor more. A weight may be so small that its
-        product with a hessian is 0.
-        """
+        """Refuse numbers that are not finite, and a hessian that is not above 0; `number` is that of the round."""
+        # If all is well, that is two looks at each array; NaN is neither less nor more.
         finite = grad.min(initial=0.0) > -np.inf and grad.max(initial=0.0) < np.inf
         if finite and hess.min(initial=1.0) > 0.0 and hess.max(initial=1.0) < np.inf:
             return
+        # A weight may be so small that its product with a hessian is 0: the loss itself is judged, not the product.
         weight = np.maximum(self.weight, LEAST_WEIGHT)[:, None]
         hess = np.where((hess == 0.0) & (self.weight < LEAST_WEIGHT)[:, None], weight, hess)
         self.loss.refuse_unusable(
@@ -196,3 +156,6 @@ def _blocks(n_rows: int, n_outputs: int) -> Iterator[slice]:
     """Rows that go through a loss together: what it computes on the way stays near the processor."""
     size = max(1, BLOCK // max(n_outputs, 1))
     return (slice(first, min(first + size, n_rows)) for first in range(0, n_rows, size))
+
+
+Objective: TypeAlias = SquaredObjective | LossObjective

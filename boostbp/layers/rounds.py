@@ -12,12 +12,15 @@ from boostbp.layers.bound import LayerSettings
 from boostbp.runtime.arrays import Floats
 from boostbp.trees.forest import Forest
 
-KEPT = 0.95  # share of its target that a hidden layer can reach in one refit; less makes it shrink epoch by epoch
+# Share of its target that a hidden layer can reach in one refit. With less, hidden variables shrink epoch by epoch.
+KEPT = 0.95
+# Shares of the rounds after which a layer is looked at: dense at first, where a prediction changes most.
 SHARES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
 def rate_of(n_rounds: int) -> float:
     """Shrinkage by which so many rounds can cover the share `KEPT` of a target."""
+    # n rounds with shrinkage beta leave the share (1 - beta)^n of a target, which is to be 1 - KEPT.
     return float(1.0 - (1.0 - KEPT) ** (1.0 / max(n_rounds, 1)))
 
 
@@ -35,6 +38,7 @@ def round_of(forest: Forest) -> NDArray[np.int64]:
             rounds[tree] = latest[first : first + served].max() + 1
             latest[first : first + served] = rounds[tree]
         return rounds
+    # Otherwise all trees serve one output each, or all of them: the k-th tree of an output is that of round k.
     for output in np.unique(outputs[:, 0]):
         trees = np.flatnonzero(outputs[:, 0] == output) + forest.n_base
         rounds[trees] = np.arange(len(trees))
@@ -54,6 +58,7 @@ def structure_of_another(forest: Forest, settings: LayerSettings) -> str:
     leaves, native = forest.leaves, settings.leaves == "native"
     if forest.basis != settings.basis or forest.clip != settings.clip:
         return f"trees on the basis {forest.basis!r} with clip={forest.clip}"
+    # A ridge base is one tree of one leaf, an additive base a tree for each feature that has functions.
     fewest, most = {None: (0, 0), "ridge": (1, 1), "additive": (1, forest.n_features)}[settings.base]
     if not fewest <= forest.n_base <= most:
         return f"a base of {forest.n_base} trees"
@@ -75,6 +80,7 @@ def first_rounds(forest: Forest, n_rounds: int) -> Forest:
 def staged(forest: Forest, X: Floats, numbers: Sequence[int], *, n_threads: int = 1) -> Iterator[tuple[int, Floats]]:
     """Outputs after each number of rounds, ascending: pairs of it and (rows, outputs)."""
     rounds = round_of(forest)
+    # Round -1 is the base, which the first prediction includes.
     total, previous = np.zeros((len(X), forest.n_outputs)), -1
     for number in numbers:
         part = forest.take(np.flatnonzero((rounds >= previous) & (rounds < number)))

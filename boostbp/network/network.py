@@ -11,11 +11,10 @@ import numpy as np
 from boostbp.backends.base import Table
 from boostbp.layers import Layer, Trace
 from boostbp.runtime.arrays import Floats, errstate_in_methods
+from boostbp.trees.compact import rounded, share_structures
 from boostbp.trees.flat import Flat
 from boostbp.trees.forest import FEW_ROWS
 from boostbp.trees.kernels.records import INV_SCALE
-from boostbp.trees.rounding import rounded
-from boostbp.trees.shared_structures import share_structures
 from boostbp.trees.sparse import Matrix, Sparse, hstack
 
 # Bits of rounded output weights. Over a thousand trees the rounding moves an output by 1e-4 standard deviations.
@@ -76,7 +75,7 @@ class Network:
     def rounded(self) -> Network:
         """Return the network with output trees of equal structure merged and weights of few bits.
 
-        See `share_structures` and `boostbp.trees.rounding`. Hidden layers stay as they are; see `short_hidden`.
+        See `share_structures` and `boostbp.trees.compact`. Hidden layers stay as they are; see `short_hidden`.
         """
         *hidden, output = self.layers
         return replace(self, layers=(*hidden, Layer(rounded(share_structures(output.forest), OUTPUT_BITS))))

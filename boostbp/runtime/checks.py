@@ -6,17 +6,18 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+T = TypeVar("T")
 LARGEST_INT = 2**31 - 1  # of C's int: beyond it libraries wrap round in silence
 MOST_LEAVES = 2**17  # of a tree: LightGBM refuses more
 LONGEST = 200  # characters of a value in a message; arbitrary, two lines of a terminal
 
 
-def one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
+def one_of(name: str, value: object, allowed: tuple[object, ...]) -> Any:
     """Return the value if it is among those allowed: words, whole numbers, True, False or None; numpy's as Python's."""
     plain = value.item() if isinstance(value, np.bool_ | np.integer) else value
     # by identity, as 1 == True; words by equality
@@ -27,36 +28,36 @@ def one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
     return plain
 
 
-def at_least(name: str, value: Any, least: float, most: float | None = None) -> float:
+def at_least(name: str, value: object, least: float, most: float | None = None) -> float:
     """Return the value as a float if it is a finite number of at least `least`, and at most `most`."""
     if not (_is_number(value) and _is_finite(value) and _is_within(value, least, most)):
         raise not_allowed(name, value, f"a number of {_broken_bound(value, least, most)}")
     return float(value)
 
 
-def finite(name: str, value: Any) -> float:
+def finite(name: str, value: object) -> float:
     """Return the value as a float if it is a finite number."""
     if not (_is_number(value) and _is_finite(value)):
         raise not_allowed(name, value, "a finite number")
     return float(value)
 
 
-def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
+def whole(name: str, value: object, least: int, most: int | None = None) -> int:
     """Return the value if it is a whole number of at least `least`, and at most `most`; 3.0 is one."""
-    integral = _is_number(value) and (isinstance(value, Integral) or (_is_finite(value) and float(value).is_integer()))
-    if not (integral and _is_within(value, least, most)):
+    is_whole = isinstance(value, Integral) or (_is_number(value) and _is_finite(value) and float(value).is_integer())
+    if not (is_whole and _is_number(value) and _is_within(value, least, most)):
         raise not_allowed(name, value, f"a whole number of {_broken_bound(value, least, most)}")
     return int(value)
 
 
-def between(name: str, value: Any, least: float, most: float) -> float:
+def between(name: str, value: object, least: float, most: float) -> float:
     """Return the value as a float if it is a number above `least` and below `most`."""
     if not (_is_number(value) and least < value < most):
         raise not_allowed(name, value, f"a number above {least}, and below {most}")
     return float(value)
 
 
-def share(name: str, value: Any) -> float:
+def share(name: str, value: object) -> float:
     """Return the value as a float if it is a number above 0, and at most 1."""
     if not (_is_number(value) and 0 < value <= 1):
         raise not_allowed(name, value, "a share above 0, and at most 1")
@@ -71,14 +72,14 @@ def signs(name: str, value: Any) -> tuple[int, ...]:
     return tuple(map(int, value))
 
 
-def seconds(name: str, value: Any) -> float | None:
+def seconds(name: str, value: T) -> T:
     """Return the value if it is None or a number above 0."""
     if value is not None and not (_is_number(value) and value > 0):
         raise not_allowed(name, value, "a number of seconds above 0, or None for no limit")
     return value
 
 
-def file(name: str, value: Any) -> str:
+def file(name: str, value: object) -> str:
     """Return the value as text if it can be the name of a file."""
     text = os.fspath(value) if isinstance(value, (str, os.PathLike)) else None
     if not (isinstance(text, str) and text and "\0" not in text):
@@ -86,7 +87,7 @@ def file(name: str, value: Any) -> str:
     return text
 
 
-def random_state(name: str, value: Any) -> np.random.RandomState:
+def random_state(name: str, value: object) -> np.random.RandomState:
     """Return the random numbers of a seed, as scikit-learn takes one."""
     try:
         return check_random_state(value)
@@ -95,7 +96,7 @@ def random_state(name: str, value: Any) -> np.random.RandomState:
         raise not_allowed(name, value, cure) from error
 
 
-def named(name: str, value: Any) -> dict[str, Any]:
+def named(name: str, value: object) -> dict[str, Any]:
     """Return the value as a dict if it maps names to values; of None, an empty one."""
     if value is not None and not isinstance(value, Mapping):
         raise not_allowed(name, value, "a dict of names and values, or None")
@@ -106,7 +107,7 @@ def named(name: str, value: Any) -> dict[str, Any]:
     return mapping
 
 
-def or_else(other: Any, check: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
+def or_else(other: object, check: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
     """Return the check, extended to let another value pass."""
     return lambda name, value: (
         value if value is other or (isinstance(value, str) and value == other) else check(name, value)
@@ -127,20 +128,20 @@ def shown(value: object) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}... ({len(text)} characters)"
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float, Real)) and not isinstance(value, (bool, np.bool_))
 
 
-def _is_finite(value: Real) -> bool:
+def _is_finite(value: float) -> bool:
     try:
         return math.isfinite(value)
     except OverflowError:  # an integer beyond the range of float64
         return False
 
 
-def _is_within(value: Any, least: float, most: float | None) -> bool:
+def _is_within(value: float, least: float, most: float | None) -> bool:
     return bool(value >= least and (most is None or value <= most))
 
 
-def _broken_bound(value: Any, least: float, most: float | None) -> str:
+def _broken_bound(value: object, least: float, most: float | None) -> str:
     return f"at most {most}" if most is not None and _is_number(value) and value > most else f"at least {least}"

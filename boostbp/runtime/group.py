@@ -26,7 +26,7 @@ from contextvars import ContextVar
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 T = TypeVar("T")
 # Rows from which bins and units are computed. The standard error of a quantile of them is a thousandth of the rows.
@@ -52,11 +52,11 @@ class Group(ABC):
     part: NDArray[np.int64] | None = None
 
     @abstractmethod
-    def sum(self, *arrays: Any) -> Sequence[Any]:
+    def sum(self, *arrays: ArrayLike) -> Sequence[Any]:
         """Return the sums over the workers of numbers and arrays of float64, the same bits on each, by one message."""
 
     @abstractmethod
-    def max(self, *arrays: Any) -> Sequence[Any]:
+    def max(self, *arrays: ArrayLike) -> Sequence[Any]:
         """Return the largest values over the workers, infinite where one is NaN; the least are ``-max(-a)``."""
 
     @abstractmethod
@@ -141,7 +141,7 @@ class _SingleProcess(Group):
     size = 1
     is_single = True
 
-    def sum(self, *arrays: Any) -> Sequence[Any]:
+    def sum(self, *arrays: ArrayLike) -> Sequence[Any]:
         return arrays
 
     max = sum

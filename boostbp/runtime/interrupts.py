@@ -16,11 +16,13 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FrameType
-from typing import Any, TypeVar
+from typing import ParamSpec, TypeVar
 
 from boostbp.runtime.native_threads import after_fork
 
+P = ParamSpec("P")
 R = TypeVar("R")
 # Seconds after which a second press is heard at once, as the work at hand may never call `check`. Arbitrary: more than
 # a nervous double press takes, less than a user waits.
@@ -35,7 +37,7 @@ class Stopped(BaseException):
 class _Deferral:
     """Stands in for the user's handler of Ctrl-C and notes the press."""
 
-    def __init__(self, handler: Callable[[int, FrameType | None], Any]) -> None:
+    def __init__(self, handler: Callable[[int, FrameType | None], object]) -> None:
         self.handler = handler
         self.is_active = True  # whoever saved this stand-in may install it again after the block
         self.pressed_at: float | None = None  # time.monotonic() of the press that waits
@@ -64,7 +66,7 @@ class _Deferral:
 
 
 _deferral: _Deferral | None = None  # of the outermost `deferred` block of the main thread
-_thread_local = threading.local()
+_stops: ContextVar[tuple[threading.Event, ...]] = ContextVar("stops", default=())  # flags of this thread
 
 
 @contextmanager
@@ -106,20 +108,20 @@ def check() -> None:
     """
     if _deferral is not None and threading.current_thread() is threading.main_thread():
         _deferral.run_handler()
-    if any(stop.is_set() for stop in _stops()):
+    if any(stop.is_set() for stop in _stops.get()):
         raise Stopped
 
 
-def stoppable(work: Callable[..., R], stop: threading.Event) -> Callable[..., R]:
+def stoppable(work: Callable[P, R], stop: threading.Event) -> Callable[P, R]:
     """Return the same work for another thread, where `check` ends it once `stop`, or a flag of this thread, is set."""
-    stops = (*_stops(), stop)
+    stops = (*_stops.get(), stop)
 
-    def run(*args: Any) -> R:
-        before, _thread_local.stops = _stops(), stops
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        token = _stops.set(stops)
         try:
-            return work(*args)
+            return work(*args, **kwargs)
         finally:
-            _thread_local.stops = before
+            _stops.reset(token)
 
     return run
 
@@ -130,10 +132,6 @@ def result_of(future: Future[R]) -> R:
         wait([future], POLL)
         check()
     return future.result()
-
-
-def _stops() -> tuple[threading.Event, ...]:
-    return getattr(_thread_local, "stops", ())
 
 
 @after_fork

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 
 from boostbp.runtime import threads
@@ -16,18 +17,11 @@ _PACKAGES = (
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that are installed, system, processor and usable cores."""
-    listed = {
-        "boostbp": __version__,
-        "python": platform.python_version(),
-        "system": platform.system(),
-        "processor": platform.machine(),
-    }
-    listed["cores"] = str(threads.count(-1))
+    system = {"system": platform.system(), "processor": platform.machine(), "cores": str(threads.count(-1))}
+    listed = {"boostbp": __version__, "python": platform.python_version(), **system}
     for package in _PACKAGES:
-        try:
+        with suppress(PackageNotFoundError):
             listed[package] = version(package)
-        except PackageNotFoundError:
-            continue
     return listed
 
 

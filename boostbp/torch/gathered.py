@@ -14,12 +14,7 @@ from boostbp.runtime.arrays import Floats
 
 RowHashes = NDArray[np.uint64]
 Numbers = NDArray[np.int64] | None  # (rows,): row numbers in the training data, if they were announced
-call_numbers = itertools.count()  # of the forward calls of all layers
-
-
-def same_rows(hashes: RowHashes | None, other: RowHashes | None) -> bool:
-    """Return whether both are known and are hashes of the same rows, in any order."""
-    return hashes is not None and other is not None and np.array_equal(np.sort(hashes), np.sort(other))
+_call_numbers = itertools.count()  # of the forward calls of all layers
 
 
 class ForwardCall(NamedTuple):
@@ -59,6 +54,10 @@ class PendingCalls:
     def known(self) -> bool:
         """Whether all rows can be told from others: they are data, or have numbers."""
         return all(call.data or call.rows is not None for call, _ in self.calls.values())
+
+    def call(self, X: Floats, h: Floats, rows: Numbers, *, data: bool) -> ForwardCall:
+        """Return a forward call through the current trees."""
+        return ForwardCall(next(_call_numbers), self.fit, X, h, rows, data)
 
     def add(self, call: ForwardCall, g: Floats) -> None:
         """Add dL/doutput of a call, (rows, outputs); a second gradient of the same call is summed, as in torch.
@@ -136,14 +135,13 @@ class LastFit(NamedTuple):
 
         With an announced number of `expected` rows, the step may have other rows, but not the same in another order.
         """
-        changed: tuple[RowHashes, RowHashes] | None = (
-            None  # hashes of both, where each row has its place and some differ
-        )
+        # Hashes of both, where each row has its place and some differ.
+        changed: tuple[RowHashes, RowHashes] | None = None
         if self.rows is step.rows is None and self.hashes is not None and step.hashes is not None:
             changed = None if np.array_equal(self.hashes, step.hashes) else (self.hashes, step.hashes)
         if expected is not None:
             _check_number(len(step.X), expected, f"n_rows={expected} are expected", _OTHER_NUMBER)
-            if changed and same_rows(*changed):
+            if changed and np.array_equal(np.sort(changed[0]), np.sort(changed[1])):
                 raise ValueError(
                     "the rows of this step are those of the last fit in another order, and momentum belongs to rows: "
                     f"{_ANNOUNCE}"

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from boostbp.network.steps import pace_after
 from boostbp.runtime import checks, interrupts
 from boostbp.runtime.arrays import Floats, errstate_in_methods
 from boostbp.runtime.messages import require
-from boostbp.torch.gathered import LastFit, Momentum, Numbers, StepTarget, check_known, in_order
+from boostbp.torch.gathered import Numbers, StepTarget, check_known, in_order
 from boostbp.torch.module import GBDTModule
+from boostbp.torch.states import progress_of, progress_record
 
 if TYPE_CHECKING:
     import torch
@@ -25,8 +25,6 @@ else:
     torch = require("torch", extra="torch", what="boostbp.torch")
 
 FORMAT, VERSION = "boostbp.GBDTStep", 4
-# What training changes of a layer beside its trees: rows of the last fit, momentum, random numbers, expected rows.
-Progress: TypeAlias = "tuple[LastFit, Momentum | None, np.random.Generator, int | None]"
 
 
 @errstate_in_methods
@@ -124,11 +122,10 @@ class GBDTStep:
         check_known(expected, *(layer._gathered for layer in active))
         losses = self.losses if loss is None else [*self.losses, _number(loss)]
         with _all_or_none(active):
-            paces = [pace_after(losses, getattr(layer.rule, "decay", 1.0)) for layer in active]
-            moved = [
-                (layer, layer.move(sample_weight=sample_weight, pace=pace))
-                for layer, pace in zip(active, paces, strict=True)
-            ]
+            moved = []
+            for layer in active:
+                pace = pace_after(losses, getattr(layer.rule, "decay", 1.0))
+                moved.append((layer, layer.move(sample_weight=sample_weight, pace=pace)))
             moved.sort(key=lambda pair: pair[1].first)
             for place, (layer, target) in enumerate(moved):
                 if forward is not None and place > 0:
@@ -141,7 +138,7 @@ class GBDTStep:
 
         Save it beside the states of the model and of the optimizer.
         """
-        records = [_progress_record(layer) for layer in self.layers]
+        records = [progress_record(layer) for layer in self.layers]
         return {"format": FORMAT, "version": VERSION, "losses": list(self.losses), "layers": records}
 
     @interrupts.deferred()  # an exception of a signal handler is no fault of the state
@@ -166,7 +163,7 @@ class GBDTStep:
             records = list(state["layers"])
             if len(records) != len(self.layers):
                 raise ValueError(f"the state is of {len(records)} tree layers, and the model has {len(self.layers)}.")
-            progress = [_read_progress(layer, record) for layer, record in zip(self.layers, records, strict=True)]
+            progress = [progress_of(layer, record) for layer, record in zip(self.layers, records, strict=True)]
         except Exception as error:  # a state from elsewhere may raise anything in its reader
             raise ValueError(f"the state is damaged, or not of this model: {error or type(error).__name__}") from error
         for layer, of_layer in zip(self.layers, progress, strict=True):
@@ -208,14 +205,15 @@ def _all_or_none(layers: list[GBDTModule]) -> Iterator[None]:
     """Restore all layers, gathered gradients too, if the step of one fails."""
     names = ("layer", "baseline", "in_features", "_momentum", "_last")
     states = [{name: getattr(layer, name) for name in names} for layer in layers]
-    generators = [copy.deepcopy(layer._random) for layer in layers]
+    for layer, state in zip(layers, states, strict=True):
+        state["_random"] = copy.deepcopy(layer._random)
     pending = [(layer._gathered.calls.copy(), layer._gathered.fit) for layer in layers]
     try:
         yield
     except BaseException:
-        for layer, state, random, (calls, fit) in zip(layers, states, generators, pending, strict=True):
-            layer.__dict__.update(state, _random=random)
-            layer._gathered.calls, layer._gathered.fit = calls, fit
+        for layer, state, calls in zip(layers, states, pending, strict=True):
+            layer.__dict__.update(state)
+            layer._gathered.calls, layer._gathered.fit = calls
         raise
 
 
@@ -235,55 +233,3 @@ def _input_of(calls: list[tuple[Floats, Numbers]]) -> Floats:
     order, _ = in_order([rows for _, rows in calls])
     inputs: Floats = np.concatenate([X for X, _ in calls])[order]
     return inputs
-
-
-def _progress_record(layer: GBDTModule) -> dict[str, Any]:
-    """Return the progress of a layer as plain values and tensors."""
-    last, momentum = layer._last, layer._momentum
-    return {
-        "n_rows": last.n_rows,
-        "expected_rows": layer.expected_rows,
-        "random": json.dumps(layer._random.bit_generator.state),
-        "row_hashes": _tensor(None if last.hashes is None else last.hashes.view(np.int64)),
-        "rows": _tensor(last.rows),
-        "momentum": _tensor(None if momentum is None else momentum.m),
-        "momentum_rows": _tensor(None if momentum is None else momentum.rows),
-    }
-
-
-def _read_progress(layer: GBDTModule, record: Mapping[str, Any]) -> Progress:
-    """Return the progress of a layer from its record, checked."""
-    hashes, rows, m_rows = (_array(record[name], np.int64) for name in ("row_hashes", "rows", "momentum_rows"))
-    m, n_rows, expected = _array(record["momentum"], np.float64), record["n_rows"], record["expected_rows"]
-    if expected is not None and (type(expected) is not int or expected < 1):
-        raise ValueError(f"the state expects {expected!r:.99} rows.")
-    if n_rows != layer.n_rows:
-        raise ValueError(
-            f"the state is of trees that were fitted to {n_rows} rows, and these were to {layer.n_rows}: load the "
-            "state of the model first, that of the same moment."
-        )
-    if any(part is not None and part.shape != (n_rows,) for part in (hashes, rows)) or (
-        m is not None and (m.shape[1:] != (layer.out_features,) or (m_rows is not None and m_rows.shape != m.shape[:1]))
-    ):
-        raise ValueError("the state has rows or momentum of other sizes than it says.")
-    if any(part is not None and (np.diff(part) <= 0).any() for part in (rows, m_rows)):
-        raise ValueError("the state has row numbers that do not ascend.")
-    if m is not None and not np.isfinite(m).all():
-        raise ValueError("the state has momentum that is not finite.")
-    random = np.random.default_rng()
-    random.bit_generator.state = json.loads(record["random"])
-    last = layer._last._replace(hashes=None if hashes is None else hashes.view(np.uint64), rows=rows)
-    return last, None if m is None else Momentum(m, m_rows), random, expected
-
-
-def _tensor(array: NDArray[Any] | None) -> Tensor | None:
-    return None if array is None else torch.tensor(array, device="cpu")
-
-
-def _array(tensor: Tensor | None, dtype: type[np.generic]) -> NDArray[Any] | None:
-    if tensor is None:
-        return None
-    array = np.array(tensor.detach().cpu().numpy())
-    if array.dtype != dtype:
-        raise ValueError(f"the state has {array.dtype} in place of {np.dtype(dtype)}.")
-    return array

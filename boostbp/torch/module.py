@@ -9,30 +9,24 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from boostbp import losses
+from boostbp import backends, layers, losses
 from boostbp.backends.base import Backend, Table
-from boostbp.layers import Layer, LayerSpec
-from boostbp.layers.layer_spec import HIDDEN, settings_of
+from boostbp.inputs.targets import drop_zero_weight
+from boostbp.layers import BoundInput, Layer, LayerSpec, LossObjective, Objective, SquaredObjective
+from boostbp.layers.layer_spec import HIDDEN, layer_settings_of
 from boostbp.losses import Loss
+from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.network import steps
-from boostbp.network.starts import STARTS
+from boostbp.network.starts import STARTS, start_of
 from boostbp.network.steps import Step, is_constant, moved
-from boostbp.runtime import checks, threads
+from boostbp.runtime import checks, interrupts, threads
 from boostbp.runtime.arrays import Floats, errstate_in_methods
 from boostbp.runtime.messages import require
-from boostbp.torch import arguments, tree_tensor
-from boostbp.torch.gathered import (
-    ForwardCall,
-    GatheredRows,
-    LastFit,
-    Momentum,
-    Numbers,
-    PendingCalls,
-    StepTarget,
-    call_numbers,
-    check_known,
-)
-from boostbp.torch.passes import NOT_FINITE, as_tensor, differentiable, uncompiled_forward
+from boostbp.runtime.native_threads import single_threaded_blas
+from boostbp.single import check_codes
+from boostbp.torch import states, tensors
+from boostbp.torch.gathered import GatheredRows, LastFit, Momentum, Numbers, PendingCalls, StepTarget, check_known
+from boostbp.torch.tensors import NOT_FINITE, as_tensor, differentiable, uncompiled_forward
 
 if TYPE_CHECKING:
     import torch
@@ -109,14 +103,14 @@ class GBDTModule(nn.Module):
         super().__init__()
         out_features = checks.whole("out_features", out_features, 1)
         in_features = None if in_features is None else checks.whole("in_features", in_features, 1)
-        self.categorical = arguments.category_columns(categorical, in_features)
+        self.categorical = tensors.category_columns(categorical, in_features)
         checks.one_of("start", start, tuple(STARTS))
         checks.one_of("reduction", reduction, ("mean", "sum"))
         self.in_features, self.out_features, self.backend = in_features, out_features, backend
         if random_state is None:
             random_state = int(torch.randint(2**31 - 1, (), device="cpu"))
         seed = checks.whole("random_state", random_state, 0)
-        self.settings = settings_of(LayerSpec.of(layer, "layer").complete(HIDDEN), backend, seed=seed)
+        self.settings = layer_settings_of(LayerSpec.of(layer, "layer").complete(HIDDEN), backend, seed=seed)
         self.start, self.reduction, self.rule = start, reduction, steps.load(step, step_size, momentum)
         self.n_threads = threads.count(n_jobs)
         self.layer: Layer | None = None
@@ -125,7 +119,7 @@ class GBDTModule(nn.Module):
         self._random = np.random.default_rng(seed)
         self._momentum: Momentum | None = None
         self._last = LastFit()
-        self._refits = arguments.Refits(backend)
+        self._bound: BoundInput | None = None  # of the last fit, kept for the next one
         self._gathered = PendingCalls()
         self._announced: Numbers = None
         self._watched: list[tuple[Floats, Numbers]] | None = None
@@ -145,7 +139,7 @@ class GBDTModule(nn.Module):
             raise TypeError(f"x is a {type(x).__name__}: a tree layer takes tensors. Use torch.as_tensor(x).")
         X, gathers = self._input(x), self.training and torch.is_grad_enabled()
         if x.grad_fn is None and self._last.above:
-            arguments.refuse_empty_columns(X, self._last.complete)
+            tensors.refuse_empty_columns(X, self._last.complete)
         rows = self._announced if gathers or self._watched is not None else None
         if rows is not None and len(rows) != len(X):
             raise ValueError(
@@ -164,7 +158,7 @@ class GBDTModule(nn.Module):
         if not gathers:
             return differentiable(x, h, trace, None)
         gathered, is_mean = self._gathered, self.reduction == "mean"
-        call = ForwardCall(next(call_numbers), gathered.fit, X, h.copy(), rows, not x.requires_grad)
+        call = gathered.call(X, h.copy(), rows, data=not x.requires_grad)
         return differentiable(x, h, trace, lambda G: gathered.add(call, G * len(G) if is_mean else G))
 
     def begin(self, x: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Self:
@@ -199,7 +193,7 @@ class GBDTModule(nn.Module):
     def move(self, *, sample_weight: ArrayLike | None = None, pace: float = 1.0) -> StepTarget:
         """Return the target of a step, the outputs after `pace` times a step; the trees stay as they are."""
         rows = self._rows()
-        weight = arguments.weights(sample_weight, len(rows.X))
+        weight = tensors.weights(sample_weight, len(rows.X))
         m = np.zeros_like(rows.h) if self._momentum is None else self._momentum.of(rows)
         target, m = moved(self.rule, rows.h, m, rows.g, weight)
         if pace != 1.0:  # h + (target - h) would round
@@ -247,8 +241,8 @@ class GBDTModule(nn.Module):
             rows = GatheredRows(X, X, X, None, hashes=None, repeated=0)
             self._last.check(rows, self.expected_rows)
             last = LastFit(len(X))
-        target = arguments.as_targets(y, self.out_features, len(rows.X))
-        weight = arguments.weights(sample_weight, len(target))
+        target = tensors.as_targets(y, self.out_features, len(rows.X))
+        weight = tensors.weights(sample_weight, len(target))
         objective = losses.load(loss, n_outputs=self.out_features)
         objective.check(target)
         self._fit(last, rows.X, target, weight, objective)
@@ -266,7 +260,7 @@ class GBDTModule(nn.Module):
     def forget(self) -> Self:
         """Forget the training rows but not the trees: gradients, momentum, bins, and the number of rows."""
         self._gathered.calls.clear()
-        self._momentum, self._refits, self._last = None, arguments.Refits(self.backend), LastFit()
+        self._momentum, self._bound, self._last = None, None, LastFit()
         return self
 
     def extra_repr(self) -> str:
@@ -279,32 +273,25 @@ class GBDTModule(nn.Module):
 
     def get_extra_state(self) -> Tensor:
         """Return the trees and the number of rows, (bytes,) uint8; `GBDTStep.state_dict` has the rest of training."""
-        return tree_tensor.state_of(
-            tree_tensor.TreeState(self.layer, self.baseline, self.in_features, self._last), self
-        )
+        return states.tensor_of(self)
 
-    def set_extra_state(self, state: Any) -> None:
+    def set_extra_state(self, state: object) -> None:
         """Load the trees of a state; ValueError if they do not fit this module."""
-        restored = tree_tensor.read(state, self)
+        restored = states.tree_state(state, self)
         self._gathered.start_anew()
         self.forget()
         self.layer, self.baseline, self.in_features, self._last = restored
 
     def __getstate__(self) -> dict[str, Any]:
         # The library's bins and rows stay with the original, and so do gradients, as their graph does.
-        fresh = {
-            "_refits": arguments.Refits(self.backend),
-            "_gathered": PendingCalls(),
-            "_announced": None,
-            "_watched": None,
-        }
+        fresh = {"_bound": None, "_gathered": PendingCalls(), "_announced": None, "_watched": None}
         return {**self.__dict__, **fresh}
 
     def _input(self, x: ArrayLike) -> Floats:
-        X = arguments.as_input(x, self.in_features)
-        arguments.category_columns(self.categorical, X.shape[1])
+        X = tensors.as_input(x, self.in_features)
+        tensors.category_columns(self.categorical, X.shape[1])
         if isinstance(x, torch.Tensor) and x.grad_fn is not None:
-            arguments.refuse_learnt_nan(x, X)
+            tensors.refuse_learnt_nan(x, X)
         return X
 
     def _first_trees(self, X: Floats, sample_weight: ArrayLike | None = None) -> Self:
@@ -314,14 +301,17 @@ class GBDTModule(nn.Module):
             )
         if len(X) == 0:
             raise ValueError(f"x has shape {X.shape}: the first trees are fitted to the first rows that come.")
-        weight = arguments.weights(sample_weight, len(X))
+        weight = tensors.weights(sample_weight, len(X))
         last = LastFit()  # the first call may be a mini-batch; the first step has all rows
         self._fit(last, X, self._start(X, weight), weight)
         return self
 
     def _start(self, X: Floats, weight: Floats) -> Floats:
-        """Return the target of the first trees, (rows, outputs)."""
-        return arguments.start_target(self.start, Table(X, self.categorical), weight, self.out_features, self._random)
+        """Return the target of the first trees, (rows, outputs), from the rows with weight; 0 in the others."""
+        target = np.zeros((len(X), self.out_features))
+        table, _, used = drop_zero_weight(Table(X, self.categorical), target, weight)
+        target[weight > 0] = start_of(STARTS[self.start], table, used, self.out_features, self._random)
+        return target
 
     def _rows(self) -> GatheredRows:
         """Return the rows of a step, checked."""
@@ -336,14 +326,25 @@ class GBDTModule(nn.Module):
         return rows
 
     def _fit(self, last: LastFit, X: Floats, target: Floats, weight: Floats, loss: Loss | None = None) -> None:
-        """Fit the trees to a target, or by boosting on a loss of it; if that fails, nothing has changed."""
-        table, random = Table(X, self.categorical), copy.deepcopy(self._random)
-        seed = int(random.integers(2**30))
-        layer, baseline = self._refits.fit(
-            table, target, weight, loss, self.settings, n_threads=self.n_threads, seed=seed
-        )
-        if loss is not None:
-            self.baseline = baseline
-        self.layer, self.in_features, self._random = layer, X.shape[1], random
-        self._last = last._replace(complete=arguments.complete_columns(X))
+        """Fit the trees to a target, or by boosting on a loss of it; if that fails, nothing has changed.
+
+        Rows of weight 0 are left out.
+        """
+        complete, random = tensors.complete_columns(X), copy.deepcopy(self._random)
+        table, target, weight = drop_zero_weight(Table(X, self.categorical), target, weight)
+        baseline = self.baseline
+        objective: Objective = SquaredObjective(target, weight)
+        with interrupts.deferred(), single_threaded_blas():
+            if loss is not None:
+                baseline = CheckedLoss(loss).baseline(target, weight)
+                objective = LossObjective.of(loss, target, weight, baseline)
+            bound = self._bound
+            is_same = bound is not None and bound.settings is self.settings and np.array_equal(bound.weight, weight)
+            if bound is None or not is_same or not np.array_equal(bound.table.X, table.X, equal_nan=True):
+                check_codes(table.X, table.categorical)
+                bound = BoundInput(backends.load(self.backend), table, self.settings, weight)
+            seed = int(random.integers(2**30))
+            layer = layers.fit(bound, objective, n_threads=self.n_threads, seed=seed).layer
+        self._bound, self.layer, self.baseline, self._random = bound, layer, baseline, random
+        self.in_features, self._last = X.shape[1], last._replace(complete=complete)
         self._gathered.start_anew()

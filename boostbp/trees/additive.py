@@ -19,10 +19,14 @@ from boostbp.trees.leaves import add_to, concat_leaves, leaves_of_tree, zero_lea
 from boostbp.trees.sparse import Matrix, Sparse, column_of, row_blocks
 from boostbp.trees.tree import Tree, Trees, as_trees, offsets
 
-CLOSE = 1e-9  # share of the range below which two knots become one; arbitrary, far above rounding
-ROUGHNESS = 2.0  # the k-th curved function is divided by k^2, its variance by k^4, as in a smoothing spline
-INTERVALS = 9  # between knots; enough for most functions, and the penalty smooths the simple ones; arbitrary
-SLACK = 1e-9  # added to the bounds of an interval, in units of half its width, so that rounding clips no row
+# Share of the range below which two knots become one; arbitrary, far above rounding.
+CLOSE = 1e-9
+# The k-th curved function is divided by k^2, and its variance by k^4, as in a smoothing spline.
+ROUGHNESS = 2.0
+# Intervals between knots; enough for most functions, and the penalty smooths the simple ones; arbitrary.
+INTERVALS = 9
+# Added to the bounds of an interval, in units of half its width, so that rounding clips no row.
+SLACK = 1e-9
 
 
 class FeatureSplines(NamedTuple):
@@ -56,15 +60,18 @@ def functions_of(
         knots = knots[apart] if apart[-1] else np.append(knots[apart][:-1], knots[-1])
         if len(knots) < 2 or not np.isfinite(2.0 / np.diff(knots)).all() or not np.isfinite(size):
             return None
+    # In units of the range from here on, with weights that sum to 1.
     unit, share = (knots - knots[0]) / size, weight / weight.sum()
     t = (x - knots[0]) / size
     if not share @ np.square(t - share @ t) > CLOSE**2:  # one value has the whole weight
         return None
+    # Each end is a knot degree + 1 times, so that the B-splines span all splines on the range.
     padded = np.concatenate([np.zeros(degree), unit, np.ones(degree)])
     coefficients = _coefficients(t, share, padded, degree)[:, :most]
     ends, middle = unit[:-1], (unit[:-1] + unit[1:]) / 2
     # Three values determine the polynomial of an interval: at its ends and its middle, where u is -1, 1 and 0.
     a, m, b = (BSpline(padded, coefficients, degree)(np.clip(at, 0.0, 1.0)) for at in (ends, middle, unit[1:]))
+    # p(u) = m + (b - a) / 2 u + ((a + b) / 2 - m) u^2 has the values a, m and b there.
     powers = [m, (b - a) / 2, (a + b) / 2 - m] if degree == 2 else [(a + b) / 2, (b - a) / 2]
     terms = np.stack(powers, axis=1)
     return FeatureSplines(feature, knots, np.concatenate([terms, np.zeros_like(terms[:1])]))
@@ -73,6 +80,7 @@ def functions_of(
 def _coefficients(t: Floats, share: Floats, padded: Floats, degree: int) -> Floats:
     """Return the B-spline coefficients of the functions, (B-splines, functions); `share` of the rows sums to 1."""
     B = BSpline.design_matrix(np.clip(t, 0.0, 1.0), padded, degree)
+    # Covariances of the B-splines: B' W B less the products of their means.
     mean = share @ B
     gram = (B.T @ B.multiply(share[:, None])).toarray() - np.outer(mean, mean)
     # The Greville abscissae are the coefficients of the identity, the straight line.
@@ -107,9 +115,8 @@ class SplineTerms:
     Attributes
     ----------
     X : (rows, features) float64, C-contiguous, or Sparse
-    feature : (features with functions,) int64
-    terms : tuple of (leaves, terms, functions) float64
-        For each of these features, the weights of the leaf terms for each function.
+    splines : list of FeatureSplines
+        The functions of each feature that has some.
     start : (features with functions + 1,) int64
         First column of each of these features.
     trees : Trees
@@ -120,8 +127,7 @@ class SplineTerms:
     """
 
     X: Matrix
-    feature: NDArray[np.int64]
-    terms: tuple[Floats, ...]
+    splines: list[FeatureSplines]
     start: NDArray[np.int64]
     trees: Trees
     leaves: Leaves
@@ -162,10 +168,8 @@ class SplineTerms:
         splines = [functions for functions in candidates if functions is not None]
         trees = as_trees([_tree(functions) for functions in splines] or [Tree.stump()])
         leaves = concat_leaves([_regressions(functions, degree) for functions in splines] or [zero_leaves([0])])
-        terms = tuple(functions.terms for functions in splines)
-        feature = np.array([functions.feature for functions in splines], np.int64)
-        start = offsets([part.shape[2] for part in terms])
-        return cls(X, feature, terms, start, trees, leaves, trees.route(X))
+        start = offsets([functions.terms.shape[2] for functions in splines])
+        return cls(X, splines, start, trees, leaves, trees.route(X))
 
     @property
     def n_columns(self) -> int:
@@ -175,10 +179,11 @@ class SplineTerms:
     def block(self, rows: slice, columns: slice = slice(None)) -> Floats:
         """Return some rows and columns of ``U``, (rows, columns)."""
         parts = [np.empty((len(range(*rows.indices(len(self.X)))), 0))]
-        for number, terms in enumerate(self.terms):
-            x, leaf = column_of(self.X, int(self.feature[number]), rows), self.leaf[number, rows]
+        for number, (feature, _, terms) in enumerate(self.splines):
+            x, leaf = column_of(self.X, feature, rows), self.leaf[number, rows]
             scaling = self.leaves.scaling[self.leaves.tree_leaf[number] + leaf]  # one path column in each leaf
             u = np.where(np.isnan(x), 0.0, (x - scaling[:, CENTER]) * scaling[:, INV_SCALE])
+            # Each leaf holds the weights of the terms 1, u, u^2 for each function.
             powers = u[:, None] ** np.arange(terms.shape[1])
             parts.append(np.einsum("rt,rtf->rf", powers, terms[leaf]))
         return np.ascontiguousarray(np.concatenate(parts, axis=1)[:, columns])
@@ -193,30 +198,27 @@ class SplineTerms:
         """Return ``U' @ G``, (columns, outputs): from moments of the leaf terms, those of the functions."""
         n_outputs = G.shape[1]
         leaves = self.leaves_for(np.zeros(n_outputs), np.zeros((self.n_columns, n_outputs)))
-        self._add_moments(leaves, np.ascontiguousarray(G))
+        G = np.ascontiguousarray(G)
+        if isinstance(self.X, Sparse):  # some rows at a time are made dense
+            columns, place = np.unique(leaves.column, return_inverse=True)
+            narrow = leaves._replace(column=place.astype(np.int32))
+            for rows in row_blocks(0, len(self.X), len(columns)):
+                term_moments(narrow, self.leaf[:, rows], self.X.dense(columns, rows), G[rows], leaves.weight)
+        else:
+            term_moments(leaves, self.leaf, self.X, G, leaves.weight)
         out = np.empty((self.n_columns, n_outputs))
-        for number, terms in enumerate(self.terms):
+        for number, (_, _, terms) in enumerate(self.splines):
             at = slice(*leaves.weight_start[leaves.tree_leaf[number : number + 2]])
             sums = leaves.weight[at].reshape(*terms.shape[:2], n_outputs)
             out[self.start[number] : self.start[number + 1]] = np.einsum("ltf,lto->fo", terms, sums)
         return out
 
-    def _add_moments(self, leaves: Leaves, G: Floats) -> None:
-        """Add the moments of all terms to ``leaves.weight``; of a sparse input, some rows at a time are made dense."""
-        if not isinstance(self.X, Sparse):
-            term_moments(leaves, self.leaf, self.X, G, leaves.weight)
-            return
-        columns, place = np.unique(leaves.column, return_inverse=True)
-        narrow = leaves._replace(column=place.astype(np.int32))
-        for rows in row_blocks(0, len(self.X), len(columns)):
-            term_moments(narrow, self.leaf[:, rows], self.X.dense(columns, rows), G[rows], leaves.weight)
-
     def leaves_for(self, constant: Floats, V: Floats) -> Leaves:
         """Return leaves of the trees whose values sum to ``constant + U @ V``: weights of functions become theirs."""
         n_outputs = V.shape[1]
         parts = [
-            np.einsum("ltf,fo->lto", terms, V[self.start[number] : self.start[number + 1]])
-            for number, terms in enumerate(self.terms)
+            np.einsum("ltf,fo->lto", functions.terms, V[self.start[number] : self.start[number + 1]])
+            for number, functions in enumerate(self.splines)
         ] or [np.zeros((1, 1, n_outputs))]
         parts[0][:, 0] += constant
         weight = np.concatenate([part.ravel() for part in parts])
@@ -231,6 +233,7 @@ def _sample(X: Matrix, feature: int, weight: Floats) -> tuple[Floats, Floats]:
 
     In a group of workers they are a sample of all rows, and the ends of the feature with weight 0.
     """
+    # The ends are exact on all workers, as rows beyond the outermost knots would be clipped.
     x, group = column_of(X, feature), workers()
     if group.is_single:
         return x, weight

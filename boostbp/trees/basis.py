@@ -1,4 +1,4 @@
-"""The terms of a leaf regression, phi, and their slopes: polynomials or user-defined functions."""
+"""The terms of a leaf regression, phi, and their slopes: polynomials or user-defined functions, tried before a fit."""
 
 from __future__ import annotations
 
@@ -21,25 +21,20 @@ class Basis(Protocol):
     @property
     def powers(self) -> int:
         """Highest power of a column among the terms: 1 for [1, z], 2 for [1, z, z^2]."""
-        ...
 
     @property
     def columns_per_feature(self) -> int:
         """Number of columns that `expand` makes of one feature; 0 for a constant, which has no derivative."""
-        ...
 
     @property
     def has_functions(self) -> bool:
         """Whether columns are functions of the features. If not, they are the features, and sparse input fits."""
-        ...
 
     def expand(self, X: Floats) -> Floats:
         """Return the columns that leaf regressions read, (rows, columns), those of a feature side by side."""
-        ...
 
     def vjp(self, X: Floats, G: Floats) -> Floats:
         """Chain rule: turn a gradient in the columns, (rows, ..., columns), into one in the features."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +95,7 @@ class Elementwise:
     has_functions: ClassVar[bool] = True
     functions: tuple[Callable[[Floats], Floats], ...]
     derivatives: tuple[Callable[[Floats], Floats], ...]
+    powers: ClassVar[int] = 1  # functions are taken as they are
 
     def __init__(
         self, functions: Sequence[Callable[[Floats], Floats]], derivatives: Sequence[Callable[[Floats], Floats]]
@@ -111,11 +107,6 @@ class Elementwise:
             )
         object.__setattr__(self, "functions", tuple(functions))
         object.__setattr__(self, "derivatives", tuple(derivatives))
-
-    @property
-    def powers(self) -> int:
-        """1: functions are taken as they are."""
-        return 1
 
     @property
     def columns_per_feature(self) -> int:
@@ -138,6 +129,7 @@ class Elementwise:
             per_function = [_call(slope, f"derivative {q} of the basis", X) for q, slope in enumerate(self.derivatives)]
             slopes = np.stack(per_function, axis=-1)
             slopes = slopes.reshape(len(X), *(1,) * (G.ndim - 2), X.shape[1], len(self.functions))
+            # A gradient of 0 stays 0 where a slope is infinite or NaN, as at a missing value.
             total: Floats = np.where(parts == 0.0, 0.0, parts * slopes).sum(axis=-1)
         return total
 
@@ -149,6 +141,12 @@ def _call(function: Callable[[Floats], Floats], what: str, X: Floats) -> Floats:
         return function(read_only(X))
 
 
+# Rows of a trial. Arbitrary: enough to meet each branch of a function, and a trial takes milliseconds.
+TRIAL_ROWS = 32
+# Step of finite differences, relative to the larger of a value and the typical size of values.
+STEP = 1e-6
+# Relative difference of two slopes; arbitrary, far above the error of finite differences.
+TOLERANCE = 0.01
 BASES: dict[str, Basis] = {"constant": Polynomial(0), "linear": Polynomial(1), "quadratic": Polynomial(2)}
 _MEMBERS = ("powers", "columns_per_feature", "has_functions", "expand", "vjp")
 
@@ -189,12 +187,12 @@ def expand(basis: Basis, X: Floats) -> Floats:
     return _of_shape(basis, "expand", Z, (len(X), X.shape[1] * basis.columns_per_feature))
 
 
-def vjp(basis: Basis, X: Floats, G: Floats) -> Floats:
+def gradient_in_features(basis: Basis, X: Floats, G: Floats) -> Floats:
     """Return a gradient in the columns of a basis as one in the features; ValueError for another shape."""
     if isinstance(basis, Polynomial):
         return basis.vjp(X, G)
 
-    def vjp(x: Floats) -> Floats:
+    def vjp(x: Floats) -> Floats:  # its name stands in messages
         return basis.vjp(x, read_only(G))
 
     return _of_shape(basis, "vjp", _call(vjp, f"basis={basis!r}", X), (*G.shape[:-1], X.shape[1]))
@@ -223,4 +221,82 @@ def check_finite(basis: Basis, X: Floats, Z: Floats, features: Sequence[int]) ->
             raise ValueError(
                 f"basis function {function} gave {values[row, feature, function]} for the value {X[row, feature]} "
                 f"of feature {feature}: use functions that are finite on all inputs."
+            )
+
+
+def try_basis(basis: Basis, X: Floats) -> None:
+    """Try a basis on some training rows, (rows, features); polynomials pass untried.
+
+    Raises
+    ------
+    ValueError
+        If columns of a row depend on other rows, columns of a feature depend on another feature, or `vjp` differs from
+        the derivative of `expand` at more than half of the rows.
+    """
+    if isinstance(basis, Polynomial) or not len(X):
+        return
+    rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), TRIAL_ROWS)).astype(int))
+    X = np.ascontiguousarray(X[rows])
+    half = max(1, len(X) // 2)
+    with np.errstate(all="ignore"):
+        Z = expand(basis, X)
+        if not basis.has_functions and not np.array_equal(Z, X, equal_nan=True):
+            raise ValueError(
+                f"basis={basis!r} has has_functions=False, but its expand() does not return the features: set "
+                "has_functions = True."
+            )
+        if not np.allclose(expand(basis, X[:half]), Z[:half], equal_nan=True):
+            raise ValueError(
+                f"basis={basis!r}: its expand() gives other columns for a row if other rows change: use the features "
+                "of the row alone."
+            )
+        _check_features(basis, X, Z)
+        _check_slopes(basis, X, Z)
+
+
+def _check_features(basis: Basis, X: Floats, Z: Floats) -> None:
+    """Change one feature at a time: no columns but its own may change with it."""
+    per_feature = basis.columns_per_feature
+    for feature in range(min(X.shape[1], 4) if X.shape[1] > 1 else 0):
+        changed = X.copy()
+        changed[:, feature] = X[::-1, feature]
+        columns = expand(basis, changed)
+        place = slice(feature * per_feature, (feature + 1) * per_feature)
+        columns[:, place] = Z[:, place]
+        same = np.isclose(columns, Z, equal_nan=True).all(axis=0)
+        if not same.all():
+            raise ValueError(
+                f"basis={basis!r}: column {int(np.argmin(same))} of its expand() changes with feature {feature}: let "
+                "columns j * q to j * q + q - 1 be the functions of feature j, where q is columns_per_feature."
+            )
+
+
+def _check_slopes(basis: Basis, X: Floats, Z: Floats) -> None:
+    """Compare `vjp` with differences of `expand` between neighbours, where these are alike on both sides."""
+    per_feature, known = basis.columns_per_feature, np.isfinite(X)
+    typical = np.median(np.abs(X[known])) if known.any() else 1.0
+    step = STEP * np.maximum(np.abs(X), typical if typical > 0 else 1.0)
+    up, down, width = expand(basis, X + step), expand(basis, X - step), np.repeat(step, per_feature, axis=1)
+    above, below, middle = (up - Z) / width, (Z - down) / width, (up - down) / (2 * width)
+    for column in range(min(Z.shape[1], 8 * per_feature)):
+        feature, function = divmod(column, per_feature)
+        G = np.zeros((len(X), 1, Z.shape[1]))
+        G[:, 0, column] = 1.0
+        slope, rise = gradient_in_features(basis, X, G)[:, 0, feature], middle[:, column]
+        nan = np.isnan(slope) & known[:, feature]
+        if (nan & np.isfinite(Z[:, column])).any():
+            raise ValueError(
+                f"basis={basis!r}: its vjp() gives NaN for function {function} at the value "
+                f"{X[np.argmax(nan), feature]} of feature {feature}: return a number."
+            )
+        size = np.abs(slope) + np.abs(rise)
+        # Where the slopes on both sides differ, a function has a kink or a jump, and no derivative to compare.
+        smooth = np.abs(above[:, column] - below[:, column]) <= TOLERANCE * (np.abs(rise) + typical * TOLERANCE)
+        wrong = smooth & np.isfinite(size) & (np.abs(slope - rise) > TOLERANCE * size + 1e-6)
+        if wrong.sum() > 0.5 * len(X):
+            row = int(np.argmax(wrong))
+            raise ValueError(
+                f"basis={basis!r}: its vjp() gives the slope {slope[row]:g} for function {function} at the value "
+                f"{X[row, feature]} of feature {feature}, but finite differences of expand() give {rise[row]:g}: let "
+                "it be the derivative."
             )

@@ -19,9 +19,12 @@ from boostbp.trees.leaves import concat_leaves, take_leaves, zero_leaves
 from boostbp.trees.sparse import Matrix, Sparse, dense, row_blocks
 from boostbp.trees.tree import Parts, Trees, share_rows
 
-GAIN_BITS = 10  # three digits suffice for importances, and make small files
-FEW_ROWS = 8  # below, building the layout of `boostbp.trees.flat` costs more than it saves
-CHUNK = 8192  # rows of a prediction whose leaf numbers are held at once; arbitrary
+# Bits of a gain: three digits suffice for importances, and make small files.
+GAIN_BITS = 10
+# Below, building the layout of `boostbp.trees.flat` costs more than it saves.
+FEW_ROWS = 8
+# Rows of a prediction whose leaf numbers are held at once; arbitrary.
+CHUNK = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +63,13 @@ class Forest:
         ValueError
             If leaves read columns of other different bases, or forests clip them differently.
         """
+        # Forests of constant leaves read no column, and go with any basis.
         reading = [part for part in parts if len(part.leaves.column)] or [parts[0]]
         first = max(reading, key=lambda forest: forest.basis.powers)
         for forest in reading:
-            of_features = not (forest.basis.has_functions or first.basis.has_functions)
-            one_basis = of_features or forest.basis is first.basis or forest.basis == first.basis
-            if not one_basis or forest.clip != first.clip:
+            has_functions = forest.basis.has_functions or first.basis.has_functions
+            is_another = forest.basis is not first.basis and forest.basis != first.basis
+            if (has_functions and is_another) or forest.clip != first.clip:
                 raise ValueError(f"forests on {first.basis!r} and {forest.basis!r} cannot be one.")
         trees = Trees.concat([part.trees for part in parts])
         mantissa, exponent = np.frexp(trees.gain)
@@ -100,19 +104,15 @@ class Forest:
             What its outputs are multiplied by; gains, which grow with their square, by its square.
         """
         trees, leaves, per_feature = self.trees, self.leaves, max(self.basis.columns_per_feature, 1)
+        # Column j Q + q of the basis is function q of feature j; features move, functions stay.
         feature, function = np.divmod(leaves.column, per_feature)
-        return Forest(
-            replace(trees, feature=features[trees.feature].astype(np.int32), gain=weight**2 * trees.gain),
-            leaves._replace(
-                tree_output=leaves.tree_output + np.array([first_output, 0]),
-                column=(features[feature] * per_feature + function).astype(np.int32),
-                weight=weight * leaves.weight,
-            ),
-            n_features,
-            n_outputs,
-            self.basis,
-            self.clip,
+        trees = replace(trees, feature=features[trees.feature].astype(np.int32), gain=weight**2 * trees.gain)
+        leaves = leaves._replace(
+            tree_output=leaves.tree_output + np.array([first_output, 0]),
+            column=(features[feature] * per_feature + function).astype(np.int32),
+            weight=weight * leaves.weight,
         )
+        return replace(self, trees=trees, leaves=leaves, n_features=n_features, n_outputs=n_outputs, n_base=0)
 
     @property
     def tree_split(self) -> NDArray[np.int64]:
@@ -189,16 +189,9 @@ class Forest:
         Its arguments are the forest renumbered to the features that it uses, the rows of a block, and these rows as a
         dense array of the used features.
         """
-        per_feature, trees, leaves = max(1, self.basis.columns_per_feature), self.trees, self.leaves
-        feature, function = np.divmod(leaves.column, per_feature)
-        used = np.union1d(trees.feature, feature)
-        column = np.searchsorted(used, feature) * per_feature + function
-        narrow = replace(
-            self,
-            n_features=len(used),
-            trees=replace(trees, feature=np.searchsorted(used, trees.feature).astype(np.int32)),
-            leaves=leaves._replace(column=column.astype(np.int32)),
-        )
+        per_feature = max(1, self.basis.columns_per_feature)
+        used = np.union1d(self.trees.feature, self.leaves.column // per_feature)
+        narrow = self.placed(np.searchsorted(used, np.arange(self.n_features)), len(used), 0, self.n_outputs)
 
         def block(rows: slice) -> None:
             out[rows] = work(narrow, rows, X.dense(used, rows))
@@ -223,11 +216,13 @@ class Forest:
             threads.parallel_map(routed, range(0, len(X), CHUNK), n_threads)
             return out
         X = dense(X)
+        # *Gradient of GBDT Layer*: dT/dx is the sum over trees of the slope of the leaf of x, as the derivative of the
+        # indicator of a leaf counts as 0. The chain rule through phi comes last.
         Z = bases.expand(self.basis, X)
         G = np.ascontiguousarray(G, np.float64)
         out, units = np.empty_like(Z), self._of_columns(unit)
         share_rows(lambda rows: kernels.vjp(self.leaves, leaf, Z, self.clip, G, units, *rows, out), len(X), n_threads)
-        return bases.vjp(self.basis, X, out)
+        return bases.gradient_in_features(self.basis, X, out)
 
     def jacobian(self, X: Matrix, leaf: NDArray[Any], n_threads: int = 1, unit: Floats | None = None) -> Floats:
         """Return the Jacobian of each row, (rows, outputs, features), in ``X / unit`` with a unit of each feature."""
@@ -235,7 +230,7 @@ class Forest:
         Z = bases.expand(self.basis, X)
         out, units = np.zeros((len(X), self.n_outputs, Z.shape[1])), self._of_columns(unit)
         share_rows(lambda rows: kernels.jacobian(self.leaves, leaf, Z, self.clip, units, *rows, out), len(X), n_threads)
-        return bases.vjp(self.basis, X, out)
+        return bases.gradient_in_features(self.basis, X, out)
 
     def _of_columns(self, unit: Floats | None) -> Floats:
         """Return the unit of each column of the basis from those of the features; ones for None."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +15,10 @@ from boostbp.trees.kernels import Leaves
 from boostbp.trees.sparse import Matrix, Sparse, columns_of, row_blocks
 from boostbp.trees.tree import Trees
 
-CUTS = 254  # with the bin of missing values a byte holds them all
-SAMPLE = 2048  # rows whose quantiles are the cuts: any cuts give exact routing, and even bins make it fast
+# Cuts of a feature: with the bin of missing values, a byte holds all bins.
+CUTS = 254
+# Rows whose quantiles are the cuts. Any cuts give exact routing; bins of even size make it fast.
+SAMPLE = 2048
 # Rows per block, at most 2^16. It is fixed, so that sums do not depend on the number of threads. Gradients and running
 # fit of a block, which are read leaf by leaf and so out of order, stay in cache.
 BLOCK_ROWS = 1 << 14
@@ -42,6 +43,7 @@ class ColumnBins:
     @classmethod
     def of(cls, X: NDArray[np.float64]) -> ColumnBins:
         """Return the bins of a dense input, (rows, features)."""
+        # A bin on one side of a threshold decides where its rows go; only rows of the bin around it are looked up.
         n_rows, n_features = X.shape
         cuts = np.full((n_features, CUTS + 1), np.inf)
         ordered = np.sort(X[:: max(1, n_rows // SAMPLE)], axis=0)  # NaN comes last
@@ -75,39 +77,32 @@ class LeafRows:
     order: NDArray[np.integer]
     values: Floats
 
-    @staticmethod
-    def lent(n_rows: int, leaves: Leaves, space: Workspace) -> tuple[NDArray[np.uint16], Floats]:
-        """Return room for `order` and `values` of so many rows, taken from the workspace."""
-        most_columns = int(np.diff(leaves.start).max())
-        return space.take("order", n_rows, np.uint16), space.take("values", n_rows * most_columns)
-
-    def give_back(self, space: Workspace) -> None:
-        """Give the arrays back to the workspace; the rows must not be used any more."""
-        space.give("order", self.order)
-        space.give("values", self.values)
-
 
 class Workspace:
-    """Lends arrays for intermediate results and takes them back.
+    """Lends room for rows that are grouped by leaf, `LeafRows.order` and `LeafRows.values`, and takes it back.
 
     The first touch of fresh memory can cost more than the arithmetic on it. Safe to use from several threads.
     """
 
     def __init__(self) -> None:
-        self._free: dict[str, list[NDArray[Any]]] = {}
+        self._free: list[tuple[NDArray[np.uint16], Floats]] = []
 
-    def take(self, name: str, size: int, dtype: Any = np.float64) -> NDArray[Any]:
-        """Return an array, (size,), of any content; `name` keeps arrays of one type and use together."""
-        free = self._free.setdefault(name, [])
+    def lend(self, n_rows: int, leaves: Leaves) -> tuple[NDArray[np.uint16], Floats]:
+        """Return arrays of any content: (rows,), and (rows times the columns of the widest leaf,)."""
+        n_values = n_rows * int((leaves.start[1:] - leaves.start[:-1]).max())
+        # Not `if self._free`: another thread may take the last arrays between question and answer.
         try:
-            array = free.pop()
+            order, values = self._free.pop()
         except IndexError:
-            array = np.empty(0, dtype)
-        return (array if len(array) >= size else np.empty(size, dtype))[:size]
+            order, values = np.empty(0, np.uint16), np.empty(0)
+        order = order if len(order) >= n_rows else np.empty(n_rows, np.uint16)
+        values = values if len(values) >= n_values else np.empty(n_values)
+        return order[:n_rows], values[:n_values]
 
-    def give(self, name: str, *arrays: NDArray[Any]) -> None:
-        """Take back what `take` lent under this name; the caller must not use it any more."""
-        self._free[name] += [array.base for array in arrays if array.base is not None]
+    def take_back(self, order: NDArray[np.integer], values: Floats) -> None:
+        """Take back what `lend` returned, which the caller must not use any more."""
+        assert order.base is not None and values.base is not None  # noqa: PT018
+        self._free.append((order.base, values.base))
 
 
 def rows_by_leaf(
@@ -141,7 +136,7 @@ def rows_by_leaf(
         rows = slice(first, min(first + BLOCK_ROWS, len(X)))
         if bins is None:
             return _sparse_rows(tree, leaves, X, Z, rows, leaf[rows], space)
-        order, values = LeafRows.lent(rows.stop - first, leaves, space)
+        order, values = space.lend(rows.stop - first, leaves)
         start = np.empty(len(leaves.start), np.int64)
         kernels.group_block(
             tree.nodes, bins.bins, bins.lower, bins.upper, X, Z, first, leaves.start, leaves.column, leaf[None],
@@ -159,7 +154,8 @@ def _sparse_rows(
     """Group one block of a sparse input; only the columns that the tree splits on are made dense."""
     features, place = np.unique(tree.feature, return_inverse=True)
     nodes, column = tree.nodes._replace(feature=place.astype(np.int32)), np.searchsorted(features, leaves.column)
-    order, values = LeafRows.lent(len(leaf), leaves, space)
+    order, values = space.lend(len(leaf), leaves)
+    # Two passes: route all rows of the block, then write their path columns leaf by leaf.
     parts = row_blocks(block.start, block.stop, len(features))
     part = np.empty((0, 0))
     for rows in parts:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from boostbp.runtime.arrays import Floats
 from boostbp.trees import kernels
-from boostbp.trees.basis import Basis
+from boostbp.trees.basis import BASES, Basis
 from boostbp.trees.kernels import Leaves
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.tree import Parts, Tree, Trees, concat, concat_offsets, cut
@@ -35,8 +35,10 @@ def leaves_on_paths(trees: Trees, basis: Basis, n_outputs: int = 1) -> Leaves:
     output[:, 0] = n_outputs * number[:-1]
     output[:, 1] = n_outputs
     degree.fill(basis.powers)
+    # phi of Implementation Details: a leaf with k columns has the terms [1, u, u^2], which are 1 + degree * k, with a
+    # weight each for each output.
     weight_start = basis.powers * start
-    weight_start += np.arange(len(start))  # the constant of each leaf
+    weight_start += np.arange(len(start))
     weight_start *= n_outputs
     scaling, weight = np.empty((len(column), 4)), np.empty(weight_start[-1])
     # a tree has one leaf more than splits
@@ -56,6 +58,7 @@ def leaves_of_tree(start: ArrayLike, column: ArrayLike, scaling: Floats, weight:
     weight : (sum of terms * outputs,) float64
         Per leaf (terms, outputs), in units of ``u``, for terms ``1, u, u^2`` up to the `degree`.
     """
+    # One tree: its terms are those of the columns, and a constant for each leaf.
     start = np.asarray(start, np.int64)
     n_leaves = len(start) - 1
     first_term = degree * start + np.arange(n_leaves + 1)
@@ -68,11 +71,10 @@ def leaves_of_tree(start: ArrayLike, column: ArrayLike, scaling: Floats, weight:
 
 def zero_leaves(outputs: Sequence[int]) -> Leaves:
     """Return the leaves of stumps that predict 0, one for each of some outputs."""
-    count = len(outputs)
-    none, number = np.zeros(count + 1, np.int64), np.arange(count + 1)
-    served, degree = np.ones((count, 2), np.int64), np.ones(count, np.int64)
-    served[:, 0] = outputs
-    return Leaves(number, served, degree, none, np.empty(0, np.int32), np.empty((0, 4)), number, np.zeros(count))
+    leaves = leaves_on_paths(Trees.stumps(len(outputs)), BASES["constant"])
+    leaves.tree_output[:, 0] = outputs
+    leaves.weight.fill(0.0)
+    return leaves
 
 
 def concat_leaves(parts: Sequence[Leaves]) -> Leaves:
@@ -104,6 +106,7 @@ def coefficients(leaves: Leaves, leaf: int) -> Floats:
     ``(w0 - w1 c s + w2 c^2 s^2) + (w1 s - 2 w2 c s^2) z + w2 s^2 z^2``.
     """
     [degree], [[_, n_outputs]] = leaves.tree_degree.tolist(), leaves.tree_output.tolist()
+    # Terms lie as in the leaf: the constant, all u, then all u^2; outputs of a term side by side.
     begin, end = leaves.start[leaf], leaves.start[leaf + 1]
     w = leaves.weight[leaves.weight_start[leaf] : leaves.weight_start[leaf + 1]].reshape(-1, n_outputs)
     center, scale = leaves.scaling[begin:end, 0][:, None], leaves.scaling[begin:end, 1][:, None]
@@ -121,6 +124,7 @@ def add_to(out: Floats, leaves: Leaves, leaf: NDArray[np.integer], Z: Matrix) ->
     if not isinstance(Z, Sparse):
         kernels.evaluate(leaves, leaf, Z, False, 0, len(Z), out)
         return
+    # Only the columns that leaves read are made dense. Training rows lie within the bounds, so nothing is clipped.
     columns, place = np.unique(leaves.column, return_inverse=True)
     leaves = leaves._replace(column=place.astype(np.int32))
     for rows in row_blocks(0, len(Z), len(columns)):
@@ -140,6 +144,8 @@ def with_missing_leaves(tree: Tree, leaves: Leaves, constant: Floats) -> tuple[T
     constant : (leaves,) float64
         What a leaf predicts for a row that misses one of its columns.
     """
+    # A chain of splits stands in place of each leaf that reads columns: each split asks for one column, sends a missing
+    # value right to a new leaf, and all else left to the next split, at last to the leaf itself.
     pairs = list(_possibly_missing(tree, leaves))
     leaf, feature = np.array(pairs, np.int64).reshape(-1, 2).T
     first, count = len(tree.feature), len(leaf)
@@ -168,6 +174,7 @@ def _possibly_missing(tree: Tree, leaves: Leaves) -> Iterator[tuple[int, int]]:
     """Yield each leaf and each of its columns that its rows may miss: no split above sends NaN another way."""
     to_leaf = tree.parents()
     for leaf in range(tree.n_leaves):
+        # Columns whose missing values a split above sends away from this leaf.
         elsewhere, child = set(), ~leaf
         while (split := to_leaf.get(child, -1)) >= 0:
             if tree.missing_left[split] != (tree.left[split] == child):

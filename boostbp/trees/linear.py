@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,54 +20,37 @@ from boostbp.trees.sparse import Matrix, row_blocks
 from boostbp.trees.standardised import Standardised
 from boostbp.trees.tree import Trees
 
-MAX_DECOMPOSED = 1000  # rows or columns of the decomposed matrix: time grows with the cube of its shorter side
-LBFGS_STEPS = 50  # a few dozen reach the minimum of a ridge regression's loss
+# Rows or columns of the decomposed matrix: time grows with the cube of its shorter side.
+MAX_DECOMPOSED = 1000
+# A few dozen steps reach the minimum of a ridge regression's loss.
+LBFGS_STEPS = 50
 # Least penalties that cross-validation may choose; see `RidgeBase.bind`.
-LEAST_PER_ROW = 1e-3  # for one row in a thousand with a cell that is off by the size of its column
-MAX_LEAST = 0.03  # share of the mean sum of squares, however far the tails of the columns reach; arbitrary
-LEAST_SPLINES = 1e-4  # the same share for splines; arbitrary, as the rough ones are penalised most anyway
+# For one row in a thousand with a cell that is off by the size of its column.
+LEAST_PER_ROW = 1e-3
+# Share of the mean sum of squares, however far the tails of the columns reach; arbitrary.
+MAX_LEAST = 0.03
+# The same share for splines; arbitrary, as the rough ones are penalised most anyway.
+LEAST_SPLINES = 1e-4
 
 
-class BaseTerms(Protocol):
-    """Columns ``U`` of mean 0 for a ridge regression, and the trees that compute its values."""
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns."""
-
-    @property
-    def trees(self) -> Trees:
-        """The trees."""
-
-    @property
-    def leaf(self) -> NDArray[np.integer]:
-        """The leaf of each row under each tree, (trees, rows)."""
-
-    def block(self, rows: slice, columns: slice = ...) -> Floats:
-        """Return some rows and columns of ``U``, (rows, columns)."""
-
-    def times(self, V: Floats) -> Floats:
-        """Return ``U @ V``, (rows, outputs)."""
-
-    def moment(self, G: Floats) -> Floats:
-        """Return ``U' @ G``, (columns, outputs)."""
-
-    def leaves_for(self, constant: Floats, V: Floats) -> Leaves:
-        """Return leaves of the trees whose values sum to ``constant + U @ V``."""
-
-
-class _LinearTerms(Standardised):
+class LinearTerms(Standardised):
     """The columns as they are: one tree of one leaf reads all of them."""
 
     trees = Trees.stumps(1)
 
     @property
     def leaf(self) -> NDArray[np.integer]:
+        """The leaf of each row under the tree, (1, rows)."""
         return np.zeros((1, len(self.Z)), np.uint8)
 
     def leaves_for(self, constant: Floats, V: Floats) -> Leaves:
+        """Return the leaf whose value is ``constant + U @ V``."""
         weight = np.concatenate([constant[None], V]).ravel()
         return leaves_of_tree([0, len(self.column)], self.column, self.scaling, weight)
+
+
+# Columns ``U`` of mean 0 for a ridge regression, and the trees that compute its values, with the leaf of each row.
+BaseTerms: TypeAlias = LinearTerms | SplineTerms
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +110,7 @@ class RidgeBase:
             Errors of variance s^2 in every cell have the effect of a penalty of s^2 per row (Bishop 1995). A cell that
             is off by 1, the size of its column, in one of a thousand rows gives s^2 = `LEAST_PER_ROW`.
         """
-        U = _LinearTerms.of(Z, weight).take(columns)
+        U = LinearTerms.of(Z, weight).take(columns)
         if len(columns) > MAX_DECOMPOSED and workers().sum(float(len(Z)))[0] > MAX_DECOMPOSED:
             U = U.take(np.sort(np.argsort(-U.variance, kind="stable")[:MAX_DECOMPOSED]))
         if least is not None:
@@ -156,6 +139,8 @@ class RidgeBase:
             Penalty on the standardised weights. None chooses one for all outputs by generalised cross-validation.
             The constant is not penalised.
         """
+        # Columns of U have mean 0, so the constant is the mean of the target and the rest a regression of what is left:
+        # with W^(1/2) U = P S V', its weights are V (S^2 + lambda)^-1 V' U' W y (Linear Regression at Leaves, w*).
         mean = self._mean(target)
         along = self._along(target - mean)
         if reg_lambda is None:
@@ -180,11 +165,13 @@ class RidgeBase:
         reg_lambda : float or None
             As in `fit`, in units of the mean second derivative.
         """
+        # L-BFGS in the directions V, in which the penalty is diagonal, from a fit of 0.
         n_rows, n_outputs = hess.shape
         _, grad = loss(np.zeros((n_rows, n_outputs)))
         [curvatures] = workers().sum(hess.mean(axis=1).sum())
         curvature = float(curvatures / self.total)
         if reg_lambda is None:
+            # Cross-validation scores squares: the negative gradient of each row stands for a target.
             target = _divided(-grad, self.weight[:, None])
             centred = target - self._mean(target)
             reg_lambda = self._penalty(centred, self._along(centred))
@@ -223,6 +210,7 @@ class RidgeBase:
 
     def _slopes(self, along: Floats) -> Floats:
         """Return the weights of the columns, (columns, outputs), from weights along the directions."""
+        # V = U' W^(1/2) Q / S from the vectors Q of the rows.
         if self._wide:
             halves = self.vectors @ (along / np.sqrt(self.values)[:, None])
             return self.U.moment(np.sqrt(self.weight)[:, None] * halves)
@@ -259,6 +247,7 @@ def _spectrum(U: BaseTerms, weight: Floats, *, wide: bool) -> tuple[Floats, Floa
     n_rows, n_columns = len(weight), U.n_columns
     if n_columns == 0:
         return np.empty((0, 0)), np.empty(0)
+    # Products of blocks: U itself, rows times columns, is never held.
     gram = np.zeros((n_rows if wide else n_columns,) * 2)
     if wide:
         for columns in row_blocks(0, n_columns, n_rows):

@@ -13,22 +13,13 @@ from boostbp.archive import Arrays, take
 from boostbp.trees import kernels
 from boostbp.trees.basis import BASES, Basis
 from boostbp.trees.forest import Forest
-from boostbp.trees.tree import Trees, offsets
+from boostbp.trees.tree import ARRAYS, Trees, offsets
 
 _OWN = "own functions"
-_MAX_SIZE = 1 << 31  # sizes stay far from the end of int64, and of int32 where splits hold features
-_NODES = {
-    "feature": "i4",
-    "threshold": "f8",
-    "left": "i4",
-    "right": "i4",
-    "missing_left": "?",
-    "cat_start": "i4",
-    "cat_words": "i4",
-    "categories": "u4",
-}
+# Sizes stay far from the end of int64, and of int32 where splits hold features.
+_MAX_SIZE = 1 << 31
 _LEAVES = {"tree_output": "i8", "tree_degree": "i8", "start": "i8", "column": "i4", "scaling": "f8", "weight": "f8"}
-_DTYPES = {"tree_split": "i8", "gain": "f8", **_NODES, **_LEAVES}
+_DTYPES = {"tree_split": "i8", "gain": "f8", **ARRAYS, **_LEAVES}  # in the order of files
 _WIDTH = {"tree_output": 2, "scaling": 4}  # columns of arrays with two axes
 _FACTS = {"n_features", "n_outputs", "basis", "functions", "clip", "n_base"}
 
@@ -105,7 +96,7 @@ def unpack(facts: Mapping[str, Any], arrays: Arrays, prefix: str = "", *, functi
         name: take(arrays, prefix + name, dtype, (None, _WIDTH[name]) if name in _WIDTH else (None,))
         for name, dtype in _DTYPES.items()
     }
-    nodes = kernels.Nodes(**{name: parts[name] for name in _NODES})
+    nodes = kernels.Nodes(*[parts[name] for name in kernels.Nodes._fields])
     tree_split, n_splits = parts["tree_split"], len(nodes.feature)
     n_features, n_outputs, n_base = facts["n_features"], facts["n_outputs"], facts["n_base"]
     _check_offsets("tree_split", tree_split, len(parts["tree_degree"]), n_splits)
@@ -140,7 +131,7 @@ def _basis(facts: Mapping[str, Any], functions: Basis | None) -> Basis:
     return basis
 
 
-def _require(good: Any, what: str) -> None:
+def _require(good: bool | np.bool_, what: str) -> None:
     if not good:
         raise ValueError(f"This is not a forest: {what}.")
 
@@ -193,6 +184,7 @@ def _leaves(parts: Arrays, tree_split: NDArray[Any], n_columns: int, n_outputs: 
     _check_offsets("start", start, int(tree_leaf[-1]), len(column))
     _require(((column >= 0) & (column < n_columns)).all(), "a leaf reads a column that is not there")
     _require(len(scaling) == len(column), f"scaling has the length {len(scaling)}, and column {len(column)}")
+    # A leaf with k columns has 1 + degree * k terms, with a weight each for each output that its tree serves.
     terms = 1 + np.repeat(degree, size + 1) * np.diff(start)
     weight_start = offsets(terms * np.repeat(output[:, 1], size + 1))
     _require(len(weight) == weight_start[-1], f"weight has the length {len(weight)}, and leaves {weight_start[-1]}")
@@ -207,6 +199,7 @@ def _check_outputs(tree_output: NDArray[Any], n_outputs: int, n_weights: int) ->
     first, served = tree_output.T
     good = (first >= 0) & (first < n_outputs) & (served >= 1) & (served <= np.minimum(n_outputs - first, n_weights))
     _require(good.all(), "a tree serves an output that is not there")
+    # In the order of their first outputs, each tree must begin where those before it have reached.
     order = np.argsort(first, kind="stable")
     reached = np.concatenate([[0], np.maximum.accumulate((first + served)[order])])
     whole = reached[-1] == n_outputs and (first[order] <= reached[:-1]).all()

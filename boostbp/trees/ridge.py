@@ -1,11 +1,12 @@
-"""Ridge regression in the leaves of a tree, from sums over rows."""
+"""Ridge regressions in the leaves of trees, from sums over rows: the trees of a round, fitted together."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +14,19 @@ from numpy.typing import NDArray
 from boostbp.runtime import threads
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
-from boostbp.trees import kernels
+from boostbp.trees import kernels, leaf_rows
+from boostbp.trees.basis import Basis
 from boostbp.trees.kernels import Leaves
 from boostbp.trees.kernels.records import CENTER, INV_SCALE
-from boostbp.trees.leaf_rows import LeafRows
+from boostbp.trees.leaf_rows import ColumnBins, LeafRows, Workspace, add_rows, rows_by_leaf
+from boostbp.trees.leaves import concat_leaves, leaves_on_paths, take_leaves
+from boostbp.trees.sparse import Matrix
+from boostbp.trees.tree import Trees
 
+S = TypeVar("S", "LeafRanges", "LeafSums")
 NOT_MONOTONE = np.empty(0, np.int64)
+# Path columns of rows, of trees whose sums go to the other workers together: 256 MB.
+ROOM = 1 << 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +87,7 @@ class LeafRanges:
         return cls(values)
 
     def __add__(self, other: LeafRanges) -> LeafRanges:
+        # Two columns are ends, of which the sum is no use; the other two are sums.
         a, b = self.values, other.values
         values = a + b
         np.minimum(a[:, 0], b[:, 0], out=values[:, 0])
@@ -91,11 +100,10 @@ class LeafRanges:
         group = workers()
         if group.is_single:
             return list(ranges)
-        ends = group.max(*(np.stack([-part.values[:, 0], part.values[:, 1]], axis=1) for part in ranges))
+        # The least is the negative of the largest negative.
+        ends = group.max(*(part.values[:, :2] * [-1.0, 1.0] for part in ranges))
         sums = group.sum(*(part.values[:, 2:] for part in ranges))
-        return [
-            LeafRanges(np.column_stack([-end[:, 0], end[:, 1], total])) for end, total in zip(ends, sums, strict=True)
-        ]
+        return [LeafRanges(np.hstack([end * [-1.0, 1.0], total])) for end, total in zip(ends, sums, strict=True)]
 
     def scaling(self, *, flat_scale: float = 0.0) -> Floats:
         """Return centre, inverse scale, lower and upper bound of each path column, (path columns, 4).
@@ -129,15 +137,12 @@ class LeafSums:
     def of(
         cls, rows: LeafRows, leaves: Leaves, grad: Floats, hess: Floats, center: Floats, scale: Floats, fill: Floats
     ) -> LeafSums:
-        """Return the sums over one block of the rows of a tree.
+        """Return the sums over a block of the rows of a tree; ``u = (z - center) * scale``, `fill` where z is missing.
 
-        Parameters
-        ----------
-        grad : (outputs, all rows) float64, C-contiguous; hess : (all rows,)
-        center, scale, fill : (path columns,)
-            ``u = (z - center) * scale``, or `fill` where z is missing.
+        `grad` is (outputs, all rows) float64, C-contiguous, `hess` (all rows,), the others are (path columns,).
         """
         [degree] = leaves.tree_degree.tolist()
+        # A leaf with t terms has t^2 products of terms, and t moments for each output.
         terms = 1 + degree * np.diff(leaves.start)
         gram, moment = np.zeros(terms @ terms), np.zeros(terms.sum() * len(grad))
         kernels.leaf_sums(
@@ -204,32 +209,26 @@ def fit_together(
 ) -> list[Leaves]:
     """Return the fitted leaves of some trees; their sums over the workers of a group share one message.
 
-    Sums over blocks of rows are added in the order of the blocks, for any number of threads, and then over the workers.
-
-    Parameters
-    ----------
-    n_threads : int
-        Threads over blocks.
-    sign : (features,) int64
-        Of monotone trees; see `kernels.solve_monotone`.
+    Sums over blocks of rows are added in the order of the blocks, whatever the threads, and then over the workers.
+    `sign` is that of monotone trees, (features,); see `kernels.solve_monotone`.
     """
-    weights = [drop_unit_weights(tree.hess) for tree in trees]
+    # Without weights, kernels leave out the products with ones.
+    weights = [tree.hess[:0] if (tree.hess == 1.0).all() else tree.hess for tree in trees]
+
+    def summed(of_rows: Callable[[LeafRows], S], tree: TreeRows) -> S:
+        return reduce(add, threads.parallel_map(of_rows, tree.blocks, n_threads))
 
     def ranges_of(tree: TreeRows, hess: Floats) -> LeafRanges:
-        parts = threads.parallel_map(lambda rows: LeafRanges.of(rows, tree.leaves, hess), tree.blocks, n_threads)
-        return reduce(add, parts)
-
-    ranges = LeafRanges.over_workers([ranges_of(tree, hess) for tree, hess in zip(trees, weights, strict=True)])
-    scalings = [part.scaling(flat_scale=ridge.flat_scale) for part in ranges]
+        return summed(lambda rows: LeafRanges.of(rows, tree.leaves, hess), tree)
 
     def sums_of(tree: TreeRows, hess: Floats, scaling: Floats) -> LeafSums:
         units = ridge.units(scaling)
-        parts = threads.parallel_map(
-            lambda rows: LeafSums.of(rows, tree.leaves, tree.grad, hess, *units), tree.blocks, n_threads
-        )
-        return reduce(add, parts)
+        return summed(lambda rows: LeafSums.of(rows, tree.leaves, tree.grad, hess, *units), tree)
 
-    sums = LeafSums.over_workers([sums_of(*parts) for parts in zip(trees, weights, scalings, strict=True)])
+    # Two passes over the rows of a leaf: the terms u = (z - center) * inv_scale need its scaling first.
+    ranges = LeafRanges.over_workers(list(map(ranges_of, trees, weights)))
+    scalings = [part.scaling(flat_scale=ridge.flat_scale) for part in ranges]
+    sums = LeafSums.over_workers(list(map(sums_of, trees, weights, scalings)))
     return [
         tree.leaves._replace(scaling=scaling, weight=_weight(tree, scaling, part, ridge, learning_rate, sign))
         for tree, scaling, part in zip(trees, scalings, sums, strict=True)
@@ -254,6 +253,89 @@ def _weight(
     return weight
 
 
-def drop_unit_weights(hess: Floats) -> Floats:
-    """Return an empty array in place of ones: the kernels then leave the products out."""
-    return hess[:0] if (hess == 1.0).all() else hess
+def fit_round(
+    trees: Trees,
+    X: Matrix,
+    Z: Matrix,
+    bins: ColumnBins | None,
+    basis: Basis,
+    grad: Floats,
+    hess: Floats,
+    ridge: Ridge,
+    *,
+    learning_rate: float,
+    leaf: NDArray[np.integer],
+    out: Floats,
+    n_outputs: int = 1,
+    sign: NDArray[np.int64] = NOT_MONOTONE,
+    n_threads: int = 1,
+    space: Workspace | None = None,
+) -> Leaves:
+    """Fit the leaves of each tree to ``-grad / hess`` of its outputs, and add its values to the running fit.
+
+    On one thread, dense rows and trees of one output go through one compiled call. A sparse input, blocks of rows for
+    several threads, those of one worker of a group, and those of monotone trees are summed block by block, in the same
+    order for any number of threads. Both give the same bits.
+
+    Parameters
+    ----------
+    X : (rows, features), Z : (rows, columns) float64, C-contiguous
+        The input, and the columns that regressions read of it; or two sparse inputs, of the same columns.
+    bins : ColumnBins or None
+        Of a dense input.
+    grad : (trees * n_outputs, rows) float64, C-contiguous
+    hess : (trees, rows) or, if all are equal, (1, rows) float64, C-contiguous
+    leaf : (trees, rows), any integer type
+        Written: the leaf of each row.
+    out : (trees * n_outputs, rows) float64, C-contiguous
+        Added to.
+    n_outputs : int
+        Outputs that each tree serves.
+    sign : (features,) int64
+        1 for each feature in which trees must rise, -1 where they must fall, else 0; (0,) if there are none. Columns
+        are the features then, and the ridge is standardised.
+    space : Workspace
+        For fits of many trees.
+
+    Returns
+    -------
+    Leaves
+        Tree ``k`` serves outputs ``k * n_outputs .. (k + 1) * n_outputs - 1``.
+    """
+    space, leaves = space or Workspace(), leaves_on_paths(trees, basis, n_outputs)
+    shares_rows = n_threads > 1 and len(X) > leaf_rows.BLOCK_ROWS
+    if bins is None or n_outputs > 1 or len(sign) or shares_rows or not workers().is_single:
+        fitted: list[Leaves] = []
+        # Alone, a tree is fitted while its rows are in cache. In a group, trees share messages between the workers.
+        at_once = _trees_at_once(len(X), leaves)
+        while (first := len(fitted)) < len(trees):
+            parts = []
+            for k in range(first, min(first + at_once, len(trees))):
+                tree, of_tree = trees.take(slice(k, k + 1)), take_leaves(leaves, slice(k, k + 1))
+                blocks = rows_by_leaf(tree, of_tree, X, Z, bins, leaf[k], space, n_threads)
+                of_outputs = grad[k * n_outputs : (k + 1) * n_outputs]
+                parts.append(TreeRows(blocks, of_tree, of_outputs, hess[k if len(hess) > 1 else 0], tree.nodes))
+            fitted += fit_together(parts, ridge, learning_rate, n_threads, sign)
+            for k, part in enumerate(parts, first):
+                add_rows(fitted[k], part.blocks, out[k * n_outputs : (k + 1) * n_outputs], n_threads)
+                for rows in part.blocks:
+                    space.take_back(rows.order, rows.values)
+        return fitted[0] if len(fitted) == 1 else concat_leaves(fitted)
+    # One compiled call for all trees; the widest leaf bounds the room for path columns.
+    order, values = space.lend(len(X), leaves)
+    kernels.fit_trees(
+        trees.nodes, trees.tree_split, leaves.start, leaves.column, bins.bins, bins.lower, bins.upper, X, Z,
+        basis.powers, grad, hess, ridge.reg_lambda, ridge.penalize_constant, ridge.standardize, learning_rate,
+        leaf_rows.BLOCK_ROWS, order, values, leaves.scaling, leaves.weight, leaf, out,
+    )  # fmt: skip
+    space.take_back(order, values)
+    return leaves
+
+
+def _trees_at_once(n_rows: int, leaves: Leaves) -> int:
+    """Return how many trees are fitted together: on several workers, those whose rows there is room for."""
+    group = workers()
+    if group.is_single or len(leaves.tree_degree) == 1:
+        return 1
+    [most_rows] = group.max(float(n_rows))  # what goes together must be the same on all workers
+    return max(1, int(ROOM // max(most_rows * int(np.diff(leaves.start).max()), 1.0)))

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from boostbp.runtime.arrays import Floats
 from boostbp.trees.kernels import moments as kernels
 
-CELLS = 1 << 20  # numbers in a block of rows: 8 MB
+# Numbers in a block of rows, 8 MB: enough for the calls on it to cost nothing, and little beside the input.
+CELLS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,6 +66,7 @@ class Sparse:
         """Return the input with other values, (rows,), in some of the columns."""
         if not columns:
             return self
+        # New columns come last, and a choice of columns puts them in their places.
         entries = sp.hstack([self.entries, *(sp.csc_matrix(values[:, None]) for values in columns.values())], "csc")
         source = np.arange(self.shape[1])
         source[list(columns)] = self.shape[1] + np.arange(len(columns))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +13,10 @@ from boostbp.runtime import interrupts
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 from boostbp.trees.kernels import moments as kernels
-from boostbp.trees.kernels.entry import Loop
 from boostbp.trees.ridge import LeafRanges
 from boostbp.trees.sparse import Matrix, Sparse, columns_of
+
+Kernel: TypeAlias = Callable[..., object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class Standardised:
     @interrupts.deferred()
     def of(cls, Z: Matrix, weight: Floats) -> Self:
         """Return all columns, standardised with row weights."""
+        # Of each column: least, largest, weighted sum, weight of missing cells, weight and number of nonzero cells.
         n_columns = Z.shape[1]
         sums = np.tile([np.inf, -np.inf, 0.0, 0.0, 0.0, 0.0], (n_columns, 1))
         square = np.zeros(n_columns)
@@ -53,26 +56,22 @@ class Standardised:
         everything = weight.cumsum()[-1:].sum()  # the kernels add row by row, too
         rest, everything, n_rows = workers().sum(sums[:, 2:], everything, float(len(Z)))
         lower, (total, missing, nonzero, number) = -below, rest.T
+        # Zeros took no part in the sums, so that dense and sparse inputs give the same bits: they count here.
         some_zero = number < n_rows
-        lower, upper = (
-            np.where(some_zero, np.minimum(lower, 0.0), lower),
-            np.where(some_zero, np.maximum(upper, 0.0), upper),
-        )
+        lower = np.where(some_zero, np.minimum(lower, 0.0), lower)
+        upper = np.where(some_zero, np.maximum(upper, 0.0), upper)
         scaling = LeafRanges(np.column_stack([lower, upper, total, everything - missing])).scaling()
         zero = np.where(some_zero, -scaling[:, 0] * scaling[:, 1], 0.0)
         _call(Z, kernels.column_squares, kernels.column_squares_sparse, weight, scaling, square)
         [square] = workers().sum(square)
+        # Each zero adds the square of its scaled value; missing values have u = 0 and add nothing.
         variance = (square + (everything - nonzero) * np.square(zero)) / everything
         return cls(Z, np.arange(n_columns, dtype=np.int32), scaling, zero, variance)
 
     def take(self, columns: NDArray[np.integer]) -> Self:
         """Return some of the columns."""
         return replace(
-            self,
-            column=self.column[columns],
-            scaling=self.scaling[columns],
-            zero=self.zero[columns],
-            variance=self.variance[columns],
+            self, **{name: getattr(self, name)[columns] for name in ("column", "scaling", "zero", "variance")}
         )
 
     @property
@@ -113,11 +112,12 @@ class Standardised:
     @property
     def _std(self) -> Floats:
         """Return the standard deviation of each column, infinite if it is mere rounding, (columns,)."""
+        # Standardising rounds u by 1e-16 times the center in units of the scale: a smaller deviation is mere rounding.
         std = np.sqrt(self.variance)
         return np.where(std > 1e-14 * (1.0 + np.abs(self.scaling[:, 0]) * self.scaling[:, 1]), std, np.inf)
 
 
-def _call(Z: Matrix, of_dense: Loop, of_sparse: Loop, *rest: Any) -> None:
+def _call(Z: Matrix, of_dense: Kernel, of_sparse: Kernel, *rest: NDArray[np.generic]) -> None:
     """Call the loop for the kind of input."""
     if isinstance(Z, Sparse):
         of_sparse(*Z.arrays, *rest)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from boostbp.runtime import threads
 from boostbp.trees import kernels
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 
-ROWS_OF_A_THREAD = 256  # at least: a thread takes longer to start than so few rows take; arbitrary
+# Least rows of a thread, which takes longer to start than so few rows take; arbitrary.
+ROWS_OF_A_THREAD = 256
 Parts = slice | NDArray[np.integer]  # some trees, leaves or entries of an array: in a row, or by number
 
 
@@ -49,9 +50,9 @@ class Trees(Sequence["Tree"]):
     @staticmethod
     def concat(parts: Sequence[Trees]) -> Trees:
         """Return a copy of the trees of all parts, one after the other."""
-        fields = zip(_ARRAYS, _DTYPES, strict=True)
-        arrays = {name: concat([getattr(part, name) for part in parts], dtype) for name, dtype in fields}
+        arrays = {name: concat([getattr(part, name) for part in parts], dtype) for name, dtype in ARRAYS.items()}
         if len(arrays["categories"]):
+            # The words of a part come after those of the parts before it.
             first_word = offsets([len(part.categories) for part in parts])[:-1]
             of_split = np.repeat(first_word, [len(part.feature) for part in parts]).astype(np.int32)
             start = arrays["cat_start"]
@@ -67,6 +68,7 @@ class Trees(Sequence["Tree"]):
         *of_split, categories = self.nodes
         *of_split, start, n_words = [array[at] for array in of_split]
         if len(categories):
+            # Words of neighbouring trees lie side by side: cut between the first and the last that is used.
             has_set = start >= 0
             first, last = start[has_set], (start + n_words)[has_set]
             words = slice(first.min(initial=len(categories)), last.max(initial=0))
@@ -93,10 +95,9 @@ class Trees(Sequence["Tree"]):
         return kernels.Nodes(*[getattr(self, name) for name in kernels.Nodes._fields])
 
     @property
-    def leaf_dtype(self) -> Any:
+    def leaf_dtype(self) -> np.dtype[Any]:
         """The smallest integer type that holds the leaf numbers of a tree."""
-        largest = int(np.diff(self.tree_split).max(initial=0))
-        return np.uint8 if largest < 1 << 8 else np.uint16 if largest < 1 << 16 else np.int32
+        return leaf_type(int(np.diff(self.tree_split).max(initial=0)))
 
     def route(self, X: Matrix, n_threads: int = 1) -> NDArray[Any]:
         """Return the leaf number of each row under each tree, (trees, rows)."""
@@ -105,6 +106,7 @@ class Trees(Sequence["Tree"]):
         if not isinstance(X, Sparse):
             share_rows(lambda rows: kernels.route(nodes, split, X, *rows, leaf), len(X), n_threads)
             return leaf
+        # A sparse input: only the features that trees split on are made dense, some rows at a time.
         features, place = np.unique(self.feature, return_inverse=True)
         nodes = nodes._replace(feature=place.astype(np.int32))
 
@@ -131,17 +133,19 @@ class Trees(Sequence["Tree"]):
         column : (start[-1],) int32
             Leaf ``l``, counted over all trees, has ``column[start[l]:start[l + 1]]``.
         """
+        # A tree has one leaf more than splits. The kernel counts all columns, but writes only those there is room for.
         n_leaves = len(self.feature) + len(self)
         start, column = np.empty(n_leaves + 1, np.int64), np.empty(8 * n_leaves * per_feature, np.int32)
         kernels.paths_of(self.nodes, self.tree_split, per_feature, start, column)
-        if start[-1] > len(column):  # more than 8 features for a leaf on average
+        # More than 8 features for a leaf on average, which is rare: once more, with room for all.
+        if start[-1] > len(column):
             column = np.empty(start[-1], np.int32)
             kernels.paths_of(self.nodes, self.tree_split, per_feature, start, column)
         return start, column[: start[-1]].copy()
 
 
-_ARRAYS = (*kernels.Nodes._fields, "gain")  # those of a split, and the words of all category sets
-_DTYPES = np.int32, np.float64, np.int32, np.int32, np.bool_, np.int32, np.int32, np.uint32, np.float64
+# The arrays of splits, and the words of all category sets, with their types.
+ARRAYS = dict(zip((*kernels.Nodes._fields, "gain"), ("i4", "f8", "i4", "i4", "?", "i4", "i4", "u4", "f8"), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +201,7 @@ class Tree(Trees):
         cat_words = np.zeros(n_splits) if cat_words is None else cat_words
         gain = np.full(n_splits, np.nan) if gain is None else gain
         arrays = feature, threshold, left, right, missing_left, cat_start, cat_words, categories, gain
-        contiguous: list[Any] = [np.ascontiguousarray(*pair) for pair in zip(arrays, _DTYPES, strict=True)]
+        contiguous: list[Any] = [np.ascontiguousarray(*pair) for pair in zip(arrays, ARRAYS.values(), strict=True)]
         return cls(*[*contiguous, np.array([0, n_splits])])
 
     @classmethod
@@ -236,6 +240,11 @@ def as_trees(trees: Sequence[Tree]) -> Trees:
     return trees[0].take(slice(None)) if len(trees) == 1 else Trees.concat(trees)
 
 
+def leaf_type(n_splits: int) -> np.dtype[Any]:
+    """Return the smallest integer type that holds the leaf numbers of a tree with at most so many splits."""
+    return np.dtype(np.uint8 if n_splits < 1 << 8 else np.uint16 if n_splits < 1 << 16 else np.int32)
+
+
 def share_rows(work: Callable[[tuple[int, int]], object], n_rows: int, n_threads: int) -> None:
     """Call `work` on a range of rows for each thread; rows do not depend on each other, so ranges change no result."""
     size = max(ROWS_OF_A_THREAD, -(-n_rows // n_threads))
@@ -247,7 +256,7 @@ def share_rows(work: Callable[[tuple[int, int]], object], n_rows: int, n_threads
 # entry of each part and the end of the last.
 
 
-def concat(parts: Sequence[NDArray[Any]], kind: Any) -> NDArray[Any]:
+def concat(parts: Sequence[NDArray[Any]], kind: DTypeLike) -> NDArray[Any]:
     """Return a copy of the arrays one after the other; an empty array if there are none."""
     return np.concatenate(parts).astype(kind, copy=False) if parts else np.empty(0, kind)
 
@@ -273,6 +282,7 @@ def cut(start: NDArray[np.int64], parts: Parts) -> tuple[NDArray[np.int64], Part
             ends = start[first : max(first, last) + 1]
             return ends - ends[0], slice(ends[0], ends[-1])
         parts = np.arange(first, last, step)
+    # Entry k of the result is k - (its part's first place in the result) + (its part's first place in the whole).
     first_entry = start[parts]
     ends = offsets(start[1:][parts] - first_entry)
     return ends, np.repeat(first_entry - ends[:-1], np.diff(ends)) + np.arange(ends[-1])

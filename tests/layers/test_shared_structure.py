@@ -17,6 +17,7 @@ from boostbp.layers import BoundInput, LayerSettings, LossObjective
 from boostbp.layers.cheaper_growth import SharedStructure, random_direction
 from boostbp.losses import LOSSES
 from boostbp.trees.basis import Polynomial
+from boostbp.trees.leaf_rows import BLOCK_ROWS
 
 rng = np.random.default_rng(0)
 X = np.column_stack([rng.uniform(-1, 1, (400, 3)), rng.integers(0, 6, 400)])
@@ -25,7 +26,7 @@ Y = np.eye(4)[labels.astype(int)]
 GROWTH = TreeParams(max_depth=3, min_samples_leaf=10)
 
 
-def fitted(backend, *, rounds=12, degree=2, n_threads=1, categorical=(), seed=3):
+def fitted(backend, *, X=X, Y=Y, rounds=12, degree=2, n_threads=1, categorical=(), seed=3):
     settings = LayerSettings(n_estimators=rounds, growth=GROWTH, basis=Polynomial(degree))
     bound = BoundInput(SharedStructure(load(backend)), Table(X, categorical), settings, np.ones(len(X)))
     goal = LossObjective.of(LOSSES["softmax"](), Y, np.ones(len(X)), np.zeros(4))
@@ -81,11 +82,11 @@ def test_leaves_are_newton_steps_of_each_class():
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_threads_do_not_change_it(backend, monkeypatch):
-    monkeypatch.setattr("boostbp.trees.leaf_rows.BLOCK_ROWS", 100)
-    one, two = (fitted(backend, n_threads=n_threads) for n_threads in (1, 2))
+def test_threads_do_not_change_it(backend):
+    some = {"X": np.resize(X, (BLOCK_ROWS + 400, 4)), "Y": np.resize(Y, (BLOCK_ROWS + 400, 4)), "rounds": 3}
+    one, two = (fitted(backend, n_threads=n_threads, **some) for n_threads in (1, 2))
     assert one.output.tobytes() == two.output.tobytes()
-    assert one.output.tobytes() != fitted(backend, seed=4).output.tobytes()
+    assert one.output.tobytes() != fitted(backend, seed=4, **some).output.tobytes()
 
 
 def test_one_structure_costs_less_than_one_for_each_output():

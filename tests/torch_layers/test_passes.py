@@ -8,7 +8,7 @@ from helpers import BASES, plain_forest
 from tree_modules import backward, fitted, module, rows, torch
 
 from boostbp.torch import GBDTStep
-from boostbp.torch.passes import as_tensor
+from boostbp.torch.tensors import as_tensor
 
 TYPES = [torch.float32, torch.float64]
 

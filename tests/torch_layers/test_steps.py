@@ -38,19 +38,19 @@ def test_bins_are_kept_while_the_input_stays():
     made, x = module(), rows()
     made(x).sum().backward()
     made.step()
-    kept = made._refits.bound
+    kept = made._bound
     made(x).sum().backward()
     made.step()
-    assert made._refits.bound is kept
+    assert made._bound is kept
     made.settings = replace(made.settings, n_estimators=6)
     made(x).sum().backward()
     made.step()
     assert made.layer.forest.n_trees == 1 + 3 * 6
-    kept = made._refits.bound
+    kept = made._bound
     made.expected_rows = 200  # of which others may come
     made(x + 1.0).sum().backward()
     made.step()
-    assert made._refits.bound is not kept
+    assert made._bound is not kept
 
 
 @pytest.mark.parametrize("upward", [True, False], ids=["upward", "downward"])
@@ -62,7 +62,7 @@ def test_second_layer_is_fitted_on_the_new_or_the_old_output_of_the_first(upward
     GBDTStep(model).step((lambda: model(x)) if upward else None)
     new = first.layer.predict(x.numpy())
     assert np.abs(new - old).max() > 0.01
-    np.testing.assert_array_equal(second._refits.bound.table.X, new if upward else old)
+    np.testing.assert_array_equal(second._bound.table.X, new if upward else old)
 
 
 def test_steps_that_are_told_the_loss_get_shorter(monkeypatch):
@@ -217,7 +217,7 @@ def test_forward_must_bring_the_rows_of_the_step():
     steps.rows(order)
     model(x[order]).square().mean().backward()
     steps.step(lambda: model(x))  # rows by ascending number
-    np.testing.assert_array_equal(second._refits.bound.table.X, first.layer.predict(x.numpy()))
+    np.testing.assert_array_equal(second._bound.table.X, first.layer.predict(x.numpy()))
     model(x[order]).square().mean().backward()  # and the announcement stands
 
     def announced():
@@ -227,7 +227,7 @@ def test_forward_must_bring_the_rows_of_the_step():
         model(x[order[50:]])
 
     steps.step(announced)
-    np.testing.assert_array_equal(second._refits.bound.table.X, first.layer.predict(x.numpy()))
+    np.testing.assert_array_equal(second._bound.table.X, first.layer.predict(x.numpy()))
 
 
 def test_a_step_without_gradients_is_refused():

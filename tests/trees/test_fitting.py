@@ -8,38 +8,35 @@ import numpy as np
 import pytest
 from helpers import BASES, random_tree
 
-from boostbp.trees import leaf_rows
-from boostbp.trees.leaf_regressions import fit_trees
-from boostbp.trees.leaf_rows import ColumnBins
-from boostbp.trees.ridge import Ridge
+from boostbp.trees.leaf_rows import BLOCK_ROWS, ColumnBins
+from boostbp.trees.ridge import Ridge, fit_round
 from boostbp.trees.tree import Trees
 
 
 @pytest.mark.parametrize("standardize", [True, False])
 @pytest.mark.parametrize("weights", ["ones", "one for all", "each its own"])
 @pytest.mark.parametrize("basis", sorted(BASES))
-@pytest.mark.parametrize("block", [100, 256, 1000])
 @pytest.mark.parametrize("alike", [False, True])
-def test_blocks_over_threads_give_the_bits_of_one_call(basis, weights, standardize, block, alike, monkeypatch):
+def test_blocks_over_threads_give_the_bits_of_one_call(basis, weights, standardize, alike):
     """Of trees that split alike, the one call groups the rows once."""
-    monkeypatch.setattr(leaf_rows, "BLOCK_ROWS", block)
+    n_rows = 2 * BLOCK_ROWS + 700
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((700, 4))
-    X[:, 3] = rng.integers(0, 40, 700)
+    X = rng.standard_normal((n_rows, 4))
+    X[:, 3] = rng.integers(0, 40, n_rows)
     X[rng.random(X.shape) < 0.05] = np.nan
     trees = [random_tree(rng, n_splits, categorical=(3,)) for n_splits in (0, 6, 9)]
     if alike:
         trees = [trees[2], trees[2], replace(trees[2], threshold=trees[2].threshold + 0.1)]
-    Z, grad = BASES[basis].expand(X), rng.standard_normal((3, 700))
+    Z, grad = BASES[basis].expand(X), rng.standard_normal((3, n_rows))
     hess = {
-        "ones": np.ones((1, 700)),
-        "one for all": rng.uniform(0.5, 2, (1, 700)),
-        "each its own": np.vstack([np.ones(700), rng.uniform(0.5, 2, (2, 700))]),
+        "ones": np.ones((1, n_rows)),
+        "one for all": rng.uniform(0.5, 2, (1, n_rows)),
+        "each its own": np.vstack([np.ones(n_rows), rng.uniform(0.5, 2, (2, n_rows))]),
     }[weights]
     found = []
     for n_threads in (1, 2):
-        leaf, out = np.empty((3, 700), np.uint8), np.full((3, 700), 0.25)
-        leaves = fit_trees(
+        leaf, out = np.empty((3, n_rows), np.uint8), np.full((3, n_rows), 0.25)
+        leaves = fit_round(
             Trees.concat(trees), X, Z, ColumnBins.of(X), BASES[basis], grad, hess, Ridge(0.5, standardize=standardize),
             learning_rate=0.3, leaf=leaf, out=out, n_threads=n_threads,
         )  # fmt: skip

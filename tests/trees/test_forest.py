@@ -9,7 +9,7 @@ import pytest
 from helpers import BASES, forest_of, plain_forest, random_tree, serving, unfitted
 from known_leaves import fit_leaves
 
-from boostbp.trees import forest as forests
+from boostbp.trees.forest import CHUNK
 from boostbp.trees.leaves import leaves_on_paths
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.tree import Tree
@@ -73,11 +73,11 @@ def test_forest_is_the_sum_of_forests_of_one_tree(name):
 
 
 @pytest.mark.parametrize("name", BASES)
-def test_predict_in_chunks_is_evaluate(name, monkeypatch):
+def test_predict_in_chunks_is_evaluate(name):
     X, members = make_members(BASES[name])
+    X = np.resize(X, (2 * CHUNK + 37, X.shape[1]))
     forest = pack(members, BASES[name])
     expected = forest.evaluate(X, forest.route(X))
-    monkeypatch.setattr(forests, "CHUNK", 37)
     for n_threads in (1, 2, 4):
         np.testing.assert_array_equal(forest.predict(X, n_threads), expected)
 

@@ -9,9 +9,8 @@ from scipy.optimize import minimize
 
 from boostbp.trees.basis import BASES
 from boostbp.trees.forest import Forest
-from boostbp.trees.leaf_regressions import fit_trees
 from boostbp.trees.leaf_rows import ColumnBins
-from boostbp.trees.ridge import NOT_MONOTONE, Ridge
+from boostbp.trees.ridge import NOT_MONOTONE, Ridge, fit_round
 from boostbp.trees.tree import Tree
 
 RIDGE = Ridge(1.0)
@@ -41,7 +40,7 @@ def random_tree(rng, n_leaves, n_features):
 def fitted(tree, X, y, sign, basis="quadratic", ridge=RIDGE, weight=None):
     """The leaves of a tree, and the forest of this tree."""
     leaf, hess = np.empty((1, len(X)), np.int32), np.ones((1, len(X))) if weight is None else weight[None]
-    leaves = fit_trees(
+    leaves = fit_round(
         tree, X, X if basis != "constant" else np.empty((len(X), 0)), ColumnBins.of(X), BASES[basis], -y[None] * hess,
         hess, ridge, learning_rate=1.0, leaf=leaf, out=np.zeros((1, len(X))), sign=np.array(sign, np.int64),
     )  # fmt: skip

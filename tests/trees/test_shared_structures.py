@@ -10,10 +10,10 @@ from helpers import plain_forest, random_tree, serving
 from known_leaves import fit_leaves
 
 from boostbp.trees.basis import BASES
+from boostbp.trees.compact import share_structures
 from boostbp.trees.forest import Forest
 from boostbp.trees.leaves import coefficients, concat_leaves, leaves_on_paths, take_leaves
 from boostbp.trees.ridge import Ridge
-from boostbp.trees.shared_structures import share_structures
 from boostbp.trees.tree import Trees
 
 N_OUTPUTS = 3

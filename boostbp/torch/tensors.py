@@ -1,26 +1,19 @@
-"""Checks of the arguments of a tree layer, and its fits."""
+"""Tensors into arrays and back: checks of a tree layer's input and targets, and its passes under autograd."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boostbp import backends, layers
-from boostbp.backends.base import Backend, Table
-from boostbp.inputs.targets import drop_zero_weight, read_weight, weights_in_rows
-from boostbp.layers import BoundInput, Layer, LayerSettings, LossObjective, Objective, SquaredObjective
-from boostbp.losses import Loss
-from boostbp.losses.checked_loss import CheckedLoss
-from boostbp.network.starts import STARTS, start_of
-from boostbp.runtime import interrupts
+from boostbp.inputs.targets import read_weight, weights_in_rows
+from boostbp.layers import Trace
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.messages import require
-from boostbp.runtime.native_threads import single_threaded_blas
-from boostbp.single import check_codes
-from boostbp.torch.passes import as_floats, learns_from
 
 if TYPE_CHECKING:
     import torch
@@ -28,6 +21,8 @@ if TYPE_CHECKING:
 else:
     torch = require("torch", extra="torch", what="boostbp.torch")
 
+C = TypeVar("C", bound=type)
+NOT_FINITE = "dL/doutput has values that are not finite: look into the loss and the modules above."
 _jit: Any = torch.jit  # whose functions are not exported by type
 _MIN_ROWS = 20  # fewer rows do not tell a column without missing values from one with many; arbitrary
 
@@ -138,53 +133,123 @@ def refuse_empty_columns(X: Floats, complete: NDArray[np.bool_] | None) -> None:
         )
 
 
-def start_target(start: str, table: Table, weight: Floats, n_outputs: int, random: np.random.Generator) -> Floats:
-    """Return a start by name, (rows, outputs): from the rows that have weight, and 0 in the others."""
-    target = np.zeros((len(table.X), n_outputs))
-    table, _, used = drop_zero_weight(table, target, weight)
-    target[weight > 0] = start_of(STARTS[start], table, used, n_outputs, random)
-    return target
+def uncompiled_forward(cls: C) -> C:
+    """Exclude the `forward` of a class from torch.compile: trees are compiled already, and it cannot trace NumPy code.
+
+    ``torch.compiler.disable`` imports the compiler, which takes as long as importing torch, so it is applied only once
+    the compiler is imported.
+    """
+    traced: Any = cls.forward  # type: ignore[attr-defined]
+    disabled: list[Any] = []  # not functools.cache: the compiler would trace through it
+
+    @wraps(traced)
+    def forward(self: torch.nn.Module, x: Tensor) -> Tensor:
+        if "torch._dynamo" in sys.modules and not disabled:
+            disabled.append(torch.compiler.disable(traced))
+        output: Tensor = (disabled or [traced])[0](self, x)
+        return output
+
+    cls.forward = forward  # type: ignore[attr-defined]
+    return cls
 
 
-class Refits:
-    """Fits of trees by a backend; the bound input of the last fit is kept for the next one."""
+def differentiable(x: Tensor, h: Floats, trace: Trace, keep_gradient: Callable[[Floats], None] | None) -> Tensor:
+    """Return the output `h`, (rows, outputs), of trees on `x`, in the type and on the device of `x`, with its gradient.
 
-    def __init__(self, backend: str | Backend) -> None:
-        self.backend = backend
-        self.bound: BoundInput | None = None
+    `keep_gradient`, if any, is called with dL/doutput, (rows, outputs) float64, in each ``backward()``.
+    """
+    anchor = torch.empty(0, device="cpu")
+    if keep_gradient is not None:
+        # A leaf in the place of the output: what backward accumulates in it is dL/doutput. Backward reaches it even
+        # where the input is data, which require no gradient; torch.autograd.grad, which trains nothing, does not.
+        anchor = torch.empty(h.shape, dtype=torch.float64, device="cpu", requires_grad=True)
 
-    @interrupts.deferred()
-    @single_threaded_blas()
-    def fit(
-        self,
-        table: Table,
-        target: Floats,
-        weight: Floats,
-        loss: Loss | None,
-        settings: LayerSettings,
-        *,
-        n_threads: int,
-        seed: int,
-    ) -> tuple[Layer, Floats]:
-        """Fit trees to a target, (rows, outputs), or by boosting on a loss of it; rows of weight 0 are left out.
+        def hand_over(anchor: Tensor) -> None:
+            assert anchor.grad is not None  # autograd has just accumulated it
+            G, anchor.grad = as_floats(anchor.grad), None
+            keep_gradient(G)
 
-        Return the trees and the baseline of the loss, (outputs,); it is 0 without a loss.
-        """
-        table, target, weight = drop_zero_weight(table, target, weight)
-        baseline = np.zeros(target.shape[1])
-        objective: Objective = SquaredObjective(target, weight)
-        if loss is not None:
-            baseline = CheckedLoss(loss).baseline(target, weight)
-            objective = LossObjective.of(loss, target, weight, baseline)
-        bound = self.bound
-        if (
-            bound is None
-            or bound.settings is not settings
-            or not np.array_equal(bound.weight, weight)
-            or not np.array_equal(bound.table.X, table.X, equal_nan=True)
-        ):
-            check_codes(table.X, table.categorical)
-            bound = BoundInput(backends.load(self.backend), table, settings, weight)
-        layer = layers.fit(bound, objective, n_threads=n_threads, seed=seed).layer
-        self.bound = bound
-        return layer, baseline
+        anchor.register_post_accumulate_grad_hook(hand_over)
+    output: Tensor = _Pass.apply(x, anchor, h, trace)
+    return output
+
+
+class _Pass(torch.autograd.Function):
+    """(rows, features) -> (rows, outputs) with dL/dinput by `Trace.vjp`."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, anchor: Tensor, h: Floats, trace: Trace) -> Tensor:
+        ctx.save_for_backward(*([x] if x.requires_grad else []))
+        ctx.trace = trace
+        return as_tensor(h, x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
+        if torch.isnan(grad).any():
+            raise ValueError(NOT_FINITE)
+        x_grad = None
+        if ctx.needs_input_grad[0]:
+            # If a graph of this pass is asked for, the input is in it, so that a second derivative raises.
+            inputs = ctx.saved_tensors if torch.is_grad_enabled() else (None,)
+            x_grad = _Slope.apply(*inputs, grad, ctx.trace)
+        return x_grad, _on_cpu(grad) if ctx.needs_input_grad[1] else None, None, None
+
+
+class _Slope(torch.autograd.Function):
+    """dL/dinput, for a graph of the backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor | None, grad: Tensor, trace: Trace) -> Tensor:
+        return as_tensor(trace.vjp(as_floats(grad)), grad)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> NoReturn:
+        raise RuntimeError(
+            "a second derivative through a tree layer: only first derivatives exist. Detach its slope, or leave out "
+            "what differentiates it, such as a gradient penalty."
+        )
+
+
+def as_floats(values: ArrayLike) -> Floats:
+    """Return a tensor or array as float64 on the CPU, in memory of its own: tensors may be changed in place."""
+    if isinstance(values, torch.Tensor):
+        values = _on_cpu(values).numpy()
+    return np.array(values, np.float64, order="C")
+
+
+def as_tensor(values: Floats, like: Tensor) -> Tensor:
+    """Return an array as a tensor in the type and on the device of another."""
+    return torch.from_numpy(values).to(like.device, like.dtype)
+
+
+def _on_cpu(values: Tensor) -> Tensor:
+    """Return float64 on the CPU, without a graph; the copy comes first, as not every device has float64."""
+    return values.detach().to("cpu").to(torch.float64)
+
+
+def learns_from(x: Tensor, cells: NDArray[np.bool_], *, nan: bool = True) -> bool:
+    """Return whether a learning module gets a gradient from some cells of a tensor; `nan`: whether NaN counts as one.
+
+    Leaves with NaN are data, not weights.
+    """
+    leaves = [leaf for leaf in _leaves(x) if isinstance(leaf, torch.nn.Parameter) or not torch.isnan(leaf).any()]
+    if not leaves:
+        return False
+    grad = torch.from_numpy(cells).to(x.device, x.dtype)
+    slopes = torch.autograd.grad(x, leaves, grad, retain_graph=True, allow_unused=True)
+    return any(bool(((slope != 0) & (nan | ~torch.isnan(slope))).any()) for slope in slopes if slope is not None)
+
+
+def _leaves(x: Tensor) -> list[Tensor]:
+    """Return the leaves of a tensor's graph that require a gradient."""
+    leaves: list[Tensor] = []
+    nodes: list[Any] = [x.grad_fn]
+    visited = {x.grad_fn, None}
+    while nodes:
+        node = nodes.pop()
+        if hasattr(node, "variable"):
+            leaves.append(node.variable)
+        following = {child for child, _ in node.next_functions} - visited
+        visited |= following
+        nodes.extend(following)
+    return leaves

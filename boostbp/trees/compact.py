@@ -1,0 +1,182 @@
+"""Compact forests: numbers of few bits, and one tree in place of like trees, for small files and fast predictions.
+
+**Rounding.** A leaf's path column has the scaling ``(center, inv_scale, lower, upper)`` and the terms ``u`` and ``u^2``
+of ``u = (z - center) inv_scale``. With another center and scale, ``u = ratio v + shift``, the leaf's value is
+
+``w_0 + w_1 shift + w_2 shift^2 + (w_1 + 2 w_2 shift) ratio v + w_2 ratio^2 v^2``.
+
+The scale becomes the next power of two, and the center the nearest multiple of 1/64 of it. This changes the value only
+for rows that miss the column. Two steps lose bits: bounds are rounded outwards, so that no row of the leaf is clipped,
+and weights are rounded.
+
+**Shared structures.** Classes may share the structures of a round. Kept apart, the trees of ten classes hold each
+structure ten times, and a row walks down it ten times. Trees of several outputs that are alike become one tree that
+serves all of these outputs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.runtime.arrays import Floats
+from boostbp.trees import kernels
+from boostbp.trees.forest import Forest
+from boostbp.trees.kernels.joining import LEAST_SCALE
+from boostbp.trees.kernels.records import CENTER, INV_SCALE
+from boostbp.trees.leaves import take_leaves
+from boostbp.trees.tree import offsets
+
+# Bits of centers and bounds, in units of the scale: 1,000 rows do not determine a mean to 1/64 of it.
+RANGE_BITS = 6
+# Bits of a center much larger than the scale: float32 then holds it, which is faster for a single row.
+FLOAT32_BITS = 24
+# Bits of such a center, in units of the scale: rows that miss the column get the value at the center.
+LEAST_CENTER_BITS = 4
+# Beyond it, new scalings may overflow float64; arbitrary.
+MOST_SCALE = 1e300
+
+
+def rounded(forest: Forest, weight_bits: int) -> Forest:
+    """Return the forest with rounded leaves.
+
+    Parameters
+    ----------
+    weight_bits : int
+        Bits of a leaf's weights for an output, counted from the largest of them, or from the root mean square of these
+        largest weights over all leaves if that is smaller.
+    """
+    leaves = rescaled(forest.leaves, *_short_scalings(forest.leaves.scaling))
+    return replace(forest, leaves=leaves._replace(weight=_short_weights(leaves, weight_bits)))
+
+
+def rescaled(leaves: kernels.Leaves, scaling: Floats, ratio: Floats, shift: Floats) -> kernels.Leaves:
+    """Return the same regressions with other scalings: ``u = ratio v + shift`` of each path column.
+
+    Parameters
+    ----------
+    scaling : (path columns, 4) float64
+        The scalings of ``v``.
+    ratio, shift : (path columns,) float64
+    """
+    weight = leaves.weight.copy()
+    kernels.rescale(leaves, ratio, shift, weight)
+    return leaves._replace(scaling=scaling, weight=weight)
+
+
+def _short_scalings(scaling: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return short scalings, (path columns, 4), and the ``ratio`` and ``shift`` of each in ``u = ratio v + shift``.
+
+    Columns that do not vary or that go beyond float64 keep their scaling.
+    """
+    center, inverse, lower, upper = scaling.T
+    grid = 2.0**RANGE_BITS
+    with np.errstate(all="ignore"):
+        # frexp has mantissas from 1/2 to 1: 2^exponent is the next power of two, or twice one that is a power already.
+        mantissa, exponent = np.frexp(1.0 / inverse)
+        exponent -= mantissa == 0.5
+        step = np.ldexp(1.0 / grid, exponent)
+        of_float32 = np.ldexp(1.0, np.frexp(center)[1] - FLOAT32_BITS)
+        step = np.where(of_float32 <= np.ldexp(1.0, exponent - LEAST_CENTER_BITS), np.maximum(step, of_float32), step)
+        short_center, short_inverse = np.rint(center / step) * step, np.ldexp(1.0, -exponent)
+        ratio, shift = inverse / short_inverse, (short_center - center) * inverse
+        # v = (u - shift) / ratio, of which the bounds are rounded outwards.
+        bounds = [np.floor((lower - shift) / ratio * grid) / grid, np.ceil((upper - shift) / ratio * grid) / grid]
+    short = np.column_stack([short_center, short_inverse, *bounds]) + 0.0  # -0 has other bits, and no other value
+    varies = (inverse > 0) & (lower < upper) & np.isfinite(np.column_stack([short, ratio, shift])).all(1)
+    return np.where(varies[:, None], short, scaling), np.where(varies, ratio, 1.0), np.where(varies, shift, 0.0)
+
+
+def _short_weights(leaves: kernels.Leaves, bits: int) -> Floats:
+    """Return weights that are multiples of a power of two for each leaf and output."""
+    weight, n_weights = leaves.weight, np.diff(leaves.weight_start)
+    n_outputs = np.repeat(leaves.tree_output[:, 1], np.diff(leaves.tree_leaf))
+    leaf = np.repeat(np.arange(len(n_weights)), n_weights)
+    # Weights of a leaf are (terms, outputs): those of one output are a group with one unit.
+    group = offsets(n_outputs)[leaf] + (np.arange(len(weight)) - leaves.weight_start[leaf]) % n_outputs[leaf]
+    largest = np.zeros(int(n_outputs.sum()))
+    np.maximum.at(largest, group, np.abs(weight))
+    with np.errstate(all="ignore"):
+        usual = np.sqrt(np.square(largest).mean(where=largest > 0)) if largest.any() else 0.0
+    mantissa, exponent = np.frexp(np.fmin(largest, usual))
+    exponent -= mantissa == 0.5
+    unit = (exponent - bits)[group]
+    return np.ldexp(np.rint(np.ldexp(weight, -unit)), unit)
+
+
+def share_structures(forest: Forest) -> Forest:
+    """Return the forest with one tree in place of each run of like trees that serve successive outputs.
+
+    The regressions of a leaf get one scaling: about the mean of their centers, with bounds that cover the range that
+    each tree saw. The functions stay the same but for rounding, and for rows that miss a column: these get the values
+    at that mean.
+    """
+    begins = _begins_run(forest)
+    if begins.all():
+        return forest
+    first_tree, run = np.flatnonzero(begins), np.cumsum(begins) - 1
+    members = np.bincount(run)
+    leaves = _with_common_scalings(forest.leaves, offsets(members))
+    trees, kept = forest.trees.take(first_tree), take_leaves(leaves, first_tree)
+    kept.tree_output[:, 1] = np.where(members > 1, members, kept.tree_output[:, 1])
+    weight_start = offsets(np.diff(kept.weight_start) * np.repeat(members, np.diff(kept.tree_leaf)))
+    # of each leaf: its place in the run's tree, and of its first weight there; those of a term lie side by side
+    tree = np.repeat(np.arange(forest.n_trees), np.diff(leaves.tree_leaf))
+    place = kept.tree_leaf[run[tree]] + np.arange(len(tree)) - leaves.tree_leaf[tree]
+    first = weight_start[place] + tree - first_tree[run[tree]]
+    leaf = np.repeat(np.arange(len(tree)), np.diff(leaves.weight_start))
+    term = np.arange(len(leaf)) - leaves.weight_start[leaf]
+    weight = np.empty(len(leaves.weight))
+    weight[first[leaf] + term * members[run[tree[leaf]]]] = leaves.weight
+    gain = trees.gain * np.repeat(members, np.diff(trees.tree_split))
+    return replace(
+        forest,
+        trees=replace(trees, gain=gain),
+        leaves=kept._replace(weight_start=weight_start, weight=weight),
+    )
+
+
+def _begins_run(forest: Forest) -> NDArray[np.bool_]:
+    """Return which trees begin a run: they differ from the tree before, or do not serve the next output, (trees,)."""
+    leaves = forest.leaves
+    path_split = leaves.start[leaves.tree_leaf]
+    center, inverse = np.abs(leaves.scaling[:, CENTER]), leaves.scaling[:, INV_SCALE]
+    with np.errstate(divide="ignore", over="ignore"):
+        scale = 1.0 / inverse
+    extreme = (inverse != 0.0) & ~((LEAST_SCALE * center < scale) & (scale < MOST_SCALE) & (center < MOST_SCALE))
+    alike = np.zeros(forest.n_trees, bool)
+    alike[1:] = (np.diff(leaves.tree_output, axis=0) == [1, 0]).all(1) & (np.diff(leaves.tree_degree) == 0)
+    alike &= leaves.tree_output[:, 1] == 1
+    alike[: forest.n_base + 1] = False
+    for split, fields in (
+        (forest.tree_split, forest.nodes[:-1]),
+        (leaves.tree_leaf, (np.diff(leaves.start),)),
+        (path_split, (leaves.column, extreme)),
+    ):
+        size = np.diff(split)
+        alike[1:] &= np.diff(size) == 0
+        tree = np.repeat(np.arange(len(size)), size)
+        at = np.flatnonzero(alike[tree])
+        alike &= np.bincount(tree[at], _differ(fields, at, at - size[tree[at]]), len(size)) == 0
+    alike &= np.bincount(np.repeat(np.arange(len(size)), size), extreme, len(size)) == 0
+    return ~alike
+
+
+def _differ(fields: tuple[NDArray[Any], ...], at: NDArray[np.intp], before: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Return which entries differ in a field; two NaN, the thresholds of category sets, do not."""
+    unlike = np.zeros(len(at), bool)
+    for field in fields:
+        a, b = field[at], field[before]
+        unlike |= (a != b) & ((a == a) | (b == b))
+    return unlike
+
+
+def _with_common_scalings(leaves: kernels.Leaves, first_tree: NDArray[np.int64]) -> kernels.Leaves:
+    """Return the same regressions; the trees of a run get one scaling for each of their path columns."""
+    n_paths = len(leaves.column)
+    scaling, ratio, shift = leaves.scaling.copy(), np.ones(n_paths), np.zeros(n_paths)
+    kernels.common_scalings(leaves, first_tree, scaling, ratio, shift)
+    return rescaled(leaves, scaling, ratio, shift)
