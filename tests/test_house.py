@@ -50,8 +50,8 @@ OLD_NAMES = r"Growth|Kept|Replay|Marks|SquaredTo|BoostTo|Option|Head"  # of clas
 PRONOUNS = {"one", "each", "it", "its", "own", "said", "seen", "asked", "ours", "theirs", "mine"}
 # Functions of a module that is always named beside them, such as `losses.load`.
 SHARED_NAMES = {
-    *("check", "compare", "fit", "load", "main"),
-    *("read", "take", "train", "write"),
+    *("load", "read"),
+    *("write"),
 }
 LIBRARIES = {"lightgbm", "xgboost"}
 OPTIONAL = {
