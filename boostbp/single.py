@@ -13,7 +13,7 @@ from boostbp.backends.base import Backend, Table
 from boostbp.inputs.targets import drop_zero_weight, read_weight, refuse_extreme, refuse_text
 from boostbp.layers import BoundInput, Layer, LayerSpec, SquaredObjective
 from boostbp.layers.constraints import signs_of
-from boostbp.layers.layer_spec import OUTPUT, layer_settings_of
+from boostbp.layers.layer_spec import OUTPUT, settings_of
 from boostbp.runtime import checks, interrupts, threads
 from boostbp.runtime.arrays import Floats, numpy_errstate
 from boostbp.runtime.native_threads import single_threaded_blas
@@ -90,7 +90,7 @@ def fit_layer(
     seed = checks.whole("random_state", random_state, 0)
     spec = LayerSpec.of(layer, "layer").complete(OUTPUT)
     signs = signs_of(spec.monotone_constraints, X.shape[1], categorical=categorical, n_outputs=target.shape[1])
-    settings = layer_settings_of(spec, backend, seed=seed, signs=signs)
+    settings = settings_of(spec, backend, seed=seed, signs=signs)
     table, target, weight = drop_zero_weight(Table(X, categorical), target, read_weight(sample_weight, len(X)))
     bound = BoundInput(backends.load(backend), table, settings, weight)
     return layers.fit(

@@ -18,7 +18,8 @@ from boostbp.estimators.parameter_use import Way, deep_of, level_of, way_of
 from boostbp.inputs.schema import Schema
 from boostbp.layers import LayerSettings, LayerSpec
 from boostbp.layers.constraints import Signs, signs_of
-from boostbp.layers.layer_spec import HIDDEN, OUTPUT, layer_settings_of
+from boostbp.layers.layer_spec import HIDDEN, OUTPUT
+from boostbp.layers.layer_spec import settings_of as layer_settings_of
 from boostbp.network import steps
 from boostbp.network.callbacks import Checkpoint
 from boostbp.network.settings import BackpropSpec, Settings

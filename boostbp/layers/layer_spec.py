@@ -260,7 +260,7 @@ HIDDEN = LayerSpec(n_estimators=20, max_depth=3).or_else(_ANY_PLACE)
 OUTPUT = LayerSpec(n_estimators=100, learning_rate=0.1, max_depth=4).or_else(_ANY_PLACE)
 
 
-def layer_settings_of(
+def settings_of(
     spec: LayerSpec,
     backend: str | Backend,
     *,

@@ -13,7 +13,7 @@ from boostbp import backends, layers, losses
 from boostbp.backends.base import Backend, Table
 from boostbp.inputs.targets import drop_zero_weight
 from boostbp.layers import BoundInput, Layer, LayerSpec, LossObjective, Objective, SquaredObjective
-from boostbp.layers.layer_spec import HIDDEN, layer_settings_of
+from boostbp.layers.layer_spec import HIDDEN, settings_of
 from boostbp.losses import Loss
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.network import steps
@@ -110,7 +110,7 @@ class GBDTModule(nn.Module):
         if random_state is None:
             random_state = int(torch.randint(2**31 - 1, (), device="cpu"))
         seed = checks.whole("random_state", random_state, 0)
-        self.settings = layer_settings_of(LayerSpec.of(layer, "layer").complete(HIDDEN), backend, seed=seed)
+        self.settings = settings_of(LayerSpec.of(layer, "layer").complete(HIDDEN), backend, seed=seed)
         self.start, self.reduction, self.rule = start, reduction, steps.load(step, step_size, momentum)
         self.n_threads = threads.count(n_jobs)
         self.layer: Layer | None = None

@@ -20,7 +20,7 @@ from boostbp.trees import kernels
 from boostbp.trees.basis import BASES, Basis
 from boostbp.trees.kernels import Leaves
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
-from boostbp.trees.tree import Parts, Tree, Trees, concat, concat_offsets, cut
+from boostbp.trees.tree import ARRAYS, Parts, Tree, Trees, concat, concat_offsets, cut
 
 
 def leaves_on_paths(trees: Trees, basis: Basis, n_outputs: int = 1) -> Leaves:
@@ -152,19 +152,14 @@ def with_missing_leaves(tree: Tree, leaves: Leaves, constant: Floats) -> tuple[T
     split, new_leaf = first + np.arange(count), tree.n_leaves + np.arange(count)
     follows = np.diff(leaf, prepend=-1) == 0  # another split of the same leaf stands above
     below = np.where(np.append(follows, False)[1:], split + 1, ~leaf)
-    left, right = _redirected(tree, leaf[~follows], split[~follows])
-    none, numeric = np.zeros(count, bool), np.full(count, -1)
-    rewritten = Tree.of(
-        np.concatenate([tree.feature, feature]),
-        np.concatenate([tree.threshold, np.full(count, np.inf)]),  # all that is known goes left
-        np.concatenate([left, below]),
-        np.concatenate([right, ~new_leaf]),
-        np.concatenate([tree.missing_left, none]),
-        cat_start=np.concatenate([tree.cat_start, numeric]),
-        cat_words=np.concatenate([tree.cat_words, none]),
-        categories=tree.categories,
-        gain=np.concatenate([tree.gain, none]),
-    )
+    instead = ~np.arange(tree.n_leaves)  # what stands in place of each leaf
+    instead[leaf[~follows]] = split[~follows]
+    left, right = (np.where(child < 0, instead[~child], child) for child in (tree.left, tree.right))
+    # All that is known is at most infinity, and goes left.
+    none, numeric, known = np.zeros(count, bool), np.full(count, -1), np.full(count, np.inf)
+    before = *tree.nodes._replace(left=left, right=right), tree.gain
+    added = feature, known, below, ~new_leaf, none, numeric, none, tree.categories[:0], none
+    rewritten = Tree.of(**{name: np.concatenate(both) for name, *both in zip(ARRAYS, before, added, strict=True)})
     start = np.append(leaves.start, np.full(count, leaves.start[-1]))
     weight = np.append(leaves.weight, constant[leaf])  # one term, the constant
     return rewritten, leaves_of_tree(start, leaves.column, leaves.scaling, weight)
@@ -183,13 +178,3 @@ def _possibly_missing(tree: Tree, leaves: Leaves) -> Iterator[tuple[int, int]]:
         for column in leaves.column[leaves.start[leaf] : leaves.start[leaf + 1]].tolist():
             if column not in elsewhere:
                 yield leaf, column
-
-
-def _redirected(
-    tree: Tree, leaf: NDArray[np.int64], split: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the children of the tree's splits, with splits in the place of some leaves."""
-    to = ~np.arange(tree.n_leaves)
-    to[leaf] = split
-    left, right = (np.where(child < 0, to[~child], child) for child in (tree.left, tree.right))
-    return left, right

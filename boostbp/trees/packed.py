@@ -124,10 +124,8 @@ def _basis(facts: Mapping[str, Any], functions: Basis | None) -> Basis:
     basis = BASES.get(facts["basis"]) if functions is None else functions
     if basis is None or facts_of(basis) != {name: facts[name] for name in ("basis", "functions")}:
         raise ValueError(f"This is not a forest: basis {facts['basis']!r:.200}.")
-    _require(
-        facts["n_features"] * max(1, n_functions) < _MAX_SIZE,
-        f"{n_functions} functions of {facts['n_features']} features",
-    )
+    n_features = facts["n_features"]
+    _require(n_features * max(1, n_functions) < _MAX_SIZE, f"{n_functions} functions of {n_features} features")
     return basis
 
 
@@ -141,9 +139,8 @@ def check_nodes(nodes: kernels.Nodes, tree_split: NDArray[Any], n_features: int)
     n_splits = len(nodes.feature)
     for name in ("threshold", "left", "right", "missing_left", "cat_start", "cat_words"):
         _require(len(getattr(nodes, name)) == n_splits, f"{name} has another length than the splits")
-    _require(
-        ((nodes.feature >= 0) & (nodes.feature < n_features)).all(), "a split looks at a feature that is not there"
-    )
+    known = (nodes.feature >= 0) & (nodes.feature < n_features)
+    _require(known.all(), "a split looks at a feature that is not there")
     begin, words = nodes.cat_start.astype(np.int64), nodes.cat_words.astype(np.int64)
     numeric = (begin == -1) & (words == 0)
     # a kernel may read the first word of a set without words

@@ -17,7 +17,7 @@ from boostbp.backends import load
 from boostbp.backends.base import Table, TreeParams
 from boostbp.layers import BoundInput, SquaredObjective, fit
 from boostbp.layers.constraints import signs_of
-from boostbp.layers.layer_spec import OUTPUT, layer_settings_of
+from boostbp.layers.layer_spec import OUTPUT, settings_of
 from boostbp.trees.leaf_rows import BLOCK_ROWS
 from boostbp.trees.sparse import Sparse
 
@@ -113,7 +113,7 @@ def test_threads_and_sparse_rows_change_no_bit():
     spec = {"n_estimators": 5, "monotone_constraints": SIGNS}
     one, two = (fit_layer(X, y, spec, n_jobs=n_jobs).predict(X) for n_jobs in (1, 2))
     np.testing.assert_array_equal(one, two)
-    how, weight = layer_settings_of(OUTPUT, "lightgbm", seed=0, signs=SIGNS), np.ones(len(X))
+    how, weight = settings_of(OUTPUT, "lightgbm", seed=0, signs=SIGNS), np.ones(len(X))
     how, objective = replace(how, n_estimators=5), SquaredObjective(y[:, None], weight)
     dense, sparse = (
         fit(BoundInput(load("lightgbm"), Table(table), how, weight), objective).output
