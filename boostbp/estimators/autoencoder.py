@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_array
 from boostbp.backends.base import Backend, Table
 from boostbp.estimators.base import BaseBoostBP, public_methods
 from boostbp.estimators.fit_options import FitOptions
-from boostbp.estimators.held_out import hold_out
+from boostbp.estimators.held_out import Validation, hold_out
 from boostbp.estimators.inspected import fitted_model
 from boostbp.estimators.nested_parameters import documented_as, keep_parameters
-from boostbp.estimators.passed_sets import OneOrMore, metric_of, named_tables, names_of
+from boostbp.estimators.passed_sets import EvalMetric, OneOrMore, metric_of, named_tables, names_of
 from boostbp.estimators.regressor import BoostBPRegressor
 from boostbp.estimators.session import FittedOn, all_or_nothing, run_training, state_to_resume
 from boostbp.inputs.reader import learn_schema
@@ -85,8 +85,8 @@ class BoostBPAutoencoder(BaseBoostBP):
         backprop: BackpropSpec | Mapping[str, Any] | None = None,
         epochs: int = 300,
         early_stopping: Literal["auto"] | bool = "auto",
-        validation: Any = 0.1,
-        eval_metric: Any = None,
+        validation: Validation = 0.1,
+        eval_metric: EvalMetric | None = None,
         max_time: float | None = None,
         categorical_features: Literal["from_dtype"] | Sequence[Any] | None = "from_dtype",
         n_jobs: int | None = None,

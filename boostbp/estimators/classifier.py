@@ -16,8 +16,10 @@ from boostbp import losses
 from boostbp.backends.base import Backend
 from boostbp.estimators.base import public_methods
 from boostbp.estimators.conformal import predict_set
+from boostbp.estimators.held_out import Validation
 from boostbp.estimators.inspected import fitted_model
 from boostbp.estimators.nested_parameters import documented_as, keep_parameters
+from boostbp.estimators.passed_sets import EvalMetric
 from boostbp.estimators.regressor import BoostBPRegressor
 from boostbp.estimators.supervised import Supervised, check_offset, staged_raw
 from boostbp.layers import LayerSpec
@@ -84,9 +86,9 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         epochs: int = 300,
         deep: Literal["auto"] | bool = "auto",
         early_stopping: Literal["auto"] | bool = "auto",
-        validation: Any = 0.1,
+        validation: Validation = 0.1,
         calibration: float | None = None,
-        eval_metric: Any = None,
+        eval_metric: EvalMetric | None = None,
         max_time: float | None = None,
         categorical_features: Literal["from_dtype"] | Sequence[Any] | None = "from_dtype",
         n_jobs: int | None = None,
@@ -223,7 +225,7 @@ def classes_of(labels: NDArray[Any]) -> NDArray[Any]:
     return np.unique(np.concatenate(parts))
 
 
-def weights_of_classes(class_weight: Any, labels: NDArray[Any]) -> NDArray[np.float64]:
+def weights_of_classes(class_weight: Mapping[Any, float] | str, labels: NDArray[Any]) -> NDArray[np.float64]:
     """Return the weight of each row by its class, (rows,); raise ValueError if one is negative or not finite."""
     balanced = isinstance(class_weight, str) and class_weight == "balanced" and not workers().is_single
     weight = compute_sample_weight(_balanced(labels) if balanced else class_weight, labels)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +32,18 @@ MIN_ROWS, MIN_HELD = 36, 50
 LARGE_N, MAX_HELD = 50_000, 20_000
 MAX_HELD_OF_WORKERS = 1_000_000  # each of several workers stores all held-out rows; arbitrary
 SHARE = 0.1  # share of the rows that are held out by default
+
+
+class Splitter(Protocol):
+    """A splitter of scikit-learn, or a custom one."""
+
+    @property
+    def split(self) -> Callable[..., Iterable[object]]:
+        """Return a function of (X, y, groups) to pairs of training rows and held-out rows."""
+        ...
+
+
+Validation: TypeAlias = float | Literal["last"] | Splitter | tuple[ArrayLike, ArrayLike]
 Drawing = tuple[Rows, list[EvalSet]]  # training rows and evaluation sets
 
 

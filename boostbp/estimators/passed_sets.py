@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 # (X, y) or (X, y, weight)
 Pair: TypeAlias = tuple[TableLike, ArrayLike | None] | tuple[TableLike, ArrayLike | None, ArrayLike | None]
 EvalSets: TypeAlias = Pair | Iterable[Pair]
+# A name, a function f(y_true, y_pred), or (name, f, greater_is_better)
+EvalMetric: TypeAlias = str | Callable[..., float] | tuple[str, Callable[..., float], bool]
 OneOrMore: TypeAlias = TableLike | Sequence[TableLike | None]  # for one evaluation set, or an entry for each
 
 

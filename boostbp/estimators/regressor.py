@@ -14,8 +14,10 @@ from boostbp import losses
 from boostbp.backends.base import Backend
 from boostbp.estimators.base import public_methods
 from boostbp.estimators.conformal import predict_interval
+from boostbp.estimators.held_out import Validation
 from boostbp.estimators.inspected import fitted_model
 from boostbp.estimators.nested_parameters import keep_parameters
+from boostbp.estimators.passed_sets import EvalMetric
 from boostbp.estimators.supervised import Supervised, check_offset, staged_raw
 from boostbp.layers import LayerSpec
 from boostbp.model import Model, Targets
@@ -177,9 +179,9 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         epochs: int = 300,
         deep: Literal["auto"] | bool = "auto",
         early_stopping: Literal["auto"] | bool = "auto",
-        validation: Any = 0.1,
+        validation: Validation = 0.1,
         calibration: float | None = None,
-        eval_metric: Any = None,
+        eval_metric: EvalMetric | None = None,
         max_time: float | None = None,
         categorical_features: Literal["from_dtype"] | Sequence[Any] | None = "from_dtype",
         n_jobs: int | None = None,
