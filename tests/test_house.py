@@ -51,7 +51,7 @@ PRONOUNS = {"one", "each", "it", "its", "own", "said", "seen", "asked", "ours", 
 # Functions of a module that is always named beside them, such as `losses.load`.
 SHARED_NAMES = {
     *("check", "compare", "fit", "fit_trees", "importances", "load", "main", "native", "read", "settings_of", "tables"),
-    *("take", "train", "transform", "trees", "vjp", "write"),
+    *("take", "transform", "trees", "vjp", "write"),
 }
 LIBRARIES = {"lightgbm", "xgboost"}
 OPTIONAL = {

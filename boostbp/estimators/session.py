@@ -92,7 +92,7 @@ class Training:
             if self.ensemble is None:
                 return back_propagate_alone(problem)
             others = (replace(problem_of(), settings=problem.settings) for problem_of in self.others)
-            network, history = ensemble.train(problem, self.ensemble, others)
+            network, history = ensemble.train_model(problem, self.ensemble, others)
             if self.earlier is not None:
                 network = weighted_sum([self.earlier, network], [1.0, 1.0])
             return network, history
