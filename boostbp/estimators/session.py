@@ -34,7 +34,7 @@ from boostbp.network.callbacks import Checkpoint, StopOnInterrupt, log_evaluatio
 from boostbp.network.displays import ProgressBar, StageLog, show_log
 from boostbp.network.eval_sets import EvalSet, Evaluation
 from boostbp.network.history import History
-from boostbp.network.monitor import Callback, Progress, Stage, State, Task
+from boostbp.network.monitor import Callback, NetworkTask, Progress, Stage, State
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.runtime import checks, interrupts
@@ -147,7 +147,7 @@ def _problem_of(
 
     sets = tuple(scaled(part) if part.from_training else part for part in evaluation.sets)
     evaluation = replace(evaluation, sets=sets)
-    task = Task(rows=counted, backend=backend, loss=targets.loss, settings=settings, evaluation=evaluation)
+    task = NetworkTask(rows=counted, backend=backend, loss=targets.loss, settings=settings, evaluation=evaluation)
     return Problem.of(task, targets.to_loss)
 
 

@@ -145,7 +145,7 @@ Callback = Callable[[Progress], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class NetworkTask:
     """What a network is trained on, and how.
 
     Attributes
@@ -169,7 +169,7 @@ class Task:
     resume: State | None = None
 
 
-@dataclass(slots=True)
+@dataclass
 class Monitor:
     """Records epochs, keeps the best network and decides when to stop.
 
