@@ -14,7 +14,7 @@ from boostbp.inputs.rows import Rows
 from boostbp.layers import LayerSettings
 from boostbp.losses import SquaredError
 from boostbp.network.eval_sets import EvalSet, Evaluation
-from boostbp.network.monitor import Task
+from boostbp.network.monitor import NetworkTask
 from boostbp.network.settings import Settings
 
 GROWTH = replace(LayerSettings().growth, max_depth=3, min_samples_leaf=10)
@@ -39,7 +39,7 @@ def problem_of(
     X, y = scaled(240, 0) if train is None else train
     rows, targets = scaled(120, 1) if held_out is None else held_out
     given = {"layers": (layer, layer), "units": (3,), "epochs": 4}
-    task = Task(
+    task = NetworkTask(
         rows=Rows(Table(X, categorical), y, np.ones(len(y)) if weight is None else weight),
         backend=backends.load(backend),
         loss=SquaredError() if loss is None else loss,

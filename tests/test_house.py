@@ -49,10 +49,7 @@ OLD_NAMES = r"Growth|Kept|Replay|Marks|SquaredTo|BoostTo|Option|Head"  # of clas
 # What a variable holds has a noun.
 PRONOUNS = {"one", "each", "it", "its", "own", "said", "seen", "asked", "ours", "theirs", "mine"}
 # Functions of a module that is always named beside them, such as `losses.load`.
-SHARED_NAMES = {
-    *("load", "read"),
-    *("write"),
-}
+SHARED_NAMES = {"load", "read", "write"}
 LIBRARIES = {"lightgbm", "xgboost"}
 OPTIONAL = {
     "autogluon",

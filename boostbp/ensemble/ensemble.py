@@ -40,7 +40,9 @@ from boostbp.runtime.group import training_in, workers
 SEED_STEP = 1_000_003  # between the seeds of members. A prime: the pieces of a layer have successive seeds
 
 
-def train(problem: Problem, settings: EnsembleSettings, others: Iterable[Problem] = ()) -> tuple[Network, History]:
+def train_model(
+    problem: Problem, settings: EnsembleSettings, others: Iterable[Problem] = ()
+) -> tuple[Network, History]:
     """Train the model of a fit.
 
     The model depends on ``settings.deep``:

@@ -17,7 +17,7 @@ from boostbp.losses import Loss, traits_of
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.losses.loss_trial import try_loss
 from boostbp.network.eval_sets import raw_output
-from boostbp.network.monitor import Stage, Task
+from boostbp.network.monitor import NetworkTask, Stage
 from boostbp.network.network import Network, table_above
 from boostbp.network.starts import baseline_of
 from boostbp.runtime.arrays import Floats
@@ -55,7 +55,7 @@ class EnsembleSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem(Task):
+class Problem(NetworkTask):
     """What every candidate is trained on, and how it is scored. For an output layer, the table is what that layer sees.
 
     Attributes
@@ -78,7 +78,7 @@ class Problem(Task):
     report: Callable[[Stage], object] = bool
 
     @classmethod
-    def of(cls, task: Task, to_target: Callable[[Floats], Floats] = raw_output) -> Problem:
+    def of(cls, task: NetworkTask, to_target: Callable[[Floats], Floats] = raw_output) -> Problem:
         """Return the problem of a fit; `to_target` converts targets of an evaluation set to what the loss takes."""
         rows = task.rows
         with training_in(rows.group):

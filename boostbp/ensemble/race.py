@@ -56,7 +56,7 @@ def boost(training: LayerTraining, n_pieces: int | None, over: Callable[[], bool
     return Outcome(training)
 
 
-@dataclass(slots=True)
+@dataclass
 class Race:
     """The candidates of an average in training, and their weighted sum on the held-out rows.
 

@@ -67,7 +67,7 @@ def training_settings(
         layers=_layers(estimator, specs, (*units, n_outputs), n_rows, seed, schema),
         units=units,
         epochs=epochs if units else 0,
-        step=steps.load(backprop.step, backprop.step_size, backprop.momentum),
+        step=steps.rule_of(backprop.step, backprop.step_size, backprop.momentum),
         start=STARTS[backprop.start],
         refit_order=backprop.refit_order,
         output_target=backprop.output_target if way_of(estimator) in (Way.AVERAGE, Way.NETWORK) else "loss",

@@ -39,7 +39,7 @@ from boostbp.network.callbacks import Checkpoint, StopOnInterrupt, log_evaluatio
 from boostbp.network.displays import ProgressBar, StageLog, show_log
 from boostbp.network.eval_sets import Evaluation
 from boostbp.network.history import History
-from boostbp.network.monitor import Callback, Progress, Stage, State, Task
+from boostbp.network.monitor import Callback, NetworkTask, Progress, Stage, State
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.runtime import checks, interrupts
@@ -98,7 +98,7 @@ class Training:
             if self.ensemble is None:
                 return back_propagate_alone(problem)
             others = (replace(problem_of(), settings=problem.settings) for problem_of in self.others)
-            network, history = ensemble.train(problem, self.ensemble, others)
+            network, history = ensemble.train_model(problem, self.ensemble, others)
             if self.earlier is not None:
                 network = weighted_sum([self.earlier, network], [1.0, 1.0])
             return network, history
@@ -153,7 +153,7 @@ def _problem_of(
             scaled = replace(part.rows, weight=part.rows.weight * (total / previous_total))
             sets[number] = replace(part, rows=scaled)
     evaluation = replace(evaluation, sets=tuple(sets))
-    task = Task(rows=counted, backend=backend, loss=targets.loss, settings=settings, evaluation=evaluation)
+    task = NetworkTask(rows=counted, backend=backend, loss=targets.loss, settings=settings, evaluation=evaluation)
     return Problem.of(task, targets.to_loss)
 
 

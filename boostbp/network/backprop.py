@@ -12,7 +12,7 @@ import numpy as np
 from boostbp.layers.rounds import structure_of_another
 from boostbp.network.fingerprint import fingerprint
 from boostbp.network.history import History, Stop
-from boostbp.network.monitor import Monitor, State, Task
+from boostbp.network.monitor import Monitor, NetworkTask, State
 from boostbp.network.network import Network
 from boostbp.network.trainer import Trainer
 from boostbp.runtime import interrupts
@@ -31,7 +31,7 @@ class BackPropagation:
         Whether training is over, for the reason in the history.
     """
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: NetworkTask) -> None:
         self.settings = task.settings
         metric, eval_sets = task.evaluation.metric, task.evaluation.sets
         self.history = History(metric=metric.name if metric and eval_sets else "")

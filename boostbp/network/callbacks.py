@@ -217,7 +217,7 @@ class Checkpoint:
     def __call__(self, progress: Progress) -> None:
         """Write the state every `every` epochs and in the last epoch."""
         if progress.epoch.epoch % self.every == 0 or progress.epoch.epoch == progress.epochs:
-            checkpoints.write(self.path, progress.state())
+            checkpoints.write_state(self.path, progress.state())
 
 
 def checkpoint(path: str | os.PathLike[str], every: int = 1) -> Checkpoint:

@@ -39,7 +39,7 @@ KIND, ROWS_KIND = "checkpoint", "rows of a checkpoint"
 VERSION = 6
 
 
-def write(path: str | os.PathLike[str], state: State) -> None:
+def write_state(path: str | os.PathLike[str], state: State) -> None:
     """Write a state atomically.
 
     Raises
@@ -100,8 +100,8 @@ def _file_of_rows(path: str | os.PathLike[str], epoch: int, rank: int) -> Path:
 
 # Deferred, or an exception of a signal handler would look like a fault of the file.
 @interrupts.deferred()
-def read(path: str | os.PathLike[str]) -> State:
-    """Read a state that `write` wrote.
+def read_state(path: str | os.PathLike[str]) -> State:
+    """Read a state that `write_state` wrote.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def find(path: Path | None, n_rows: int) -> State | None:
     """Return the state in a file, or None without one, and remove partial files of killed processes.
 
     If several workers wrote the file, a worker with `n_rows` rows reads the part that now belongs to it. Raises the
-    errors of `read`, and ValueError if not all workers see the file.
+    errors of `read_state`, and ValueError if not all workers see the file.
     """
     if path is None:
         return None
@@ -131,7 +131,7 @@ def find(path: Path | None, n_rows: int) -> State | None:
             f"checkpoint={str(path)!r} is not seen by worker {exists.index(False)}, but by worker "
             f"{exists.index(True)}: give a path in a folder that all workers share."
         )
-    state = read(path)
+    state = read_state(path)
     return _with_rows(state, path, n_rows) if state.rows else state
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from boostbp.inputs.repeats import splitmix64
 from boostbp.losses import Loss
-from boostbp.network.monitor import Task
+from boostbp.network.monitor import NetworkTask
 from boostbp.runtime.group import workers
 from boostbp.trees.sparse import Matrix, Sparse
 
@@ -27,7 +27,7 @@ _BLOCK, _LAST_BITS = 65_536, np.uint64(36)
 MAX_DEPTH = 4
 
 
-def fingerprint(task: Task, loss: Loss) -> Mapping[str, str]:
+def fingerprint(task: NetworkTask, loss: Loss) -> Mapping[str, str]:
     """Return each part of a training by name: its value in words, or ``sha256:`` and a digest of its bytes.
 
     It is the same in every process. Parameters that only decide when training ends are left out. `loss` is the user's.

@@ -145,7 +145,7 @@ Callback = Callable[[Progress], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class NetworkTask:
     """What a network is trained on, and how.
 
     Attributes
@@ -153,7 +153,7 @@ class Task:
     rows : Rows
         Training rows: h_0, targets as the loss takes them, weights and offsets, and the workers that hold them.
     settings : Settings
-        Settings of the user's network.
+        Settings of the network. For an ensemble they are the user's, and candidates change them.
     evaluation : Evaluation
         Its first evaluation set chooses the best epoch, and has the held-out rows that weigh candidates.
     resume : State or None
@@ -169,7 +169,7 @@ class Task:
     resume: State | None = None
 
 
-@dataclass(slots=True)
+@dataclass
 class Monitor:
     """Records epochs, keeps the best network and decides when to stop.
 

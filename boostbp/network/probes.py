@@ -17,7 +17,7 @@ ROUNDING = 1e-12
 MAX_ROWS = 1000
 
 
-def r2(target: Floats, fit: Floats, weight: Floats) -> float:
+def refit_r2(target: Floats, fit: Floats, weight: Floats) -> float:
     """Return R^2 over the rows of all workers and all outputs; NaN if the target is constant."""
     moment, weights, missed = workers().sum(weight @ target, weight.sum(), weight @ np.square(target - fit).sum(1))
     # R^2 = 1 - missed / total; both are sums over all outputs, so outputs of large variance count most.

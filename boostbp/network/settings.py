@@ -94,7 +94,7 @@ class BackpropSpec(Spec):
     def __post_init__(self) -> None:
         for name, check in FIELDS.items():
             object.__setattr__(self, name, check(name, getattr(self, name)))
-        steps.load(self.step, self.step_size, self.momentum)
+        steps.rule_of(self.step, self.step_size, self.momentum)
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,7 @@ STEPS: dict[str, type[Any]] = {"normalised": Normalised, "plain": Plain}
 _MEMBERS = ("alpha", "decay", "move")
 
 
-def load(step: str | Step, step_size: float, momentum: float) -> Step:
+def rule_of(step: str | Step, step_size: float, momentum: float) -> Step:
     """Return a step rule, by its name with a size and a momentum, or the user's object after a trial move.
 
     Raises

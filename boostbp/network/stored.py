@@ -84,7 +84,7 @@ def _choice_from(facts: object, names: list[str]) -> ModelChoice:
     """Return the choice of a history that scores evaluation sets with these names."""
     values = _decoded(facts)
     if isinstance(values, dict) and isinstance(values.get("candidates"), tuple):
-        values["candidates"] = tuple(_record(one, CandidateResult, "a candidate") for one in values["candidates"])
+        values["candidates"] = tuple(_record(result, CandidateResult, "a candidate") for result in values["candidates"])
     choice = _record(values, ModelChoice, "a choice")
     if not all(
         0.0 <= result.weight <= 1.0 + 1e-9 for result in choice.candidates

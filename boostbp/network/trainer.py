@@ -15,7 +15,7 @@ from boostbp.losses import Loss
 from boostbp.losses.loss_trial import try_loss
 from boostbp.network.history import Epoch
 from boostbp.network.network import Network, layer_input
-from boostbp.network.probes import MAX_ROWS, drift, gradient_figures, linear_probe_r2, r2
+from boostbp.network.probes import MAX_ROWS, drift, gradient_figures, linear_probe_r2, refit_r2
 from boostbp.network.settings import Settings
 from boostbp.network.starts import baseline_of, start_of
 from boostbp.network.steps import moved, pace_after, std
@@ -149,7 +149,7 @@ class Trainer:
         if downward:
             self._forward()
         self.r2 = tuple(
-            float("nan") if i == self.L and self._boosts_loss else r2(targets[i], fit, weight)
+            float("nan") if i == self.L and self._boosts_loss else refit_r2(targets[i], fit, weight)
             for i, fit in enumerate(fitted, start=1)
         )
         self.drift = tuple(drift(old[i], self.h[i], weight) for i in range(1, self.L))

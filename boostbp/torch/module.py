@@ -111,7 +111,7 @@ class GBDTModule(nn.Module):
             random_state = int(torch.randint(2**31 - 1, (), device="cpu"))
         seed = checks.whole("random_state", random_state, 0)
         self.settings = settings_of(LayerSpec.of(layer, "layer").complete(HIDDEN), backend, seed=seed)
-        self.start, self.reduction, self.rule = start, reduction, steps.load(step, step_size, momentum)
+        self.start, self.reduction, self.rule = start, reduction, steps.rule_of(step, step_size, momentum)
         self.n_threads = threads.count(n_jobs)
         self.layer: Layer | None = None
         self.baseline: Floats = np.zeros(out_features)

@@ -15,7 +15,7 @@ from boostbp import BoostBPRegressor, backends, load, save
 from boostbp.backends.failures import is_numerical
 from boostbp.ensemble import ensemble, refits
 from boostbp.ensemble.candidate import LayerTraining, NetworkTraining
-from boostbp.ensemble.ensemble import train
+from boostbp.ensemble.ensemble import train_model
 from boostbp.ensemble.problem import EnsembleSettings
 from boostbp.losses import SquaredError
 from boostbp.network import stored
@@ -186,7 +186,7 @@ def test_a_member_that_fails_is_left_out_of_the_mean(fails):
     problems = [problem_of(seed=seed) for seed in (0, 0)]
     fails(ensemble, "_train_average", UNSOLVED, lambda problem, *rest: problem.settings.seed > 0)
     settings = EnsembleSettings(deep=False, quality=max(ensemble_qualities()))
-    _, history = train(problems[0], settings, problems[1:])
+    _, history = train_model(problems[0], settings, problems[1:])
     assert history.choice.members == 1
     assert history.choice.failed == (f"member 2 (LinAlgError: {UNSOLVED})",)
 

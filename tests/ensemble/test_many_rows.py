@@ -12,7 +12,7 @@ from problems import problem_of
 from sklearn.datasets import make_classification, make_friedman1
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, backends
-from boostbp.ensemble.ensemble import train
+from boostbp.ensemble.ensemble import train_model
 from boostbp.ensemble.output_layers import Boosted
 from boostbp.ensemble.problem import EnsembleSettings
 from boostbp.layers.cheaper_growth import RowSampling
@@ -149,7 +149,7 @@ def test_an_interrupt_at_any_stage_leaves_a_model(press):
 def test_progress_never_goes_back():
     shares = []
     problem = problem_of((X, (Y[:, None] - 14.4) / 5))
-    train(replace(problem, report=lambda stage: shares.append(stage.share)), EnsembleSettings())
+    train_model(replace(problem, report=lambda stage: shares.append(stage.share)), EnsembleSettings())
     assert len(shares) > 5
     assert shares == sorted(shares)
 

@@ -17,7 +17,7 @@ from boostbp.ensemble.refits import boost_again
 from boostbp.inputs.rows import Rows
 from boostbp.layers import LayerSettings
 from boostbp.losses import Poisson
-from boostbp.network.monitor import Task
+from boostbp.network.monitor import NetworkTask
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.trees.basis import Polynomial
@@ -52,7 +52,7 @@ def counts(rows, seed):
 def problem_of(missing=0.0):
     """Counts of 50 or so."""
     (X, y), (held_out, held_out_y) = counts(240, 0), counts(120, 1)
-    task = Task(
+    task = NetworkTask(
         rows=Rows(Table(X), y, np.ones(len(y))),
         backend=backends.load("lightgbm"),
         loss=Missing(constant=missing),

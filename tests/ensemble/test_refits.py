@@ -14,8 +14,8 @@ from sklearn.datasets import load_digits, make_friedman1
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.ensemble import constants, output_layers, refits
+from boostbp.ensemble.candidate import NetworkTraining
 from boostbp.layers.cheaper_growth import FixedStructure
-from boostbp.network.backprop import BackPropagation
 from boostbp.network.history import REFITTED, Stop
 from boostbp.runtime import compiling
 
@@ -230,7 +230,7 @@ def test_time_is_left_for_it(monkeypatch, tune):
 
 
 def test_interrupted_fit_is_not_drawn_out_by_it(press):
-    press(BackPropagation, "advance", 1)
+    press(NetworkTraining, "__init__", 1)
     model = interrupted_fit(BoostBPRegressor((3,), **parameters(**FAST)), X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
     assert not model.history_.refitted

@@ -15,7 +15,7 @@ from boostbp.inputs.rows import Rows
 from boostbp.layers import LayerSettings
 from boostbp.network.backprop import BackPropagation
 from boostbp.network.history import Stop
-from boostbp.network.monitor import Task
+from boostbp.network.monitor import NetworkTask
 from boostbp.network.settings import Settings
 from boostbp.network.starts import noise
 from boostbp.network.steps import Plain
@@ -33,7 +33,7 @@ def data(seed=0):
 
 def train(X, y, *, weight=None, **options):
     rows = Rows(Table(X), y, np.ones(len(y)) if weight is None else weight)
-    training = BackPropagation(Task(rows=rows, **options))
+    training = BackPropagation(NetworkTask(rows=rows, **options))
     training.advance()
     return training.network, training.history
 
@@ -293,7 +293,7 @@ def test_training_in_pieces_is_training_in_one(backend, stops):
 
     def begin(**more):
         model = small(backend=backend, epochs=6)
-        task = Task(
+        task = NetworkTask(
             rows=Rows(Table(X), Y, np.ones(ROWS)),
             backend=backends.load(backend),
             loss=losses.SquaredError(),
@@ -331,7 +331,7 @@ def test_a_training_that_is_left_keeps_its_best_epoch():
     X, Y = data()
     settings = training_settings(small(), ROWS, 1, 0)
     rows, loss = Rows(Table(X), Y, np.ones(ROWS)), losses.SquaredError()
-    training = BackPropagation(Task(rows=rows, settings=settings, backend=backends.load("lightgbm"), loss=loss))
+    training = BackPropagation(NetworkTask(rows=rows, settings=settings, backend=backends.load("lightgbm"), loss=loss))
     with pytest.raises(FloatingPointError):
         _ = training.network  # there is none yet
     training.advance(2)

@@ -125,7 +125,7 @@ def test_time_limit_adds_the_seconds_of_all_epochs():
 
 def test_checkpoint_writes_each_period_and_the_last_epoch(tmp_path, monkeypatch):
     written = []
-    monkeypatch.setattr(checkpoints, "write", lambda path, state: written.append((path, state.epoch)))
+    monkeypatch.setattr(checkpoints, "write_state", lambda path, state: written.append((path, state.epoch)))
     fit(callbacks.checkpoint(tmp_path / "a", every=2), epochs=5)
     assert written == [(tmp_path / "a", epoch) for epoch in (0, 2, 4, 5)]
 

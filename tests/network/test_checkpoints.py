@@ -170,7 +170,7 @@ def test_killed_training_goes_on_to_the_same_model(tmp_path, death, epoch):
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert path.exists() == (epoch is not None)
     if epoch is not None:
-        assert checkpoints.read(path).epoch == epoch
+        assert checkpoints.read_state(path).epoch == epoch
     way = {"early_stopping": True, "n_iter_no_change": None}
     watch = [lambda progress: seen.append(progress.epoch.epoch)]
     assert_same(
@@ -191,7 +191,7 @@ def test_resume_by_the_callback_that_writes_rarely(tmp_path):
 
     rarely = [callbacks.checkpoint(path, every=3), watch]
     regressor(epochs=7).fit(X, Y, callbacks=rarely)
-    assert checkpoints.read(path).epoch == 3
+    assert checkpoints.read_state(path).epoch == 3
     assert_same(regressor(epochs=7).fit(X, Y, callbacks=rarely), expected)
     assert seen == [0, 1, 2, 3, 4, 3, 4, 5, 6, 7]
 

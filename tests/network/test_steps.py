@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from boostbp import BoostBPRegressor
-from boostbp.network.steps import PATIENCE, STEPS, Normalised, Plain, load, moved, pace_after, std
+from boostbp.network.steps import PATIENCE, STEPS, Normalised, Plain, moved, pace_after, rule_of, std
 
 seeds = st.integers(0, 2**20)
 
@@ -166,8 +166,8 @@ def fitted(**changes):
 @pytest.mark.parametrize("name", STEPS)
 def test_a_name_and_its_numbers_are_the_rule_of_that_name(name):
     rule = STEPS[name](0.3, 0.6)
-    assert load(name, 0.3, 0.6) == rule
-    assert load(rule, 0.1, 0.1) is rule
+    assert rule_of(name, 0.3, 0.6) == rule
+    assert rule_of(rule, 0.1, 0.1) is rule
     expected = fitted(step=name, step_size=0.3, momentum=0.6)
     np.testing.assert_array_equal(fitted(step=rule, step_size=0.1, momentum=0.1), expected)
 
@@ -193,7 +193,7 @@ def test_a_rule_of_ones_own_moves_hidden_variables(monkeypatch):
 )
 def test_what_is_no_rule_is_refused_with_the_cure(step, numbers, message):
     with pytest.raises((TypeError, ValueError), match=message):
-        load(step, *numbers)
+        rule_of(step, *numbers)
 
 
 @pytest.mark.parametrize("rule", [Plain, Normalised])
