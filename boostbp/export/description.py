@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.base import BaseBoostBP
-from boostbp.export.labels import labels_of
+from boostbp.inputs.categories import Category
 from boostbp.losses import Loss, traits_of
 from boostbp.network.network import Network
 from boostbp.runtime.arrays import Floats
 from boostbp.trees.forest import Forest
 
 _ESTIMATORS = (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor)
+# What all labels are -> the type of their array.
+_LABEL_TYPES = ((str, object), (bool, np.bool_), (int, np.int64), (int | float, np.float64))
 _PROBES = np.array([-60.0, -3.0, -0.5, 0.0, 0.25, 2.0, 60.0])  # raw outputs that show whether a link is what it claims
 
 
@@ -162,14 +166,8 @@ def _link_of(loss: Loss, n_outputs: int) -> Link:
 def _linked(link: Link, raw: Floats) -> Floats:
     if link.name == "log":
         return np.exp(np.clip(raw, link.lowest, link.highest))
-    if link.name == "sorted":
-        return np.sort(raw, axis=1)
-    if link.name == "logit":
-        return 1.0 / (1.0 + np.exp(-raw))
-    if link.name == "softmax":
-        powers = np.exp(raw - raw.max(axis=1, keepdims=True))
-        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
-    return raw
+    inverses = {"sorted": partial(np.sort, axis=1), "logit": expit, "softmax": partial(softmax, axis=1)}
+    return inverses[link.name](raw) if link.name in inverses else raw
 
 
 def _values_of(column: int, categories: tuple[Any, ...]) -> Floats:
@@ -186,3 +184,35 @@ def _values_of(column: int, categories: tuple[Any, ...]) -> Floats:
             "does not distinguish: make them text before the fit."
         )
     return values
+
+
+def labels_of(classes: NDArray[Any]) -> NDArray[Any]:
+    """Return the labels as text (object), bool, int64 or float64, (classes,).
+
+    Raises
+    ------
+    ValueError
+        If none of these types represents all labels exactly; the message names the first that does not fit.
+    """
+    values = classes.tolist()
+    dtype = next((dtype for kind, dtype in _LABEL_TYPES if all(isinstance(value, kind) for value in values)), None)
+    for value in sorted(values, key=lambda value: isinstance(value, str | int | float)):
+        if fault := _fault(value, dtype):
+            raise ValueError(
+                f"classes_ holds {value!r}, {fault}, so the model cannot be exported: fit it to other labels, such as "
+                "the numbers 0, 1, 2, ... or text."
+            )
+    return np.array(values, dtype)
+
+
+def _fault(value: Category, dtype: type | None) -> str:
+    """Return why an array of this type does not hold a label, or an empty text; None is no type for all labels."""
+    if dtype is None:
+        return f"a label of type {type(value).__name__}"
+    if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
+        return "half of a surrogate pair, which UTF-8 cannot encode"
+    if dtype is np.int64 and isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return "a number beyond int64"
+    if dtype is np.float64 and float(value) != value:
+        return "an integer among fractions, which float64 cannot represent"
+    return ""

@@ -6,7 +6,7 @@ Other converters leave out the linear terms of the leaves without a warning.
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from boostbp.trees.kernels import Leaves
 from boostbp.trees.leaves import concat_leaves, leaves_of_tree, with_missing_leaves
 from boostbp.trees.tree import Tree, Trees
 
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
 _MISSING_IS_ZERO = 1  # a missing type, bits 2 and 3 of decision_type
 _LINKS = {
     **dict.fromkeys(("regression", "regression_l1", "huber", "fair", "quantile", "mape"), "identity"),
@@ -30,7 +33,7 @@ _LINKS = {
 }
 
 
-def lightgbm_linear_to_onnx(booster: Any, *, dtype: Literal["float64", "float32"] = "float64") -> Any:
+def lightgbm_linear_to_onnx(booster: object, *, dtype: Literal["float64", "float32"] = "float64") -> ModelProto:
     """Write a booster of LightGBM, with or without ``linear_tree``, as an ONNX model.
 
     Parameters

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.messages import require
 
+if TYPE_CHECKING:
+    from onnx import GraphProto, NodeProto, ValueInfoProto
+
 OPSET = 18
+IR_VERSION = 8  # that of opset 18
 _NEUTRAL = {"Add": 0.0, "Sub": 0.0, "Mul": 1.0, "Div": 1.0}  # second number of each operation that changes nothing
 _NARROW = {True: ("float16", "float32"), False: ("uint8", "int8", "uint16", "int16")}  # of real and whole numbers
-IR_VERSION = 8  # that of opset 18
 
 
-def library() -> Any:
+def library() -> ModuleType:
     """Return the package onnx.
 
     Raises
@@ -27,6 +32,10 @@ def library() -> Any:
         If it is not installed; the message says how to.
     """
     return require("onnx", extra="onnx", what="to_onnx")
+
+
+def _tensor_type(dtype: DTypeLike) -> int:
+    return int(library().helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
 @dataclass
@@ -38,47 +47,34 @@ class Graph:
     dtype : dtype
         Type of all real numbers, float64 or float32.
     nodes : list of NodeProto
-    constants : dict of key to TensorProto
-    names : list of one int
-        Number of names so far.
+    constants : dict of str to array
+        By their names.
+    known : dict of key to str
+        Names of the constants, and of the first output of each operation of the outermost graph.
+    names : iterator of int
+        Numbers for new names.
     outer : Graph or None
         The graph that contains this one.
-    known : dict of key to str
-        First output of each operation of the outermost graph.
-    single : dict of str to array
-        Constants that are one real number, of any shape.
     """
 
-    dtype: Any
-    nodes: list[Any] = field(default_factory=list)
-    constants: dict[tuple[Any, ...], Any] = field(default_factory=dict)
-    names: list[int] = field(default_factory=lambda: [0])
+    dtype: np.dtype[np.floating]
+    nodes: list[NodeProto] = field(default_factory=list)
+    constants: dict[str, NDArray[Any]] = field(default_factory=dict)
+    known: dict[tuple[object, ...], str] = field(default_factory=dict)
+    names: Iterator[int] = field(default_factory=lambda: count(1))
     outer: Graph | None = None
-    known: dict[tuple[str, ...], str] = field(default_factory=dict)
-    single: dict[str, NDArray[np.floating]] = field(default_factory=dict)
 
     @property
     def outermost(self) -> Graph:
         """Return the graph whose nodes run once."""
         return self if self.outer is None else self.outer.outermost
 
-    @property
-    def real(self) -> int:
-        """Return ONNX's number of the type of real numbers."""
-        return int(library().helper.np_dtype_to_tensor_dtype(np.dtype(self.dtype)))
-
     def name(self) -> str:
         """Return a new name."""
-        self.names[0] += 1
-        return f"t{self.names[0]}"
+        return f"t{next(self.names)}"
 
-    def constant(self, values: Any, *, rounded: bool = True) -> str:
-        """Return the name of a constant; equal ones are stored once.
-
-        Parameters
-        ----------
-        rounded : bool
-            Whether real numbers are rounded to the type of the graph.
+    def constant(self, values: ArrayLike) -> str:
+        """Return the name of a constant; equal ones are stored once. Real numbers get the type of the graph.
 
         Raises
         ------
@@ -86,7 +82,7 @@ class Graph:
             If a number is too large for the type, or so small that digits of it would be lost.
         """
         array = np.ascontiguousarray(values).reshape(np.shape(values))  # a scalar stays one
-        return self._stored(self._held(array) if array.dtype.kind == "f" and rounded else array)
+        return self.stored(self._held(array) if array.dtype.kind == "f" else array)
 
     def _held(self, values: Floats) -> NDArray[np.floating]:
         """Return real numbers in the type of the graph; ValueError if it cannot hold them."""
@@ -101,14 +97,13 @@ class Graph:
             )
         return held
 
-    def _stored(self, array: NDArray[Any]) -> str:
-        """Return the name of a constant, which is stored once."""
+    def stored(self, array: NDArray[Any]) -> str:
+        """Return the name of a constant, which is stored once, in the type of the array."""
         key = (array.dtype.str, array.shape, array.tobytes() if array.dtype != object else tuple(array.tolist()))
-        if key not in self.constants:
-            self.constants[key] = library().numpy_helper.from_array(array, self.name())
-            if array.dtype.kind == "f" and array.size == 1:
-                self.single[self.constants[key].name] = array
-        return str(self.constants[key].name)
+        if key not in self.known:
+            self.known[key] = self.name()
+            self.constants[self.known[key]] = array
+        return self.known[key]
 
     def table(self, values: NDArray[Any]) -> str:
         """Return the name of an array of real or whole numbers as the type of the graph, or int32.
@@ -128,11 +123,10 @@ class Graph:
                 distinct, place = self.table(bits.view(wide.dtype)), place.reshape(values.shape)
                 return self.outermost.op("Gather", distinct, self.table(place))
         if stored.dtype == wide.dtype or wide.size == 1:  # `op` looks at constants of one number
-            return self._stored(wide)
-        kind = int(library().helper.np_dtype_to_tensor_dtype(wide.dtype))
-        return self.outermost.op("Cast", self._stored(stored), to=kind)
+            return self.stored(wide)
+        return self.outermost.cast(self.stored(stored), wide.dtype)
 
-    def op(self, kind: str, *inputs: Any, outputs: Sequence[str] = (), **attributes: Any) -> str:
+    def op(self, kind: str, *inputs: ArrayLike, outputs: Sequence[str] = (), **attributes: Any) -> str:
         """Add an operation; returns the name of its first output.
 
         Inputs that are not names become constants. An operation of the outermost graph is added once.
@@ -149,15 +143,23 @@ class Graph:
         self.nodes.append(library().helper.make_node(kind, names, made, **attributes))
         return made[0]
 
+    def reshaped(self, x: str, *shape: int) -> str:
+        """Add an array in another shape."""
+        return self.op("Reshape", x, int64(*shape))
+
+    def cast(self, x: str, dtype: DTypeLike) -> str:
+        """Add an array in another type of numpy."""
+        return self.op("Cast", x, to=_tensor_type(dtype))
+
     def _kept(self, kind: str, x: str, y: str) -> str:
         """Add an operation that onnxruntime would drop although it changes numbers; "" if there is no such danger.
 
         Its optimizer (`NoopElimination`) compares single constants with 0 or 1 in float32: it drops the addition of
         1e-46, and the product with 1 + 1e-9. It leaves `Sum` alone, and so two factors that are not 1.
         """
-        if x in self.single and kind in ("Add", "Mul"):
+        if kind in ("Add", "Mul") and self._number(x) is not None:
             x, y = y, x
-        constant, neutral = self.single.get(y), _NEUTRAL[kind]
+        constant, neutral = self._number(y), _NEUTRAL[kind]
         with np.errstate(over="ignore", under="ignore"):
             if constant is None or constant == neutral or constant.astype(np.float32) != neutral:
                 return ""
@@ -165,20 +167,27 @@ class Graph:
             return self.op("Sum", x, constant if kind == "Add" else -constant)
         return self.op(kind, self.op(kind, x, constant / 2), np.array(2.0))
 
+    def _number(self, name: str) -> NDArray[np.floating] | None:
+        """Return a constant that is one real number, of any shape; None for anything else."""
+        array = self.constants.get(name)
+        return array if array is not None and array.dtype.kind == "f" and array.size == 1 else None
+
     def inner(self) -> Graph:
         """Return an empty graph that sees what this one has computed."""
-        return Graph(self.dtype, [], self.constants, self.names, self, single=self.single)
+        return replace(self, nodes=[], outer=self)
 
-    def proto(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
-        """Return the GraphProto of all that was added; the outermost graph holds the constants."""
-        held = list(self.constants.values()) if self.outer is None else []
-        return library().helper.make_graph(self.nodes, "boostbp", list(inputs), list(outputs), held)
+    def proto(self, inputs: Sequence[ValueInfoProto], outputs: Sequence[ValueInfoProto]) -> GraphProto:
+        """Return all that was added; the outermost graph holds the constants."""
+        onnx, held = library(), self.constants if self.outer is None else {}
+        tensors = [onnx.numpy_helper.from_array(array, name) for name, array in held.items()]
+        return onnx.helper.make_graph(self.nodes, "boostbp", list(inputs), list(outputs), tensors)
 
-    def typed(self, name: str, dtype: Any = None, shape: Sequence[Any] | None = None) -> Any:
+    def typed(
+        self, name: str, dtype: DTypeLike | None = None, shape: Sequence[str | int | None] | None = None
+    ) -> ValueInfoProto:
         """Return the declaration of a value: by default of real numbers, without a shape."""
-        helper = library().helper
-        kind = self.real if dtype is None else dtype
-        return helper.make_tensor_value_info(name, kind, shape)
+        kind = _tensor_type(self.dtype if dtype is None else dtype)
+        return library().helper.make_tensor_value_info(name, kind, shape)
 
     def either(self, condition: str, then: Callable[[Graph], str], otherwise: Callable[[Graph], str]) -> str:
         """Add a branch: a condition decides at run time which of two functions' operations run."""

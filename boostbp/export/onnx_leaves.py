@@ -1,54 +1,129 @@
 """Leaves that rows have reached, as nodes of a graph: their predictions, as parts of a layer's outputs.
 
-Numbers of one output are looked up one by one, 0.7 ns each, for all rows of a block. A leaf that serves several outputs
-of the last layer has many weights: they are read side by side, and one product of matrices for each row multiplies them
-by cells and squares of cells (2.4 times faster on ten classes than one by one).
+Arrays of a block of rows are flat, (things * rows,): all rows of a thing stand side by side, then those of the next
+thing. Numbers of one output are looked up one by one, 0.7 ns each, for all rows of a block. A leaf that serves several
+outputs of the last layer has many weights: they are read side by side, and one product of matrices for each row
+multiplies them by cells and squares of cells (2.4 times faster on ten classes than one by one).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.export.onnx_graph import Graph, int64, library
+from boostbp.export.onnx_graph import Graph, int64
 from boostbp.export.onnx_inputs import Input
-from boostbp.export.onnx_rows import BlockRows, OutputSums, concatenated, looked_up
 from boostbp.export.tree_tables import TreeTables
 from boostbp.runtime.arrays import Floats
 
 
+def looked_up(graph: Graph, table: str, place: str) -> str:
+    """Add entries of a flat table."""
+    return graph.op("GatherElements", table, place, axis=0)
+
+
+def concatenated(graph: Graph, parts: Sequence[str]) -> str:
+    """Add arrays as one, along the first axis."""
+    return graph.op("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]
+
+
 @dataclass(frozen=True, slots=True)
-class LeafPart:
-    """Constants, slopes or squares of leaves that serve several outputs.
+class BlockRows:
+    """The rows of a block, or a single row.
 
     Attributes
     ----------
-    weight : (numbers, outputs) float64
-    place : str
-        Name of the numbers that are read, (places * rows,).
-    factor : str
-        Name of what they are multiplied by; "" for constants.
-    tree, number : (places,) int64
-        Tree of each place, and its number among the parts of the tree.
+    count, count32 : str
+        Names of the number of rows, (1,) int64 and int32; "" for a single row.
+    number : str
+        Name of the numbers of the rows, (rows,) int32.
     """
 
-    weight: Floats
-    place: str
-    factor: str
-    tree: NDArray[np.int64]
-    number: NDArray[np.int64]
+    count: str = ""
+    count32: str = ""
+    number: str = ""
 
-    def products(self, graph: Graph) -> str:
-        """Add the numbers times their factors, (places * outputs, rows)."""
-        product = graph.op("Gather", graph.table(self.weight), self.place, axis=0)
-        if self.factor:
-            product = graph.op("Mul", product, graph.op("Unsqueeze", self.factor, int64(1)))
-        n_places, n_outputs = len(self.tree), self.weight.shape[1]
-        product = graph.op("Reshape", product, int64(n_places, -1, n_outputs))
-        return graph.op("Reshape", graph.op("Transpose", product, perm=[0, 2, 1]), int64(n_places * n_outputs, -1))
+    @classmethod
+    def of(cls, graph: Graph, columns: str) -> BlockRows:
+        """Add the number of rows of (columns, rows)."""
+        count = graph.op("Shape", columns, start=1, end=2)
+        count32 = graph.cast(count, np.int32)
+        return cls(count, count32, graph.op("Range", np.int32(0), graph.op("Squeeze", count32), np.int32(1)))
+
+    def split(self, graph: Graph, flat: str, counts: Sequence[int]) -> list[str]:
+        """Add parts of a flat array with so many things each."""
+        if len(counts) == 1:
+            return [flat]
+        names = [graph.name() for _ in counts]
+        sizes = graph.op("Mul", self.count, int64(*counts)) if self.count else int64(*counts)
+        graph.op("Split", flat, sizes, axis=0, outputs=names)
+        return names
+
+    def begins(self, graph: Graph, number: str) -> str:
+        """Add the places where things with these numbers begin in a flat array."""
+        return graph.op("Mul", number, self.count32) if self.count else number
+
+    def places(self, graph: Graph, begin: str, count: int) -> str:
+        """Add the places in a flat array of (count * rows,) entries, given where their things begin."""
+        if not self.count:
+            return begin
+        return graph.reshaped(graph.op("Add", graph.reshaped(begin, count, -1), self.number), -1)
+
+    def total(self, graph: Graph, count: int, values: str) -> str:
+        """Add the sum of (count * rows,) values for each row, (1, rows)."""
+        if not self.count:  # a sum along the last axis takes a tenth of the time
+            return graph.op("ReduceSum", graph.reshaped(values, 1, -1), int64(1))
+        return graph.op("ReduceSum", graph.reshaped(values, count, -1), int64(0))
+
+
+class OutputParts(NamedTuple):
+    """Summands of a layer's outputs.
+
+    Attributes
+    ----------
+    name : str
+        Array of (parts, rows).
+    output, order : (parts,) int64
+        The output that each part belongs to, and a key by which the parts of an output are sorted before they are
+        added one after the other.
+    """
+
+    name: str
+    output: NDArray[np.int64]
+    order: NDArray[np.int64]
+
+
+def total_of(graph: Graph, parts: Sequence[OutputParts], n_outputs: int, inputs: Input, *, in_order: bool) -> str:
+    """Add the sums of parts, in the order of the kernels; returns the name of (outputs, rows).
+
+    Parameters
+    ----------
+    in_order : bool
+        Whether sums must have the bits of the kernels: those of hidden units must, outputs may round otherwise.
+    """
+    names = [part.name for part in parts]
+    if n_outputs == 1 and names and not in_order:
+        return graph.op("ReduceSum", concatenated(graph, names), int64(0))
+    output, order = (np.concatenate([np.empty(0, np.int64), *(part[k] for part in parts)]) for k in (1, 2))
+    part = np.lexsort([order, output])
+    count = np.bincount(output, minlength=n_outputs)
+    number = np.arange(len(part)) - np.repeat(np.cumsum(count) - count, count)  # of each part in its output
+    # parts by their number and output; an output with fewer parts than others gets zeros, which stand last
+    place = np.full((max(count.max(initial=0), 1), n_outputs), len(output))
+    place[number, output[part]] = part
+    if (place == len(output)).any():
+        names.append(inputs.zeros(graph))
+    summands = concatenated(graph, names)
+    if not np.array_equal(place.ravel(), np.arange(len(output))):
+        kind, summands = ("GatherElements", graph.reshaped(summands, -1)) if inputs.single else ("Gather", summands)
+        summands = graph.op(kind, summands, graph.table(place.ravel()), axis=0)
+    if len(place) == 1:
+        return graph.reshaped(summands, n_outputs, -1)
+    return graph.op("ReduceSum", graph.reshaped(summands, *place.shape, -1), int64(0), keepdims=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +132,7 @@ class ReachedLeaves:
 
     Attributes
     ----------
+    graph : Graph
     tables : TreeTables
     leaf : str
         Name of the leaves' numbers by their nodes.
@@ -70,6 +146,7 @@ class ReachedLeaves:
         Whether cells are clipped to the range of the leaf's training rows.
     """
 
+    graph: Graph
     tables: TreeTables
     leaf: str
     node: str
@@ -78,43 +155,46 @@ class ReachedLeaves:
     rows: BlockRows
     clip: bool
 
-    def add(self, graph: Graph, output: NDArray[np.int64], sums: OutputSums) -> None:
-        """Add the predictions of the leaves, as parts of sums.
+    def parts(self, output: NDArray[np.int64], n_outputs: int, *, in_order: bool) -> Iterator[OutputParts]:
+        """Add the predictions of the leaves, as parts of the outputs of a layer.
 
         Parameters
         ----------
         output : (trees,) int64
             The first output that each tree serves.
+        n_outputs : int
+            Of the layer.
+        in_order : bool
+            As in `total_of`.
         """
-        tables, order = self.tables, self.tables.tree << 32
-        has_terms = bool(tables.n_terms.any())
-        if tables.n_outputs > 1:
-            self._add_several_outputs(graph, output, sums, has_terms=has_terms)
+        graph, tables, order = self.graph, self.tables, self.tables.tree << 32
+        if tables.constant.shape[1] > 1:
+            yield from self._several_outputs(output, order, in_order=in_order)
             return
         constant = graph.outermost.op("Gather", graph.table(tables.constant.ravel()), self.leaf)
         constant = looked_up(graph, constant, self.node)
-        if not has_terms:
-            sums.add(graph.op("Reshape", constant, int64(len(output), -1)), output, order)
-        elif sums.in_order or sums.n_outputs > 1:
-            sums.add(self._tree_by_tree(graph, constant), output, order)
+        if not tables.n_terms.any():
+            yield OutputParts(graph.reshaped(constant, len(output), -1), output, order)
+        elif in_order or n_outputs > 1:
+            yield OutputParts(self._tree_by_tree(constant), output, order)
         else:
-            terms = self.rows.total(graph, sum(n * k for n, k in tables.groups), self._products(graph))
+            terms = self.rows.total(graph, sum(n * k for n, k in tables.groups), self._products())
             both = concatenated(graph, [self.rows.total(graph, len(output), constant), terms])
-            sums.add(both, output[:1].repeat(2), order[:1].repeat(2))
+            yield OutputParts(both, output[:1].repeat(2), order[:1].repeat(2))
 
-    def _cells(self, graph: Graph) -> tuple[str, str]:
+    def _standardised_cells(self) -> tuple[str, str]:
         """Add the places of the terms that are read in the table of terms, and their standardised cells.
 
         Both are (terms read * rows,): in each group of trees the first terms of all trees, then the second ones.
         """
-        once = graph.outermost
+        graph, once, groups, places = self.graph, self.graph.outermost, self.tables.groups, []
         first_term = once.op("CumSum", graph.table(self.tables.n_read), np.int64(0), exclusive=1)
-        begin, places, groups = once.op("Gather", first_term, self.leaf), [], self.tables.groups
+        begin = once.op("Gather", first_term, self.leaf)
         for (_, k), node in zip(groups, self.rows.split(graph, self.node, [n for n, _ in groups]), strict=True):
             if k:
-                first = graph.op("Reshape", looked_up(graph, begin, node), int64(1, -1))
+                first = graph.reshaped(looked_up(graph, begin, node), 1, -1)
                 place = graph.op("Add", first, np.arange(k, dtype=np.int32)[:, None])
-                places.append(graph.op("Reshape", place, int64(-1)))
+                places.append(graph.reshaped(place, -1))
         term, terms = concatenated(graph, places), self.tables.terms
         column = looked_up(graph, self.rows.begins(graph, graph.table(terms.column)), term)
         x = looked_up(graph, self.cells, self.rows.places(graph, column, sum(n * k for n, k in groups)))
@@ -123,12 +203,13 @@ class ReachedLeaves:
             return looked_up(graph, graph.table(values), term)
 
         center, factor = of_term(terms.center), "" if (terms.factor == 1.0).all() else of_term(terms.factor)
-        bounds = tuple(map(of_term, terms.bounds(graph.dtype))) if self.clip else ()
+        ends = np.finfo(graph.dtype)  # bounds are finite: infinity times 0 would be NaN
+        bounds = [of_term(np.clip(bound, ends.min, ends.max)) for bound in (terms.lower, terms.upper) if self.clip]
         return term, self.inputs.clipped(graph, x, center, factor, bounds)
 
-    def _products(self, graph: Graph) -> str:
+    def _products(self) -> str:
         """Add the terms of leaves of one output, (terms read * rows,): cells times slopes, and their squares."""
-        term, v = self._cells(graph)
+        graph, (term, v) = self.graph, self._standardised_cells()
         slope, square = self.tables.terms.slope, self.tables.terms.square
         factor = looked_up(graph, graph.table(slope.ravel()), term)
         if square is not None:
@@ -136,41 +217,45 @@ class ReachedLeaves:
             factor = graph.op("Add", factor, graph.op("Mul", v, curvature))
         return graph.op("Mul", v, factor)
 
-    def _tree_by_tree(self, graph: Graph, constant: str) -> str:
+    def _tree_by_tree(self, constant: str) -> str:
         """Add the prediction of each tree, its constant and then its terms, (trees, rows)."""
-        groups, totals = self.tables.groups, []
-        products = iter(self.rows.split(graph, self._products(graph), [n * k for n, k in groups if k]))
-        constants = self.rows.split(graph, constant, [n for n, _ in groups])
-        for total, (_, k) in zip(constants, groups, strict=True):
+        graph, groups, totals = self.graph, self.tables.groups, []
+        products = iter(self.rows.split(graph, self._products(), [n * k for n, k in groups if k]))
+        for total, (_, k) in zip(self.rows.split(graph, constant, [n for n, _ in groups]), groups, strict=True):
             if k:
-                both = graph.op("Unsqueeze", total, int64(0)), graph.op("Reshape", next(products), int64(k, -1))
+                both = graph.op("Unsqueeze", total, int64(0)), graph.reshaped(next(products), k, -1)
                 total = graph.op("ReduceSum", graph.op("Concat", *both, axis=0), int64(0), keepdims=0)
             totals.append(total)
-        return graph.op("Reshape", concatenated(graph, totals), int64(len(self.tables.tree), -1))
+        return graph.reshaped(concatenated(graph, totals), len(self.tables.tree), -1)
 
-    def _add_several_outputs(
-        self, graph: Graph, output: NDArray[np.int64], sums: OutputSums, *, has_terms: bool
-    ) -> None:
-        """Add the predictions of leaves that serve several outputs, as parts of sums."""
-        tables, order = self.tables, self.tables.tree << 32
+    def _several_outputs(
+        self, output: NDArray[np.int64], order: NDArray[np.int64], *, in_order: bool
+    ) -> Iterator[OutputParts]:
+        """Add the predictions of leaves that serve several outputs."""
+        graph, tables, m = self.graph, self.tables, self.tables.constant.shape[1]
         leaf, trees = looked_up(graph, self.leaf, self.node), np.arange(len(output))
-        outputs = np.arange(tables.n_outputs)
-        parts = [LeafPart(tables.constant, leaf, "", trees, np.zeros_like(trees))]
-        if has_terms:
-            term, v = self._cells(graph)
+        # weights, the places of those that are read, what they are multiplied by, and of each place the tree, and its
+        # number among the parts of the tree
+        read = [(tables.constant, leaf, "", trees, np.zeros_like(trees))]
+        if tables.n_terms.any():
+            term, v = self._standardised_cells()
             tree, number = _terms_in_order(tables.groups)
-            parts.append(LeafPart(tables.terms.slope, term, v, tree, 2 * number + 1))
+            read.append((tables.terms.slope, term, v, tree, 2 * number + 1))
             if tables.terms.square is not None:
-                parts.append(LeafPart(tables.terms.square, term, graph.op("Mul", v, v), tree, 2 * number + 2))
-        if not sums.in_order and (output == output[0]).all():
-            total = self._row_by_row(graph, [leaf, *(part.factor for part in parts[1:])])
-            sums.add(total, output[0] + outputs, order[:1].repeat(len(outputs)))
+                read.append((tables.terms.square, term, graph.op("Mul", v, v), tree, 2 * number + 2))
+        if not in_order and (output == output[0]).all():
+            total = self._row_by_row([leaf, *(factor for _, _, factor, _, _ in read[1:])])
+            yield OutputParts(total, output[0] + np.arange(m), order[:1].repeat(m))
             return
-        for part in parts:
-            key = (order[part.tree] + part.number).repeat(len(outputs))
-            sums.add(part.products(graph), (output[part.tree, None] + outputs).ravel(), key)
+        for weight, place, factor, tree, number in read:
+            product = graph.op("Gather", graph.table(weight), place, axis=0)
+            if factor:
+                product = graph.op("Mul", product, graph.op("Unsqueeze", factor, int64(1)))
+            product = graph.op("Transpose", graph.reshaped(product, len(tree), -1, m), perm=[0, 2, 1])
+            name = graph.reshaped(product, len(tree) * m, -1)
+            yield OutputParts(name, (output[tree, None] + np.arange(m)).ravel(), (order[tree] + number).repeat(m))
 
-    def _row_by_row(self, graph: Graph, flat: Sequence[str]) -> str:
+    def _row_by_row(self, flat: Sequence[str]) -> str:
         """Add the sums of trees that serve the same outputs, (outputs, rows), one row after the other.
 
         Parameters
@@ -178,7 +263,7 @@ class ReachedLeaves:
         flat : list of str
             Names of the leaves, (trees * rows,), and of the factors of slopes and squares, (terms read * rows,).
         """
-        groups, n_outputs = self.tables.groups, self.tables.n_outputs
+        graph, groups, m = self.graph, self.tables.groups, self.tables.constant.shape[1]
         weights = [graph.table(weight) for weight in _weights_of_leaves(self.tables)]
 
         def of_row(inner: Graph, leaf: str, *factors: str) -> str:
@@ -191,18 +276,21 @@ class ReachedLeaves:
                     totals.append(inner.op("ReduceSum", weight, int64(0)))
                     continue
                 ones = inner.outermost.op("Expand", np.ones((1, 1)), int64(1, n))
-                by_term = [ones, *(inner.op("Reshape", next(part), int64(k, n)) for part in cells)]
+                by_term = [ones, *(inner.reshaped(next(part), k, n) for part in cells)]
                 by_tree = inner.op("Transpose", inner.op("Concat", *by_term, axis=0), perm=[1, 0])
-                weight = inner.op("Reshape", weight, int64(-1, n_outputs))
-                totals.append(inner.op("MatMul", inner.op("Reshape", by_tree, int64(1, -1)), weight))
+                weight = inner.reshaped(weight, -1, m)
+                totals.append(inner.op("MatMul", inner.reshaped(by_tree, 1, -1), weight))
             return inner.op("Sum", *totals)
 
-        if self.rows.single:
+        if not self.rows.count:
             return graph.op("Transpose", of_row(graph, *flat), perm=[1, 0])
-        TP, body = library().TensorProto, graph.inner()
-        values = [body.typed(body.name(), body.real if number else TP.INT32, [None]) for number in range(len(flat))]
+        body = graph.inner()
+        values = [body.typed(body.name(), None if number else np.int32, [None]) for number in range(len(flat))]
         proto = body.proto(values, [body.typed(of_row(body, *(value.name for value in values)))])
-        by_row = [self.rows.transposed(graph, name) for name in flat]
+        by_row = []
+        for name in flat:
+            shape = graph.op("Concat", int64(-1), self.rows.count, axis=0)
+            by_row.append(graph.op("Transpose", graph.op("Reshape", name, shape), perm=[1, 0]))
         totals = graph.op("Scan", *by_row, body=proto, num_scan_inputs=len(by_row))  # (rows, 1, outputs)
         return graph.op("Transpose", graph.op("Squeeze", totals, int64(1)), perm=[1, 0])
 
@@ -220,9 +308,6 @@ def _weights_of_leaves(tables: TreeTables) -> Iterator[Floats]:
 
 def _terms_in_order(groups: Sequence[tuple[int, int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the tree of each term that is read, and its number in the leaf, (terms,) each."""
-    begin, trees, numbers = 0, [], []
-    for n, k in groups:
-        trees.append(np.tile(np.arange(begin, begin + n), k))
-        numbers.append(np.repeat(np.arange(k), n))
-        begin += n
-    return np.concatenate(trees), np.concatenate(numbers)
+    begin = np.cumsum([0, *(n for n, _ in groups)])
+    trees = [np.tile(np.arange(first, first + n), k) for first, (n, k) in zip(begin[:-1], groups, strict=True)]
+    return np.concatenate(trees), np.concatenate([np.repeat(np.arange(k), n) for n, k in groups])

@@ -6,20 +6,26 @@ import json
 from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from boostbp.estimators.base import BaseBoostBP
 from boostbp.export.description import Description, described
 from boostbp.export.onnx_graph import IR_VERSION, OPSET, Graph, int64, library
-from boostbp.export.onnx_layers import add_raw_output, in_blocks
+from boostbp.export.onnx_trees import add_raw_output, in_blocks
 from boostbp.runtime import checks, messages
 from boostbp.runtime.versions import __version__
 from boostbp.trees.forest import Forest
 from boostbp.trees.rounding import LEAST_CENTER_BITS
 
+if TYPE_CHECKING:
+    from onnx import ModelProto, ValueInfoProto
 
-def to_onnx(model: Any, *, dtype: Literal["float64", "float32"] = "float64", offset: bool = False) -> Any:
+
+def to_onnx(
+    model: BaseBoostBP, *, dtype: Literal["float64", "float32"] = "float64", offset: bool = False
+) -> ModelProto:
     """Write a fitted estimator as an ONNX model, which any ONNX runtime serves without Python and this package.
 
     The graph does all that `predict` does with an array: all layers, clipping, missing values and categories, the link
@@ -74,7 +80,7 @@ def to_onnx(model: Any, *, dtype: Literal["float64", "float32"] = "float64", off
     return model_of(description, dtype=dtype, offset=offset)
 
 
-def model_of(model: Description, *, dtype: str, offset: bool = False) -> Any:
+def model_of(model: Description, *, dtype: str, offset: bool = False) -> ModelProto:
     """Write a described model as an ONNX model; see `to_onnx`."""
     checks.one_of("dtype", dtype, ("float64", "float32"))
     if dtype == "float32":
@@ -162,7 +168,7 @@ def _merged_inputs(forest: Forest) -> Iterator[int]:
             yield column
 
 
-def _outputs(graph: Graph, model: Description, raw: str) -> list[Any]:
+def _outputs(graph: Graph, model: Description, raw: str) -> list[ValueInfoProto]:
     """Add the outputs that are made of raw outputs; returns their declarations."""
     if model.labels is not None:
         return _outputs_of_classes(graph, model, raw)
@@ -180,18 +186,16 @@ def _outputs(graph: Graph, model: Description, raw: str) -> list[Any]:
     return [graph.typed("prediction", shape=["rows"] if model.one_dimensional else ["rows", model.n_outputs])]
 
 
-def _outputs_of_classes(graph: Graph, model: Description, raw: str) -> list[Any]:
+def _outputs_of_classes(graph: Graph, model: Description, raw: str) -> list[ValueInfoProto]:
     """Add labels and probabilities; returns their declarations."""
-    TP = library().TensorProto
-    labels, rows = np.asarray(model.labels), "rows"
+    labels = np.asarray(model.labels)
     if model.n_outputs > 1:
         number = graph.op("ArgMax", raw, axis=1, keepdims=0)
         graph.op("Softmax", raw, axis=1, outputs=["probabilities"])
     else:
-        above = graph.op("Greater", graph.op("Reshape", raw, int64(-1)), np.zeros(()))
-        number = graph.op("Cast", above, to=TP.INT64)
+        above = graph.op("Greater", graph.reshaped(raw, -1), np.zeros(()))
+        number = graph.cast(above, np.int64)
         sides = graph.op("Sigmoid", graph.op("Neg", raw)), graph.op("Sigmoid", raw)
         graph.op("Concat", *sides, axis=1, outputs=["probabilities"])
-    graph.op("Gather", graph.constant(labels, rounded=False), number, axis=0, outputs=["label"])
-    kind = {"O": TP.STRING, "b": TP.BOOL, "i": TP.INT64, "f": TP.DOUBLE}[labels.dtype.kind]
-    return [graph.typed("label", kind, [rows]), graph.typed("probabilities", shape=[rows, len(labels)])]
+    graph.op("Gather", graph.stored(labels), number, axis=0, outputs=["label"])
+    return [graph.typed("label", labels.dtype, ["rows"]), graph.typed("probabilities", shape=["rows", len(labels)])]

@@ -2,22 +2,57 @@
 
 The nodes of a tree stand breadth first, so the two children of a split are neighbours. A leaf is its own child. A step
 is therefore ``node = child[node] + (x > threshold)``, where ``x`` is the cell that the node compares.
+
+A leaf's value is ``constant + sum_j v_j (slope_j + v_j square_j)`` over its path columns, with
+``v = min(max((x - center) factor, lower), upper)``, and 0 for a missing value. The kernels compute it in units of
+``u = (x - center) inverse``. Where the scale is an ordinary power of two, as in rounded layers, the product is saved:
+the factor is 1, and slopes are per unit of the column, with the same bits.
+
+Other columns keep the units of the kernels (``factor = inverse``): other scales round otherwise, and slopes per unit of
+very large or small columns are beyond float64. So do all columns without clipping: the square of a large cell is beyond
+float64 where that of ``u`` is not, for example in a column that a leaf leaves out, whose ``inverse`` is 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.export.leaf_terms import Terms, constants_of, terms_of
 from boostbp.runtime.arrays import Floats
 from boostbp.trees.forest import Forest
 
 NONE = -1
 PADDING = 0.15  # largest share of zero terms that are read so that trees with fewer terms can be read with others
+ORDINARY = 2.0**40  # largest scale, or inverse of one, with which slopes and squares per unit of a column fit float32
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Terms: each belongs to a leaf and one of its columns.
+
+    Attributes
+    ----------
+    column : (terms,) int64
+        Column of the layer's input.
+    center, lower, upper : (terms,) float64
+    slope : (terms, outputs) float64
+    square : (terms, outputs) float64 or None
+        None: all are 0.
+    factor : (terms,) float64
+        Centered cells are multiplied by it.
+    """
+
+    column: NDArray[np.int64]
+    center: Floats
+    lower: Floats
+    upper: Floats
+    slope: Floats
+    square: Floats | None
+    factor: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +61,6 @@ class TreeTables:
 
     Attributes
     ----------
-    n_outputs : int
-        Outputs that each tree serves.
     tree : (trees,) int64
         Numbers of the trees in the forest.
     n_steps : (trees,) int64
@@ -48,7 +81,6 @@ class TreeTables:
         Those that are read, one leaf after the other; terms that a leaf does not have are 0.
     """
 
-    n_outputs: int
     tree: NDArray[np.int64]
     n_steps: NDArray[np.int64]
     n_terms: NDArray[np.int64]
@@ -68,9 +100,9 @@ class TreeTables:
     @property
     def leaves(self) -> list[slice]:
         """Return the leaves of each group of trees."""
-        ends = np.append(self.root, len(self.child))[np.cumsum([0, *(n for n, _ in self.groups)])]
-        n_leaves = (ends + np.cumsum([0, *(n for n, _ in self.groups)])) // 2  # a tree has one leaf more than splits
-        return [slice(begin, end) for begin, end in zip(n_leaves[:-1].tolist(), n_leaves[1:].tolist(), strict=True)]
+        n_trees = np.cumsum([0, *(n for n, _ in self.groups)])
+        n_leaves = (np.append(self.root, len(self.child))[n_trees] + n_trees) // 2  # of a tree: splits and one more
+        return [slice(begin, end) for begin, end in pairwise(n_leaves.tolist())]
 
 
 def tables_of(forest: Forest) -> Iterator[TreeTables]:
@@ -86,7 +118,8 @@ def tables_of(forest: Forest) -> Iterator[TreeTables]:
 
 def _tables(forest: Forest, trees: NDArray[np.int64], n_outputs: int) -> TreeTables:
     tree, step, split, leaf = _nodes(forest, trees)
-    count = np.diff(forest.leaves.start).astype(np.int64)
+    leaves = forest.leaves
+    count = np.diff(leaves.start).astype(np.int64)
     depth, most_terms = np.zeros((2, len(trees)), np.int64)
     np.maximum.at(depth, tree, step)
     np.maximum.at(most_terms, tree, np.where(leaf >= 0, count[leaf], 0))
@@ -98,21 +131,19 @@ def _tables(forest: Forest, trees: NDArray[np.int64], n_outputs: int) -> TreeTab
     place = np.argsort(order)[tree]
     of_node = np.lexsort([step, place])  # stable: nodes of a step keep their order
     place, split, leaf = place[of_node], split[of_node], leaf[of_node]
-    is_split, node = split >= 0, np.arange(len(split))
-    n_splits = np.cumsum(is_split)
+    is_split = split >= 0
     leaf, n_read = leaf[~is_split], n_terms[order][place[~is_split]]
     return TreeTables(
-        n_outputs,
-        trees[order],
-        np.maximum.accumulate(depth[order][::-1])[::-1],
-        n_terms[order],
-        np.flatnonzero(np.diff(place, prepend=NONE)),
-        split,
+        tree=trees[order],
+        n_steps=np.maximum.accumulate(depth[order][::-1])[::-1],
+        n_terms=n_terms[order],
+        root=np.flatnonzero(np.diff(place, prepend=NONE)),
+        split=split,
         # all nodes but the roots are children: those of the s-th split of all, in tree t, are 2 s + t + 1 and the next
-        np.where(is_split, 2 * n_splits - 1 + place, node),
-        constants_of(forest, leaf, n_outputs),
-        n_read,
-        terms_of(forest, leaf, n_outputs).padded(count[leaf], n_read, clip=forest.clip),
+        child=np.where(is_split, 2 * np.cumsum(is_split) - 1 + place, np.arange(len(split))),
+        constant=leaves.weight[leaves.weight_start[leaf, None] + np.arange(n_outputs)],
+        n_read=n_read,
+        terms=_terms(forest, leaf, n_read, n_outputs),
     )
 
 
@@ -152,3 +183,34 @@ def _nodes(forest: Forest, trees: NDArray[np.int64]) -> tuple[NDArray[np.int64],
         leaf = np.where(child >= 0, NONE, first_leaf[trees[tree]] + ~child)
         levels.append((tree, np.full_like(tree, len(levels)), split, leaf))
     return tuple(map(np.concatenate, zip(*levels, strict=True)))
+
+
+def _terms(forest: Forest, leaf: NDArray[np.int64], n_read: NDArray[np.int64], m: int) -> Terms:
+    """Return the first `n_read` terms of some leaves, of trees that serve `m` outputs each.
+
+    Terms that a leaf does not have are 0. Without clipping, their factor is 0, too: 0 times the square of a large cell,
+    which is infinite, is NaN.
+    """
+    leaves = forest.leaves
+    j = np.arange(n_read.sum()) - np.repeat(np.cumsum(n_read) - n_read, n_read)  # number of each term in its leaf
+    leaf = np.repeat(leaf, n_read)
+    count = np.diff(leaves.start)[leaf]
+    exists = j < count
+    at = np.where(exists, leaves.start[leaf] + j, 0)
+    center, inverse, lower, upper = leaves.scaling[at].T
+    inverse = np.where(exists, inverse, 0.0)
+    is_zero = inverse == 0.0  # its u is 0, whatever the cell holds
+    ordinary = is_zero | ((inverse >= 1.0 / ORDINARY) & (inverse <= ORDINARY) & (np.frexp(inverse)[0] == 0.5))
+    ordinary &= forest.clip
+    factor = np.where(ordinary, 1.0, inverse)
+    unit = np.where(ordinary & ~is_zero, inverse, 1.0)  # v is u / unit
+    lower, upper = (np.where(is_zero, 0.0, bound / unit) for bound in (lower, upper))
+    w = np.where(exists, leaves.weight_start[leaf] + (1 + j) * m, 0)[:, None] + np.arange(m)
+    slope = np.where(is_zero[:, None], 0.0, leaves.weight[w]) * unit[:, None]
+    is_curved = leaves.tree_degree[np.searchsorted(leaves.tree_leaf, leaf, "right") - 1] == 2
+    square = None
+    if is_curved.any():
+        w = np.where(is_curved & exists, w.T + m * count, 0).T
+        square = np.where((is_curved & ~is_zero)[:, None], leaves.weight[w], 0.0) * np.square(unit)[:, None]
+    column = np.where(exists, leaves.column[at], 0)
+    return Terms(column.astype(np.int64), np.where(is_zero, 0.0, center), lower, upper, slope, square, factor)

@@ -9,7 +9,7 @@ import pytest
 
 import boostbp
 from boostbp import BoostBPClassifier
-from boostbp.export.labels import labels_of
+from boostbp.export.description import labels_of
 from tests.export.test_c import Compiled, needs_compiler
 
 ROWS = np.random.default_rng(0).normal(size=(60, 2))

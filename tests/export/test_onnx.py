@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -264,9 +263,9 @@ def test_categories_that_float64_or_float32_does_not_tell_apart_are_refused():
         boostbp.to_onnx(model, dtype="float32")
 
 
-def test_without_onnx_the_error_names_the_extra(monkeypatch):
+def test_without_onnx_the_error_names_the_extra(without):
     model = regressor()
-    monkeypatch.setitem(sys.modules, "onnx", None)
+    without("onnx")
     with pytest.raises(ImportError, match=r"to_onnx needs the onnx package: pip install 'boostbp\[onnx\]'"):
         boostbp.to_onnx(model)
 

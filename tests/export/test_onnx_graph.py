@@ -32,7 +32,7 @@ def made(values, dtype, level):
     """What a runtime makes of a table, and the bytes of the file for each number."""
     graph = Graph(np.dtype(np.float64))
     graph.op("Identity", graph.table(values), outputs=["made"])
-    proto = graph.proto([], [graph.typed("made", onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))])
+    proto = graph.proto([], [graph.typed("made", dtype)])
     model = onnx.helper.make_model(proto, opset_imports=[onnx.helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
     return session_of(model, level).run(None, {})[0], len(model.SerializeToString()) / values.size
 
