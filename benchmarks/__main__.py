@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks import cheaper, distributed, intervals, modes, overhead, prediction, reference, scaling, shares, startup
 from benchmarks.accuracy.data import SETS
-from benchmarks.cases import CASES
+from benchmarks.cases import CASES, Case
 from boostbp.backends import available
 from boostbp.runtime.atomic_write import atomic_write
 from boostbp.runtime.versions import versions
@@ -26,7 +26,7 @@ SUITES = (
 )  # fmt: skip
 
 
-def main(argv: list[str] | None = None) -> dict[str, Any]:
+def main(argv: list[str] | None = None, known_cases: Mapping[str, Case] = CASES) -> dict[str, Any]:
     """Parse the arguments, run the suites, print and write what they found."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("suites", nargs="*", metavar="suite", help=f"any of {', '.join(SUITES)}; all if none is given")
@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None) -> dict[str, Any]:
             found = earlier
     done = {(result["suite"], result["of"]) for result in found["results"]}
     print(" ".join(f"{key}={value}" for key, value in found["machine"].items()), flush=True)
-    for suite, label, work in _jobs(options):
+    for suite, label, work in _jobs(options, known_cases):
         if (suite, label) in done:
             continue
         result = {"suite": suite, "of": label} | work()
@@ -60,11 +60,13 @@ def main(argv: list[str] | None = None) -> dict[str, Any]:
     return found
 
 
-def _jobs(options: argparse.Namespace) -> list[tuple[str, str, Callable[[], dict[str, Any]]]]:
+def _jobs(
+    options: argparse.Namespace, known_cases: Mapping[str, Case]
+) -> list[tuple[str, str, Callable[[], dict[str, Any]]]]:
     repeats = options.repeats or (3 if options.quick else 5)
     names = options.backend or [name for name in ("lightgbm", "xgboost") if name in available()]
     sizes = options.case or list(CASES)
-    cases = {name: CASES[name].quick() if options.quick else CASES[name] for name in sizes}
+    cases = {name: known_cases[name].quick() if options.quick else known_cases[name] for name in sizes}
     per_case: dict[str, Callable[..., dict[str, Any]]] = {
         "overhead": lambda case, name: overhead.overhead(case, name, repeats=repeats, cores=options.cores),
         "vjp": lambda case, name: overhead.vjp(case, name, repeats=repeats),

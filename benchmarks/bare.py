@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from boostbp import layers
 from boostbp.layers import BoundInput, SquaredObjective
 
-__all__ = ["Gradients", "arrangements", "gradients_of"]
+__all__ = ["GROW", "Gradients", "arrangements", "gradients_of"]
 
 Floats = NDArray[np.float64]
 Gradients = NDArray[np.float32]  # (rounds, outputs, rows)
@@ -40,7 +40,7 @@ def gradients_of(bound: BoundInput, goal: SquaredObjective) -> Gradients:
 
 def arrangements(bound: BoundInput, gradients: Gradients, backend: str, cores: int) -> dict[str, Callable[[], None]]:
     """Ways to grow all trees on so many cores: one booster with native threads, or one booster per core."""
-    grow = {"lightgbm": _lightgbm, "xgboost": _xgboost}[backend]
+    grow = GROW[backend]
     found = {f"one booster, {cores} native threads": lambda: grow(bound, gradients, cores)}
     if cores > 1:
         parts = [np.ascontiguousarray(gradients[:, k::cores]) for k in range(min(cores, gradients.shape[1]))]
@@ -85,3 +85,6 @@ def _xgboost(bound: BoundInput, gradients: Gradients, n_threads: int) -> Any:
         # A custom objective is shown the prediction so far, needed or not.
         booster.update(grower.matrix, number, fobj=lambda fit, _, grad=grad: (grad.T, hess))
     return booster
+
+
+GROW = {"lightgbm": _lightgbm, "xgboost": _xgboost}

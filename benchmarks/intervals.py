@@ -22,7 +22,7 @@ from benchmarks.accuracy.data import SETS, Table
 from benchmarks.frontier.models import fit_of, hold_out, prepare_of
 from boostbp import BoostBPRegressor
 from boostbp.estimators.conformal import Calibration
-from boostbp.report.contenders import Contender, Split, train
+from boostbp.report.contenders import Contender, Split, train_contender
 
 __all__ = ["intervals", "models_of", "tables"]
 
@@ -144,7 +144,7 @@ def _lightgbm(parts: Parts, seed: int) -> Outcome:
     columns = []
     for level in LEVELS:
         contender = Contender("lightgbm", "lightgbm", {"objective": "quantile", "alpha": level})
-        model = train(contender, split, task="regression", n_jobs=1, seed=seed).model
+        model = train_contender(contender, split, task="regression", n_jobs=1, seed=seed).model
         columns.append([model.predict(X) for X in (parts.X_calibration, parts.X_test)])
     return _corrected(*(np.sort(np.column_stack(of), axis=1) for of in zip(*columns, strict=True)), parts)
 

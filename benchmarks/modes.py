@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.accuracy.data import SETS, cut
 from benchmarks.rivals.tuning import score_of
 from boostbp import BoostBPClassifier, BoostBPRegressor
-from boostbp.report.contenders import SINGLE_LAYER, Split, train
+from boostbp.report.contenders import SINGLE_LAYER, Split, train_contender
 from boostbp.search import parameters
 
 __all__ = ["MODES", "TASKS", "mode", "peers", "tasks"]
@@ -83,7 +83,7 @@ def _peers(task: str, data_dir: Path | None, rows: int) -> dict[str, dict[str, f
     found = {}
     for contender in SINGLE_LAYER:
         begun = time.perf_counter()
-        model = train(contender, split, task=kind, n_jobs=1, seed=0).model
+        model = train_contender(contender, split, task=kind, n_jobs=1, seed=0).model
         seconds = time.perf_counter() - begun
         found[contender.label] = {
             "seconds": seconds,

@@ -133,12 +133,13 @@ def default_model(table: str, data_dir: Path | None, *, rows: int, repeats: int)
 
 def _tables(table: str, data_dir: Path | None, rows: int) -> tuple[Split, Any, bool]:
     """Rows to learn from, fresh rows, and whether there are classes; "numbers" stands for numeric columns, an array."""
-    fold = cut(TABLES[table], 0, data_dir, rows)
+    name = TABLES.get(table, table)
+    fold = cut(name, 0, data_dir, rows)
     split, fresh = fold.split, fold.X_test
     if table.endswith("numbers"):
         X, X_valid, fresh = (part.select_dtypes("number").to_numpy() for part in (split.X, split.X_valid, fresh))
         split = Split(X, split.y, X_valid, split.y_valid)
-    return split, fresh[:ROWS_ALONE], SETS[TABLES[table]].task == "classification"
+    return split, fresh[:ROWS_ALONE], SETS[name].task == "classification"
 
 
 def _growth(path: Path) -> float:

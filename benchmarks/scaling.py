@@ -11,7 +11,7 @@ from benchmarks import bare
 from benchmarks.cases import Case, bound, data, objective
 from benchmarks.timing import alternate
 from boostbp import layers
-from boostbp.report.trial import Peak
+from boostbp.report.comparison import Peak
 
 __all__ = ["growth", "memory"]
 

@@ -15,19 +15,25 @@ the rows on the workers that hold them; see ``docs/distributed.md`` for what is 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Sequence, Sized
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp.distributed.cluster import computed, fit_cluster, is_collection, parts_of
+from boostbp.distributed.cluster import Collection, computed, fit_cluster, is_collection, parts_of
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
+from boostbp.estimators.supervised import Supervised
 from boostbp.network.monitor import Progress
-from boostbp.runtime.messages import require
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 __all__ = ["DaskBoostBPClassifier", "DaskBoostBPRegressor"]
+
+Table: TypeAlias = "Collection | ArrayLike"
 
 
 class _OnDask:
@@ -38,18 +44,18 @@ class _OnDask:
 
     def fit(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
+        X: Table,
+        y: Table,
+        sample_weight: Table | None = None,
         *,
-        eval_set: Any = None,
+        eval_set: Sequence[tuple[Table, ...]] | None = None,
         eval_names: Sequence[str] | None = None,
-        eval_X: Any = None,
-        eval_y: Any = None,
-        eval_sample_weight: Any = None,
+        eval_X: Table | Sequence[Table] | None = None,
+        eval_y: Table | Sequence[Table] | None = None,
+        eval_sample_weight: Table | Sequence[Table] | None = None,
         callbacks: Sequence[Callable[[Progress], object]] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
-        client: Any = None,
+        client: Client | None = None,
         timeout: float = 60.0,
     ) -> Self:
         """Train on the workers that hold the rows.
@@ -93,11 +99,10 @@ class _OnDask:
             "checkpoint": checkpoint,
         }
         arguments = {name: value for name, value in arguments.items() if value is not None}
-        unfitted = self._local(**self.get_params(deep=False))  # type: ignore[attr-defined]
-        fitted = fit_cluster(unfitted, columns, client=client, timeout=timeout, **arguments)
+        params = self.get_params(deep=False)  # type: ignore[attr-defined]
+        fitted = fit_cluster(self._local(**params), columns, client=client, timeout=timeout, **arguments)
         vars(self).pop("feature_names_in_", None)  # of an earlier fit; this one may have none
-        learnt = {name: value for name, value in vars(fitted).items() if name not in unfitted.get_params(deep=False)}
-        vars(self).update(learnt)
+        vars(self).update({name: value for name, value in vars(fitted).items() if name not in params})
         return self
 
     def to_local(self) -> Any:
@@ -107,39 +112,37 @@ class _OnDask:
         vars(local).update(vars(self))
         return local
 
-    def _by_part(self, method: str, X: Any, *arguments: Any) -> Any:
+    def _by_part(self, method: str, X: Table, *arguments: float) -> Any:
         """Apply a method of the local estimator; to a Dask collection lazily, part by part."""
         local = self.to_local()
         if not is_collection(X):
             return getattr(local, method)(X, *arguments)
-        dask, array = (require(name, extra="dask", what=f"{method} of {type(X)}") for name in ("dask", "dask.array"))
-        like = getattr(local, method)(_blank(local), *arguments)[:0]
-        apply = dask.delayed(_applied, pure=False)
-        model = dask.delayed(local)
-        parts = parts_of(X)
-        lengths = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(parts)
-        return array.concatenate(
-            [
-                array.from_delayed(apply(model, method, part, arguments, like), (length, *like.shape[1:]), meta=like)
-                for part, length in zip(parts, lengths, strict=True)
-            ],
-            allow_unknown_chunksizes=True,
-        )
+        from dask import array
+        from dask.delayed import delayed
 
-    def predict(self, X: Any) -> Any:
+        like = getattr(local, method)(_blank(local), *arguments)[:0]
+        apply, model, parts = delayed(_applied, pure=False), delayed(local), parts_of(X)
+        lengths = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(parts)
+        predicted = [
+            array.from_delayed(apply(model, method, part, arguments, like), (length, *like.shape[1:]), meta=like)
+            for part, length in zip(parts, lengths, strict=True)
+        ]
+        return array.concatenate(predicted, allow_unknown_chunksizes=True)
+
+    def predict(self, X: Table) -> Any:
         """As the local estimator does; of a Dask collection a lazy dask.array.Array."""
         return self._by_part("predict", X)
 
-    def transform(self, X: Any, layer: int = -1) -> Any:
+    def transform(self, X: Table, layer: int = -1) -> Any:
         """As the local estimator does; of a Dask collection a lazy dask.array.Array."""
         return self._by_part("transform", X, layer)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Table, y: Table, sample_weight: Table | None = None) -> float:
         """As the local estimator does; this brings the predictions of all rows together."""
         return float(self._score(computed(y), computed(self.predict(X)), sample_weight=computed(sample_weight)))
 
 
-def _blank(local: Any) -> Any:
+def _blank(local: Supervised) -> Table:
     """Return one row of missing values, which shows the shape and dtype of what a method returns."""
     row = np.full((1, local.n_features_in_), np.nan)
     names = getattr(local, "feature_names_in_", None)
@@ -150,7 +153,9 @@ def _blank(local: Any) -> Any:
     return pd.DataFrame(row, columns=names)
 
 
-def _applied(local: Any, method: str, part: Any, arguments: tuple[Any, ...], like: Any) -> Any:
+def _applied(
+    local: Supervised, method: str, part: Sized, arguments: tuple[float, ...], like: NDArray[Any]
+) -> NDArray[Any]:
     return getattr(local, method)(part, *arguments) if len(part) else like
 
 
@@ -159,7 +164,7 @@ class DaskBoostBPRegressor(_OnDask, BoostBPRegressor):  # type: ignore[misc]  # 
 
     _local = BoostBPRegressor
 
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> Any:  # type: ignore[override]  # it has no offset
+    def predict_interval(self, X: Table, coverage: float = 0.9) -> Any:  # type: ignore[override]  # it has no offset
         """As the local estimator does; of a Dask collection a lazy dask.array.Array."""
         return self._by_part("predict_interval", X, coverage)
 
@@ -170,14 +175,14 @@ class DaskBoostBPClassifier(_OnDask, BoostBPClassifier):  # type: ignore[misc]  
     _local = BoostBPClassifier
     _score = staticmethod(accuracy_score)
 
-    def predict_set(self, X: Any, coverage: float = 0.9) -> Any:  # type: ignore[override]  # it has no offset
+    def predict_set(self, X: Table, coverage: float = 0.9) -> Any:  # type: ignore[override]  # it has no offset
         """As the local estimator does; of a Dask collection a lazy dask.array.Array."""
         return self._by_part("predict_set", X, coverage)
 
-    def predict_proba(self, X: Any) -> Any:  # type: ignore[override]  # it has no offset
+    def predict_proba(self, X: Table) -> Any:  # type: ignore[override]  # it has no offset
         """As the local estimator does; of a Dask collection a lazy dask.array.Array."""
         return self._by_part("predict_proba", X)
 
-    def decision_function(self, X: Any) -> Any:  # type: ignore[override]
+    def decision_function(self, X: Table) -> Any:  # type: ignore[override]
         """As the local estimator does; of a Dask collection a lazy dask.array.Array."""
         return self._by_part("decision_function", X)

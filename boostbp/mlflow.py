@@ -7,14 +7,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -26,14 +29,19 @@ from boostbp.inputs.blocks import is_blocks
 from boostbp.runtime.messages import require
 from boostbp.runtime.versions import __version__
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 __all__ = ["autolog", "log_fit", "log_model"]
 
 _INTEGRATION = "boostbp"
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_\-. :/]")
+Model: TypeAlias = BaseBoostBP | Pipeline | BaseSearchCV
+Table: TypeAlias = "ArrayLike | DataFrame | str | os.PathLike[str]"
 _SIGNATURE_ROWS = 100  # that the types of a signature are inferred from; arbitrary
 
 
-def log_model(model: Any, name: str = "model", *, X: Any = None, **options: Any) -> Any:
+def log_model(model: Model, name: str = "model", *, X: Table | None = None, **options: object) -> Any:
     """Log a fitted estimator by `mlflow.sklearn.log_model`, with the arguments that it needs.
 
     The model is written by skops, with its types as trusted ones, and requires this version of boostbp.
@@ -59,11 +67,11 @@ def log_model(model: Any, name: str = "model", *, X: Any = None, **options: Any)
         If mlflow or skops is not installed.
     sklearn.exceptions.NotFittedError
     """
-    model = getattr(model, "best_estimator_", model)
+    model = cast(Any, getattr(model, "best_estimator_", model))
     check_is_fitted(model)
     flavor, models, skops = (_required(module) for module in ("mlflow.sklearn", "mlflow.models", "skops.io"))
     if X is not None and "signature" not in options:
-        rows = _row_like(X, _estimator_in(model)) if is_blocks(X) else X[:_SIGNATURE_ROWS]
+        rows: Any = _row_like(X, _estimator_in(model)) if is_blocks(X) else cast(Any, X)[:_SIGNATURE_ROWS]
         rows = rows.to_pandas() if hasattr(rows, "to_pandas") else rows  # frames that MLflow does not know
         with warnings.catch_warnings():  # such as that of a missing offset
             warnings.simplefilter("ignore")
@@ -75,7 +83,7 @@ def log_model(model: Any, name: str = "model", *, X: Any = None, **options: Any)
     return flavor.log_model(model, name=name, **(defaults | options))
 
 
-def log_fit(model: Any, X: Any = None, *, log_models: bool = True) -> None:
+def log_fit(model: Model, X: Table | None = None, *, log_models: bool = True) -> None:
     """Log the parameters and the results of a fit: in the active run, or in a new one that stays active.
 
     - The parameters are those of ``get_params(deep=False)``.
@@ -111,12 +119,12 @@ def log_fit(model: Any, X: Any = None, *, log_models: bool = True) -> None:
         _log(model, X, log_models)
 
 
-def _log(model: Any, X: Any, log_models: bool) -> None:
+def _log(model: Model, X: Table | None, log_models: bool) -> None:
     """Log a fit in the active run."""
     mlflow, estimator = _required("mlflow"), _estimator_in(model)
     run = mlflow.active_run().info.run_id
     if isinstance(model, BaseSearchCV):
-        _log_search(mlflow, run, model)
+        _log_search(run, model)
         if not hasattr(model, "best_estimator_"):  # refit=False
             return
     check_is_fitted(estimator)
@@ -139,9 +147,9 @@ def _log(model: Any, X: Any, log_models: bool) -> None:
         log_model(model, X=X)
 
 
-def _log_search(mlflow: Any, run: str, search: BaseSearchCV) -> None:
+def _log_search(run: str, search: BaseSearchCV) -> None:
     """Log the best parameters in the run of a search, and each candidate in a child run."""
-    results, tags = search.cv_results_, _tags(_estimator_in(search))
+    mlflow, results, tags = _required("mlflow"), search.cv_results_, _tags(_estimator_in(search))
     with _client() as client:
         client.set_tags(run, tags)
         if hasattr(search, "best_params_"):
@@ -183,7 +191,7 @@ def autolog(*, log_models: bool = True, disable: bool = False, silent: bool = Fa
 
     running: list[object] = []  # the fits that are logged as a whole, in any thread: fits inside them are not
 
-    def fit(original: Any, self: Any, *args: Any, **options: Any) -> Any:
+    def fit(original: Callable[..., Model], self: Model, *args: Table, **options: Any) -> Model:
         if running or _estimator_in(self) is None:
             return original(self, *args, **options)
         is_logged_by_mlflow = isinstance(self, Pipeline | BaseSearchCV) and not utils.autologging_is_disabled("sklearn")
@@ -206,7 +214,7 @@ def autolog(*, log_models: bool = True, disable: bool = False, silent: bool = Fa
     utils.autologging_integration(_INTEGRATION)(switched)(disable=disable, silent=silent)
 
 
-def _estimator_in(model: Any) -> Any:
+def _estimator_in(model: Model) -> Any:
     """Return the estimator of boostbp at the end of a pipeline, or in a search (the best one if fitted), or None."""
     if isinstance(model, Pipeline):
         return _estimator_in(model.steps[-1][1])
@@ -216,7 +224,7 @@ def _estimator_in(model: Any) -> Any:
 
 
 @contextmanager
-def _run_of_one_fit(mlflow: Any) -> Iterator[None]:
+def _run_of_one_fit(mlflow: ModuleType) -> Iterator[None]:
     """Enter a child of the active run if that holds a fit already."""
     active = mlflow.active_run().info.run_id
     if "boostbp_version" not in mlflow.get_run(active).data.tags:
@@ -226,7 +234,7 @@ def _run_of_one_fit(mlflow: Any) -> Iterator[None]:
         yield
 
 
-def _tags(estimator: Any) -> dict[str, str]:
+def _tags(estimator: BaseBoostBP) -> dict[str, str]:
     return {"estimator_name": type(estimator).__name__, "boostbp_version": __version__}
 
 
@@ -235,7 +243,7 @@ def _client() -> Any:
     return _required("mlflow.utils.autologging_utils.client").MlflowAutologgingQueueingClient()
 
 
-def _row_like(X: Any, model: BaseBoostBP) -> Any:
+def _row_like(X: Table, model: BaseBoostBP) -> NDArray[Any] | DataFrame:
     """Return a row of the columns that the model reads in files or blocks, with integers where the file has them."""
     schema = model.schema_
     cells = [schema.categories.get(number, (0.0,))[0] for number in range(schema.n_features)]
@@ -256,5 +264,5 @@ def _defined(metrics: dict[str, float]) -> dict[str, float]:
     return {_NOT_IN_NAMES.sub("", name): value for name, value in metrics.items() if value == value}
 
 
-def _required(module: str) -> Any:
+def _required(module: str) -> ModuleType:
     return require(module, extra="mlflow", what="boostbp.mlflow")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import nullcontext
+from contextlib import chdir, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from helpers import few_rounds
 from hypothesis import HealthCheck, settings
+from sklearn import datasets
 
 from boostbp.ensemble.quality_levels import LEVELS
 
@@ -30,6 +31,25 @@ def length_of_single_layers(request):
     """Few rounds, where the model need not be good: tests of what it is worth are marked ``full_length``."""
     with nullcontext() if request.node.get_closest_marker("full_length") else few_rounds():
         yield
+
+
+@pytest.fixture
+def here(tmp_path):
+    """An empty folder that is the working directory."""
+    with chdir(tmp_path):
+        yield tmp_path
+
+
+@pytest.fixture
+def without(monkeypatch):
+    """Let a package be absent: ``without("jinja2")``."""
+    return lambda name: monkeypatch.setitem(sys.modules, name, None)
+
+
+@pytest.fixture
+def openml(monkeypatch):
+    """Answer in the place of OpenML, which needs the network: ``openml(answer)``, a function of the request."""
+    return lambda answer: monkeypatch.setattr(datasets, "fetch_openml", answer)
 
 
 @pytest.fixture

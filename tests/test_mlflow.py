@@ -143,15 +143,16 @@ def test_each_fit_is_logged_until_it_is_switched_off_and_gives_the_same_model(ml
     assert len(runs(mlflow)) == before + 3
 
 
-def test_a_fit_goes_on_where_logging_fails_and_raises_where_it_fails(mlflow, logging, monkeypatch):
+def test_a_fit_goes_on_where_logging_fails_and_raises_where_it_fails(mlflow, logging, tmp_path):
     logging.autolog(silent=True)
-
-    def broken(*args, **options):
-        raise OSError("the disk is full")
-
-    monkeypatch.setattr(logging, "log_model", broken)
-    model = BoostBPRegressor(**parameters(**TINY)).fit(X, Y)
+    (tmp_path / "file").touch()  # in which no model can be written
+    broken = mlflow.create_experiment("broken", artifact_location=str(tmp_path / "file"))
+    with mlflow.start_run(experiment_id=broken) as run:
+        model = BoostBPRegressor(**parameters(**TINY)).fit(X, Y)
+        with pytest.raises(OSError, match="file"):
+            logging.log_model(model)
     assert len(model.history_) == 4
+    assert "loss" in mlflow.get_run(run.info.run_id).data.metrics
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         BoostBPRegressor(**parameters(**TINY)).fit(X, Y[:-1])
 
@@ -235,18 +236,10 @@ def test_rows_beyond_memory_have_a_signature_by_which_tables_are_predicted(mlflo
     np.testing.assert_array_equal(served.predict(table.astype({"kind": str})), model.predict(table))
 
 
-def test_copies_of_a_fitted_model_hold_nothing_of_the_fit_that_runs(monkeypatch):
+def test_copies_of_a_fitted_model_hold_nothing_of_the_fit_that_runs():
     """scikit-learn 1.9 keeps the callbacks of a pipeline in its last step while that is fitted."""
-    seen, fit = [], BoostBPRegressor.fit
-
-    def fit_and_copy(self, *args, **options):
-        fitted = fit(self, *args, **options)
-        fitted._parent_callback_ctx = fitted._callback_fit_ctx = object()
-        seen.extend([self.__getstate__(), self.__reduce_ex__(4)[2], vars(pickle.loads(pickle.dumps(self)))])
-        return fitted
-
-    monkeypatch.setattr(BoostBPRegressor, "fit", fit_and_copy)
     model = BoostBPRegressor(**parameters(**TINY)).fit(X, Y)
-    assert len(seen) == 3
-    assert not any("_ctx" in name for state in seen for name in state)
+    model._parent_callback_ctx = model._callback_fit_ctx = object()
+    for state in (model.__getstate__(), model.__reduce_ex__(4)[2], vars(pickle.loads(pickle.dumps(model)))):
+        assert not any("_ctx" in name for name in state)
     assert hasattr(model, "_parent_callback_ctx")

@@ -25,7 +25,7 @@ from sklearn.model_selection import (
 from benchmarks.accuracy import synthetic, unseen
 from boostbp.losses.base import Task
 from boostbp.report.contenders import Split
-from boostbp.report.datasets import load
+from boostbp.report.datasets import load_dataset
 
 __all__ = ["SETS", "Fold", "Table", "cut", "train_rows"]
 
@@ -167,7 +167,7 @@ def _take(X: Any, rows: NDArray[np.intp]) -> Any:
 
 
 def _shipped(name: str) -> Table:
-    dataset = load(name)
+    dataset = load_dataset(name)
     return Table(dataset.X, dataset.y)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,7 +19,7 @@ from benchmarks.accuracy.plan import DEEP, Cell
 from benchmarks.accuracy.results import Keyed, Results
 from benchmarks.accuracy.work import run
 
-__all__ = ["run_all", "run_groups"]
+__all__ = ["call_of", "run_all", "run_groups"]
 
 _DEFAULTS = DEEP[:2]
 AnyCell = TypeVar("AnyCell", bound=Keyed)
@@ -50,14 +51,16 @@ def run_all(
     say : callable
         Told of each cell that was run.
     """
-
-    def call(cell: Cell) -> Call:
-        done = [found for name in _DEFAULTS if (found := results.of(replace(cell, model=name)))]
-        seconds = max((found["seconds"] for found in done), default=0.0)
-        trees = max((found["trees"] or 0 for found in done), default=0)
-        return run, cell, data_dir, seconds, trees
-
+    call = partial(call_of, results, data_dir)
     run_groups(groups, results, call, workers=workers, until=until, say=say)
+
+
+def call_of(results: Results, data_dir: Path | None, cell: Cell) -> Call:
+    """How a cell is run: with the seconds and the trees of the deep models that ran before."""
+    done = [found for name in _DEFAULTS if (found := results.of(replace(cell, model=name)))]
+    seconds = max((found["seconds"] for found in done), default=0.0)
+    trees = max((found["trees"] or 0 for found in done), default=0)
+    return run, cell, data_dir, seconds, trees
 
 
 def run_groups(

@@ -7,7 +7,6 @@ told so.
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -21,7 +20,7 @@ from sklearn.model_selection import train_test_split
 
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.held_out import MIN_HELD, SHARE
-from boostbp.report.contenders import Contender, Split, train
+from boostbp.report.contenders import Contender, Split, train_contender
 
 __all__ = [
     "FAMILIES",
@@ -106,7 +105,7 @@ def fit_of(name: str, max_time: float | None = None) -> Fit:
     Raises
     ------
     UnavailableError
-        If its package is not installed, or this version of boostbp has no such model.
+        If its package is not installed.
     ValueError
         If there is no model of that name.
     """
@@ -173,8 +172,6 @@ def _params_of(name: str) -> dict[str, Any]:
         return {**params, "deep": kind == "deep"}
     if kind is None:
         return params
-    if "quality" not in inspect.signature(BoostBPRegressor).parameters:
-        raise UnavailableError(f"{name} needs the parameter quality, which this version of boostbp does not have")
     return {**params, "quality": int(kind)}
 
 
@@ -190,7 +187,7 @@ def _stopped(kind: str, params: Mapping[str, Any], X: Any, y: Labels, classes: b
     split = Split(parts[0], y[fit], parts[1], y[held])
     contender = Contender(kind, kind, {"n_estimators": _ROUNDS, **params})
     task = "classification" if classes else "regression"
-    return train(contender, split, task=task, n_jobs=1, seed=seed).model
+    return train_contender(contender, split, task=task, n_jobs=1, seed=seed).model
 
 
 def _chimeraboost(quality: int, X: Any, y: Labels, classes: bool, seed: int) -> Any:

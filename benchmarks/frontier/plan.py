@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -101,7 +101,9 @@ def named(words: Sequence[str], times: Iterable[float] = ()) -> tuple[str, ...]:
     return tuple(dict.fromkeys([REFERENCE, *models, *map(limited, times)]))
 
 
-def cells(budget: Budget, data_dir: Path | None) -> Iterator[list[Cell]]:
+def cells(
+    budget: Budget, data_dir: Path | None, train_rows: Callable[[str, int, Path | None], int] = train_rows
+) -> Iterator[list[Cell]]:
     """The cells of one data set, fold and size at a time; slow models when all others are done.
 
     A set takes part in the sizes of which it has the rows, and with all its rows in the first one of which it has not.

@@ -148,4 +148,4 @@ TRAINERS: Mapping[str, Trainer] = {
     "gbdt-nn": partial(_network, "benchmarks.mixtures", "GBDTNN"),
     "nn-gbdt": partial(_network, "benchmarks.mixtures", "NNGBDT"),
 }
-train = partial(contenders.train, trainers=TRAINERS)
+train = partial(contenders.train_contender, trainers=TRAINERS)

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, log_loss, root_mean_squared_error
 
-from benchmarks.rivals.contenders import train, trees_of
+from benchmarks.rivals.contenders import TRAINERS, train, trees_of
 from benchmarks.rivals.spaces import SPACES
-from boostbp.report.contenders import Contender, Fitted, Split
+from boostbp.report.contenders import Contender, Fitted, Split, Trainer
 from boostbp.search import Space, nested, sample
 
 __all__ = ["Metric", "Trial", "Tuned", "candidates", "score_of", "tune"]
@@ -80,6 +80,7 @@ def tune(
     n_jobs: int = 1,
     metric: Metric | None = None,
     min_seconds: float = 0.0,
+    trainers: Mapping[str, Trainer] = TRAINERS,
 ) -> Tuned:
     """Train a contender with its own parameters, then with parameters drawn at random, and keep what validates best.
 
@@ -99,6 +100,8 @@ def tune(
         What chooses among candidates. By default RMSE, or the log-loss of classes.
     min_seconds : float
         Go on drawing candidates until so many seconds of training are used up.
+    trainers : mapping of str to callable
+        A trainer for each kind of contender.
 
     Raises
     ------
@@ -120,7 +123,8 @@ def tune(
     for params in candidates(np.random.default_rng(seed), space, contender.params):
         begun = time.perf_counter()
         try:
-            fitted = train(replace(contender, params=params), split, task=task, n_jobs=n_jobs, seed=seed)
+            drawn = replace(contender, params=params)
+            fitted = train(drawn, split, task=task, n_jobs=n_jobs, seed=seed, trainers=trainers)
             seconds = time.perf_counter() - begun
             trial = Trial(params, score_of(metric, fitted.model, split.X_valid, split.y_valid), seconds)
             if trial.score < min((each.score for each in done), default=np.inf):

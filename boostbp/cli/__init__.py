@@ -1,32 +1,64 @@
 """The command line: boostbp fit, predict, transform, inspect, plot, export, compare, warm-up.
 
-One file per command, which imports what it needs when it runs, so that `--help` answers at once.
+Commands import what they need when they run, so that `--help` answers at once. Long ones have a file of their own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from boostbp.cli.compare import compare
-from boostbp.cli.console import Quiet, one_line_errors, say
-from boostbp.cli.export import export
-from boostbp.cli.fit import fit
+from boostbp.cli.console import ModelFile, Quiet, UsageError, check_output, one_line_errors, say
+from boostbp.cli.fit import fit_file
 from boostbp.cli.inspect import inspect
 from boostbp.cli.plot import plot
-from boostbp.cli.predict import predict, transform
+from boostbp.cli.predict import predict_file, transform_file
 
 __all__ = ["app", "main"]
+
+Format = StrEnum("Format", ["onnx", "c"])
+
+
+def export(
+    model: ModelFile,
+    out: Annotated[Path, typer.Argument(help="File to write.")],
+    to: Annotated[Format, typer.Option("--to", help="An ONNX graph, or a C file without dependencies.")],
+    float32: Annotated[
+        bool, typer.Option("--float32", help="Smaller ONNX graph; predictions differ by about 1e-6.")
+    ] = False,
+    prefix: Annotated[
+        str, typer.Option(help="Prefix of all names in a C file, so that several models link into one program.")
+    ] = "boostbp",
+    quiet: Quiet = False,
+) -> None:
+    """Write a model as an ONNX graph or as C, with the same predictions."""
+    from boostbp import storage
+    from boostbp.export import to_c, to_onnx
+    from boostbp.runtime.atomic_write import atomic_write
+
+    check_output("OUT", out, ("MODEL", model))
+    if float32 and to is Format.c:
+        raise UsageError("--float32 is for ONNX graphs, and --to is 'c': leave it out.")
+    estimator = storage.load(model)
+    if to is Format.onnx:
+        content = to_onnx(estimator, dtype="float32" if float32 else "float64").SerializeToString()
+    else:
+        content = to_c(estimator, prefix=prefix).encode()
+    with atomic_write(out) as part:
+        part.write_bytes(content)
+    say(f"Written to {out}, {len(content) / 1e6:.2f} MB.", quiet)
 
 
 def warm_up(quiet: Quiet = False) -> None:
     """Compile all that fits and predictions use, so that no later call waits for it."""
     from boostbp.trees.warmup import warmup
 
-    report = warmup(verbose=0 if quiet else 1)
-    if not quiet:
-        say(str(report))
+    say(str(warmup(verbose=0 if quiet else 1)), quiet)
 
 
 app = typer.Typer(
@@ -36,8 +68,18 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (fit, predict, transform, inspect, plot, export, compare, warm_up):
-    app.command()(one_line_errors(command))
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "fit": fit_file,
+    "predict": predict_file,
+    "transform": transform_file,
+    "inspect": inspect,
+    "plot": plot,
+    "export": export,
+    "compare": compare,
+    "warm-up": warm_up,
+}
+for _name, _command in _COMMANDS.items():
+    app.command(_name)(one_line_errors(_command))
 
 
 def _print_version(is_asked: bool) -> None:

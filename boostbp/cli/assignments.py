@@ -85,10 +85,8 @@ def _values_of(config: Path | None, assigned: Iterable[str] | None) -> dict[str,
 
 def _parsed(text: str) -> Any:
     """Return the value of a text: a number, true, false, none, a list such as 16,8, or the text itself."""
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
     try:
-        return ast.literal_eval(text)
+        return _WORDS[text.lower()] if text.lower() in _WORDS else ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text
 
@@ -100,7 +98,7 @@ def _read(config: Path) -> dict[str, Any]:
         raise UsageError(f"--config {str(config)!r} is not a TOML file: {error}.") from error
 
 
-def _checked(key: str, value: Any, defaults: Mapping[str, Any], places: Mapping[str, str]) -> Any:
+def _checked(key: str, value: object, defaults: Mapping[str, Any], places: Mapping[str, str]) -> Any:
     """Return a value in the type of the parameter's default."""
     if key not in defaults:
         raise UsageError(f"{key}={value!r}: there is no parameter {key!r}; {suggestion(key, places)}")

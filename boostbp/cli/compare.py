@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.status import Status
@@ -28,11 +28,9 @@ from boostbp.cli.console import (
     output,
     say,
 )
+from boostbp.files.tables import ColumnRoles
 from boostbp.runtime.atomic_write import atomic_write
 from boostbp.runtime.messages import printable
-
-if TYPE_CHECKING:
-    from boostbp.report.result import Result
 
 _DEFAULT_DATA = ["breast_cancer", "digits", "diabetes"]
 
@@ -75,10 +73,10 @@ def compare(
     """
     from boostbp.cli.assignments import implied_task, settings
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
-    from boostbp.files.tables import ColumnRoles
     from boostbp.report import comparison, page
     from boostbp.report.contenders import SINGLE_LAYER, deep
-    from boostbp.report.datasets import NAMES, load
+    from boostbp.report.datasets import NAMES, load_dataset
+    from boostbp.report.result import tables_for
     from boostbp.runtime.versions import versions
 
     if not 0.0 < test_size < 1.0:
@@ -88,60 +86,47 @@ def compare(
         check_output("--json", json_out, *inputs)
     if html_out is not None:
         check_output("--html", html_out, *inputs, ("--json", json_out))
-        page.check(html_out)
+        page.check_report(html_out)
     columns = ColumnRoles(categorical=categorical or (), numeric=numeric or (), drop=drop or (), missing=missing or ())
     implied = implied_task(assigned=assigned)
     jobs = []
     for source in dict.fromkeys(data or _DEFAULT_DATA):  # refuse what cannot be compared before hours of training
         file_task = None if source in NAMES else implied
-        dataset = load(source, target=target, task=task.choice or file_task, columns=columns)
+        dataset = load_dataset(source, target=target, task=task.choice or file_task, columns=columns)
         estimator = BoostBPClassifier if dataset.task == "classification" else BoostBPRegressor
         params = settings(estimator, assigned=assigned)
-        split: dict[str, Any] = {"task": dataset.task, "test_size": test_size, "folds": folds, "seed": seed}
-        comparison.check(dataset.X, dataset.y, **split)
-        jobs.append((source, dataset, params, split))
+        parts = comparison.splits(dataset.X, dataset.y, dataset.task, test_size=test_size, folds=folds, seed=seed)
+        jobs.append((source, dataset, params, parts))
 
-    studies = []
-    backends = dict.fromkeys(backend or ("lightgbm", "xgboost"))
-    for source, dataset, params, split in jobs:
-        contenders = [*(deep(name, params) for name in backends), *SINGLE_LAYER]
+    studies = {}
+    for source, dataset, params, parts in jobs:
+        contenders = [deep(name, params) for name in dict.fromkeys(backend or ("lightgbm", "xgboost"))]
         with console().status("") as status:
-            _show_progress(status, source, "splitting")
-            results = comparison.compare(
-                dataset.X,
-                dataset.y,
-                contenders,
-                **split,
-                n_jobs=n_jobs,
-                evidence=html_out is not None,
-                watch=partial(_show_progress, status, source),
+            show, models = partial(_show_progress, status, source, folds), [*contenders, *SINGLE_LAYER]
+            results = comparison.compare_models(
+                parts, models, n_jobs=n_jobs, seed=seed, evidence=html_out is not None, watch=show
             )
         rows, features = dataset.X.shape
         splitting = "one split" if folds is None else f"{folds} folds"
         facts = f"{dataset.task}, {rows} rows, {features} features, {splitting}"
-        _show(results, f"{dataset.name}: {facts}")
-        studies.append((source, page.Study(dataset.name, facts, results)))
+        for table in tables_for(results, printable(f"{dataset.name}: {facts}"), output()):
+            output().print(table)
+        for result in results:
+            if result.state != "ran":
+                say(f"{result.model} {result.state}: {result.reason}")
+        studies[source] = page.Study(dataset.name, facts, results)
     if json_out is not None:
-        listed = {source: [result.facts() for result in study.results] for source, study in studies}
+        listed = {source: [result.facts() for result in study.results] for source, study in studies.items()}
         with atomic_write(json_out) as part:
             part.write_text(json.dumps({"machine": versions(), "results": listed}, indent=2), encoding="utf-8")
     if html_out is not None:
         shown = {"seed": seed, "threads": n_jobs, "folds": folds or "none", "test share": test_size, **params}
-        page.write(html_out, [study for _, study in studies], {name: str(value) for name, value in shown.items()})
-    failed = [f"{r.model} on {source}" for source, study in studies for r in study.results if r.state == "failed"]
+        page.write_report(html_out, list(studies.values()), {name: str(value) for name, value in shown.items()})
+    failed = [f"{r.model} on {s}" for s, study in studies.items() for r in study.results if r.state == "failed"]
     if failed:
         raise fail(f"failed: {', '.join(failed)}.")
 
 
-def _show_progress(status: Status, source: str, stage: str) -> None:
-    status.update(Text(printable(f"{source}: {stage}")))  # a status would read markup in a string
-
-
-def _show(results: list[Result], title: str) -> None:
-    from boostbp.report.table import tables
-
-    for part in tables(results, printable(title), output()):
-        output().print(part)
-    for result in results:
-        if result.state != "ran":
-            say(f"{result.model} {result.state}: {result.reason}")
+def _show_progress(status: Status, source: str, folds: int | None, model: str, fold: int) -> None:
+    of_folds = "" if folds is None else f", fold {fold + 1} of {folds}"
+    status.update(Text(printable(f"{source}: {model}{of_folds}")))  # a status would read markup in a string

@@ -53,9 +53,10 @@ def output() -> Console:
     return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH, **_PLAIN)
 
 
-def say(text: str) -> None:
-    """Print a message."""
-    console().print(printable(text), soft_wrap=True)
+def say(text: str, quiet: bool = False) -> None:
+    """Print a message, unless the command is `quiet`."""
+    if not quiet:
+        console().print(printable(text), soft_wrap=True)
 
 
 def fail(reason: str, code: int = 1) -> typer.Exit:
@@ -104,7 +105,7 @@ def one_line_errors(command: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
-def _say_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+def _say_warning(message: Warning | str, *_: object, **__: object) -> None:
     say(f"warning: {' '.join(str(message).split())}")
 
 

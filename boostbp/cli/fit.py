@@ -35,7 +35,7 @@ LARGE = 1 << 30  # read files with more bytes of numbers than this block by bloc
 TARGET_ROWS = 200_000  # rows of such a file that the task is inferred from; arbitrary
 
 
-def fit(
+def fit_file(
     data: Annotated[
         Path,
         typer.Argument(
@@ -124,9 +124,8 @@ def fit(
         typed = columns_like(X, missing or ())._replace(verbatim=offsets)
         X_valid, y_valid, beside = read_table(valid, target, typed, text=y.dtype.kind == "U")
         rows |= {"eval_set": [(X_valid, y_valid)], "eval_offset": numbers_of(beside, offsets, valid.name)}
-    if not quiet:
-        count = "read block by block" if by_blocks else f"{len(y)} rows"
-        say(f"{data.name}: {count}, {X.shape[1]} features, {learnt_task} of {target!r}")
+    count = "read block by block" if by_blocks else f"{len(y)} rows"
+    say(f"{data.name}: {count}, {X.shape[1]} features, {learnt_task} of {target!r}", quiet)
 
     has_bar = estimator.verbose == 0 and not quiet and (sys.stderr.isatty() if progress is None else progress)
     if has_bar:
@@ -142,19 +141,18 @@ def fit(
     if has_bar:
         estimator.set_params(verbose=0)  # the bar belongs to this command, not to the model
     storage.save(estimator, model)
-    if interrupted or not quiet:
-        for line in (*estimator.summary().splitlines(), f"Fitted in {seconds:.1f} s and saved to {model}."):
-            say(line)
+    for line in (*estimator.summary().splitlines(), f"Fitted in {seconds:.1f} s and saved to {model}."):
+        say(line, quiet and not interrupted)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
 
 
 def _task_of(initial: BaseBoostBP, task: Task) -> Any:
     """Return the task of the model that training continues."""
-    tasks = {"BoostBPClassifier": "classification", "BoostBPRegressor": "regression"}
     name = type(initial).__name__
-    if name not in tasks:
+    known = {"BoostBPClassifier": "classification", "BoostBPRegressor": "regression"}.get(name)
+    if known is None:
         raise UsageError(f"--init-model is a {name}: give the model of a regressor or a classifier.")
-    if task.choice not in (None, tasks[name]):
+    if task.choice not in (None, known):
         raise UsageError(f"--init-model is a {name}, and --task is {task}: leave --task out.")
-    return tasks[name]
+    return known

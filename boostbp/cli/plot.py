@@ -13,6 +13,9 @@ from boostbp.cli.predict import roles_of
 from boostbp.files.tables import ColumnRoles
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from pandas import DataFrame
+
     from boostbp.estimators.base import BaseBoostBP
 
 _FORMATS = {".png", ".svg", ".pdf"}
@@ -77,13 +80,12 @@ def plot(
             plots.calibration(y, estimator.predict_proba(X, offset=offsets), axes[0], classes=estimator.classes_)
     with atomic_write(out) as part:
         picture.savefig(part, format=out.suffix[1:].lower(), dpi=150)
-    if not quiet:
-        say(f"Drawn to {out}.")
+    say(f"Drawn to {out}.", quiet)
 
 
 def _sample(
     estimator: BaseBoostBP, data: Path, target: str | None, n_rows: int, columns: ColumnRoles
-) -> tuple[Any, Any, Any]:
+) -> tuple[DataFrame, Any, NDArray[Any] | None]:
     """Return random rows of a file, their targets if these are named, and their offset, the verbatim columns."""
     import numpy as np
 

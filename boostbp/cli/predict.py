@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
+    from pandas import DataFrame
 
     from boostbp.estimators.base import BaseBoostBP
 
@@ -40,7 +41,7 @@ Outputs: TypeAlias = "Mapping[str, NDArray[Any]]"  # name of a column -> its val
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
-def predict(
+def predict_file(
     data: Data,
     model: Model,
     out: Out,
@@ -63,7 +64,7 @@ def predict(
     if proba and not is_classifier:
         raise ValueError("--proba needs a classifier, but the model is a regressor: leave it out.")
 
-    def outputs_of(X: Any, beside: pa.Table) -> Outputs:
+    def outputs_of(X: DataFrame, beside: pa.Table) -> Outputs:
         offsets = numbers_of(beside, offset or (), data.name)
         if not is_classifier:
             predicted = estimator.predict(X, offset=offsets)
@@ -73,17 +74,15 @@ def predict(
                 return {f"quantile_{level:g}": predicted[:, k] for k, level in enumerate(estimator.alpha)}
             return _numbered("prediction", predicted)
         probability = estimator.predict_proba(X, offset=offsets)
-        columns = {"prediction": estimator.classes_[probability.argmax(axis=1)]}
-        if proba:
-            columns |= {f"probability_{name}": probability[:, k] for k, name in enumerate(estimator.classes_)}
-        return columns
+        shares = {f"probability_{name}": share for name, share in zip(estimator.classes_, probability.T, strict=True)}
+        return {"prediction": estimator.classes_[probability.argmax(axis=1)]} | (shares if proba else {})
 
     columns = roles_of(estimator, dict.fromkeys([*(keep or ()), *(offset or ())]), missing)
     parts = ((outputs_of(X, beside), beside) for X, beside in chunks(data, columns))
     _write(out, parts, keep or [], data, escape, quiet)
 
 
-def transform(
+def transform_file(
     data: Data,
     model: Model,
     out: Out,
@@ -103,8 +102,8 @@ def transform(
     parts = ((_numbered("h", estimator.hidden_representation(X, layer)), beside) for X, beside in pieces)
     _write(out, parts, keep or [], data, escape, quiet)
     words = weight_in_words(estimator.history_.weight())
-    if words and not quiet:
-        say(f"They are the units of hidden layers with {words}.")
+    if words:
+        say(f"They are the units of hidden layers with {words}.", quiet)
 
 
 def roles_of(
@@ -152,8 +151,7 @@ def _write(
             yield _without_formulas(table) if escape else table
 
     write_tables(out, tables())
-    if not quiet:
-        say(f"{n_rows} rows written to {out}.")
+    say(f"{n_rows} rows written to {out}.", quiet)
 
 
 def write_tables(path: Path, tables: Iterator[pa.Table]) -> None:

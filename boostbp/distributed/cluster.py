@@ -5,17 +5,27 @@ from __future__ import annotations
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from operator import methodcaller
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
 
 import numpy as np
 from sklearn.base import clone
 
 from boostbp.backends.xgboost_network import Address, WorkersLostError, tracked
-from boostbp.distributed.worker import fit_worker, refuse_unsupported
+from boostbp.distributed.worker import E, fit_worker, refuse_unsupported
 from boostbp.runtime.messages import require
+
+if TYPE_CHECKING:
+    from dask.array import Array
+    from dask.dataframe import DataFrame, Series
+    from dask.delayed import Delayed
+    from distributed import Client, Future
+
+Collection: TypeAlias = "Array | DataFrame | Series"
 
 TICK = 1.0  # seconds between two checks of the workers; arbitrary
 # Seconds to find out which worker failed, once another one has lost it. Arbitrary: Dask's heartbeats are more frequent.
@@ -27,12 +37,12 @@ def _dask(module: str) -> Any:
     return require(module, extra="dask", what="training on a Dask cluster")
 
 
-def is_collection(value: Any) -> bool:
+def is_collection(value: object) -> TypeGuard[Collection]:
     """Return whether a value is a Dask array, data frame or series."""
     return hasattr(value, "__dask_graph__") and hasattr(value, "to_delayed")
 
 
-def parts_of(collection: Any) -> list[Any]:
+def parts_of(collection: Collection) -> list[Delayed]:
     """Return the blocks of rows of a Dask array, or the partitions of a data frame or series, as delayed objects."""
     if hasattr(collection, "rechunk") and collection.ndim > 1 and collection.numblocks[1] > 1:
         collection = collection.rechunk({1: -1})
@@ -40,18 +50,16 @@ def parts_of(collection: Any) -> list[Any]:
     return list(np.ravel(collection.to_delayed(optimize_graph=False)))
 
 
-def computed(value: Any, compute: Callable[[Any], Any] | None = None) -> Any:
+def computed(value: object, compute: Callable[[Collection], object] = methodcaller("compute")) -> Any:
     """Return the values of Dask collections, also in lists and tuples; anything else as it is."""
     if isinstance(value, list | tuple):
         return type(value)(computed(part, compute) for part in value)
-    if not is_collection(value):
-        return value
-    return value.compute() if compute is None else compute(value)
+    return compute(value) if is_collection(value) else value
 
 
 @dataclass(frozen=True)
 class _Cluster:
-    """A cluster before training, whose steps wait for a frozen worker for a limited time.
+    """A cluster, on which nothing waits longer than `timeout` seconds for a frozen worker.
 
     Attributes
     ----------
@@ -59,13 +67,9 @@ class _Cluster:
         Workers that were silent when the fit began; they get none of its tasks.
     """
 
-    client: Any
+    client: Client
     timeout: float
     frozen: list[str]
-
-    @classmethod
-    def of(cls, client: Any, timeout: float) -> _Cluster:
-        return cls(client, timeout, _unheard(client, client.nthreads(), GRACE))
 
     @property
     def where(self) -> dict[str, Any]:
@@ -74,7 +78,7 @@ class _Cluster:
             return {}
         return {"workers": [worker for worker in self.client.nthreads() if worker not in self.frozen]}
 
-    def compute(self, collection: Any) -> Any:
+    def compute(self, collection: Collection) -> Any:
         """Return the value of a collection."""
         future = self.client.compute(collection, **self.where)
         try:
@@ -83,7 +87,7 @@ class _Cluster:
         finally:
             future.cancel()
 
-    def wait(self, futures: Sequence[Any], graph: Iterable[Any] = (), *, on: Sequence[str] = ()) -> None:
+    def wait(self, futures: Sequence[Future], graph: Iterable[object] = (), *, on: Sequence[str] = ()) -> None:
         """Wait until tasks are done.
 
         Raises WorkersLostError if a worker that has one of them, or one of the tasks of their `graph`, is silent for
@@ -94,18 +98,18 @@ class _Cluster:
             with suppress(TimeoutError):
                 _dask("distributed").wait(futures, timeout=TICK)
             if gone := _gone(self.client, on):
-                raise _dead(gone)
+                raise _lost(gone)
             silent = _unheard(self.client, self.client.nthreads(), self.timeout)
             if silent:
                 held, processed = self.client.has_what(silent), self.client.processing(silent)
                 waited_for = [worker for worker in silent if keys & set(map(str, (*held[worker], *processed[worker])))]
                 if waited_for:
-                    raise _silent(waited_for, self.timeout)
+                    raise _lost(waited_for, self.timeout)
 
 
 def fit_cluster(
-    estimator: Any, columns: Mapping[str, Any], *, client: Any = None, timeout: float = 60.0, **fit: Any
-) -> Any:
+    estimator: E, columns: Mapping[str, object], *, client: Client | None, timeout: float, **fit: object
+) -> E:
     """Fit an estimator on the workers that hold the rows.
 
     Parameters
@@ -136,7 +140,7 @@ def fit_cluster(
     refuse_unsupported(estimator, fit=fit)
     distributed = _dask("distributed")
     client = client or distributed.default_client()
-    cluster = _Cluster.of(client, timeout)
+    cluster = _Cluster(client, timeout, _unheard(client, client.nthreads(), GRACE))
     fit = {name: computed(value, cluster.compute) for name, value in fit.items()}
     rows = _rows(client, columns, cluster.frozen)
     parts = client.compute(rows, **cluster.where)
@@ -155,34 +159,35 @@ def fit_cluster(
             futures = {}
             for rank, (worker, numbers) in enumerate(placed.items()):
                 of_worker = {number: parts[number] for number in numbers}
-                arguments = estimator, of_worker, list(columns), address, rank, token, fit
-                futures[worker] = client.submit(_fit_part, *arguments, **_on(worker))
+                how = list(columns), address, rank, token, fit
+                futures[worker] = client.submit(_fit_part, estimator, of_worker, *how, **_on(worker))
             tasks += futures.values()
             return _result(client, futures, timeout)
     finally:
         client.cancel(tasks)
 
 
-def _on(worker: str) -> dict[str, Any]:
+def _on(worker: str) -> dict[str, object]:
     """Return the options of a task that must run on one worker, once."""
     return {"workers": [worker], "allow_other_workers": False, "pure": False, "retries": 0}
 
 
-def _rows(client: Any, columns: Mapping[str, Any], frozen: Sequence[str]) -> list[Any]:
+def _rows(client: Client, columns: Mapping[str, object], frozen: Sequence[str]) -> list[Delayed]:
     """Return a delayed tuple of the columns of each partition, on the worker that holds its part of `X`, if any."""
+    divided, scheduler = {}, cast(Any, client.scheduler)
     for name, column in columns.items():
         if not is_collection(column):
             raise TypeError(
                 f"{name} is a {type(column).__module__}.{type(column).__name__}: give Dask arrays or data frames, such "
                 "as dask.array.from_array(...), or use the estimator without Dask."
             )
-    divided = {name: parts_of(column) for name, column in columns.items()}
+        divided[name] = parts_of(column)
     counts = {name: len(parts) for name, parts in divided.items()}
     if len(set(counts.values())) > 1:
         listed = ", ".join(f"{name} has {count}" for name, count in counts.items())
         raise ValueError(f"{listed} partitions: divide them alike, as by y.rechunk(...) or y.repartition(...).")
     dask, rows = _dask("dask"), []
-    holders = client.sync(client.scheduler.who_has, keys=[part.key for part in divided["X"]])
+    holders = client.sync(scheduler.who_has, keys=[part.key for part in divided["X"]])
     for part in zip(*divided.values(), strict=True):
         held = holders.get(part[0].key)  # rows stay where they are, even if another worker is free sooner
         where = {"workers": [min(held)], "allow_other_workers": True} if held and not frozen else {}
@@ -191,7 +196,7 @@ def _rows(client: Any, columns: Mapping[str, Any], frozen: Sequence[str]) -> lis
     return rows
 
 
-def _columns_of(*part: Any) -> tuple[Any, ...]:
+def _columns_of(*part: Sized) -> tuple[Sized, ...]:
     """Return the columns of one partition, which must have the same number of rows."""
     lengths = [len(column) for column in part]
     if len(set(lengths)) > 1:
@@ -199,11 +204,11 @@ def _columns_of(*part: Any) -> tuple[Any, ...]:
     return part
 
 
-def _count(part: tuple[Any, ...]) -> int:
+def _count(part: tuple[Sized, ...]) -> int:
     return len(part[0])
 
 
-def _placement(cluster: _Cluster, parts: Sequence[Any]) -> dict[str, list[int]]:
+def _placement(cluster: _Cluster, parts: Sequence[Future]) -> dict[str, list[int]]:
     """Return the numbers of the non-empty partitions that each worker holds, in the order of their first ones."""
     client = cluster.client
     counting = client.map(_count, parts, pure=False, **cluster.where)
@@ -220,11 +225,8 @@ def _placement(cluster: _Cluster, parts: Sequence[Any]) -> dict[str, list[int]]:
 
 def _neighbouring(placed: Mapping[str, list[int]]) -> dict[str, list[int]]:
     """Return as many partitions for each worker, but neighbours: so the order of rows is that of the partitions."""
-    numbers, ends = (
-        sorted(number for held in placed.values() for number in held),
-        np.cumsum([len(held) for held in placed.values()]),
-    )
-    return {worker: numbers[end - len(placed[worker]) : end] for worker, end in zip(placed, ends, strict=True)}
+    numbers = iter(sorted(number for held in placed.values() for number in held))
+    return {worker: list(islice(numbers, len(held))) for worker, held in placed.items()}
 
 
 def _start_tracker(token: str, n_workers: int, timeout: float) -> Address:
@@ -236,33 +238,35 @@ def _start_tracker(token: str, n_workers: int, timeout: float) -> Address:
 
 
 def _fit_part(
-    estimator: Any,
-    parts: Mapping[int, tuple[Any, ...]],
+    estimator: E,
+    parts: Mapping[int, tuple[Sized, ...]],
     names: Sequence[str],
     address: Address,
     rank: int,
     token: str,
     fit: Mapping[str, Any],
-) -> Any:
+) -> E | None:
     """Fit on the partitions of one worker; rank 0 returns the model and ends the tracker."""
     estimator = clone(estimator)
     if estimator.n_jobs is None:
         estimator.n_jobs = _dask("distributed").get_worker().state.nthreads
     order = None if fit.get("checkpoint") is not None else [(number, _count(part)) for number, part in parts.items()]
-    columns = {name: _concatenated(part) for name, part in zip(names, zip(*parts.values(), strict=True), strict=True)}
+    columns: dict[str, Any] = {
+        name: _concatenated(part) for name, part in zip(names, zip(*parts.values(), strict=True), strict=True)
+    }
     with _trackers.pop(token) if rank == 0 else nullcontext():
         fitted = fit_worker(estimator, **columns, address=address, rank=rank, parts=order, **fit)
     return fitted if rank == 0 else None
 
 
-def _concatenated(column: Sequence[Any]) -> Any:
+def _concatenated(column: Sequence[Any]) -> Sized:
     if len(column) == 1 or isinstance(column[0], np.ndarray):
         return column[0] if len(column) == 1 else np.concatenate(column)
     # unlike the one of pandas, it keeps categorical columns where partitions have different categories
     return _dask("dask.dataframe.dispatch").concat(list(column))
 
 
-def _result(client: Any, futures: Mapping[str, Any], timeout: float) -> Any:
+def _result(client: Client, futures: Mapping[str, Future], timeout: float) -> Any:
     """Return the model of rank 0 once all workers are done."""
     pending = set(futures.values())
     while pending:
@@ -274,7 +278,7 @@ def _result(client: Any, futures: Mapping[str, Any], timeout: float) -> Any:
     return next(iter(futures.values())).result()
 
 
-def _failure(client: Any, futures: Mapping[str, Any], timeout: float) -> BaseException:
+def _failure(client: Client, futures: Mapping[str, Future], timeout: float) -> BaseException:
     """Return what to raise when a worker has failed: its own error, or which worker the others have lost."""
     end = time.monotonic() + GRACE
     while True:
@@ -285,37 +289,32 @@ def _failure(client: Any, futures: Mapping[str, Any], timeout: float) -> BaseExc
                 error.add_note(f"On the Dask worker {worker}.")
                 return error
         if gone := _gone(client, futures):
-            return _dead(gone)
+            return _lost(gone)
         pending = [worker for worker in futures if status[worker] == "pending"]
         unheard = _unheard(client, pending, min(timeout, GRACE))
-        if not pending or unheard or time.monotonic() > end:
-            break
+        if unheard or (pending and time.monotonic() > end):
+            return _lost(unheard or pending, timeout)
+        if not pending:
+            return next(iter(errors.values()), WorkersLostError("The tasks of the fit were cancelled."))
         time.sleep(TICK / 10)
-    if pending:
-        return _silent(unheard or pending, timeout)
-    return next(iter(errors.values()), WorkersLostError("The tasks of the fit were cancelled."))
 
 
-def _dead(workers: Sequence[str]) -> WorkersLostError:
-    return WorkersLostError(
-        f"The Dask worker {', '.join(workers)} died during the fit; its log may say why, such as a lack of memory."
-    )
+def _lost(workers: Sequence[str], silent_for: float | None = None) -> WorkersLostError:
+    """Return the error of workers that died, or that were silent for some seconds."""
+    reason = "died during the fit; its log may say why, such as a lack of memory."
+    if silent_for is not None:
+        limit = f"{silent_for:g} seconds, the time limit (timeout)"
+        reason = f"did not answer for {limit}: it is frozen, or busy with other tasks."
+    return WorkersLostError(f"The Dask worker {', '.join(workers)} {reason}")
 
 
-def _silent(workers: Sequence[str], timeout: float) -> WorkersLostError:
-    return WorkersLostError(
-        f"The Dask worker {', '.join(workers)} did not answer for {timeout:g} seconds, the time limit (timeout): it is "
-        "frozen, or busy with other tasks."
-    )
-
-
-def _gone(client: Any, workers: Iterable[str]) -> list[str]:
+def _gone(client: Client, workers: Iterable[str]) -> list[str]:
     """Return which of some workers the cluster has lost."""
     present = client.nthreads()
     return [worker for worker in workers if worker not in present]
 
 
-def _unheard(client: Any, workers: Iterable[str], seconds: float) -> list[str]:
+def _unheard(client: Client, workers: Iterable[str], seconds: float) -> list[str]:
     """Return which of some workers the scheduler has not heard of for `seconds`, while it has heard of others."""
     last = {worker: facts["last_seen"] for worker, facts in client.scheduler_info(n_workers=-1)["workers"].items()}
     return [worker for worker in workers if worker in last and max(last.values()) - last[worker] > seconds]

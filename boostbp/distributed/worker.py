@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from numbers import Real
 from types import FrameType
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
 from boostbp.backends.xgboost_network import Address, connected
@@ -32,9 +33,9 @@ _OF_MACHINES = frozenset(("n_jobs", "verbose"))  # parameters that do not change
 
 def fit_worker(
     estimator: E,
-    X: Any,
-    y: Any,
-    sample_weight: Any = None,
+    X: Sized,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
     *,
     address: Address,
     rank: int,
@@ -117,7 +118,7 @@ def _ctrl_c_ends_fit() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
 
 
-def refuse_unsupported(estimator: Any, X: Any = None, fit: Mapping[str, Any] = {}) -> None:
+def refuse_unsupported(estimator: E, X: object = None, fit: Mapping[str, object] = {}) -> None:
     """Refuse arguments that are not supported on several workers, before any work.
 
     Raises
@@ -132,52 +133,42 @@ def refuse_unsupported(estimator: Any, X: Any = None, fit: Mapping[str, Any] = {
             f"estimator={checks.shown(estimator)} is not supported on several workers: give a BoostBPRegressor or a "
             "BoostBPClassifier."
         )
-    settings = settings_of(estimator, 1, 1, 0)
-    validation, held_out = estimator.validation, fit.get("eval_set") is None and fit.get("eval_X") is None
-    callbacks = fit.get("callbacks")
-    kept = isinstance(callbacks, Sequence) and any(isinstance(callback, Checkpoint) for callback in callbacks)
-    refused = {
-        "backend": (
-            estimator.backend not in ("lightgbm", "xgboost"),
-            estimator.backend,
-            "use backend='lightgbm' or 'xgboost'",
-        ),
-        "validation": (
-            not isinstance(validation, Real) and held_out,
-            validation,
-            "use a share of the rows, such as 0.1, or pass an eval_set",
-        ),
-        "calibration": (
-            estimator.calibration is not None,
-            estimator.calibration,
-            "leave it None, and call calibrate(X, y) with rows that no worker has",
-        ),
-        "leaves": (any(layer.leaves == "native" for layer in settings.layers), "native", "use 'refit'"),
-        "step": (
-            type(settings.step) not in (STEPS["normalised"], STEPS["plain"]),
-            settings.step,
-            "use 'normalised' or 'plain': another may ask for what only all rows tell",
-        ),
-        "init_model": (fit.get("init_model") is not None, "a model", "leave it out"),
-        "X": (
-            issparse(X) or is_blocks(X),
-            "a sparse matrix" if issparse(X) else X,
-            "pass this worker's rows as an array or a data frame",
-        ),
-        "callbacks": (kept, "checkpoint(...)", "pass checkpoint= to fit"),
-        "keep_state": (bool(fit.get("keep_state")), fit.get("keep_state"), "leave it out"),
-        "groups": (fit.get("groups") is not None, "...", "pass an eval_set of other groups"),
-    }
     sentences = [
         f"{name}={checks.shown(value)} is not supported on several workers: {cure}."
-        for name, (is_refused, value, cure) in refused.items()
-        if is_refused
+        for name, value, cure in _unsupported(estimator, X, fit)
     ]
     if sentences:
         raise ValueError(" ".join(sentences))
 
 
-def _check_alike(group: Group, estimator: Any, fit: Mapping[str, Any]) -> None:
+def _unsupported(estimator: E, X: object, fit: Mapping[str, object]) -> Iterator[tuple[str, object, str]]:
+    """Yield the name, the value and the cure of each argument that is not supported."""
+    settings, callbacks = settings_of(estimator, 1, 1, 0), fit.get("callbacks")
+    if estimator.backend not in ("lightgbm", "xgboost"):
+        yield "backend", estimator.backend, "use backend='lightgbm' or 'xgboost'"
+    if not isinstance(estimator.validation, Real) and fit.get("eval_set") is None and fit.get("eval_X") is None:
+        yield "validation", estimator.validation, "use a share of the rows, such as 0.1, or pass an eval_set"
+    if estimator.calibration is not None:
+        cure = "leave it None, and call calibrate(X, y) with rows that no worker has"
+        yield "calibration", estimator.calibration, cure
+    if any(layer.leaves == "native" for layer in settings.layers):
+        yield "leaves", "native", "use 'refit'"
+    if type(settings.step) not in (STEPS["normalised"], STEPS["plain"]):
+        yield "step", settings.step, "use 'normalised' or 'plain': another may ask for what only all rows tell"
+    if fit.get("init_model") is not None:
+        yield "init_model", "a model", "leave it out"
+    if issparse(X) or is_blocks(X):
+        shown = "a sparse matrix" if issparse(X) else X
+        yield "X", shown, "pass this worker's rows as an array or a data frame"
+    if isinstance(callbacks, Sequence) and any(isinstance(callback, Checkpoint) for callback in callbacks):
+        yield "callbacks", "checkpoint(...)", "pass checkpoint= to fit"
+    if fit.get("keep_state"):
+        yield "keep_state", fit["keep_state"], "leave it out"
+    if fit.get("groups") is not None:
+        yield "groups", "...", "pass an eval_set of other groups"
+
+
+def _check_alike(group: Group, estimator: E, fit: Mapping[str, object]) -> None:
     """Refuse to train with workers that have other parameters or versions: their sums would make no model."""
     installed = versions()
     facts = {"class": type(estimator), "versions": {name: installed.get(name) for name in PACKAGES}}

@@ -66,7 +66,7 @@ class BoostBPModel(AbstractModel):
         sample_weight: Series | None = None,
         sample_weight_val: Series | None = None,
         num_cpus: int = 1,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         begun = time.monotonic()
         self.warmup()
@@ -87,7 +87,7 @@ class BoostBPModel(AbstractModel):
         estimator = BoostBPRegressor() if regression else BoostBPClassifier()
         self.model = estimator.set_params(**params).fit(X, y, sample_weight, eval_set=eval_set)
 
-    def _preprocess(self, X: DataFrame, **kwargs: Any) -> DataFrame:
+    def _preprocess(self, X: DataFrame, **kwargs: object) -> DataFrame:
         """Return the table with infinite cells as missing ones."""
         X = super()._preprocess(X, **kwargs)
         floats = X.select_dtypes(np.floating)
@@ -99,7 +99,7 @@ class BoostBPModel(AbstractModel):
         return X
 
     @classmethod
-    def warmup(cls, **kwargs: Any) -> None:
+    def warmup(cls, **kwargs: object) -> None:
         """Compile what fits and predictions use; it is kept on disk for other processes."""
         warmup()
 
@@ -112,7 +112,7 @@ class BoostBPModel(AbstractModel):
         num_classes: int | None = 1,
         num_cpus: int = 1,
         time_limit: float | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> int:
         """Bytes of a fit above those of the table; .66 to 1.6 of what 24 of 300 to 50,000 rows took on an idle core.
 

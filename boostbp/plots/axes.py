@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from boostbp.network.history import History
 
+AxesLike: TypeAlias = "Axes | Sequence[Axes] | NDArray[np.object_]"
 _PANELS_PER_ROW = 3
 _PANEL_INCHES = (4.6, 3.6)  # width and height: legends and titles of 10 points fit
 _TITLE_WIDTH = 36  # characters of a line that fit above a panel
@@ -26,7 +28,7 @@ def current_axes(ax: Axes | None) -> Axes:
     return _matplotlib("pyplot").gca() if ax is None else ax
 
 
-def panel_axes(axes: Any, count: int) -> NDArray[Any]:
+def panel_axes(axes: AxesLike | None, count: int) -> NDArray[np.object_]:
     """Return the axes of a plot with several panels, (count,): `axes`, or those of a new figure of pyplot.
 
     Raises ValueError if `axes` are of another number.
@@ -39,7 +41,7 @@ def panel_axes(axes: Any, count: int) -> NDArray[Any]:
     return flat
 
 
-def figure(count: int = 1, *, size: tuple[float, float] = _PANEL_INCHES) -> tuple[Figure, NDArray[Any]]:
+def figure(count: int = 1, *, size: tuple[float, float] = _PANEL_INCHES) -> tuple[Figure, NDArray[np.object_]]:
     """Return a figure without pyplot, which needs no closing, and its axes, (count,); `size` is a panel's in inches."""
     drawing = _matplotlib("figure").Figure(layout="constrained")
     return drawing, _grid(drawing, count, size)
@@ -67,7 +69,7 @@ def of_network(history: History) -> str:
     return f"the {history.network} with {words}" if words else ""
 
 
-def _grid(figure: Figure, count: int, size: tuple[float, float] = _PANEL_INCHES) -> NDArray[Any]:
+def _grid(figure: Figure, count: int, size: tuple[float, float] = _PANEL_INCHES) -> NDArray[np.object_]:
     columns = min(count, _PANELS_PER_ROW)
     rows = -(-count // columns)
     figure.set_size_inches(size[0] * columns, size[1] * rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ def n_curves(history: History) -> int:
 
 
 @numpy_errstate()
-def training_curves(model: BaseBoostBP | History, axes: Any = None) -> NDArray[Any]:
+def training_curves(model: BaseBoostBP | History, axes: panels.AxesLike | None = None) -> NDArray[np.object_]:
     """Draw the training of the leading part of the model, the one with most weight.
 
     A network has its training loss and, if there were evaluation sets, their metric by epoch; a layer has the metric
@@ -76,7 +76,9 @@ PANELS = {
 
 
 @numpy_errstate()
-def layer_health(model: BaseBoostBP | History, axes: Any = None, *, label: str = "") -> NDArray[Any]:
+def layer_health(
+    model: BaseBoostBP | History, axes: panels.AxesLike | None = None, *, label: str = ""
+) -> NDArray[np.object_]:
     """Draw the records of each hidden layer by epoch, with a panel for each entry of `PANELS`.
 
     In the last panel, solid lines are training rows and dashed lines are rows that were not trained on. The layers of

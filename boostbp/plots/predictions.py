@@ -12,6 +12,8 @@ from boostbp.runtime.arrays import numpy_errstate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.typing import ColorType
+    from pandas import DataFrame
 
     from boostbp.estimators.base import BaseBoostBP
 
@@ -91,7 +93,13 @@ def _class_numbers(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
 
 @numpy_errstate()
 def residuals(
-    y: ArrayLike, predicted: ArrayLike, ax: Axes | None = None, *, label: str = "", color: Any = None, size: float = 8.0
+    y: ArrayLike,
+    predicted: ArrayLike,
+    ax: Axes | None = None,
+    *,
+    label: str = "",
+    color: ColorType | None = None,
+    size: float = 8.0,
 ) -> Axes:
     """Draw observed minus predicted against predicted.
 
@@ -126,7 +134,7 @@ def importances(
     *,
     kind: str = "attribution",
     layer: int | None = None,
-    X: Any = None,
+    X: ArrayLike | DataFrame | None = None,
     most: int = 20,
 ) -> Axes:
     """Draw the largest importances, as shares of the sum of all.

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ from boostbp.runtime.arrays import Floats, numpy_errstate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from pandas import DataFrame
 
     from boostbp.estimators.base import BaseBoostBP
     from boostbp.network.network import Network
@@ -28,7 +29,7 @@ _MAX_CLASSES = 20
 @numpy_errstate()
 def representation(
     H: ArrayLike,
-    y: Any = None,
+    y: ArrayLike | None = None,
     ax: Axes | None = None,
     *,
     method: str = "pca",
@@ -70,15 +71,15 @@ def representation(
 @numpy_errstate()
 def representations(
     model: BaseBoostBP,
-    X: Any,
-    y: Any = None,
-    axes: Any = None,
+    X: ArrayLike | DataFrame,
+    y: ArrayLike | None = None,
+    axes: panels.AxesLike | None = None,
     *,
     networks: Mapping[int, Network] | None = None,
     layer: int = -1,
     method: str = "pca",
     random_state: int = 0,
-) -> NDArray[Any]:
+) -> NDArray[np.object_]:
     """Draw the hidden representation of the same rows at several epochs; titles tell its weight in an average.
 
     Parameters
@@ -148,7 +149,7 @@ def _projection(H: Floats, method: str, random_state: int) -> tuple[Floats, tupl
     return tsne.fit_transform(H).astype(np.float64), ("t-SNE 1", "t-SNE 2")
 
 
-def _scatter(ax: Axes, points: Floats, y: Any, size: float) -> None:
+def _scatter(ax: Axes, points: Floats, y: ArrayLike | None, size: float) -> None:
     draw = partial(ax.scatter, s=size, linewidths=0, alpha=0.8, rasterized=True)
     if y is None:
         draw(*points.T)

@@ -1,64 +1,149 @@
-"""Several models on the same task: score, time and memory."""
+"""Several models on the same task: score, time and memory.
+
+Each model is trained in a process of its own, ``python -m boostbp.report.comparison FOLDER``, which holds nothing but
+the data and one library, so that libraries do not disturb each other and the peak memory is the model's. A rehearsal on
+few rows comes first: it compiles the kernels and starts the threads, which happens once on a machine or in a process
+and does not belong to a fit.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
 import pickle
+import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import accuracy_score, log_loss, r2_score, root_mean_squared_error
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
 from boostbp.losses.base import Task
-from boostbp.report.contenders import Contender, Split
-from boostbp.report.result import Result, over_folds
-from boostbp.report.trial import Data, Job, take
+from boostbp.report.contenders import Contender, Fitted, Model, Split, Table, train_contender
+from boostbp.report.result import Evidence, Result, curve_of, over_folds
+from boostbp.runtime.arrays import Floats
 from boostbp.runtime.threads import count
 
 _VALID_SIZE = 0.2  # share of the training rows by which every model chooses its length; arbitrary
 _REFUSED_CHARACTERS = frozenset(',:[]{}"<')  # in names of columns, by LightGBM or XGBoost
+# Arbitrary numbers: of a rehearsal, short beside any fit; of predictions, whose median is taken; of a picture's points.
+_REHEARSAL_ROWS = 400
+_REHEARSAL_LENGTH = 3  # rounds or epochs
+_PREDICTIONS = 3
+_PLOTTED_ROWS = 1500
 
 
-def compare(
-    X: Any,
-    y: NDArray[Any],
+@dataclass(frozen=True, slots=True)
+class Data:
+    """The rows of a comparison."""
+
+    split: Split  # rows to train on and to stop by
+    # (rows, features), (rows,): rows for the report alone
+    X_test: Table
+    y_test: NDArray[Any]
+    labels: tuple[str, ...] = ()  # names of the classes; none for regression
+
+    def predicted(self, model: Model, X: Table) -> Floats:
+        """Return probabilities, (rows, classes), or numbers, (rows,)."""
+        return (model.predict_proba if self.labels else model.predict)(X)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A model to train and how, besides the data."""
+
+    contender: Contender
+    n_jobs: int
+    seed: int
+    evidence: bool = False  # whether pictures will be drawn
+
+    def train(self, data: Data, *, split: Split | None = None, length: int | None = None) -> Fitted:
+        """Train the model on the rows of the data, or on another split."""
+        task = "classification" if data.labels else "regression"
+        split = split or data.split
+        return train_contender(self.contender, split, task=task, n_jobs=self.n_jobs, seed=self.seed, length=length)
+
+
+def splits(
+    X: Table, y: ArrayLike, task: Task, *, test_size: float = 0.25, folds: int | None = None, seed: int = 0
+) -> Iterator[Data]:
+    """Return one split, or one for each fold: test rows, and validation rows inside the rest.
+
+    `test_size` is a share of the rows, for the scores and nothing else; with `folds`, each row is a test row in one of
+    them. Classes keep their shares. Raises ValueError at once if there are too few rows, or too few of a class.
+    """
+    y = np.asarray(y)
+    labels: tuple[str, ...] = ()
+    if folds is not None and not 2 <= folds <= len(y):
+        raise ValueError(
+            f"folds={folds} does not split {len(y)} rows: give at least 2 and at most the rows, or leave it out."
+        )
+    if task == "classification":
+        classes, y, counts = np.unique(y, return_inverse=True, return_counts=True)
+        labels, needed = tuple(map(str, classes)), max(4, folds or 0)
+        if len(classes) < 2 or counts.min() < needed:
+            raise ValueError(
+                f"y has {len(classes)} classes, the smallest with {counts.min()} rows: a comparison needs at least "
+                f"2 classes with {needed} rows each. Remove or merge small classes."
+            )
+
+    def cut(rows: NDArray[np.intp], share: float) -> list[NDArray[np.intp]]:
+        return train_test_split(rows, test_size=share, random_state=seed, stratify=y[rows] if labels else None)
+
+    X, rows = _with_accepted_names(X), np.arange(len(y))
+    if folds is None:
+        cuts = [cut(rows, test_size)]
+    else:
+        cuts = (StratifiedKFold if labels else KFold)(folds, shuffle=True, random_state=seed).split(rows, y)
+    parts = [(*cut(rest, _VALID_SIZE), test) for rest, test in cuts]
+    return (
+        Data(Split(_rows(X, fit), y[fit], _rows(X, valid), y[valid]), _rows(X, test), y[test], labels)
+        for fit, valid, test in parts
+    )
+
+
+def _with_accepted_names(X: Table) -> Table:
+    """Return the table, with numbered columns if a library would refuse one of its names."""
+    if isinstance(X, np.ndarray) or not any(set(str(name)) & _REFUSED_CHARACTERS for name in X.columns):
+        return X
+    return X.set_axis([f"x{column}" for column in range(X.shape[1])], axis=1)
+
+
+def _rows(X: Table, rows: NDArray[np.intp]) -> Table:
+    return X[rows] if isinstance(X, np.ndarray) else X.iloc[rows]
+
+
+def compare_models(
+    parts: Iterable[Data],
     contenders: Sequence[Contender],
     *,
-    task: Task,
-    test_size: float = 0.25,
-    folds: int | None = None,
     n_jobs: int = 1,
     seed: int = 0,
     evidence: bool = False,
-    watch: Callable[[str], None] | None = None,
+    watch: Callable[[str, int], None] | None = None,
 ) -> list[Result]:
-    """Train models on the same split, each in its own process, and return their results.
+    """Train models on the same splits, each in its own process, and return their results.
 
-    A model that fails does not stop the others. Raises ValueError if the rows cannot be split.
+    A model that fails does not stop the others.
 
     Parameters
     ----------
-    X : (rows, features) array or pandas.DataFrame
-    y : (rows,) array
-        Labels or numbers.
-    contenders : sequence of Contender
-        The models.
-    test_size : float
-        Share of the rows that are kept for the scores and used for nothing else.
-    folds : int, optional
-        Number of folds of a cross-validation: each row is a test row in one fold, and `test_size` is not used.
+    parts : iterable of Data
+        One split, or the folds of a cross-validation; see `splits`.
     evidence : bool
         Whether results hold the data of a report's pictures.
     watch : callable, optional
-        Called with the label of each model before its training.
+        Called with the label of each model and the number of the split before its training.
     """
-    parts = splits(X, np.asarray(y), task, test_size=test_size, folds=folds, seed=seed)
     runs: dict[str, list[Result]] = {contender.label: [] for contender in contenders}
     with TemporaryDirectory(prefix="boostbp-") as name:
         folder = Path(name)
@@ -66,27 +151,22 @@ def compare(
             (folder / "data.pkl").write_bytes(pickle.dumps(data, protocol=5))
             for contender in contenders:
                 if watch is not None:
-                    watch(contender.label if folds is None else f"{contender.label}, fold {fold + 1} of {folds}")
+                    watch(contender.label, fold)
                 job = Job(contender, count(n_jobs), seed, evidence and fold == 0)
                 runs[contender.label].append(_run(folder, job))
-    return [results[0] if folds is None else over_folds(results) for results in runs.values()]
-
-
-def check(X: Any, y: NDArray[Any], *, task: Task, test_size: float, folds: int | None, seed: int) -> None:
-    """Raise ValueError if `compare` could not split these rows."""
-    next(splits(X, np.asarray(y), task, test_size=test_size, folds=folds, seed=seed))
+    return [over_folds(results) for results in runs.values()]
 
 
 def _run(folder: Path, job: Job) -> Result:
-    """Run one trial in a child process."""
+    """Run one model in a child process."""
     result_file = folder / "result.pkl"
     result_file.unlink(missing_ok=True)
     (folder / "job.pkl").write_bytes(pickle.dumps(job))
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(job.n_jobs))
     paths = {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
-    # -P: the current folder must not come before the packages of this process.
     child = subprocess.run(
-        [sys.executable, "-P", "-m", "boostbp.report.trial", str(folder)],
+        # -P: the current folder must not come before the packages of this process
+        [sys.executable, "-P", "-m", "boostbp.report.comparison", str(folder)],
         env={**os.environ, **threads, **paths},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -101,46 +181,112 @@ def _run(folder: Path, job: Job) -> Result:
     return Result(job.contender.label, "failed", f"its process ended with code {child.returncode}: {last_line}")
 
 
-def splits(X: Any, y: NDArray[Any], task: Task, *, test_size: float, folds: int | None, seed: int) -> Iterator[Data]:
-    """Yield one split, or one for each fold: test rows, and validation rows inside the rest; classes keep their shares.
+def _work(folder: Path) -> None:
+    """Read the data and the job from a folder, and write the result there."""
+    data, job = (pickle.loads((folder / name).read_bytes()) for name in ("data.pkl", "job.pkl"))
+    try:
+        result = measure(job, data)
+    except Exception as error:
+        skipped = isinstance(error, ImportError)
+        reason = str(error) if skipped else f"{type(error).__name__}: {error}"
+        result = Result(job.contender.label, "skipped" if skipped else "failed", reason)
+    (folder / "result.pkl").write_bytes(pickle.dumps(result))
 
-    `test_size` is a share of the rows; with `folds`, each row is a test row in one of them. Raises ValueError if there
-    are too few rows, or too few of a class.
+
+def measure(job: Job, data: Data) -> Result:
+    """Train, predict and score."""
+    rehearse(job, data)
+    peak, start = Peak(), time.perf_counter()
+    model, length = job.train(data)
+    fit_seconds, peak_bytes = time.perf_counter() - start, peak.bytes()
+    seconds = []
+    for _ in range(_PREDICTIONS):
+        start = time.perf_counter()
+        predicted = data.predicted(model, data.X_test)
+        seconds.append(time.perf_counter() - start)
+    return Result(
+        job.contender.label,
+        "ran",
+        "",
+        _scores(data, predicted),
+        fit_seconds,
+        statistics.median(seconds),
+        peak_bytes,
+        length,
+        model_bytes=len(pickle.dumps(model, protocol=5)),
+        evidence=_evidence(job, data, model, length, predicted) if job.evidence else None,
+    )
+
+
+def rehearse(job: Job, data: Data) -> Fitted:
+    """Train and predict on few rows that hold each class.
+
+    The rows to stop by are the same rows with their labels in reverse order: with the right labels the loss would fall
+    in each round, and boosting would not stop before its largest number of rounds.
     """
-    labels: tuple[str, ...] = ()
-    if folds is not None and not 2 <= folds <= len(y):
-        raise ValueError(
-            f"folds={folds} does not split {len(y)} rows: give at least 2 and at most the rows, or leave it out."
-        )
-    if task == "classification":
-        classes, y = np.unique(y, return_inverse=True)
-        labels = tuple(map(str, classes))
-        fewest, needed = np.bincount(y).min(), max(4, folds or 0)
-        if len(classes) < 2 or fewest < needed:
-            raise ValueError(
-                f"y has {len(classes)} classes, the smallest with {fewest} rows: a comparison needs at least "
-                f"2 classes with {needed} rows each. Remove or merge small classes."
-            )
-
-    def cut(rows: NDArray[np.intp], share: float) -> list[NDArray[np.intp]]:
-        parts: list[NDArray[np.intp]] = train_test_split(
-            rows, test_size=share, random_state=seed, stratify=y[rows] if labels else None
-        )
-        return parts
-
-    X, rows = _accepted_names(X), np.arange(len(y))
-    if folds is None:
-        cuts = [cut(rows, test_size)]
-    else:
-        cuts = (StratifiedKFold if labels else KFold)(folds, shuffle=True, random_state=seed).split(rows, y)
-    for rest, test in cuts:
-        fit, valid = cut(rest, _VALID_SIZE)
-        split = Split(take(X, fit), y[fit], take(X, valid), y[valid])
-        yield Data(split, take(X, test), y[test], labels)
+    y = data.split.y
+    members = [np.flatnonzero(y == number)[:5] for number in range(len(data.labels))]
+    rows = np.unique(np.concatenate([np.arange(min(len(y), _REHEARSAL_ROWS)), *members]))
+    X = _rows(data.split.X, rows)
+    fitted = job.train(data, split=Split(X, y[rows], X, y[rows][::-1]), length=_REHEARSAL_LENGTH)
+    data.predicted(fitted.model, X)
+    return fitted
 
 
-def _accepted_names(X: Any) -> Any:
-    """Return the table, with numbered columns if a library would refuse one of its names."""
-    if not hasattr(X, "iloc") or not any(set(str(name)) & _REFUSED_CHARACTERS for name in X.columns):
-        return X
-    return X.set_axis([f"x{column}" for column in range(X.shape[1])], axis=1)
+def _scores(data: Data, predicted: Floats) -> dict[str, float]:
+    if not np.all(np.isfinite(predicted)):
+        raise FloatingPointError("the predictions are not finite")
+    y = data.y_test
+    if data.labels:
+        loss = log_loss(y, predicted, labels=np.arange(len(data.labels)))
+        return {"accuracy": float(accuracy_score(y, predicted.argmax(axis=1))), "log_loss": float(loss)}
+    return {"r2": float(r2_score(y, predicted)), "rmse": float(root_mean_squared_error(y, predicted))}
+
+
+def _evidence(job: Job, data: Data, model: Model, length: int | None, predicted: Floats) -> Evidence:
+    hidden, history = {}, getattr(model, "history_", None)
+    if history is not None and history.network:  # otherwise no hidden layer was trained
+        estimators = [model]
+        if model.deep is True:  # an average has hidden layers of several networks, or none before back-propagation
+            # Training the start once more keeps it out of the seconds and the memory of the fit.
+            estimators.insert(0, job.train(data, length=0).model)
+        rows = _rows(data.X_test, np.arange(min(len(data.y_test), _PLOTTED_ROWS)))
+        hidden = {estimator.history_.best_epoch: estimator.hidden_representation(rows, -1) for estimator in estimators}
+    return Evidence(data.y_test, predicted, curve_of(model, length), history, hidden, data.labels)
+
+
+class Peak:
+    """Peak resident memory since the object was made, above the resident memory at that time; on Linux alone.
+
+    The kernel's high-water mark is reset first, so that earlier work (imports, compiling, loading) neither counts nor
+    hides later peaks. The mark of other systems (`ru_maxrss`) cannot be reset, and a child inherits its parent's.
+
+    >>> peak = Peak()
+    >>> ballast = bytearray(50_000_000)
+    >>> peak.bytes()  # doctest: +SKIP
+    50003968
+    """
+
+    def __init__(self) -> None:
+        gc.collect()
+        self._start = None
+        try:
+            ctypes.CDLL(None).malloc_trim(0)  # free memory that the process holds would hide the next allocations
+            Path("/proc/self/clear_refs").write_text("5")
+            self._start = _resident()
+        except (OSError, AttributeError, TypeError, StopIteration):  # another system or C library, or a sandbox
+            pass
+
+    def bytes(self) -> int | None:
+        """Return the peak so far in bytes; None where it cannot be known."""
+        return None if self._start is None else _resident() - self._start
+
+
+def _resident() -> int:
+    """Return the high-water mark of the resident memory in bytes; a reset sets it to what is resident."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+
+
+if __name__ == "__main__":
+    _work(Path(sys.argv[1]))

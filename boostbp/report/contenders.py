@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 from boostbp.runtime.messages import require
 from boostbp.search import nested
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+    from sklearn.base import BaseEstimator
+
+    from boostbp.estimators.base import BaseBoostBP
+
 RATE, ROUNDS, PATIENCE = 0.05, 2000, 50
+Table: TypeAlias = "NDArray[Any] | DataFrame"  # (rows, features)
+Model: TypeAlias = "BaseBoostBP | BaseEstimator"  # of any library: each has the interface of scikit-learn
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +54,9 @@ SINGLE_LAYER = (
 class Split(NamedTuple):
     """Rows to train on, and rows to stop by, if any."""
 
-    X: Any
+    X: Table
     y: NDArray[Any]
-    X_valid: Any = None
+    X_valid: Table | None = None
     y_valid: NDArray[Any] | None = None
 
     @property
@@ -60,15 +68,15 @@ class Split(NamedTuple):
 class Fitted(NamedTuple):
     """A trained model and the number of rounds or epochs that it kept."""
 
-    model: Any
+    model: Model
     length: int | None
 
 
-# Arguments: the contender, the split, whether targets are classes, threads, seed and length; see `train`.
+# Arguments: the contender, the split, whether targets are classes, threads, seed and length; see `train_contender`.
 Trainer = Callable[[Contender, Split, bool, int, int, int | None], Fitted]
 
 
-def train(
+def train_contender(
     contender: Contender,
     split: Split,
     *,
@@ -115,15 +123,15 @@ def length_of(contender: Contender, split: Split, length: int | None, limit: int
     return limit if length is None else length
 
 
+def _params(contender: Contender, split: Split, length: int | None, **defaults: object) -> dict[str, Any]:
+    """Return the parameters of a single-layer model; `defaults` are those of its library."""
+    n_rounds = length_of(contender, split, length, ROUNDS)
+    return {"learning_rate": RATE, "n_estimators": n_rounds, **defaults, **contender.params}
+
+
 def _lightgbm(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: int, length: int | None) -> Fitted:
     lightgbm = require("lightgbm", extra="all", what=contender.label)
-    params = {
-        "learning_rate": RATE,
-        "n_estimators": length_of(contender, split, length, ROUNDS),
-        "subsample_freq": 1,
-        "verbosity": -1,
-    }
-    params |= contender.params
+    params = _params(contender, split, length, subsample_freq=1, verbosity=-1)
     model = (lightgbm.LGBMClassifier if classes else lightgbm.LGBMRegressor)(n_jobs=n_jobs, random_state=seed, **params)
     if split.whole:
         return Fitted(model.fit(split.X, split.y), length)
@@ -138,14 +146,9 @@ def _lightgbm(contender: Contender, split: Split, classes: bool, n_jobs: int, se
 
 def _xgboost(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: int, length: int | None) -> Fitted:
     xgboost = require("xgboost", extra="xgboost", what=contender.label)
-    params = {
-        "learning_rate": RATE,
-        "n_estimators": length_of(contender, split, length, ROUNDS),
-        "early_stopping_rounds": None if split.whole else PATIENCE,
-        "enable_categorical": True,
-        "verbosity": 0,
-    }
-    params |= contender.params
+    patience = None if split.whole else PATIENCE
+    defaults = {"early_stopping_rounds": patience, "enable_categorical": True, "verbosity": 0}
+    params = _params(contender, split, length, **defaults)
     model = (xgboost.XGBClassifier if classes else xgboost.XGBRegressor)(n_jobs=n_jobs, random_state=seed, **params)
     if split.whole:
         return Fitted(model.fit(split.X, split.y), length)

@@ -16,6 +16,7 @@ from boostbp.files.paths import is_table
 from boostbp.files.reading import read_table
 from boostbp.files.tables import ColumnRoles
 from boostbp.losses.base import Task
+from boostbp.report.contenders import Table
 from boostbp.runtime.messages import require
 
 _MAX_CLASSES = 20  # more distinct whole numbers than this are an amount, not labels; arbitrary
@@ -26,7 +27,7 @@ class Dataset:
     """A table with a target."""
 
     name: str  # of a file: without its folder
-    X: Any  # (rows, features) float64 array, or pandas.DataFrame of float64 and category columns
+    X: Table  # (rows, features): float64, and categories of a data frame
     y: NDArray[Any]  # (rows,) array: labels, or float64
     task: Task
 
@@ -50,7 +51,7 @@ def task_of_data(y: NDArray[Any], task: Task | None = None, *, n_offsets: int = 
 
 
 # Name -> a function that returns X and y, and the task.
-_LOADERS: dict[str, tuple[Callable[[], tuple[Any, NDArray[Any]]], Task]] = {
+_LOADERS: dict[str, tuple[Callable[[], tuple[Table, NDArray[Any]]], Task]] = {
     "breast_cancer": (partial(datasets.load_breast_cancer, return_X_y=True), "classification"),
     "diabetes": (partial(datasets.load_diabetes, return_X_y=True), "regression"),
     "digits": (partial(datasets.load_digits, return_X_y=True), "classification"),
@@ -61,7 +62,7 @@ _LOADERS: dict[str, tuple[Callable[[], tuple[Any, NDArray[Any]]], Task]] = {
 NAMES = tuple(_LOADERS)
 
 
-def load(
+def load_dataset(
     source: str, *, target: str | None = None, task: Task | None = None, columns: ColumnRoles | None = None
 ) -> Dataset:
     """Load a data set: a name of `NAMES`, ``openml:NAME`` or ``openml:NUMBER``, or the path of a CSV or Parquet file.
@@ -89,7 +90,7 @@ def load(
     return Dataset(Path(source).name, X, y.astype(np.float64) if task == "regression" else y, task)
 
 
-def _openml(name: str, target: str | None) -> tuple[Any, NDArray[Any]]:
+def _openml(name: str, target: str | None) -> tuple[Table, NDArray[Any]]:
     pandas = require("pandas", extra="frames", what=f"openml:{name}")
     request = {"data_id": int(name)} if name.isdecimal() else {"name": name, "version": "active"}
     try:

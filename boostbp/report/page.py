@@ -7,22 +7,21 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from boostbp import plots
 from boostbp.inspection import health_of
-from boostbp.network.history import History
 from boostbp.plots.axes import by_epoch, figure, of_network
 from boostbp.plots.epochs import PANELS, panel
-from boostbp.report.result import Curve, Evidence, Result
-from boostbp.report.table import SCORES, columns
-from boostbp.runtime.arrays import Floats
+from boostbp.report.result import SCORES, Evidence, Result, columns
 from boostbp.runtime.atomic_write import atomic_write, check_writable
 from boostbp.runtime.messages import require
 from boostbp.runtime.versions import versions
@@ -43,7 +42,7 @@ class Study:
     results: Sequence[Result]  # with evidence where there are to be pictures
 
 
-def check(path: Path) -> None:
+def check_report(path: Path) -> None:
     """Check before a long comparison that its report can be written.
 
     Raises ImportError if a package of the extra ``report`` is not installed, and OSError if no file can be written
@@ -54,11 +53,11 @@ def check(path: Path) -> None:
     check_writable(path)
 
 
-def _require(package: str) -> Any:
+def _require(package: str) -> ModuleType:
     return require(package, extra="report", what="an HTML report")
 
 
-def write(path: Path, studies: Sequence[Study], settings: Mapping[str, str]) -> None:
+def write_report(path: Path, studies: Sequence[Study], settings: Mapping[str, str]) -> None:
     """Write a report, atomically; the page lists the `settings` of the comparison."""
     jinja2 = _require("jinja2")
     environment = jinja2.Environment(
@@ -79,60 +78,22 @@ def write(path: Path, studies: Sequence[Study], settings: Mapping[str, str]) -> 
 
 
 class Key(NamedTuple):
-    """An entry of a legend: its colour in both themes, and whether the line is dashed."""
+    """An entry of a legend: its colour, and whether the line is dashed."""
 
     label: str
-    light: str
-    dark: str
+    colour: str
     dashed: bool
 
 
 class Picture(NamedTuple):
-    """A picture in two themes, as data URIs, with its title, the text in its place, and its legend."""
+    """A picture as a data URI, with its title, the text in its place, and its legend."""
 
-    light: str
-    dark: str
+    uri: str
     width: int
     height: int
     title: str
     alt: str
-    keys: tuple[Key, ...]
-
-
-def picture(alt: str, draw: Callable[..., object], *args: object) -> Picture:
-    """Call ``draw(ax, *args)`` for each theme; the page shows title and legend, which would squeeze the axes."""
-    style, colors = _require("matplotlib.style"), _require("matplotlib.colors")
-    uris, legends = [], []
-    for theme in ("light", "dark"):
-        with style.context([_TEMPLATES / f"{name}.mplstyle" for name in ("shared", theme)]):
-            drawing, (ax,) = figure(size=_SIZE)
-            draw(ax, *args)
-            title, legend = ax.get_title(), ax.get_legend()
-            ax.set_title("")
-            if legend is not None:
-                legend.remove()
-            entries = zip(*ax.get_legend_handles_labels(), strict=True) if legend is not None else ()
-            legends.append([(_as_written(label), colors.to_hex(_colour(drawn)), drawn) for drawn, label in entries])
-            buffer = io.BytesIO()
-            drawing.savefig(buffer, format="svg", metadata={"Date": None})
-        uris.append("data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode("ascii"))
-    width, height = drawing.get_size_inches() * 72.0  # points, the unit of the SVG
-    keys = tuple(
-        Key(label, light_colour, dark_colour, drawn.get_linestyle() == "--")
-        for (label, light_colour, drawn), (_, dark_colour, _) in zip(*legends, strict=True)
-    )
-    light, dark = uris
-    return Picture(light, dark, round(width), round(height), _as_written(title), alt, keys)
-
-
-def _colour(drawn: Any) -> Any:
-    """Return the colour of a line or of points."""
-    return drawn.get_color() if hasattr(drawn, "get_color") else drawn.get_facecolor()[0]
-
-
-def _as_written(text: str) -> str:
-    """Return a text as it was before `boostbp.plots.axes.as_text`."""
-    return text.replace(r"\$", "$")
+    keys: Sequence[Key]
 
 
 class PageGroup(NamedTuple):
@@ -148,6 +109,31 @@ class PageGroup(NamedTuple):
         """The legend of all pictures."""
         return list(dict.fromkeys(key for shown in self.pictures for key in shown.keys))
 
+    @contextmanager
+    def picture(self, alt: str) -> Iterator[Axes]:
+        """Add what is drawn on these axes; the page shows title and legend, which would squeeze them."""
+        with _require("matplotlib.style").context(_TEMPLATES / "report.mplstyle"):
+            drawing, (ax,) = figure(size=_SIZE)
+            yield ax
+            title, legend, keys = _as_written(ax.get_title()), ax.get_legend(), []
+            ax.set_title("")
+            if legend is not None:
+                legend.remove()
+                for drawn, label in zip(*ax.get_legend_handles_labels(), strict=True):
+                    colour = drawn.get_color() if hasattr(drawn, "get_color") else drawn.get_facecolor()[0]
+                    colour = _require("matplotlib.colors").to_hex(colour)
+                    keys.append(Key(_as_written(label), colour, drawn.get_linestyle() == "--"))
+            buffer = io.BytesIO()
+            drawing.savefig(buffer, format="svg", metadata={"Date": None})
+        uri = "data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+        width, height = drawing.get_size_inches() * 72.0  # points, the unit of the SVG
+        self.pictures.append(Picture(uri, round(width), round(height), title, alt, keys))
+
+
+def _as_written(text: str) -> str:
+    """Return a text as it was before `boostbp.plots.axes.as_text`."""
+    return text.replace(r"\$", "$")
+
 
 def groups(results: Sequence[Result]) -> list[PageGroup]:
     """Return the groups of pictures and notes of a comparison that are not empty."""
@@ -156,20 +142,10 @@ def groups(results: Sequence[Result]) -> list[PageGroup]:
     colours = {model: f"C{number}" for number, model in enumerate(ran)}
     candidates = [
         _parts_of_models(evidence),
-        PageGroup("Scores by fold", "A dot is a fold, a line the mean.", _folds(ran, colours)),
-        PageGroup(
-            "Learning curves",
-            "Loss of the validation rows by boosting round, or by epoch of back-propagation; a dot marks the kept "
-            "one. An average of models shows its leading part, the one with most weight.",
-            _curves(evidence, colours),
-        ),
-        *_predictions(evidence),
-        PageGroup(
-            "Hidden representation",
-            "Test rows in the last hidden layer as kept, and of one network alone at the start; wider layers by their "
-            "principal components.",
-            _hidden(evidence),
-        ),
+        _folds(ran, colours),
+        _curves(evidence, colours),
+        _predictions(evidence),
+        _hidden(evidence),
         _health(evidence),
     ]
     return [group for group in candidates if group.pictures or group.notes]
@@ -182,105 +158,91 @@ def _parts_of_models(evidence: Mapping[str, Evidence]) -> PageGroup:
     return PageGroup("What the models are made of", "Weights of the parts, chosen by the validation rows.", [], notes)
 
 
-def _folds(ran: Mapping[str, Result], colours: Mapping[str, str]) -> list[Picture]:
+def _folds(ran: Mapping[str, Result], colours: Mapping[str, str]) -> PageGroup:
+    group = PageGroup("Scores by fold", "A dot is a fold, a line the mean.", [])
     crossed = {model: result for model, result in ran.items() if result.folds}
-    pictures = []
     for name, score in SCORES.items():
-        if any(name in result.scores for result in crossed.values()):
-            means = ", ".join(f"{model} {result.score_text(name)}" for model, result in crossed.items())
-            alt = f"{score.heading} of each fold. Means: {means}."
-            pictures.append(picture(alt, _draw_folds, crossed, colours, name))
-    return pictures
+        if not any(name in result.scores for result in crossed.values()):
+            continue
+        means = ", ".join(f"{model} {result.score_text(name)}" for model, result in crossed.items())
+        with group.picture(f"{score.heading} of each fold. Means: {means}.") as ax:
+            for row, (model, result) in enumerate(crossed.items()):
+                values = [fold[name] for fold in result.folds]
+                ax.plot(values, [row] * len(values), "o", color=colours[model], alpha=0.6, markersize=5)
+                ax.plot([result.scores[name]] * 2, [row - 0.3, row + 0.3], color=colours[model], label=model)
+            ax.set_yticks([])
+            ax.invert_yaxis()
+            ax.legend()
+            ax.set(xlabel=f"{score.heading} ({'more' if score.greater_is_better else 'less'} is better)")
+    return group
 
 
-def _draw_folds(ax: Axes, crossed: Mapping[str, Result], colours: Mapping[str, str], name: str) -> None:
-    for row, (model, result) in enumerate(crossed.items()):
-        values = [fold[name] for fold in result.folds]
-        ax.plot(values, [row] * len(values), "o", color=colours[model], alpha=0.6, markersize=5)
-        ax.plot([result.scores[name]] * 2, [row - 0.3, row + 0.3], color=colours[model], label=model)
-    ax.set_yticks([])
-    ax.invert_yaxis()
-    ax.legend()
-    better = "more" if SCORES[name].greater_is_better else "less"
-    ax.set(xlabel=f"{SCORES[name].heading} ({better} is better)")
-
-
-def _curves(evidence: Mapping[str, Evidence], colours: Mapping[str, str]) -> list[Picture]:
-    pictures = []
+def _curves(evidence: Mapping[str, Evidence], colours: Mapping[str, str]) -> PageGroup:
+    group = PageGroup(
+        "Learning curves",
+        "Loss of the validation rows by boosting round, or by epoch of back-propagation; a dot marks the kept one. An "
+        "average of models shows its leading part, the one with most weight.",
+        [],
+    )
     for epochs, step in ((True, "epoch of back-propagation"), (False, "boosting round")):
         curves = {model: e.curve for model, e in evidence.items() if e.curve is not None and e.curve.epochs == epochs}
-        if curves:
-            ends = (f"{model} {c.values[0]:.4g} at first, {c.values[c.kept]:.4g} kept" for model, c in curves.items())
-            loss = next(iter(curves.values())).loss
-            pictures.append(
-                picture(f"Validation {loss} by {step}: {'; '.join(ends)}.", _draw_curves, curves, colours, step)
-            )
-    return pictures
+        if not curves:
+            continue
+        ends = (f"{model} {c.values[0]:.4g} at first, {c.values[c.kept]:.4g} kept" for model, c in curves.items())
+        loss = next(iter(curves.values())).loss
+        with group.picture(f"Validation {loss} by {step}: {'; '.join(ends)}.") as ax:
+            for model, curve in curves.items():
+                ax.plot(curve.steps, curve.values, color=colours[model], label=model)
+                ax.plot(curve.steps[curve.kept], curve.values[curve.kept], "o", color=colours[model])
+            by_epoch(ax, f"validation {loss}", f"By {step}", step)
+            ax.legend()
+    return group
 
 
-def _draw_curves(ax: Axes, curves: Mapping[str, Curve], colours: Mapping[str, str], step: str) -> None:
-    for model, curve in curves.items():
-        ax.plot(curve.steps, curve.values, color=colours[model], label=model)
-        ax.plot(curve.steps[curve.kept], curve.values[curve.kept], "o", color=colours[model])
-    by_epoch(ax, f"validation {curve.loss}", f"By {step}", step)
-    ax.legend()
-
-
-def _predictions(evidence: Mapping[str, Evidence]) -> list[PageGroup]:
-    if not evidence:
-        return []
-    if next(iter(evidence.values())).predicted.ndim == 2:
+def _predictions(evidence: Mapping[str, Evidence]) -> PageGroup:
+    if any(e.labels for e in evidence.values()):
         reading = "Test rows in groups of the same size; a calibrated model lies on the diagonal."
-        alt = f"Observed share against predicted probability for {', '.join(evidence)}."
-        return [PageGroup("Calibration", reading, [picture(alt, _draw_calibration, evidence)])]
+        group = PageGroup("Calibration", reading, [])
+        with group.picture(f"Observed share against predicted probability for {', '.join(evidence)}.") as ax:
+            for model, e in evidence.items():
+                plots.calibration(e.observed, e.predicted, ax, label=model)
+            ax.set_title("")
+        return group
+    group = PageGroup("Residuals", "Observed minus predicted of the test rows, against predicted.", [])
     errors = {model: abs(e.observed - e.predicted) for model, e in evidence.items()}
-    limit = 1.05 * max(float(error.max()) for error in errors.values())
-    pictures = []
     for number, (model, e) in enumerate(evidence.items()):
-        alt = f"Residuals of {model} against its predictions: half of them below {np.median(errors[model]):.4g}."
-        pictures.append(picture(alt, _draw_residuals, e, model, f"C{number}", limit))
-    return [PageGroup("Residuals", "Observed minus predicted of the test rows, against predicted.", pictures)]
+        middle = np.median(errors[model])
+        with group.picture(f"Residuals of {model} against its predictions: half of them below {middle:.4g}.") as ax:
+            plots.residuals(e.observed, e.predicted, ax, label=model, color=f"C{number}")
+            limit = 1.05 * max(float(error.max()) for error in errors.values())
+            ax.set_ylim(-limit, limit)
+    return group
 
 
-def _draw_calibration(ax: Axes, evidence: Mapping[str, Evidence]) -> None:
-    for model, e in evidence.items():
-        plots.calibration(e.observed, e.predicted, ax, label=model)
-    ax.set_title("")
-
-
-def _draw_residuals(ax: Axes, e: Evidence, model: str, colour: str, limit: float) -> None:
-    plots.residuals(e.observed, e.predicted, ax, label=model, color=colour).set_ylim(-limit, limit)
-
-
-def _hidden(evidence: Mapping[str, Evidence]) -> list[Picture]:
-    pictures = []
+def _hidden(evidence: Mapping[str, Evidence]) -> PageGroup:
+    group = PageGroup(
+        "Hidden representation",
+        "Test rows in the last hidden layer as kept, and of one network alone at the start; wider layers by their "
+        "principal components.",
+        [],
+    )
     for model, e in evidence.items():
         y = np.array(e.labels)[e.observed] if e.labels else e.observed
         for epoch, H in e.hidden.items():
-            title = f"{model}, epoch {epoch}"
-            size = f"{len(H)} test rows in the {H.shape[1]} units"
-            alt = f"{size} of the last hidden layer of {title}, coloured by target."
-            pictures.append(picture(alt, _draw_hidden, H, y[: len(H)], title))
-    return pictures
-
-
-def _draw_hidden(ax: Axes, H: Floats, y: Any, title: str) -> None:
-    plots.representation(H, y, ax).set_title(title)
+            title, size = f"{model}, epoch {epoch}", f"{len(H)} test rows in the {H.shape[1]} units"
+            with group.picture(f"{size} of the last hidden layer of {title}, coloured by target.") as ax:
+                plots.representation(H, y[: len(H)], ax).set_title(title)
+    return group
 
 
 def _health(evidence: Mapping[str, Evidence]) -> PageGroup:
     histories = {model: e.history for model, e in evidence.items() if e.history is not None and e.hidden}
-    pictures = [
-        picture(f"{title} by epoch, {unit}, for {', '.join(histories)}.", _draw_health, histories, name)
-        for name, (title, unit) in PANELS.items()
-        if histories
-    ]
-    notes = [f"{model}: {line}" for model, history in histories.items() for line in health_of(history).warnings]
     networks = (f"{model}: {of_network(history)}" for model, history in histories.items() if of_network(history))
     reading = ". ".join(["Hidden layers by epoch; layer 0 is next to the input", *networks])
-    return PageGroup("Layer health", f"{reading}.", pictures, notes)
-
-
-def _draw_health(ax: Axes, histories: Mapping[str, History], name: str) -> None:
-    for model, history in histories.items():
-        panel(history, name, ax, label=model)
+    notes = [f"{model}: {line}" for model, history in histories.items() for line in health_of(history).warnings]
+    group = PageGroup("Layer health", f"{reading}.", [], notes)
+    for name, (title, unit) in PANELS.items() if histories else ():
+        with group.picture(f"{title} by epoch, {unit}, for {', '.join(histories)}.") as ax:
+            for model, history in histories.items():
+                panel(history, name, ax, label=model)
+    return group

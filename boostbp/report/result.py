@@ -1,18 +1,24 @@
-"""The result of one model: scores, costs, and the data of its pictures."""
+"""The result of one model: scores, costs, and the data of its pictures; several results as a table."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
 
 from boostbp.network.history import History
+from boostbp.report.contenders import Model
 from boostbp.runtime.arrays import Floats
 
+_UNLIMITED = 10_000  # characters in which any table fits
 # Names that the libraries give to the two losses of a comparison.
 _LOG_LOSSES = ("binary_logloss", "multi_logloss", "logloss", "mlogloss", "log_loss")
 _LOSSES = {**dict.fromkeys(_LOG_LOSSES, "log-loss"), "rmse": "RMSE", "l2": "RMSE"}
@@ -43,7 +49,7 @@ class Evidence:
     labels: tuple[str, ...] = ()  # names of the classes
 
 
-def curve_of(model: Any, length: int | None) -> Curve | None:
+def curve_of(model: Model, length: int | None) -> Curve | None:
     """Return the learning curve of a fitted model that kept `length` rounds or epochs; None if it recorded none."""
     history = getattr(model, "history_", None)
     if history is not None:
@@ -91,20 +97,107 @@ class Result:
 
 def over_folds(results: Sequence[Result]) -> Result:
     """Summarise one model over several folds; if it did not run in a fold, return that result."""
+    if len(results) == 1:
+        return results[0]
     for number, result in enumerate(results, 1):
         if result.state != "ran":
             return replace(result, reason=f"fold {number}: {result.reason}", evidence=None)
-    summaries: dict[str, Callable[[list[Any]], float]] = {
-        "fit_seconds": statistics.fmean,
-        "predict_seconds": statistics.fmean,
-        "peak_bytes": max,
-        "length": lambda lengths: round(statistics.median(lengths)),
-        "model_bytes": lambda sizes: round(statistics.fmean(sizes)),
-    }
-    values = {name: [getattr(result, name) for result in results] for name in summaries}
-    costs: dict[str, Any] = {
-        name: None if None in values[name] else summary(values[name]) for name, summary in summaries.items()
-    }
+
+    def cost(name: str, summary: Callable[[list[float]], float]) -> Any:
+        values = [getattr(result, name) for result in results]
+        return None if None in values else summary(values)
+
     folds = [result.scores for result in results]
-    scores = {name: statistics.fmean(fold[name] for fold in folds) for name in folds[0]}
-    return replace(results[0], scores=scores, folds=folds, **costs)
+    return replace(
+        results[0],
+        scores={name: statistics.fmean(fold[name] for fold in folds) for name in folds[0]},
+        folds=folds,
+        fit_seconds=cost("fit_seconds", statistics.fmean),
+        predict_seconds=cost("predict_seconds", statistics.fmean),
+        peak_bytes=cost("peak_bytes", max),
+        length=cost("length", lambda lengths: round(statistics.median(lengths))),
+        model_bytes=cost("model_bytes", lambda sizes: round(statistics.fmean(sizes))),
+    )
+
+
+class Score(NamedTuple):
+    """A score of the test rows: its heading, what it means, and its direction."""
+
+    heading: str
+    note: str
+    greater_is_better: bool
+
+
+SCORES = {
+    "accuracy": Score("accuracy", "share of test rows with the right class", True),
+    "log_loss": Score("log-loss", "mean negative log-probability of the true class", False),
+    "r2": Score("R2", "share of the variance of the test rows that is explained", True),
+    "rmse": Score("RMSE", "root of the mean squared error, in units of the target", False),
+}
+# Heading, format, meaning, field of `Result` and its unit.
+_COSTS = (
+    ("fit s", ".2f", "wall time of one fit", "fit_seconds", 1),
+    ("predict s", ".4f", "wall time of predicting the test rows", "predict_seconds", 1),
+    ("peak MB", ".0f", "peak memory of the fit", "peak_bytes", 1e6),
+    ("model MB", ".2f", "size of the pickled model", "model_bytes", 1e6),
+    ("length", ".0f", "epochs or rounds that the validation rows chose", "length", 1),
+)
+
+
+class Cell(NamedTuple):
+    """Text, the number behind it (None if there is none), and whether it is the best score."""
+
+    text: str
+    value: float | None
+    best: bool = False
+
+
+class Column(NamedTuple):
+    """A heading, what it means, whether larger is better, and a cell for each result."""
+
+    heading: str
+    note: str
+    greater_is_better: bool
+    cells: Sequence[Cell]
+
+
+def columns(results: Sequence[Result]) -> list[Column]:
+    """Return all columns but the model's name: scores, with their standard deviation over folds, then costs."""
+    shown = []
+    for name, score in SCORES.items():
+        values = [result.scores.get(name) for result in results]
+        if known := [value for value in values if value is not None]:
+            best = max(known) if score.greater_is_better else min(known)
+            cells = [
+                Cell(result.state if value is None else result.score_text(name), value, value == best)
+                for result, value in zip(results, values, strict=True)
+            ]
+            shown.append(Column(*score, cells))
+    for heading, form, note, name, unit in _COSTS:
+        costs = [getattr(result, name) for result in results]
+        cells = [Cell("", None) if cost is None else Cell(f"{cost / unit:{form}}", cost / unit) for cost in costs]
+        shown.append(Column(heading, note, False, cells))
+    return shown
+
+
+def tables_for(results: Sequence[Result], title: str, console: Console) -> list[Table]:
+    """Render a comparison as one table, or as two where the console is too narrow: scores, and costs."""
+    shown = columns(results)
+    whole, n_scores = table(results, title, shown), len(shown) - len(_COSTS)
+    unlimited = console.options.update(width=_UNLIMITED)
+    if Measurement.get(console, unlimited, whole).maximum <= console.options.max_width:
+        return [whole]
+    return [table(results, title, shown[:n_scores]), table(results, "", shown[n_scores:])]
+
+
+def table(results: Sequence[Result], title: str, shown: Sequence[Column]) -> Table:
+    """Render some columns, with the best of each score in bold; markup in the title is text."""
+    rendered = Table(title=Text(title, style="table.title") if title else None, title_justify="left")
+    rendered.add_column("model", overflow="fold")
+    for column in shown:
+        rendered.add_column(column.heading, justify="right", overflow="fold")
+    for result, *cells in zip(results, *(column.cells for column in shown), strict=True):
+        styles = ["bold" if cell.best else "dim" if cell.value is None else "" for cell in cells]
+        texts = (Text(cell.text, style=style) for cell, style in zip(cells, styles, strict=True))
+        rendered.add_row(Text(result.model), *texts)
+    return rendered

@@ -53,6 +53,7 @@ class Options:
     out: Path = Path("paper-results")
     jobs: int = 1
     recorded: bool = False
+    record: Path = RECORDED
 
     def result(self, name: str, ending: str) -> Path:
         """The file of a result: libraries may share a folder, and the rivals that they share."""
@@ -133,7 +134,7 @@ def run(experiment: Experiment, options: Options) -> list[tuple[dict, dict]]:
     cells = experiment.cells(options)
     options.out.mkdir(parents=True, exist_ok=True)
     log = options.out / "cells.jsonl"  # one for all experiments, some of which share cells
-    done = (read(RECORDED, pictured=True) if options.recorded else {}) | read(log)
+    done = (read(options.record, pictured=True) if options.recorded else {}) | read(log)
     todo = [cell for cell in cells if cell.key not in done]
     with (
         _appended(log) as lines,

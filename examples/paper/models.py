@@ -78,8 +78,14 @@ class Chosen(NamedTuple):
 def scored(
     data_dir: Path | None, *, data: str, fold: int, seed: int, parts: int, again: bool = False, **how: Any
 ) -> dict[str, Any]:
+    """RMSE or accuracy on the test rows of a fold of a data set; see `scored_task`."""
+    return scored_task(tasks.load(data, data_dir), fold=fold, seed=seed, parts=parts, again=again, **how)
+
+
+def scored_task(
+    task: tasks.Task, *, fold: int, seed: int, parts: int, again: bool = False, **how: Any
+) -> dict[str, Any]:
     """RMSE or accuracy on the test rows of a fold, by the settings that the validation rows like best."""
-    task = tasks.load(data, data_dir)
     rows, test = task.folds[fold]
     outputs, chosen = [], []
     for number, split in enumerate(splits(task, fold, parts, seed)):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from boostbp.runtime.atomic_write import atomic_write
@@ -19,17 +20,19 @@ from examples.paper.common import RECORDED, Options, plain, read
 BACKENDS = ("lightgbm", "xgboost", "sklearn")
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Merge what is on record with what was run now, in the order of the experiments."""
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--out", type=Path, default=Options().out, metavar="FOLDER", help="where the cells were run")
-    found = read(RECORDED) | read(asked.parse_args().out / "cells.jsonl")
+    asked.add_argument("--record", type=Path, default=RECORDED, metavar="FILE", help="the record")
+    options = asked.parse_args(argv)
+    found = read(options.record) | read(options.out / "cells.jsonl")
     each = [Options(backend=backend) for backend in BACKENDS]
     keys = dict.fromkeys(cell.key for of in each for experiment in EXPERIMENTS for cell in experiment.cells(of))
     lines = [json.dumps({"cell": key, "outcome": plain(found[key])}) + "\n" for key in keys if key in found]
-    with atomic_write(RECORDED) as part:
+    with atomic_write(options.record) as part:
         part.write_text("".join(lines), encoding="utf-8")
-    print(f"{len(lines)} of {len(keys)} cells on record in {RECORDED}")
+    print(f"{len(lines)} of {len(keys)} cells on record in {options.record}")
 
 
 if __name__ == "__main__":

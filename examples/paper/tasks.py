@@ -196,7 +196,7 @@ def _openml(number: str, files: str, address: str) -> tuple[Any, NDArray[Any]]:
     from boostbp.report import datasets
 
     try:
-        found = datasets.load(f"openml:{number}", task="classification")
+        found = datasets.load_dataset(f"openml:{number}", task="classification")
     except ConnectionError as error:
         raise FileNotFoundError(f"{_cure(files, address)} (OpenML did not answer: {error})") from error
     return found.X, found.y

@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_line import run
-from sklearn import datasets
 from sklearn.utils import Bunch
 
 from boostbp import load
@@ -37,9 +36,8 @@ def people(n=150, seed=0):
 
 
 @pytest.fixture
-def tables(tmp_path, monkeypatch):
+def tables(here):
     """What the lines read."""
-    monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     for name in ("people.csv", "june.csv", "new.csv"):
         people().to_csv(name, index=False)
@@ -53,7 +51,7 @@ def tables(tmp_path, monkeypatch):
     exposure = rng.uniform(0.2, 2.0, 200)
     claims = pd.DataFrame({"age": rng.uniform(18, 80, 200), "log_exposure": np.log(exposure)})
     claims.assign(claims=rng.poisson(exposure * np.exp(claims["age"] / 80))).to_csv("claims.csv", index=False)
-    return tmp_path
+    return here
 
 
 def words_of(line):
@@ -76,10 +74,10 @@ def test_the_lines_run_one_after_the_other(tables):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("line", COMPARE)
-def test_the_lines_that_compare_run(line, tables, monkeypatch):
+def test_the_lines_that_compare_run(line, tables, openml):
     frame = people()
     told = Bunch(data=frame.drop(columns="income"), target=frame["income"])
-    monkeypatch.setattr(datasets, "fetch_openml", lambda **_: told)  # which needs the network
+    openml(lambda **_: told)
     result = run(*words_of(line))
     assert result.exit_code == 0, result.output
 
@@ -112,8 +110,7 @@ def counts(path, values, seed=0):
         (3, ["-s", "loss=poisson", "--offset", "o"], "regression"),
     ],
 )
-def test_loss_parameters_and_offsets_tell_the_task(tmp_path, monkeypatch, values, options, kind):
-    monkeypatch.chdir(tmp_path)
+def test_loss_parameters_and_offsets_tell_the_task(here, values, options, kind):
     Path("poisson.toml").write_text('loss = "poisson"\n')
     told = run("fit", counts(Path("t.csv"), values), "-t", "y", "-m", "model", "-s", "quality=1", *options)
     assert told.exit_code == 0, told.output

@@ -37,11 +37,6 @@ def folder(tmp_path_factory):
     return where
 
 
-@pytest.fixture(autouse=True)
-def small_blocks(monkeypatch):
-    monkeypatch.setattr("boostbp.files.parts._PARQUET_ROWS", 70)
-
-
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_a_folder_gives_the_model_of_one_file(folder, tmp_path, kind):
     options = ["-t", "price", "--categorical", "zip", "--groups", "shop", "--drop", "sold", *QUICK]

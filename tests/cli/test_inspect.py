@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import chdir
 from dataclasses import replace
 
 import numpy as np
@@ -15,8 +16,9 @@ from flat_parameters import parameters
 from matplotlib.image import imread
 from sklearn.datasets import load_diabetes, load_iris
 
-from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
+from boostbp import BoostBPClassifier, BoostBPRegressor, load, plots, save
 from boostbp.network.history import REFITTED
+from boostbp.plots.axes import figure
 from boostbp.report.contenders import SINGLE_LAYER
 from tests.studies import weighed_at
 
@@ -224,9 +226,9 @@ def test_rows_of_a_file_are_drawn(folder, tmp_path, name, kind, target):
         (["iris.boostbp", "iris.csv", "-k", "representation", "--layer", "5"], 1, "layer=5"),
     ],
 )
-def test_error_is_one_line_with_its_code(folder, monkeypatch, arguments, code, message):
-    monkeypatch.chdir(folder)
-    result = run("plot", *arguments, *([] if "-o" in arguments else ["-o", "out.png"]))
+def test_error_is_one_line_with_its_code(folder, arguments, code, message):
+    with chdir(folder):
+        result = run("plot", *arguments, *([] if "-o" in arguments else ["-o", "out.png"]))
     assert result.exit_code == code
     lines = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
     assert len(lines) == 1
@@ -234,19 +236,17 @@ def test_error_is_one_line_with_its_code(folder, monkeypatch, arguments, code, m
     assert not (folder / "out.png").exists()
 
 
-def test_picture_replaces_neither_model_nor_rows(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "m.svg").write_text("precious")
+def test_picture_replaces_neither_model_nor_rows(here):
+    (here / "m.svg").write_text("precious")
     for arguments, name in ((["m.svg"], "MODEL"), (["m", "m.svg", "-k", "representation"], "DATA")):
         result = run("plot", *arguments, "-o", "./m.svg")
         assert result.exit_code == 2
         assert f"--out 'm.svg' would replace {name} 'm.svg': give --out another name" in result.stderr
-    assert [path.read_text() for path in tmp_path.iterdir()] == ["precious"]
+    assert [path.read_text() for path in here.iterdir()] == ["precious"]
 
 
 @pytest.mark.slow
-def test_compare_writes_a_report_over_folds(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("boostbp.report.contenders.SINGLE_LAYER", SINGLE_LAYER[:1])
+def test_compare_writes_a_report_over_folds(folder, tmp_path):
     out, html = tmp_path / "out.json", tmp_path / "out.html"
     quick = ["-s", "n_estimators=3", "-s", "epochs=2", "-s", "deep=true"]
     files = ["--json", out, "--html", html]
@@ -260,12 +260,12 @@ def test_compare_writes_a_report_over_folds(folder, tmp_path, monkeypatch):
         assert text in page
         assert text in result.stdout
     assert "iris.csv" in page
-    assert [row["model"] for row in rows] == ["boostbp (lightgbm)", "LightGBM"]
+    assert [row["model"] for row in rows] == ["boostbp (lightgbm)", *(one.label for one in SINGLE_LAYER)]
     assert all(row["model_bytes"] > 0 for row in rows)
 
 
-def test_report_without_its_packages_fails_before_the_work(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "jinja2", None)
+def test_report_without_its_packages_fails_before_the_work(without, tmp_path):
+    without("jinja2")
     result = run("compare", "iris", "--html", tmp_path / "out.html")
     assert result.exit_code == 1
     assert "pip install 'boostbp[report]'" in result.stderr
@@ -274,17 +274,20 @@ def test_report_without_its_packages_fails_before_the_work(monkeypatch, tmp_path
 
 @pytest.mark.filterwarnings("default:The model was fitted with an offset")
 @pytest.mark.parametrize(("kind", "shown"), [("residuals", "predict"), ("calibration", "predict_proba")])
-def test_pictures_of_predictions_have_the_offset(tmp_path, monkeypatch, kind, shown):
-    rng, drawn = np.random.default_rng(0), []
+def test_pictures_of_predictions_have_the_offset(tmp_path, kind, shown):
+    rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=80), "known": rng.normal(size=80)})
     frame["y"] = frame.x + frame.known if kind == "residuals" else np.where(frame.x + frame.known > 0, "a", "b")
     frame.to_csv(tmp_path / "table.csv", index=False)
     made = (BoostBPRegressor if kind == "residuals" else BoostBPClassifier)((), n_estimators=3, random_state=0)
     model = made.fit(frame[["x"]], frame.y, offset=frame.known)
     save(model, tmp_path / "model")
-    monkeypatch.setattr(f"boostbp.plots.{kind}", lambda y, predicted, *_, **__: drawn.append(predicted))
     arguments = [tmp_path / "model", tmp_path / "table.csv", "-k", kind, "-t", "y", "-o", tmp_path / "out.png"]
     result = run("plot", *arguments, "--offset", "known")
     assert result.exit_code == 0, result.output
-    np.testing.assert_allclose(drawn[0], getattr(model, shown)(frame[["x"]], offset=frame.known))
+    picture, (ax,) = figure()
+    classes = {} if kind == "residuals" else {"classes": model.classes_}
+    getattr(plots, kind)(frame.y, getattr(model, shown)(frame[["x"]], offset=frame.known), ax, **classes)
+    picture.savefig(tmp_path / "expected.png", dpi=150)
+    np.testing.assert_array_equal(imread(tmp_path / "out.png"), imread(tmp_path / "expected.png"))
     assert "fitted with an offset, but none was passed" in run("plot", *arguments).stderr

@@ -92,11 +92,11 @@ def test_predictor_fits_real_tables(tmp_path, load, metric, least):
     np.testing.assert_array_equal(again.predict(test), predictor.predict(test))
 
 
-def test_autogluon_finds_nothing_wrong_with_it(tmp_path, monkeypatch):
+@pytest.mark.usefixtures("here")
+def test_autogluon_finds_nothing_wrong_with_it():
     """AutoGluon's own check of a model: all problem types, seeds, folds, refits, predictions of single rows."""
     from autogluon.tabular.testing import FitHelper
 
-    monkeypatch.chdir(tmp_path)
     FitHelper.verify_model(model_cls=BoostBPModel, model_hyperparameters=QUICK)
 
 
@@ -194,11 +194,14 @@ def test_no_rounds_begin_after_seven_tenths_of_the_time_limit(tmp_path, monkeypa
         now[0] += seconds
         return function(*args, **options)
 
-    for name in ("monotonic", "perf_counter"):
-        monkeypatch.setattr(time, name, lambda: now[0])
-    monkeypatch.setattr(ensemble, "Budget", lambda seconds: Budget(seconds, _begun=now[0]))
-    monkeypatch.setattr(Boosted, "advance", lambda *args, **options: after(4.0, advance, *args, **options))
-    monkeypatch.setattr(BoostBPModel, "warmup", classmethod(lambda cls: after(3.0, warmup)))
+    for owner, name, value in (
+        (time, "monotonic", lambda: now[0]),
+        (time, "perf_counter", lambda: now[0]),
+        (ensemble, "Budget", lambda seconds: Budget(seconds, _begun=now[0])),
+        (Boosted, "advance", lambda *args, **options: after(4.0, advance, *args, **options)),
+        (BoostBPModel, "warmup", classmethod(lambda cls: after(3.0, warmup))),
+    ):
+        monkeypatch.setattr(owner, name, value)
     X, y, X_valid, y_valid = halves(load_diabetes)
     for limit in (20, 40, 60):
         now[0] = 0.0

@@ -113,17 +113,16 @@ def test_phone_shows_the_first_scores_and_keeps_names_in_sight(browser, url):
     assert all(button.rect["height"] >= 44 for button in browser.find_elements("css selector", "thead button"))
 
 
-def test_pictures_are_drawn_in_both_themes(browser, url):
-    seen = []
+def test_pictures_are_drawn_and_inverted_in_the_dark(browser, url):
+    papers = []
     for dark in (False, True):
         at_width(browser, url, DESK, dark=dark)
-        drawn = "return [...document.images].map(i => [i.complete && i.naturalWidth > 0, i.currentSrc])"
+        drawn = "return [...document.images].map(i => [i.complete && i.naturalWidth > 0, getComputedStyle(i).filter])"
         pictures = browser.execute_script(drawn)
         assert all(complete for complete, _ in pictures)
-        seen.append({source for _, source in pictures})
-        seen.append({browser.execute_script("return getComputedStyle(document.body).backgroundColor")})
-    assert not seen[0] & seen[2]
-    assert seen[1] != seen[3]
+        assert all(("invert" in shown) is dark for _, shown in pictures)
+        papers.append(browser.execute_script("return getComputedStyle(document.body).backgroundColor"))
+    assert papers[0] != papers[1]
 
 
 def test_page_asks_the_network_for_nothing_and_the_console_is_clean(browser, url):

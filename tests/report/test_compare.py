@@ -15,11 +15,9 @@ from sklearn.datasets import load_diabetes, load_iris
 from benchmarks.rivals.contenders import trees_of
 from boostbp.ensemble import average, constants, race
 from boostbp.ensemble.quality_levels import LEVELS, Effort
-from boostbp.report.comparison import compare, splits
+from boostbp.report.comparison import Job, Peak, compare_models, measure, rehearse, splits
 from boostbp.report.contenders import SINGLE_LAYER, deep
-from boostbp.report.result import Result
-from boostbp.report.table import columns, table, tables
-from boostbp.report.trial import Job, Peak, measure, rehearse
+from boostbp.report.result import Result, columns, table, tables_for
 
 QUICK = {"epochs": 1, "hidden_layer_sizes": (2,), "n_estimators": 3, "deep": True}
 DEEP = [deep(backend, QUICK) for backend in ("lightgbm", "xgboost")]
@@ -31,7 +29,8 @@ def test_every_model_runs_on_classification():
     X, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])
     seen = []
-    results = compare(X, names[y], [*DEEP, *SINGLE_LAYER], task="classification", watch=seen.append)
+    parts = splits(X, names[y], "classification")
+    results = compare_models(parts, [*DEEP, *SINGLE_LAYER], watch=lambda label, fold: seen.append(label))
     assert [result.model for result in results] == ["boostbp (lightgbm)", "boostbp (xgboost)", *SINGLE] == seen
     for result in results:
         assert (result.state, result.reason) == ("ran", "")
@@ -44,13 +43,14 @@ def test_every_model_runs_on_classification():
 @pytest.mark.slow
 def test_same_seed_gives_same_scores():
     X, y = load_diabetes(return_X_y=True)
-    once, again = (compare(X, y, [DEEP[0], SINGLE_LAYER[0]], task="regression", seed=3) for _ in range(2))
+    models = [DEEP[0], SINGLE_LAYER[0]]
+    once, again = (compare_models(splits(X, y, "regression", seed=3), models, seed=3) for _ in range(2))
     assert [result.scores for result in once] == [result.scores for result in again]
     assert all(set(result.scores) == {"r2", "rmse"} for result in once)
 
 
 def split(X, y, task):
-    (data,) = splits(X, y, task, test_size=0.25, folds=None, seed=0)
+    (data,) = splits(X, y, task)
     return data
 
 
@@ -78,7 +78,7 @@ def test_split_keeps_test_rows_apart(task):
 def test_each_row_is_a_test_row_in_one_fold(task):
     X = np.arange(100.0)[:, None]
     y = np.repeat([0, 1], [75, 25])
-    folds = list(splits(X, y, task, test_size=0.25, folds=4, seed=0))
+    folds = list(splits(X, y, task, folds=4))
     np.testing.assert_array_equal(np.sort(np.concatenate([data.X_test[:, 0] for data in folds])), X[:, 0])
     for data in folds:
         parts = [data.split.X[:, 0], data.split.X_valid[:, 0], data.X_test[:, 0]]
@@ -92,7 +92,7 @@ def test_each_row_is_a_test_row_in_one_fold(task):
 @pytest.mark.parametrize(("folds", "rows"), [(1, 40), (41, 40)])
 def test_folds_that_do_not_split_are_refused(folds, rows):
     with pytest.raises(ValueError, match=f"folds={folds} does not split {rows} rows"):
-        compare(np.zeros((rows, 2)), np.arange(rows), DEEP, task="regression", folds=folds)
+        splits(np.zeros((rows, 2)), np.arange(rows), "regression", folds=folds)
 
 
 def trained_by_hand(data, **params):
@@ -126,22 +126,27 @@ def test_scores_of_a_regressor_match_the_library_used_by_hand():
     assert outcome.scores["r2"] == pytest.approx(r2, rel=1e-12)
 
 
+@pytest.fixture
+def xgboost_that(tmp_path, monkeypatch):
+    """Let a module of this code be the package xgboost in the processes of a comparison."""
+    monkeypatch.syspath_prepend(tmp_path)
+    return (tmp_path / "xgboost.py").write_text
+
+
 @pytest.mark.slow
-def test_missing_library_is_skipped_with_the_cure(tmp_path, monkeypatch):
-    (tmp_path / "xgboost.py").write_text("raise ModuleNotFoundError('No module', name='xgboost')")
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+def test_missing_library_is_skipped_with_the_cure(xgboost_that):
+    xgboost_that("raise ModuleNotFoundError('No module', name='xgboost')")
     X, y = load_iris(return_X_y=True)
-    results = compare(X, y, [DEEP[1], *SINGLE_LAYER[::2]], task="classification")
+    results = compare_models(splits(X, y, "classification"), [DEEP[1], *SINGLE_LAYER[::2]])
     assert [result.state for result in results] == ["skipped", "ran", "skipped"]
     assert "pip install 'boostbp[xgboost]'" in results[0].reason
     assert "XGBoost needs the xgboost package" in results[-1].reason
 
 
-def test_library_that_kills_its_process_leaves_the_others_alone(tmp_path, monkeypatch):
-    (tmp_path / "xgboost.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+def test_library_that_kills_its_process_leaves_the_others_alone(xgboost_that):
+    xgboost_that("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
     X, y = load_iris(return_X_y=True)
-    results = compare(X, y, SINGLE_LAYER[::2], task="classification")
+    results = compare_models(splits(X, y, "classification"), SINGLE_LAYER[::2])
     assert [result.state for result in results] == ["ran", "failed"]
     assert "code -9" in results[-1].reason
 
@@ -149,14 +154,14 @@ def test_library_that_kills_its_process_leaves_the_others_alone(tmp_path, monkey
 @pytest.mark.slow
 def test_model_that_raises_is_reported_with_its_reason():
     X, y = load_iris(return_X_y=True)
-    [result] = compare(X, y, [deep("catboost", {})], task="classification")
+    [result] = compare_models(splits(X, y, "classification"), [deep("catboost", {})])
     assert (result.state, result.scores) == ("failed", {})
     assert "catboost" in result.reason
 
 
 def test_class_too_small_to_split_is_refused():
     with pytest.raises(ValueError, match=r"smallest with 3 rows.*merge small classes"):
-        compare(np.zeros((40, 2)), np.repeat([0, 1], [37, 3]), DEEP, task="classification")
+        splits(np.zeros((40, 2)), np.repeat([0, 1], [37, 3]), "classification")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can reset its high-water mark")
@@ -195,7 +200,7 @@ def test_no_number_is_cut_in_a_narrow_terminal(width, std):
     names = ["boostbp (lightgbm)", "boostbp (xgboost)", *SINGLE]
     results = [Result(name, "ran", "", scores, 10.25, 0.0123, 45_000_000, 412, 1_230_000, folds) for name in names]
     console = Console(width=width, record=True, file=io.StringIO())
-    shown = tables(results, "a title", console)
+    shown = tables_for(results, "a title", console)
     assert len(shown) == (1 if width == 120 else 2)
     for part in shown:
         console.print(part)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn import datasets as sklearn_datasets
 
-from boostbp.report.datasets import NAMES, load, task_of_data
+from boostbp.report.datasets import NAMES, load_dataset, task_of_data
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_named_data_are_complete_tables(name):
-    dataset = load(name)
+    dataset = load_dataset(name)
     assert dataset.X.ndim == 2
     assert len(dataset.X) == len(dataset.y)
     assert np.isfinite(dataset.X).all()
@@ -43,26 +42,26 @@ def test_task_follows_the_target(y, task):
 )
 def test_wrong_request_names_the_cure(source, options, message):
     with pytest.raises(ValueError, match=message):
-        load(source, **options)
+        load_dataset(source, **options)
 
 
 def test_text_is_no_target_of_a_regression(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("x,y\n1,a\n2,b\n")
     with pytest.raises(ValueError, match=r"task='regression' needs numbers.*'a'"):
-        load(str(path), target="y", task="regression")
+        load_dataset(str(path), target="y", task="regression")
 
 
-def test_openml_without_network_says_so(monkeypatch):
+def test_openml_without_network_says_so(openml):
     def unreachable(**_):
         raise OSError("no route to host")
 
-    monkeypatch.setattr(sklearn_datasets, "fetch_openml", unreachable)
+    openml(unreachable)
     with pytest.raises(ConnectionError, match="openml:adult needs the network, which gave: no route to host"):
-        load("openml:adult")
+        load_dataset("openml:adult")
 
 
-def test_openml_columns_become_numbers_and_categories(monkeypatch):
+def test_openml_columns_become_numbers_and_categories(openml):
     import pandas as pd
     from sklearn.utils import Bunch
 
@@ -73,8 +72,8 @@ def test_openml_columns_become_numbers_and_categories(monkeypatch):
         frame = pd.DataFrame({"n": [1, 2, 3], "t": ["a", "b", None], "c": pd.Categorical(["u", "v", "u"])})
         return Bunch(data=frame, target=pd.Series(pd.Categorical(["yes", None, "no"])))
 
-    monkeypatch.setattr(sklearn_datasets, "fetch_openml", fetched)
-    dataset = load("openml:42")
+    openml(fetched)
+    dataset = load_dataset("openml:42")
     assert asked["data_id"] == 42
     assert [str(dtype) for dtype in dataset.X.dtypes] == ["float64", "category", "category"]
     assert dataset.y.tolist() == ["yes", "no"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import re
-import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree as ET
@@ -13,11 +12,10 @@ import numpy as np
 import pytest
 from studies import MODELS, study, weighed_at
 
-from boostbp.report.comparison import splits
+from boostbp.report.comparison import Job, measure, splits
 from boostbp.report.contenders import SINGLE_LAYER, deep
-from boostbp.report.page import check, write
+from boostbp.report.page import check_report, write_report
 from boostbp.report.result import Result, over_folds
-from boostbp.report.trial import Job, measure
 
 TINY = {"epochs": 2, "hidden_layer_sizes": (2,), "n_estimators": 3, "deep": True}
 OUTSIDE = {"src", "srcset", "href", "action", "data", "poster"}
@@ -78,17 +76,13 @@ def test_table_says_what_the_results_say(text):
     assert rows[4][1:] == ["skipped", "skipped", "\u2013", "\u2013", "\u2013", "\u2013", "\u2013"]
 
 
-def test_pictures_are_told_in_words_and_have_two_themes(text):
-    page = Page(text)
-    images, dark = page.all("img"), page.all("source")
+def test_pictures_are_told_in_words(text):
+    images = Page(text).all("img")
     # folds 2, curves 2, calibration 1 or residuals 3, representation 2, health 6
-    assert len(images) == len(dark) == 13 + 15
-    for image, other in zip(images, dark, strict=True):
+    assert len(images) == 13 + 15
+    for image in images:
         assert image["alt"].endswith(".")
-        assert other["media"] == "(prefers-color-scheme: dark)"
-        pictures = [base64.b64decode(uri.partition("base64,")[2]) for uri in (image["src"], other["srcset"])]
-        assert all(ET.fromstring(picture).tag.endswith("svg") for picture in pictures)
-        assert pictures[0] != pictures[1]
+        assert ET.fromstring(base64.b64decode(image["src"].partition("base64,")[2])).tag.endswith("svg")
 
 
 def test_names_are_text_and_ids_are_unique(text):
@@ -105,9 +99,9 @@ def test_hostile_names_are_text_wherever_they_stand(tmp_path):
     failed = Result(hostile, "failed", hostile, {})
     written = study()
     made = type(written)(hostile, hostile, [*written.results, failed])
-    write(tmp_path / "report.html", [made], {hostile: hostile})
+    write_report(tmp_path / "report.html", [made], {hostile: hostile})
     plain = type(written)("name", "facts", [*written.results, Result("model", "failed", "why", {})])
-    write(tmp_path / "plain.html", [plain], {"name": "value"})
+    write_report(tmp_path / "plain.html", [plain], {"name": "value"})
     texts = [(tmp_path / name).read_text(encoding="utf-8") for name in ("report.html", "plain.html")]
     pages = [Page(text) for text in texts]
     assert [tag for tag, _ in pages[0].elements] == [tag for tag, _ in pages[1].elements]
@@ -124,7 +118,7 @@ def test_reasons_and_sick_layers_are_told(text):
 def test_results_without_pictures_make_a_page(tmp_path):
     lone = Result("one", "ran", "", {"r2": 0.5, "rmse": 2.0}, 1.0, 0.1)
     written = study()
-    write(tmp_path / "report.html", [type(written)("plain", "few rows", [lone])], {})
+    write_report(tmp_path / "report.html", [type(written)("plain", "few rows", [lone])], {})
     page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert page.cells[1][:3] == ["one", "0.5000", "2.0000"]
     assert not page.all("img")
@@ -167,25 +161,23 @@ def test_evidence_reproduces_the_scores(task, contender):
         assert (e.hidden, e.history) == ({}, None)
 
 
-def test_missing_packages_and_folders_are_found_before_the_work(tmp_path, monkeypatch):
+def test_missing_packages_and_folders_are_found_before_the_work(tmp_path, without):
     with pytest.raises(FileNotFoundError, match="there is no folder"):
-        check(tmp_path / "none" / "report.html")
-    monkeypatch.setitem(sys.modules, "jinja2", None)
+        check_report(tmp_path / "none" / "report.html")
+    without("jinja2")
     with pytest.raises(ImportError, match=r"HTML report needs the jinja2 .*pip install 'boostbp\[report\]'"):
-        check(tmp_path / "report.html")
+        check_report(tmp_path / "report.html")
 
 
 def test_legends_and_titles_stand_beside_the_pictures_in_their_colours(text):
     page = Page(text)
     svgs = [base64.b64decode(image["src"].partition("base64,")[2]).decode() for image in page.all("img")]
     assert not any('id="legend' in svg for svg in svgs)  # where they would squeeze what is drawn
-    dark = [base64.b64decode(source["srcset"].partition("base64,")[2]).decode() for source in page.all("source")]
     keys = [attrs["style"] for attrs in page.all("span") if attrs.get("class", "").startswith("key")]
     assert len(keys) > 20
     for key in keys:
-        light, night = re.fullmatch(r"--light: (#\w{6}); --dark: (#\w{6})", key).groups()
-        assert any(light in svg for svg in svgs)
-        assert any(night in svg for svg in dark)
+        [colour] = re.fullmatch(r"--colour: (#\w{6})", key).groups()
+        assert any(colour in svg for svg in svgs)
     assert "boostbp (lightgbm) layer 0, not trained on" in text
     assert len(page.all("figcaption")) > 10
 
@@ -198,6 +190,6 @@ def test_it_says_what_the_models_are_made_of(tmp_path):
         else result
         for result in written.results
     ]
-    write(tmp_path / "report.html", [replace(written, results=made)], {})
+    write_report(tmp_path / "report.html", [replace(written, results=made)], {})
     text = " ".join((tmp_path / "report.html").read_text(encoding="utf-8").split())
     assert "The model is 0.75 single layer + 0.25 network. Hidden layers changed the held-out loss by +0 ± 0.1" in text

@@ -158,7 +158,7 @@ def special(request, tmp_path):
 
 
 def test_special_files_are_refused(special):
-    for refuse in (check_writable, lambda path: write(path, "new"), page.check):
+    for refuse in (check_writable, lambda path: write(path, "new"), page.check_report):
         with pytest.raises(OSError, match="is a pipe, socket or device, which a file would replace"):
             refuse(special)
 

@@ -54,7 +54,7 @@ class BoostBPModel(AbstractModel):
         sample_weight: Series | None = None,
         sample_weight_val: Series | None = None,
         num_cpus: int = 1,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         from boostbp import BoostBPClassifier, BoostBPRegressor
 
@@ -77,7 +77,7 @@ class BoostBPModel(AbstractModel):
         estimator = BoostBPRegressor() if regression else BoostBPClassifier()
         self.model = estimator.set_params(**params).fit(X, y, sample_weight, eval_set=eval_set)
 
-    def _preprocess(self, X: DataFrame, **kwargs: Any) -> DataFrame:
+    def _preprocess(self, X: DataFrame, **kwargs: object) -> DataFrame:
         """Return the table with infinite cells as missing ones."""
         X = super()._preprocess(X, **kwargs)
         floats = X.select_dtypes(np.floating)
@@ -92,7 +92,7 @@ class BoostBPModel(AbstractModel):
         self._set_default_param_value("deep", True)
 
     @classmethod
-    def warmup(cls, **kwargs: Any) -> None:
+    def warmup(cls, **kwargs: object) -> None:
         """Compile what fits and predictions use; it is kept on disk for other processes."""
         from boostbp import warmup
 
@@ -107,7 +107,7 @@ class BoostBPModel(AbstractModel):
         num_classes: int | None = 1,
         num_cpus: int = 1,
         time_limit: float | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> int:
         """Bytes of a fit above those of the table; .66 to 1.6 of what 24 of 300 to 50,000 rows took on an idle core.
 
