@@ -29,8 +29,8 @@ def forgotten():
 
 
 @pytest.mark.parametrize("heading", SECTIONS)
-def test_the_code_of_a_section_runs(heading, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("here")
+def test_the_code_of_a_section_runs(heading):
     names: dict = {"__name__": "extending"}
     blocks = re.findall(r"```python\n(.*?)```", SECTIONS[heading], re.S)
     assert blocks

@@ -143,7 +143,7 @@ def test_finished_cells_are_not_run_again_and_a_torn_line_is(tmp_path):
     assert ran[9:] == [4, 5]  # the line after the torn one is whole
 
 
-def test_record_holds_finished_cells_of_the_experiments_without_their_pictures(tmp_path, monkeypatch):
+def test_record_holds_finished_cells_of_the_experiments_without_their_pictures(tmp_path):
     from examples.paper import common
 
     record, everything = importlib.import_module("examples.paper.record"), importlib.import_module("examples.paper.all")
@@ -157,27 +157,26 @@ def test_record_holds_finished_cells_of_the_experiments_without_their_pictures(t
     lines = "".join(json.dumps({"cell": key, "outcome": outcome}) + "\n" for key, outcome in outcomes.items())
     (tmp_path / "cells.jsonl").write_text(lines)
     recorded = tmp_path / "recorded.jsonl"
-    for module in (common, record):
-        monkeypatch.setattr(module, "RECORDED", recorded)
-    monkeypatch.setattr(sys, "argv", ["record.py", "--out", str(tmp_path)])
-    record.main()
+    record.main(["--out", str(tmp_path), "--record", str(recorded)])
     whole = [(keys[0], {"score": 2.0}), (keys[1], {"score": 1.0})]
     assert list(common.read(recorded).items()) == [*whole, (keys[2], {"score": 4.0, "pictured": False})]
     assert list(common.read(recorded, pictured=True).items()) == whole  # the other is run again, for its picture
 
 
-def test_recorded_cells_are_taken_where_they_are_asked_for(tmp_path, monkeypatch):
+def test_recorded_cells_are_taken_where_they_are_asked_for(tmp_path):
     from examples.paper import common
 
     def work(data_dir):
         return {"score": 1.0}
 
     cell = common.Cell(work, {})
-    monkeypatch.setattr(common, "RECORDED", tmp_path / "recorded.jsonl")
-    common.RECORDED.write_text(json.dumps({"cell": cell.key, "outcome": {"score": 2.0}}) + "\n")
+    record = tmp_path / "recorded.jsonl"
+    record.write_text(json.dumps({"cell": cell.key, "outcome": {"score": 2.0}}) + "\n")
     experiment = common.Experiment("one", "One", lambda options: [cell], lambda found: [], lambda axes, found: None)
     scores = [
-        common.run(experiment, common.Options(out=tmp_path / str(recorded), recorded=recorded))[0][1]["score"]
+        common.run(experiment, common.Options(out=tmp_path / str(recorded), recorded=recorded, record=record))[0][1][
+            "score"
+        ]
         for recorded in (True, False)
     ]
     assert scores == [2.0, 1.0]
@@ -217,7 +216,6 @@ def test_what_is_trained_again_has_the_length_that_was_validated(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(160, 4))
     task = tasks.Task(X, (X[:, 0] > 0).astype(int), [(np.arange(120), np.arange(120, 160))], "classification")
-    monkeypatch.setattr(tasks, "load", lambda data, data_dir: task)
     trained, train = [], models.train
 
     def spied(contender, split, **how):
@@ -228,7 +226,7 @@ def test_what_is_trained_again_has_the_length_that_was_validated(monkeypatch):
     small = {"hidden_layer_sizes": [2], "n_estimators": 2, "deep": True, "epochs": 3}
     paper = {**small, "early_stopping": False, "backprop": {"structure_epochs": 1}}
     mixed = {"hidden_layer_sizes": [2], "n_estimators": 2, "epochs": 2}
-    shared = {"data": "d", "fold": 0, "seed": 0, "parts": 1, "again": True}
+    shared = {"fold": 0, "seed": 0, "parts": 1, "again": True}
     made = []
     for model, candidates in (
         ("GBDT-BP, paper's settings", [paper]),
@@ -237,7 +235,7 @@ def test_what_is_trained_again_has_the_length_that_was_validated(monkeypatch):
         ("GBDT-NN, best settings", [mixed]),
     ):
         trained.clear()
-        outcome = models.scored(None, model=model, backend="lightgbm", candidates=candidates, **shared)
+        outcome = models.scored_task(task, model=model, backend="lightgbm", candidates=candidates, **shared)
         made.append((list(trained), outcome["chosen"][0]))
     (of_paper, chosen), (of_best, _), (above, _), (below, under) = made
     for twice, of in ((of_paper, chosen), (below, under)):
@@ -246,7 +244,7 @@ def test_what_is_trained_again_has_the_length_that_was_validated(monkeypatch):
     assert of_best == [(120, True, None)]
     assert above == [(102, False, None), (102, False, None), (120, True, None)]
     trained.clear()
-    outcome = models.scored(None, model="LightGBM", trials=2, **shared)
+    outcome = models.scored_task(task, model="LightGBM", trials=2, **shared)
     assert trained == [(120, True, outcome["chosen"][0]["length"])]
 
 
@@ -323,13 +321,12 @@ def test_each_fold_and_cut_draws_trials_of_its_own(monkeypatch):
     X = rng.normal(size=(120, 3))
     halves = np.arange(60), np.arange(60, 120)
     task = tasks.Task(X, (X[:, 0] > 0).astype(int), [halves, halves[::-1]], "classification")
-    monkeypatch.setattr(tasks, "load", lambda data, data_dir: task)
     seeds = []
     monkeypatch.setattr(models, "tune", lambda *args, seed, **how: seeds.append(seed) or tune(*args, seed=seed, **how))
     from benchmarks.rivals.tuning import tune
 
     for fold in (0, 1):
-        models.scored(None, data="d", fold=fold, seed=3, parts=2, model="LightGBM", trials=1)
+        models.scored_task(task, fold=fold, seed=3, parts=2, model="LightGBM", trials=1)
     assert seeds[0] == 3
     assert len(set(seeds)) == 4
 

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import sys
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from itertools import combinations
@@ -124,33 +123,26 @@ def test_command_goes_on_where_it_ended(tmp_path, capsys):
     assert "kin8nm.txt.gz" in capsys.readouterr().out
 
 
-class Dies:
-    def __init__(self, *args, **kwargs):
-        pass
-
-    def submit(self, *args):
-        raise BrokenProcessPool
+def run_groups(groups, results, call):
+    schedule.run_groups(groups, results, call, workers=1, until=np.inf, say=lambda *told: None)
 
 
-def test_cell_whose_process_dies_is_noted_and_run_again_next_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(schedule, "ProcessPoolExecutor", Dies)
+def test_cell_whose_process_dies_is_noted_and_run_again_next_time(tmp_path):
     results = Results(tmp_path / "some.jsonl")
-    schedule.run_all([[CELL]], results, None, workers=1, until=np.inf, say=lambda *told: None)
+    run_groups([[CELL]], results, lambda cell: (os._exit, 1))
     assert results.lines[0]["reason"] == "its process died"
     assert Results(tmp_path / "some.jsonl").of(CELL) is None
     results.add(CELL, RAN)
     assert Results(tmp_path / "some.jsonl").of(CELL)["score"] == 0.5
 
 
-def test_interruption_is_passed_on_and_keeps_no_half_cell(tmp_path, monkeypatch):
-    class Interrupted(Dies):
-        def submit(self, *args):
-            raise KeyboardInterrupt
+def test_interruption_is_passed_on_and_keeps_no_half_cell(tmp_path):
+    def interrupted(cell):
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(schedule, "ProcessPoolExecutor", Interrupted)
     results = Results(tmp_path / "some.jsonl")
     with pytest.raises(KeyboardInterrupt):
-        schedule.run_all([[CELL]] * 50, results, None, workers=1, until=np.inf, say=lambda *told: None)
+        run_groups([[CELL]] * 50, results, interrupted)
     assert results.lines == []
 
 
@@ -176,21 +168,12 @@ def test_cells_on_record_are_not_run_again(tmp_path):
     assert len(Results(tmp_path / "some.jsonl").lines) == 1  # the record is read, not written
 
 
-def test_rivals_get_the_seconds_and_trees_of_deep_models_that_ran_before(tmp_path, monkeypatch):
-    asked = []
-
-    class Asked(Dies):
-        def submit(self, work, *what):
-            asked.append(what)
-            raise BrokenProcessPool
-
-    monkeypatch.setattr(schedule, "ProcessPoolExecutor", Asked)
+def test_rivals_get_the_seconds_and_trees_of_deep_models_that_ran_before(tmp_path):
     results = Results(tmp_path / "some.jsonl")
     results.add(replace(CELL, model="boostbp"), {**RAN, "seconds": 120.0, "trees": 5000})
     results.add(replace(CELL, model="boostbp-xgboost"), {**RAN, "seconds": 130.0, "trees": 4000})
     results.add(replace(CELL, model="boostbp-xgboost", fold=1), {**RAN, "seconds": 999.0})
-    schedule.run_all([[CELL]], results, None, workers=1, until=np.inf, say=lambda *told: None)
-    assert asked == [(CELL, None, 130.0, 5000)]
+    assert schedule.call_of(results, None, CELL)[1:] == (CELL, None, 130.0, 5000)
 
 
 def test_nothing_is_begun_after_the_hours_are_over(tmp_path):

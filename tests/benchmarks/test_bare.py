@@ -14,18 +14,13 @@ from boostbp.backends import _lightgbm_text, _xgboost_ubj
 
 
 @pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
-def test_bare_library_grows_the_trees_of_our_layer(backend, monkeypatch):
+def test_bare_library_grows_the_trees_of_our_layer(backend):
     pytest.importorskip(backend)
     case = replace(CASES["small"], rounds=6, outputs=3)
     X, Y = data(case)
     inputs, goal = bound(case, X, backend), objective(Y)
     ours = layers.fit(inputs, goal).layer.forest
-    grown = []
-    grow = getattr(bare, f"_{backend}")
-    monkeypatch.setattr(bare, f"_{backend}", lambda *given: grown.append(grow(*given)))
-    for work in bare.arrangements(inputs, bare.gradients_of(inputs, goal), backend, 1).values():
-        work()
-    [booster] = grown
+    booster = bare.GROW[backend](inputs, bare.gradients_of(inputs, goal), 1)
     trees = (
         _lightgbm_text.trees(booster.model_to_string(num_iteration=-1))
         if backend == "lightgbm"

@@ -28,16 +28,15 @@ TINY = Case(rows=300, features=3, outputs=2, rounds=2, depth=2)
 LIBRARIES = [name for name in ("lightgbm", "xgboost") if name in available()]
 
 
-@pytest.fixture
-def tiny(monkeypatch):
-    monkeypatch.setattr(suites, "CASES", dict.fromkeys(cases.CASES, TINY))
+CASES = dict.fromkeys(cases.CASES, TINY)
 
 
 @pytest.mark.parametrize("backend", LIBRARIES)
-def test_every_suite_of_a_case_runs_and_is_written(tiny, backend, tmp_path, capsys):
+def test_every_suite_of_a_case_runs_and_is_written(backend, tmp_path, capsys):
     file = tmp_path / "out.json"
     wanted = ["overhead", "vjp", "threads", "profile"]
-    found = suites.main([*wanted, "--backend", backend, "--case", "small", "--repeats", "1", "--json", str(file)])
+    options = ["--backend", backend, "--case", "small", "--repeats", "1", "--json", str(file)]
+    found = suites.main([*wanted, *options], CASES)
     assert [result["suite"] for result in found["results"]] == wanted
     assert json.loads(file.read_text())["results"] == found["results"]
     assert all(name in capsys.readouterr().out for name in [f"small {backend}"])
@@ -69,8 +68,7 @@ def test_bare_library_grows_the_trees_that_we_grow(backend):
 
 @pytest.mark.skipif("lightgbm" not in LIBRARIES, reason="the other model is LightGBM's")
 @pytest.mark.parametrize("table", ["diabetes", pytest.param("iris", marks=pytest.mark.slow)])
-def test_default_models_are_put_beside_lightgbms(table, monkeypatch):
-    monkeypatch.setattr(prediction, "TABLES", {table: table})
+def test_default_models_are_put_beside_lightgbms(table):
     found = prediction.default_model(table, None, rows=120, repeats=1)
     assert all(value > 0 for value in found.values())
     assert {"kB", "times LightGBM's file", "times the Booster's", "times the wrapper's"} <= set(found)
@@ -83,19 +81,20 @@ def test_growth_is_the_slope_of_the_logarithms():
 
 
 @pytest.mark.parametrize("backend", LIBRARIES)
-def test_suites_of_cheaper_modes_run(tiny, backend):
-    found = suites.main(["kept", "shared", "sampled", "--backend", backend, "--case", "small", "--repeats", "1"])
+def test_suites_of_cheaper_modes_run(backend):
+    options = ["--backend", backend, "--case", "small", "--repeats", "1"]
+    found = suites.main(["kept", "shared", "sampled", *options], CASES)
     kept, shared, sampled = found["results"]
     assert kept["share of full"] > 0
     assert set(shared["training MSE"]) == {"each", "one"}
     assert set(sampled["MSE on fresh rows"]) == {"all", "a tenth"}
 
 
-def test_an_interrupted_run_goes_on(tiny, tmp_path, monkeypatch):
+def test_an_interrupted_run_goes_on(tmp_path):
     file = tmp_path / "out.json"
-    suites.main(["kept", "--case", "small", "--repeats", "1", "--json", str(file)])
+    suites.main(["kept", "--case", "small", "--repeats", "1", "--json", str(file)], CASES)
     before = json.loads(file.read_text())["results"]
-    found = suites.main(["kept", "vjp", "--case", "small", "--repeats", "1", "--json", str(file)])
+    found = suites.main(["kept", "vjp", "--case", "small", "--repeats", "1", "--json", str(file)], CASES)
     assert found["results"][: len(before)] == before
     assert {result["suite"] for result in found["results"]} == {"kept", "vjp"}
 
@@ -177,7 +176,7 @@ def test_sets_of_classes_are_measured():
     assert 0 < found["size 0.8"] <= found["size 0.9"] <= 3
 
 
-def test_a_model_whose_package_is_missing_is_left_out(monkeypatch):
-    monkeypatch.setitem(sys.modules, "chimeraboost", None)
+def test_a_model_whose_package_is_missing_is_left_out(without):
+    without("chimeraboost")
     found = intervals.intervals("diabetes", "ChimeraBoost", None, rows=100, splits=1)
     assert found == {"left out": "it needs the package chimeraboost"}

@@ -17,7 +17,6 @@ from benchmarks.rivals.contenders import rival, train
 from boostbp import save
 from boostbp.losses import SquaredError
 from boostbp.report.contenders import Split
-from boostbp.runtime import messages
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'boostbp[torch]'")
 
@@ -34,11 +33,8 @@ def smooth(rows=300, seed=0, noise=0.05):
     return X, np.sin(3 * X[:, 0]) + np.maximum(X[:, 1] - X[:, 2], 0) + noise * rng.standard_normal(rows)
 
 
-def test_absent_torch_is_named_with_its_cure(monkeypatch):
-    def absent(module):
-        raise ModuleNotFoundError(f"No module named {module!r}", name=module)
-
-    monkeypatch.setattr(messages, "import_module", absent)
+def test_absent_torch_is_named_with_its_cure(without):
+    without("torch")
     with pytest.raises(ImportError, match=r"GBDTNNRegressor needs the torch package: pip install 'boostbp\[torch\]'"):
         GBDTNNRegressor().fit(*smooth())
 
