@@ -134,18 +134,18 @@ def _walk(graph: Graph, tables: TreeTables, child: str, columns: str, compared: 
     is_split = tables.split >= 0
     questions, number = np.unique(compared[:, tables.split[is_split]], axis=1, return_inverse=True)
     # behind all others, the question of leaves, whose answer is no for every row
-    asked = graph.table(np.append(questions[0], 0).astype(np.int64))
+    column = graph.table(np.append(questions[0], 0).astype(np.int64))
     limit = graph.table(np.append(questions[1], np.inf))
     number_of_node = np.full(len(is_split), questions.shape[1])
     number_of_node[is_split] = number.ravel()
     question = graph.table(number_of_node)
     root_question, root_child = (once.op("Gather", table, tables.root) for table in (question, child))
     if not rows.count:
-        x = looked_up(graph, graph.reshaped(columns, -1), asked)
+        x = looked_up(graph, graph.reshaped(columns, -1), column)
         answer = graph.cast(graph.op("Greater", x, limit), np.int32)
         node = graph.op("Add", looked_up(graph, answer, root_question), root_child)
     else:
-        x = graph.op("Gather", columns, asked, axis=0)
+        x = graph.op("Gather", columns, column, axis=0)
         above = graph.op("Greater", x, once.op("Unsqueeze", limit, int64(1)))
         answer = graph.cast(above, np.int32)
         right = graph.op("Gather", answer, root_question, axis=0)

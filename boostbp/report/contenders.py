@@ -123,10 +123,10 @@ def length_of(contender: Contender, split: Split, length: int | None, limit: int
     return limit if length is None else length
 
 
-def _params(contender: Contender, split: Split, length: int | None, **own: object) -> dict[str, Any]:
-    """Return the parameters of a single-layer model; `own` are those of its library."""
+def _params(contender: Contender, split: Split, length: int | None, **defaults: object) -> dict[str, Any]:
+    """Return the parameters of a single-layer model; `defaults` are those of its library."""
     n_rounds = length_of(contender, split, length, ROUNDS)
-    return {"learning_rate": RATE, "n_estimators": n_rounds, **own, **contender.params}
+    return {"learning_rate": RATE, "n_estimators": n_rounds, **defaults, **contender.params}
 
 
 def _lightgbm(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: int, length: int | None) -> Fitted:
@@ -147,8 +147,8 @@ def _lightgbm(contender: Contender, split: Split, classes: bool, n_jobs: int, se
 def _xgboost(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: int, length: int | None) -> Fitted:
     xgboost = require("xgboost", extra="xgboost", what=contender.label)
     patience = None if split.whole else PATIENCE
-    own = {"early_stopping_rounds": patience, "enable_categorical": True, "verbosity": 0}
-    params = _params(contender, split, length, **own)
+    defaults = {"early_stopping_rounds": patience, "enable_categorical": True, "verbosity": 0}
+    params = _params(contender, split, length, **defaults)
     model = (xgboost.XGBClassifier if classes else xgboost.XGBRegressor)(n_jobs=n_jobs, random_state=seed, **params)
     if split.whole:
         return Fitted(model.fit(split.X, split.y), length)
