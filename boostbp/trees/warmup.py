@@ -22,7 +22,6 @@ PARTS: dict[str, tuple[Loop, ...]] = {
         moments.add_products,
         moments.add_moments,
         sums.term_moments,
-        kernels.scalings,
         kernels.leaf_ranges,
         kernels.leaf_sums,
         kernels.solve_leaves,
