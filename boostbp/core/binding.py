@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+import struct
 import sys
 from collections.abc import Callable
 from functools import cache, cached_property
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 LIBRARY = Path(__file__).with_name(f"lib_boostbp{SUFFIX}")
 _ARGUMENT = re.compile(r"(?P<name>\w+): (?P<type>\w+)(?:\[(?P<axes>[^\]]*)\])?(?P<written> out)?")
+_first_byte = ctypes.c_char.from_buffer
 _NUMBERS = {"int": (int, ctypes.c_int64), "float": (float, ctypes.c_double), "bool": (bool, ctypes.c_int64)}
 
 
@@ -84,7 +86,9 @@ class _Array:
 
     def pointer(self, call: _Call, array: Any) -> int:
         """Return the address of an array's first number, after checks; what is only read may be converted."""
-        if not ((self.is_leaf or array.dtype == self.dtype) and array.flags.carray):
+        dtype = array.dtype
+        is_plain = (dtype is self.dtype or dtype == self.dtype or self.is_leaf) and array.flags.carray
+        if not is_plain:
             array = self._converted(array)
             call.converted.append(array)
         shape = array.shape
@@ -94,6 +98,10 @@ class _Array:
             n = shape[axis] - more
             if call.sizes.setdefault(size, n) != n or n < 0:
                 raise ValueError(f"Axis {axis} of {self.name} has length {n + more} where {size}={call.sizes[size]}.")
+        if (
+            is_plain and array.size
+        ):  # a quarter of the time of the way below, which takes empty and read-only arrays, too
+            return ctypes.addressof(_first_byte(array))
         address: int = array.__array_interface__["data"][0]
         return address
 
@@ -118,11 +126,12 @@ class _Record:
 
     def __init__(self, count: str, *fields: str) -> None:
         self.count, self.fields = count, [_argument(field) for field in fields]
+        self._structure = struct.Struct(f"{len(fields) + 1}q").pack
 
     def add_to(self, call: _Call, record: Any) -> None:
         fields = zip(self.fields, record, strict=True)
         pointers = [field.pointer(call, array) for field, array in fields]
-        call.values.append((ctypes.c_int64 * (len(pointers) + 1))(*pointers, call.sizes[self.count]))
+        call.values.append(self._structure(*pointers, call.sizes[self.count]))
 
 
 def _argument(text: str | tuple[str, ...]) -> Any:
