@@ -48,7 +48,7 @@ def compiler() -> list[str] | None:
 
 def zig() -> list[str] | None:
     """Return the command of zig's C compiler, from the package ziglang; None if it is not installed."""
-    return [sys.executable, "-m", "ziglang", "cc"] if importlib.util.find_spec("ziglang") else None
+    return [sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline"] if importlib.util.find_spec("ziglang") else None
 
 
 def library_name(target: str = "") -> str:

@@ -1,4 +1,4 @@
-"""The command line: boostbp fit, predict, transform, inspect, plot, export, compare, warm-up.
+"""The command line: boostbp fit, predict, transform, inspect, plot, export, compare.
 
 One file per command, which imports what it needs when it runs, so that `--help` answers at once.
 """
@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from boostbp.cli.compare import compare
-from boostbp.cli.console import Quiet, one_line_errors, say
+from boostbp.cli.console import one_line_errors
 from boostbp.cli.export import export
 from boostbp.cli.fit import fit
 from boostbp.cli.inspect import inspect
@@ -20,15 +20,6 @@ from boostbp.cli.predict import predict, transform
 __all__ = ["app", "main"]
 
 
-def warm_up(quiet: Quiet = False) -> None:
-    """Compile all that fits and predictions use, so that no later call waits for it."""
-    from boostbp.trees.warmup import warmup
-
-    report = warmup(verbose=0 if quiet else 1)
-    if not quiet:
-        say(str(report))
-
-
 app = typer.Typer(
     name="boostbp",
     help="Multi-layered gradient boosted trees trained by back-propagation.",
@@ -36,7 +27,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (fit, predict, transform, inspect, plot, export, compare, warm_up):
+for command in (fit, predict, transform, inspect, plot, export, compare):
     app.command()(one_line_errors(command))
 
 

@@ -87,7 +87,7 @@ class _Array:
     def pointer(self, call: _Call, array: Any) -> int:
         """Return the address of an array's first number, after checks; what is only read may be converted."""
         dtype = array.dtype
-        is_plain = (dtype is self.dtype or dtype == self.dtype or self.is_leaf) and array.flags.carray
+        is_plain = (dtype.kind in "ui" if self.is_leaf else dtype == self.dtype) and array.flags.carray
         if not is_plain:
             array = self._converted(array)
             call.converted.append(array)
@@ -108,8 +108,8 @@ class _Array:
     def _converted(self, array: Any) -> NDArray[Any]:
         """Return what is only read in the form that the function takes."""
         array = np.asarray(array)
-        if self.is_leaf and array.dtype.kind != "u":
-            raise TypeError(f"{self.name} has the type {array.dtype} instead of an unsigned one.")
+        if self.is_leaf and array.dtype.kind not in "ui":
+            raise TypeError(f"{self.name} has the type {array.dtype} instead of an integer one.")
         dtype = array.dtype if self.is_leaf else self.dtype
         if not np.can_cast(array.dtype, dtype) or (self.is_written and not array.flags.carray):
             raise TypeError(

@@ -1,10 +1,10 @@
-"""Budget: the seconds of a fit; compiling does not count."""
+"""Budget: the seconds of a fit."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 
-from boostbp.runtime.compiling import working_time
 from boostbp.runtime.group import workers
 
 
@@ -23,7 +23,7 @@ class Budget:
     seconds: float | None
     spent: bool = False
     ended: bool = False
-    _begun: float = field(default_factory=working_time)
+    _begun: float = field(default_factory=time.perf_counter)
 
     def over(self, later: float = 0.0) -> bool:
         """Return whether to stop. If time is up, `spent` is set, as the caller leaves work out.
@@ -42,7 +42,7 @@ class Budget:
         return self._decide(self._is_up(later))
 
     def _is_up(self, later: float) -> bool:
-        return self.seconds is not None and (working_time() - self._begun) * (1.0 + later) >= self.seconds
+        return self.seconds is not None and (time.perf_counter() - self._begun) * (1.0 + later) >= self.seconds
 
     def _decide(self, is_up: bool) -> bool:
         if is_up:  # never reset to False, as several threads call this
@@ -57,4 +57,4 @@ class Budget:
         """Return a budget of a share of the seconds that are left."""
         if self.seconds is None:
             return Budget(None, ended=self.ended)
-        return Budget(share * max(self._begun + self.seconds - working_time(), 0.0), ended=self.ended)
+        return Budget(share * max(self._begun + self.seconds - time.perf_counter(), 0.0), ended=self.ended)

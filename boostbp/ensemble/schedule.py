@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,7 +18,6 @@ from boostbp.ensemble.quality_levels import LEVELS, QualityLevel
 from boostbp.ensemble.race import Race
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.network.choice import NETWORK
-from boostbp.runtime.compiling import working_time
 from boostbp.runtime.group import workers
 
 FIRST_STAGE = "first layers"  # the stage with which every fit begins
@@ -124,14 +124,14 @@ def _train_in_turn(race: Race, run: EnsembleRun) -> KeyboardInterrupt | None:
     wanted = run.network_needed or problem.resume is not None
     if problem.has_several_classes and not (wanted or level.networks_of_classes):
         networks = []
-    begun, interrupt = working_time(), None
+    begun, interrupt = time.perf_counter(), None
     while interrupt is None and layers and not race.layers:  # more than once if the first ones fail
         interrupt = race.begin(layers[: constants.FIRST_LAYERS], None, stage=FIRST_STAGE)
         layers = layers[constants.FIRST_LAYERS :]
     if not race.layers:
         return interrupt
     first = race.spent
-    race.report("layers", hint=cost_hint(level, working_time() - begun, networks=bool(networks)))
+    race.report("layers", hint=cost_hint(level, time.perf_counter() - begun, networks=bool(networks)))
     race.total = level.effort(networks=bool(networks)).work * first
     # At quality 2 and above there is always time for some trials.
     trials = max(constants.TRIALS_WORK * level.layers.work * first, 1.01 * first)

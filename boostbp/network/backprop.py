@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -22,7 +23,6 @@ from boostbp.network.network import Network, layer_input
 from boostbp.network.settings import Settings
 from boostbp.network.trainer import Trainer
 from boostbp.runtime import interrupts
-from boostbp.runtime.compiling import working_time
 from boostbp.runtime.group import workers
 
 
@@ -102,7 +102,7 @@ class BackPropagation:
                 stop = self._begin()
                 while stop is None and trainer.epoch < last:
                     interrupts.check()
-                    begun = working_time()
+                    begun = time.perf_counter()
                     trainer.step()
                     if trainer.bounded:
                         stop = monitor.on_epoch_end(trainer.network, trainer.record(self._probed), begun)
@@ -149,7 +149,7 @@ class BackPropagation:
             monitor.best_score,
             monitor.lowest_loss,
             replace(monitor.history, epochs=list(monitor.history.epochs)),
-            working_time() - monitor.begun,
+            time.perf_counter() - monitor.begun,
             self._fingerprint(),
             monitor.since,
         )
@@ -175,7 +175,7 @@ def _restore(state: State, trainer: Trainer, monitor: Monitor, fingerprint: Mapp
     monitor.since = state.since
     monitor.history.epochs = list(state.history.epochs)
     monitor.history.best_epoch = state.history.best_epoch
-    monitor.begun = working_time() - state.elapsed
+    monitor.begun = time.perf_counter() - state.elapsed
 
 
 def _check(state: State, epochs: int, fingerprint: Mapping[str, str]) -> None:

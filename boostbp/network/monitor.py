@@ -15,11 +15,8 @@ from boostbp.network.history import Epoch, History, Stop
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.runtime.arrays import Floats
-from boostbp.runtime.compiling import working_time
 from boostbp.runtime.group import workers
 
-COMPILING = "compiling"  # the stage of a fit in which loops are compiled; time limits exclude it
-_SHORT = 0.5  # seconds below which this stage is not reported: loading compiled loops takes milliseconds
 LowestLoss = tuple[float, Network | None, int]
 
 
@@ -111,7 +108,7 @@ class StageSeconds:
     def __init__(self, first: str, report: Callable[[Stage], object]) -> None:
         self.seconds: dict[str, float] = {}  # by name of the stage, in the order in which the stages began
         self._report, self._name = report, first
-        self._begun, self._wall = working_time(), time.perf_counter()
+        self._begun = time.perf_counter()
 
     def __call__(self, stage: Stage) -> None:
         """Begin a stage or go on with it, and pass the report on."""
@@ -121,14 +118,9 @@ class StageSeconds:
 
     def end(self) -> None:
         """Add the seconds until now to the present stage."""
-        now, wall = working_time(), time.perf_counter()
-        self._count(self._name, now - self._begun)
-        self._count(COMPILING, (wall - self._wall) - (now - self._begun))
-        self._begun, self._wall = now, wall
-
-    def _count(self, name: str, seconds: float) -> None:
-        if name != COMPILING or seconds >= _SHORT:
-            self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+        now = time.perf_counter()
+        self.seconds[self._name] = self.seconds.get(self._name, 0.0) + now - self._begun
+        self._begun = now
 
 
 Callback = Callable[[Progress], object]
@@ -151,7 +143,7 @@ class Monitor:
     ) -> None:
         self.history, self.evaluation, self.metric = history, evaluation, evaluation.metric
         self.callbacks, self.settings, self.state = callbacks, settings, state
-        self.begun = working_time()
+        self.begun = time.perf_counter()
         self.best: Network | None = None
         self.best_score = -np.inf
         self.lowest_loss: LowestLoss = (np.inf, None, 0)
@@ -161,7 +153,7 @@ class Monitor:
         """Score and record an epoch that began at `begun`; return a reason if training is to stop."""
         network = self._cut(network)
         metrics = workers().agree(self.evaluation.scores(network, self.settings.n_threads))
-        epoch = replace(record, metrics=metrics, seconds=working_time() - begun)
+        epoch = replace(record, metrics=metrics, seconds=time.perf_counter() - begun)
         self.history.epochs.append(epoch)
         self._keep(network, epoch)
         return self._verdict(network)
@@ -230,6 +222,6 @@ class Monitor:
         waited = progress.epoch.epoch - max(history.best_epoch, self.since)
         if settings.n_iter_no_change is not None and history.metric and waited >= settings.n_iter_no_change:
             return Stop.PATIENCE
-        if settings.max_time is not None and working_time() - self.begun >= settings.max_time:
+        if settings.max_time is not None and time.perf_counter() - self.begun >= settings.max_time:
             return Stop.TIME
         return None

@@ -1,8 +1,8 @@
 """One model, trained and measured in a process of its own: ``python -m boostbp.report.trial FOLDER``.
 
 The process holds nothing but the data and one library, so that libraries do not disturb each other and the peak memory
-is the model's. A rehearsal on few rows comes first: it compiles the kernels and starts the threads, which happens once
-on a machine or in a process and does not belong to a fit.
+is the model's. A rehearsal on few rows comes first: it imports modules and starts the threads, which happens once in a
+process and does not belong to a fit.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PLOTTED_ROWS = 1500
 class Peak:
     """Peak resident memory since the object was made, above the resident memory at that time.
 
-    On Linux the kernel's high-water mark is reset first, so that earlier work (imports, compiling, loading) neither
+    On Linux the kernel's high-water mark is reset first, so that earlier work (imports, loading) neither
     counts nor hides later peaks; `ru_maxrss` cannot be reset, and a child inherits its parent's. Elsewhere a peak below
     an earlier one shows as 0.
 

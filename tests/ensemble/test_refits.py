@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +20,6 @@ from boostbp.ensemble.problem import Problem
 from boostbp.layers.cheaper_growth import FixedStructure
 from boostbp.network.history import REFITTED, Stop
 from boostbp.network.network import Network
-from boostbp.runtime import compiling
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
 HELD = make_friedman1(200, n_features=5, random_state=1)
@@ -212,7 +212,7 @@ def test_without_time_nothing_is_refitted(monkeypatch, choose, before_refit):
 def test_time_is_left_for_it(monkeypatch, tune):
     """Once the first layer is there, what is tried ends before time is up, by what the refit takes."""
     now = [0.0]
-    monkeypatch.setattr(compiling.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
     monkeypatch.setattr(candidate, "round_work", lambda *sizes: 1.0)
     tune(MAX_PIECES=6)
     for kind, seconds in ((output_layers.Boosted, 0.7), (output_layers.Boosting, 0.3)):  # to grow, and to look at it
