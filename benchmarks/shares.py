@@ -23,7 +23,7 @@ from boostbp.trees.ridge import TreeRows, fit_together
 
 __all__ = ["profile"]
 
-# Functions whose time, with all that they call, makes up a share: (end of the file's path, function), or ("core", loop).
+# Functions whose time, with all that they call, makes up a share: (end of the path of a file, function); loops: "core".
 _OUTER = {
     "bin": [("layers/bound.py", "__init__")],
     "grow": [("_lightgbm_calls.py", "update"), ("xgboost/core.py", "boost")],

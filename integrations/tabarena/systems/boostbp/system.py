@@ -9,7 +9,6 @@ import pandas as pd
 from tabarena.benchmark.exec_models import ExternalSystemModel
 
 if TYPE_CHECKING:
-
     from tabarena.benchmark.task.metadata import ValidationMetadata
 
 # Of the time limit: rounds end here. Those that have begun, the weights of the average, its scores and its summary took
