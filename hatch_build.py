@@ -2,7 +2,7 @@
 
 A build by pip runs this as a hook. In a checkout, ``python hatch_build.py`` does the same by hand. The compiler is
 ``CC`` if set, else `cc`, `gcc` or `clang`, else that of the package ziglang, which a build by pip then
-installs. ``BOOSTBP_TARGET`` names another system as zig does, such as ``aarch64-linux-gnu.2.28``.
+installs. ``CFLAGS`` are added to its flags. ``BOOSTBP_TARGET`` names another system as zig does, such as ``aarch64-linux-gnu.2.28``.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ def build(target: str = "", flags: list[str] | None = None, to: Path | None = No
     path = (to or CORE) / library_name(target)
     temporary = path.with_name(f".{os.getpid()}-{path.name}")
     sources = [str(source) for source in sorted(CORE.glob("*.c"))]
-    command = [*command, *(["-target", target] if target else []), *FLAGS, *WARNINGS, *(flags or [])]
+    command = [*command, *(["-target", target] if target else []), *FLAGS, *WARNINGS]
+    command += [*shlex.split(os.environ.get("CFLAGS", "")), *(flags or [])]
     done = subprocess.run([*command, "-o", str(temporary), *sources, "-lm"], capture_output=True, text=True)
     if done.returncode:
         temporary.unlink(missing_ok=True)

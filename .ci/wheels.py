@@ -47,7 +47,10 @@ def build(python: Path, target: str, to: Path) -> Path:
     before = set(to.glob("*.whl"))
     command = [python, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-build-isolation"]
     subprocess.run(
-        [*command, "--no-deps", "-w", to, ROOT], check=True, env=os.environ | {"BOOSTBP_TARGET": target}, cwd=to
+        [*command, "--no-deps", "-w", to, ROOT],
+        check=True,
+        env=os.environ | {"BOOSTBP_TARGET": target, "CFLAGS": "-Werror"},
+        cwd=to,
     )
     [wheel] = set(to.glob("*.whl")) - before
     assert wheel.name.endswith(f"-py3-none-{TARGETS[target][0]}.whl"), wheel
