@@ -1,8 +1,9 @@
 """Compile the core, `boostbp/core/*.c`, to one shared library beside it.
 
 A build by pip runs this as a hook. In a checkout, ``python hatch_build.py`` does the same by hand. The compiler is
-``CC`` if set, else `cc`, `gcc` or `clang`, else that of the package ziglang, which a build by pip then
-installs. ``CFLAGS`` are added to its flags. ``BOOSTBP_TARGET`` names another system as zig does, such as ``aarch64-linux-gnu.2.28``.
+``CC`` if set, else `cc`, `gcc` or `clang`, else that of the package ziglang, which a build by pip then installs.
+``CFLAGS`` are added to its flags. ``BOOSTBP_TARGET`` names another system as zig does, such as
+``aarch64-linux-gnu.2.28``.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ TARGETS = {
     "aarch64-linux-gnu.2.28": ("manylinux_2_28_aarch64", ".so"),
     "x86_64-linux-musl": ("musllinux_1_2_x86_64", ".so"),
     "aarch64-linux-musl": ("musllinux_1_2_aarch64", ".so"),
-    "x86_64-macos": ("macosx_11_0_x86_64", ".dylib"),
-    "aarch64-macos": ("macosx_11_0_arm64", ".dylib"),
+    "x86_64-macos.11.0": ("macosx_11_0_x86_64", ".dylib"),
+    "aarch64-macos.11.0": ("macosx_11_0_arm64", ".dylib"),
     "x86_64-windows-gnu": ("win_amd64", ".dll"),
 }
 
