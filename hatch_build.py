@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -72,16 +73,16 @@ def build(target: str = "", flags: list[str] | None = None, to: Path | None = No
             "boostbp needs a C compiler to be built: install gcc or clang, set CC, or `pip install ziglang`."
         )
     path = (to or CORE) / library_name(target)
-    temporary = path.with_name(f".{os.getpid()}-{path.name}")
-    sources = [str(source) for source in sorted(CORE.glob("*.c"))]
     command = [*command, *(["-target", target] if target else []), *FLAGS, *WARNINGS]
     command += [*shlex.split(os.environ.get("CFLAGS", "")), *(flags or [])]
-    done = subprocess.run([*command, "-o", str(temporary), *sources, "-lm"], capture_output=True, text=True)
-    if done.returncode:
-        temporary.unlink(missing_ok=True)
-        raise RuntimeError(f"The core of boostbp cannot be compiled by {shlex.join(command)}:\n{done.stderr}")
-    sys.stderr.write(done.stderr)
-    os.replace(temporary, path)
+    sources = [str(source) for source in sorted(CORE.glob("*.c"))]
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:  # where a linker leaves other files, too
+        made = Path(folder) / path.name
+        done = subprocess.run([*command, "-o", str(made), *sources, "-lm"], capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"The core of boostbp cannot be compiled by {shlex.join(command)}:\n{done.stderr}")
+        sys.stderr.write(done.stderr)
+        os.replace(made, path)
     return path
 
 
