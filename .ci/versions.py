@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHONS = ("python3.11", "python3.12", "python3.13", "python3.14")
-SHOWN = ("lightgbm", "xgboost", "numpy", "scikit-learn", "scipy", "numba", "narwhals", "pandas", "polars", "pyarrow")
+SHOWN = ("lightgbm", "xgboost", "numpy", "scikit-learn", "scipy", "narwhals", "pandas", "polars", "pyarrow")
 CORE = (
     "tests/backends/test_conformance.py",
     "tests/backends/test_leaf_of.py",

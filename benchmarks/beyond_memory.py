@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import boostbp
 from boostbp import BoostBPRegressor
 from boostbp.runtime.disk_arrays import scratch_folder
 from boostbp.runtime.messages import require
@@ -108,7 +107,6 @@ def _measured(folder: Path, backend: str, model: str, how: str) -> dict[str, Any
 
 
 def _fit(pipe: Connection, folder: Path, backend: str, model: str, how: str) -> None:
-    boostbp.warmup()
     estimator = BoostBPRegressor(backend=backend, random_state=0, **MODELS[model])
     few = np.random.default_rng(1).normal(size=(2000, FEATURES))
     BoostBPRegressor(backend=backend, random_state=0, **MODELS[model]).fit(few, few[:, 0])  # what is imported on use

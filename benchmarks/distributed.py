@@ -29,7 +29,7 @@ FEATURES = 20
 SIZES = ((100_000, 20), (400_000, 20), (1_000_000, 20), (4_000_000, 20), (400_000, 100))  # rows, features
 QUICK_SIZES = ((10_000, 20),)
 CHUNK = 10_000  # rows that are drawn with one seed, whoever holds them
-FEW = 2000  # rows on which everything is imported and compiled before it is timed
+FEW = 2000  # rows on which everything is imported before it is timed
 MODELS: dict[str, dict[str, Any]] = {
     "network": {
         "hidden_layer_sizes": (8,),

@@ -166,7 +166,7 @@ def ways() -> dict[str, str]:
     def network(**changes: Any) -> Any:
         return boostbp.BoostBPRegressor((8,), epochs=4, **settings, **changes)
 
-    network().fit(X, y).predict(X)  # compiles
+    network().fit(X, y).predict(X)  # imports modules
     found = {
         "fit, deep=True, early_stopping=False": Walk("grow").of(lambda: network(early_stopping=False).fit(X, y)),
         "fit, deep=True": Walk("grow").of(lambda: network().fit(X, y)),

@@ -69,7 +69,7 @@ def intervals(name: str, model: str, data_dir: Path | None, *, rows: int, splits
     of_split = _sets if source.task == "classification" else _intervals
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        of_split(model, _some(parts_of(table, source.task, 0, rows)), 0)  # compiles
+        of_split(model, _some(parts_of(table, source.task, 0, rows)), 0)  # imports modules
         found = [of_split(model, parts_of(table, source.task, seed, rows), seed) for seed in range(splits)]
     means = {key: float(np.mean([one[key] for one in found])) for key in found[0]}
     errors = {

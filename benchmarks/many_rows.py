@@ -35,7 +35,7 @@ def measured(model: str, n_rows: int) -> dict[str, float]:
     import resource
 
     X, _, y = table(n_rows, 0)
-    predict = _library(X[:2000], y[:2000], 10) if model == "lightgbm" else _ours(X[:300], y[:300], 2)  # compiled by now
+    predict = _library(X[:2000], y[:2000], 10) if model == "lightgbm" else _ours(X[:300], y[:300], 2)  # imports modules
     before, begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
     predict = _library(X, y, 20_000) if model == "lightgbm" else _ours(X, y, int(model))
     seconds, peak = time.process_time() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

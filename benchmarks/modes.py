@@ -55,7 +55,7 @@ def mode(task: str, name: str, data_dir: Path | None, *, rows: int, epochs: int)
     estimator = model(**parameters({**params, **MODES[name]}))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model(**parameters({**params, **MODES[name], "epochs": 1})).fit(*_some(split))  # compiles
+        model(**parameters({**params, **MODES[name], "epochs": 1})).fit(*_some(split))  # imports modules
         begun = time.perf_counter()
         estimator.fit(split.X, split.y, eval_set=[(split.X_valid, split.y_valid)])
         seconds = time.perf_counter() - begun

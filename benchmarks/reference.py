@@ -27,6 +27,6 @@ def reference(case: Case, *, rounds: int) -> dict[str, Any]:
     found = {"plain reference": seconds(plain)}
     for name in backends.available():
         inputs, goal = bound(some, X, name), objective(Y)
-        layers.fit(inputs, goal).trace.vjp(Y)  # compiles
+        layers.fit(inputs, goal).trace.vjp(Y)  # imports modules
         found[name] = seconds(lambda inputs=inputs, goal=goal: layers.fit(inputs, goal).trace.vjp(Y))
     return {f"{name}: seconds": spent * case.rounds / rounds for name, spent in found.items()}

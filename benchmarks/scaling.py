@@ -33,7 +33,7 @@ def memory(case: Case, backend: str) -> dict[str, Any]:
     tiny = replace(case, rows=1000, rounds=2)
     X, Y = data(tiny)
     inputs = bound(tiny, X, backend)
-    layers.fit(inputs, objective(Y))  # compiles
+    layers.fit(inputs, objective(Y))  # imports modules
     X, Y = data(case)
 
     gradients = bare.gradients_of(bound(case, X, backend), objective(Y))

@@ -12,7 +12,6 @@ from boostbp.runtime.versions import __version__, show_versions
 from boostbp.single import fit_layer
 from boostbp.storage import load, save
 from boostbp.trees.basis import Elementwise
-from boostbp.trees.warmup import warmup
 
 __all__ = [
     "BackpropSpec",
@@ -33,5 +32,4 @@ __all__ = [
     "show_versions",
     "to_c",
     "to_onnx",
-    "warmup",
 ]

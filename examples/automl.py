@@ -40,7 +40,6 @@ def autogluon(train: pd.DataFrame, test: pd.DataFrame, *, quick: bool, seconds: 
 
     from boostbp.interop.autogluon import BoostBPModel
 
-    BoostBPModel.warmup()  # once on a machine; otherwise it is part of the time limit
     ours = {"quality": 1} if quick else {}
     with tempfile.TemporaryDirectory() as folder:
         predictor = TabularPredictor(label=LABEL, eval_metric="roc_auc", path=folder, verbosity=0)

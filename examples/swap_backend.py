@@ -42,7 +42,7 @@ def main() -> None:
         history = model.history_
         print(
             f"{backend:<9} test accuracy {model.score(X_test, y_test):.3f}, best epoch {history.best_epoch}, "
-            f"{time.perf_counter() - begun:.1f} s with compilation"
+            f"{time.perf_counter() - begun:.1f} s"
         )
     if args.picture:
         from matplotlib.figure import Figure

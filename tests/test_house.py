@@ -14,7 +14,6 @@ from functools import cache
 from pathlib import Path
 
 from benchmarks.house import double_names
-from boostbp.trees.warmup import PARTS
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "boostbp"
@@ -22,7 +21,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # A room imports from lower floors only: never up, never sideways.
 FLOORS = (
-    {"plain", "runtime"},
+    {"core", "plain", "runtime"},
     {"archive", "files"},
     {"trees"},
     {"backends"},
@@ -107,41 +106,6 @@ def test_imports_point_down():
             if parts[0] != "boostbp" or parts[1] == room:
                 continue
             assert FLOOR_OF.get(parts[1], len(FLOORS)) < FLOOR_OF[room], f"{path} imports {name}"
-
-
-def test_python_calls_no_loop_that_only_compiled_code_can_enter():
-    kernels = PACKAGE / "trees" / "kernels"
-    loops = set()
-    for path in kernels.glob("*.py"):
-        module = importlib.import_module(f"boostbp.trees.kernels.{path.stem}")
-        options = {name: getattr(value, "targetoptions", {}) for name, value in vars(module).items()}
-        loops |= {name for name, chosen in options.items() if chosen.get("no_cpython_wrapper")}
-    assert {"sides", "solve_leaf", "_tile"} <= loops
-    for folder in ("boostbp", "tests", "benchmarks", "examples"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            if path.parent == kernels:
-                continue
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            used = {name.rsplit(".", 1)[-1] for name in imported(tree) if name.startswith("boostbp.trees.kernels.")}
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "kernels":
-                    used.add(node.attr)
-            assert not used & loops, f"{path.relative_to(ROOT)} calls {used & loops}"
-
-
-def test_no_loop_that_python_calls_returns_anything():
-    """To make an object of an array, numba calls Python, where a signal's handler may raise: the process ends."""
-    entered, returning = set(), set()
-    for path in (PACKAGE / "trees" / "kernels").glob("*.py"):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.FunctionDef) and any(
-                "entry_point(" in ast.unparse(each) for each in node.decorator_list
-            ):
-                entered.add(node.name)
-                found = [each for each in ast.walk(node) if isinstance(each, ast.Return) and each.value is not None]
-                returning |= {node.name} if found else set()
-    assert entered == {loop.__name__ for loops in PARTS.values() for loop in loops}
-    assert returning == set()
 
 
 def test_boosting_libraries_are_imported_in_backends_and_report_only():

@@ -23,7 +23,7 @@ __all__ = ["run"]
 
 @cache
 def _rehearse(task: str) -> None:
-    """Compile the kernels, which happens once on a machine and is no part of a fit."""
+    """Load all code, which is no part of a fit."""
     X = np.random.default_rng(0).uniform(size=(200, 3))
     y = X[:, 0] * X[:, 1] if task == "regression" else (X[:, 0] > X[:, 1]).astype(int)
     train(deep("lightgbm", {}), Split(X, y, X, y), task=task, n_jobs=1, seed=0, length=2)

@@ -19,7 +19,7 @@ __all__ = ["figure", "markdown"]
 LEGEND = """\
 Every model has its default settings and one thread, learns from all rows of the training part and makes its own
 validation split. Errors are of test rows: RMSE over the standard deviation of the target, or log-loss. Error and
-seconds (of `fit` alone, compiled code warmed up) are over those of **LightGBM**: its default settings (31 leaves, rate
+seconds (of `fit` alone, after imports) are over those of **LightGBM**: its default settings (31 leaves, rate
 .1), at most 4,000 rounds, stopped after 50 without gain on a tenth of the rows (at least 50), trained just before each
 other model. On a set it is the ratio of the means over folds, over sets the geometric mean; standard errors are over
 sets and in per cent, a set is won with less error than LightGBM. Ranks are among the models that finished at least

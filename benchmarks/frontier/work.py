@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, log_loss, root_mean_squared_error
 
-import boostbp
 from benchmarks.accuracy.data import SETS, Fold, cut
 from benchmarks.frontier.models import (
     REFERENCE,
@@ -137,12 +136,10 @@ def _whole(fold: Fold) -> tuple[Any, NDArray[Any]]:
 
 @cache
 def _rehearse(name: str, kind: int, categories: bool) -> None:
-    """Train on a few rows, so that all code is loaded and compiled, which is no part of a fit.
+    """Train on a few rows, so that all code is loaded, which is no part of a fit.
 
     `kind` is 0 for numbers, 1 for two classes, 2 for more.
     """
-    if is_ours(name):
-        boostbp.warmup()
     X: Any = np.random.default_rng(0).uniform(size=(200, 4))
     total = X.sum(axis=1)
     y = total if kind == 0 else np.searchsorted(np.quantile(total, np.arange(1, kind + 1) / (kind + 1)), total)

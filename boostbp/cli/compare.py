@@ -69,7 +69,7 @@ def compare(
 
     Every model trains on the same rows in a process of its own and chooses its length on the same
     validation rows. The test rows are used for the table only. A rehearsal on few rows comes before
-    the clock starts, so that compiling is not counted.
+    the clock starts, so that imports are not counted.
     """
     from boostbp.cli.assignments import implied_task, settings
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from functools import partial
 
@@ -13,7 +14,6 @@ from boostbp.ensemble.budget import LEVELS, QualityLevel
 from boostbp.ensemble.candidate import Candidate, CandidateKind, NetworkTraining
 from boostbp.ensemble.race import Race
 from boostbp.network.choice import NETWORK
-from boostbp.runtime.compiling import working_time
 from boostbp.runtime.group import workers
 
 FIRST_STAGE = "first layers"  # the stage with which every fit begins
@@ -43,14 +43,14 @@ def train_all(race: Race) -> KeyboardInterrupt | None:
     wanted = race.network_needed or problem.resume is not None
     if problem.has_several_classes and not (wanted or level.networks_of_classes):
         networks = []
-    begun, interrupt = working_time(), None
+    begun, interrupt = time.perf_counter(), None
     while interrupt is None and layers and not race.layers:  # more than once if the first ones fail
         interrupt = race.begin(layers[: constants.FIRST_LAYERS], None, stage=FIRST_STAGE)
         layers = layers[constants.FIRST_LAYERS :]
     if not race.layers:
         return interrupt
     first = race.spent
-    race.report("layers", hint=cost_hint(level, working_time() - begun, networks=bool(networks)))
+    race.report("layers", hint=cost_hint(level, time.perf_counter() - begun, networks=bool(networks)))
     race.total = level.effort(networks=bool(networks)).work * first
     # At quality 2 and above there is always time for some trials.
     trials = max(constants.TRIALS_WORK * level.layers.work * first, 1.01 * first)

@@ -42,7 +42,7 @@ def refuse_writes(message: str) -> Iterator[None]:
     """Raise ValueError with a message if the block writes to a read-only array."""
     try:
         yield
-    except Exception as error:  # numpy, numba and Cython raise different ones
+    except Exception as error:  # numpy and Cython raise different ones
         if not re.search("read-?only", str(error)):
             raise
         raise ValueError(message) from error

@@ -10,7 +10,7 @@ from boostbp.runtime import threads
 
 __version__ = "0.1.0"
 _PACKAGES = (
-    "lightgbm", "xgboost", "xgboost-cpu", "numba", "numpy", "scipy", "scikit-learn", "pandas", "polars",
+    "lightgbm", "xgboost", "xgboost-cpu", "numpy", "scipy", "scikit-learn", "pandas", "polars",
     "pyarrow", "torch",
 )  # fmt: skip
 

@@ -75,7 +75,7 @@ def run(folder: Path, numbers: range, seed: int) -> Iterator[str]:
 
 
 def _intact(item: Item, path: Path, data: bytes) -> tuple[list[Any], int]:
-    """What an intact file says, and the memory that it takes; compiled before."""
+    """What an intact file says, and the memory that it takes; imported before."""
     for _ in range(2):
         path.write_bytes(data)
         before = _peak_from_now()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.entry import FLOAT, INT, INT64S, LEAF, LEAVES, MATRIX, ORDER, VECTOR, entry_point, written
+from boostbp.trees.kernels.entry import INT, INT64S, LEAF, LEAVES, MATRIX, ORDER, VECTOR, entry_point, written
 from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, UPPER, fastmath, internal, largest, leaf_at
 
 # ---------------------------------------------------------------------------- ranges
@@ -130,13 +130,6 @@ def scaling_of(ranges, flat_scale, out):
     else:
         out[CENTER] = center if np.isfinite(center) else 0.0
         out[INV_SCALE] = 0.0 if scale == np.inf else flat_scale  # the width is 0, or so small that 1 / scale overflows
-
-
-@entry_point(MATRIX, FLOAT, written("f8", 2))
-def scalings(ranges, flat_scale, out):
-    """Write the scaling of each path column to `out`, (path columns, 4)."""
-    for j in range(len(ranges)):
-        scaling_of(ranges[j], flat_scale, out[j])
 
 
 # ---------------------------------------------------------------------------- Gram matrices and moments

@@ -9,8 +9,6 @@ import pandas as pd
 from tabarena.benchmark.exec_models import ExternalSystemModel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tabarena.benchmark.task.metadata import ValidationMetadata
 
 # Of the time limit: rounds end here. Those that have begun, the weights of the average, its scores and its summary took
@@ -72,13 +70,6 @@ class BoostBPSystemModel(ExternalSystemModel):
     def _predict_proba(self, X: pd.DataFrame) -> pd.DataFrame:
         probabilities = self._estimator.predict_proba(_with_numbers_for_dates(X))
         return pd.DataFrame(probabilities, index=X.index, columns=self._estimator.classes_)
-
-    @property
-    def warmup_fn(self) -> Callable[[], Any]:
-        """Compile the loops of boostbp; they are kept on disk."""
-        import boostbp
-
-        return boostbp.warmup
 
 
 def _with_numbers_for_dates(X: pd.DataFrame) -> pd.DataFrame:

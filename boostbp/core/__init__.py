@@ -1,0 +1,62 @@
+"""The compiled core: loops in C over plain arrays, one file for each stage, and their prototypes.
+
+Every function releases the interpreter lock, so callers run row blocks or outputs in threads of their own. None
+allocates per row, draws random numbers, starts threads or keeps a state.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from boostbp.core.binding import Loop
+
+CENTER, INV_SCALE, LOWER, UPPER = 0, 1, 2, 3  # columns of `scaling`
+
+
+class Nodes(NamedTuple):
+    """Splits of one or more trees; see `boostbp.trees.tree.Tree`."""
+
+    feature: Any
+    threshold: Any
+    left: Any
+    right: Any
+    missing_left: Any
+    cat_start: Any
+    cat_words: Any
+    categories: Any
+
+
+class Leaves(NamedTuple):
+    """Leaf regressions of one or more trees; see `boostbp.trees.leaves`.
+
+    tree_leaf : (trees + 1,) int64, first leaf of each tree
+    tree_output : (trees, 2) int64, first output and number of outputs that a tree serves
+    tree_degree : (trees,) int64, 1 or 2
+    start : (leaves + 1,) int64, first path column of each leaf
+    column : (path columns,) int32
+    scaling : (path columns, 4) float64
+    weight_start : (leaves + 1,) int64
+    weight : float64, per leaf a block (terms, outputs)
+    """
+
+    tree_leaf: Any
+    tree_output: Any
+    tree_degree: Any
+    start: Any
+    column: Any
+    scaling: Any
+    weight_start: Any
+    weight: Any
+
+
+NODES = (
+    "splits", "feature: i4[splits]", "threshold: f8[splits]", "left: i4[splits]", "right: i4[splits]",
+    "missing_left: bool[splits]", "cat_start: i4[splits]", "cat_words: i4[splits]", "categories: u4[_]",
+)  # fmt: skip
+LEAVES = (
+    "trees", "tree_leaf: i8[trees+1]", "tree_output: i8[trees, _]", "tree_degree: i8[trees]", "start: i8[leaves+1]",
+    "column: i4[paths]", "scaling: f8[paths, _]", "weight_start: i8[leaves+1]", "weight: f8[_]",
+)  # fmt: skip
+
+# scalings.c
+scalings = Loop("scalings", "ranges: f8[paths, _]", "flat_scale: float", "out: f8[paths, _] out")

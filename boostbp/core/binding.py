@@ -1,0 +1,201 @@
+"""Calls of the compiled core: each prototype is declared once, and arguments are checked before a pointer is passed."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import struct
+import sys
+from collections.abc import Callable
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
+LIBRARY = Path(__file__).with_name(f"lib_boostbp{SUFFIX}")
+_ARGUMENT = re.compile(r"(?P<name>\w+): (?P<type>\w+)(?:\[(?P<axes>[^\]]*)\])?(?P<written> out)?")
+_first_byte = ctypes.c_char.from_buffer
+_NUMBERS = {"int": (int, ctypes.c_int64), "float": (float, ctypes.c_double), "bool": (bool, ctypes.c_int64)}
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """Load the compiled core.
+
+    Raises
+    ------
+    ImportError
+        If it was not built, or was built for another system.
+    """
+    try:
+        return ctypes.CDLL(str(LIBRARY))
+    except OSError as error:
+        raise ImportError(
+            f"The compiled core of boostbp cannot be loaded ({error}). Install the package with pip; in a checkout, "
+            "`pip install -e .` or `python hatch_build.py` builds it."
+        ) from error
+
+
+class _Call:
+    """The arguments of one call as the C function takes them."""
+
+    def __init__(self, values: list[Any] | None = None, sizes: dict[str, int] | None = None) -> None:
+        self.values: list[Any] = values or []
+        self.sizes: dict[str, int] = sizes or {}
+        self.converted: list[NDArray[Any]] = []  # arrays that must outlive the call
+
+
+class _Number:
+    """An integer, a float or a boolean."""
+
+    def __init__(self, name: str, type_: str) -> None:
+        self.name = name
+        self.convert, c_type = _NUMBERS[type_]
+        self.c_types = [c_type]
+
+    def add_to(self, call: _Call, value: Any) -> None:
+        call.values.append(self.convert(value))
+
+
+class _Array:
+    """An array, C-contiguous; leaf numbers have any unsigned type, and their bytes follow the pointer.
+
+    sizes : for each axis that is named, its place, its name, and what is added to the size of that name
+    """
+
+    def __init__(self, name: str, type_: str, axes: str, *, is_written: bool) -> None:
+        self.name, self.is_written = name, is_written
+        self.is_leaf = type_ == "leaf"
+        self.dtype = np.dtype("u1" if self.is_leaf else "?" if type_ == "bool" else type_)
+        names = [axis.strip() for axis in axes.split(",")]
+        self.n_axes = len(names)
+        self.sizes = [
+            (axis, text.partition("+")[0], int(text.partition("+")[2] or 0))
+            for axis, text in enumerate(names)
+            if text != "_"
+        ]
+        self.c_types: list[Any] = [ctypes.c_void_p, ctypes.c_int64] if self.is_leaf else [ctypes.c_void_p]
+
+    def add_to(self, call: _Call, array: Any) -> None:
+        call.values.append(self.pointer(call, array))
+        if self.is_leaf:
+            call.values.append(array.itemsize)
+
+    def pointer(self, call: _Call, array: Any) -> int:
+        """Return the address of an array's first number, after checks; what is only read may be converted."""
+        dtype = array.dtype
+        is_plain = (dtype.kind in "ui" if self.is_leaf else dtype == self.dtype) and array.flags.carray
+        if not is_plain:
+            array = self._converted(array)
+            call.converted.append(array)
+        shape = array.shape
+        if len(shape) != self.n_axes:
+            raise ValueError(f"{self.name} has {len(shape)} axes instead of {self.n_axes}.")
+        for axis, size, more in self.sizes:
+            n = shape[axis] - more
+            if call.sizes.setdefault(size, n) != n or n < 0:
+                raise ValueError(f"Axis {axis} of {self.name} has length {n + more} where {size}={call.sizes[size]}.")
+        if (
+            is_plain and array.size
+        ):  # a quarter of the time of the way below, which takes empty and read-only arrays, too
+            return ctypes.addressof(_first_byte(array))
+        address: int = array.__array_interface__["data"][0]
+        return address
+
+    def _converted(self, array: Any) -> NDArray[Any]:
+        """Return what is only read in the form that the function takes."""
+        array = np.asarray(array)
+        if self.is_leaf and array.dtype.kind not in "ui":
+            raise TypeError(f"{self.name} has the type {array.dtype} instead of an integer one.")
+        dtype = array.dtype if self.is_leaf else self.dtype
+        if not np.can_cast(array.dtype, dtype) or (self.is_written and not array.flags.carray):
+            raise TypeError(
+                f"{self.name} has the type {array.dtype} where {dtype} is needed"
+                + (", C-contiguous and writable." if self.is_written else ".")
+            )
+        return np.require(array, dtype, ["C", "A"])
+
+
+class _Record:
+    """A tuple of arrays, passed as a pointer to a structure of their pointers and a count."""
+
+    c_types: ClassVar = [ctypes.c_void_p]
+
+    def __init__(self, count: str, *fields: str) -> None:
+        self.count, self.fields = count, [_argument(field) for field in fields]
+        self._structure = struct.Struct(f"{len(fields) + 1}q").pack
+
+    def add_to(self, call: _Call, record: Any) -> None:
+        fields = zip(self.fields, record, strict=True)
+        pointers = [field.pointer(call, array) for field, array in fields]
+        call.values.append(self._structure(*pointers, call.sizes[self.count]))
+
+
+def _argument(text: str | tuple[str, ...]) -> Any:
+    if isinstance(text, tuple):
+        return _Record(*text)
+    match = _ARGUMENT.fullmatch(text)
+    assert match, text
+    if match["axes"] is None:
+        return _Number(match["name"], match["type"])
+    return _Array(match["name"], match["type"], match["axes"], is_written=match["written"] is not None)
+
+
+class Loop:
+    """A function of the core.
+
+    Parameters
+    ----------
+    name : str
+        The name of the C function, without the prefix ``boostbp_``.
+    *arguments : str or tuple of str
+        One for each argument: ``"X: f8[rows, columns]"``, ``"begin: int"``, ``"penalty: float"``, ``"clip: bool"``;
+        ``"leaf: leaf[trees, rows]"`` for leaf numbers; ``"out: f8[rows] out"`` if the function writes to it. Sizes of
+        one name must agree, ``trees+1`` is one more, and ``_`` any. A tuple stands for a record of arrays: the name of
+        the size that is its count, then its fields.
+
+    Notes
+    -----
+    The C function takes pointers and numbers in this order, then each named size once (int64), in the order in which
+    they first appear here. Leaf numbers are a pointer and the bytes of a number; a record is a pointer to a structure
+    of its pointers and its count. The function returns 0, or -1 if memory is lacking.
+    """
+
+    def __init__(self, name: str, *arguments: str | tuple[str, ...]) -> None:
+        self.__name__ = name
+        self.arguments = [_argument(text) for text in arguments]
+
+    def __call__(self, *args: Any) -> None:
+        """Call the function; the interpreter lock is released meanwhile."""
+        self._run(_Call(), self.arguments, args)
+
+    def bind_first(self, *first: Any) -> Callable[..., None]:
+        """Return the function with its first arguments bound; they must not be changed afterwards."""
+        bound, later = _Call(), self.arguments[len(first) :]
+        for argument, value in zip(self.arguments, first, strict=False):
+            argument.add_to(bound, value)
+
+        def call(*last: Any) -> None:
+            self._run(_Call([*bound.values], {**bound.sizes}), later, last)
+
+        call.__dict__["arrays"] = first, bound.converted  # alive as long as the function
+        return call
+
+    def _run(self, call: _Call, arguments: list[Any], args: tuple[Any, ...]) -> None:
+        for argument, value in zip(arguments, args, strict=True):
+            argument.add_to(call, value)
+        if self._function(*call.values, *call.sizes.values()):
+            raise MemoryError(f"Not enough memory for {self.__name__}.")
+
+    @cached_property
+    def _function(self) -> Any:
+        function = library()[f"boostbp_{self.__name__}"]
+        fields = [field for argument in self.arguments for field in getattr(argument, "fields", [argument])]
+        sizes = {size for field in fields for _, size, _ in getattr(field, "sizes", [])}
+        types = [c_type for argument in self.arguments for c_type in argument.c_types]
+        function.argtypes = types + [ctypes.c_int64] * len(sizes)
+        function.restype = ctypes.c_int64
+        return function
