@@ -1,4 +1,4 @@
-"""The command line: boostbp fit, predict, transform, inspect, plot, export, compare, warm-up.
+"""The command line: boostbp fit, predict, transform, inspect, plot, export, compare.
 
 Commands import what they need when they run, so that `--help` answers at once. Long ones have a file of their own.
 """
@@ -54,13 +54,6 @@ def export(
     say(f"Written to {out}, {len(content) / 1e6:.2f} MB.", quiet)
 
 
-def warm_up(quiet: Quiet = False) -> None:
-    """Compile all that fits and predictions use, so that no later call waits for it."""
-    from boostbp.trees.warmup import warmup
-
-    say(str(warmup(verbose=0 if quiet else 1)), quiet)
-
-
 app = typer.Typer(
     name="boostbp",
     help="Multi-layered gradient boosted trees trained by back-propagation.",
@@ -76,7 +69,6 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "plot": plot,
     "export": export,
     "compare": compare,
-    "warm-up": warm_up,
 }
 for _name, _command in _COMMANDS.items():
     app.command(_name)(one_line_errors(_command))

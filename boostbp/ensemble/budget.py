@@ -7,12 +7,12 @@ search for splits reads.
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from boostbp.layers import LayerSettings
 from boostbp.network.settings import Settings
-from boostbp.runtime.compiling import working_time
 from boostbp.runtime.group import workers
 
 DEFAULT_QUALITY = 3
@@ -136,7 +136,7 @@ def epoch_work(settings: Settings, n_rows: int, n_features: int, n_outputs: int)
 
 @dataclass
 class Budget:
-    """Seconds from now on, or no limit; compiling does not count.
+    """Seconds from now on, or no limit.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ class Budget:
     seconds: float | None
     spent: bool = False
     ended: bool = False
-    _begun: float = field(default_factory=working_time)
+    _begun: float = field(default_factory=lambda: time.perf_counter())
 
     def over(self, later: float = 0.0, *, here: bool = False) -> bool:
         """Return whether to stop. If time is up, `spent` is set, as the caller leaves work out.
@@ -163,7 +163,7 @@ class Budget:
             call this together.
         """
         if self.seconds is not None:
-            is_up = (working_time() - self._begun) * (1.0 + later) >= self.seconds
+            is_up = (time.perf_counter() - self._begun) * (1.0 + later) >= self.seconds
             if is_up if here else workers().agree(is_up):
                 self.spent = True  # never reset to False, as several threads call this
                 return True
@@ -177,4 +177,4 @@ class Budget:
         """Return a budget of a share of the seconds that are left."""
         if self.seconds is None:
             return Budget(None, ended=self.ended)
-        return Budget(share * max(self._begun + self.seconds - working_time(), 0.0), ended=self.ended)
+        return Budget(share * max(self._begun + self.seconds - time.perf_counter(), 0.0), ended=self.ended)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -34,7 +35,6 @@ from boostbp.network.monitor import Stage, StageSeconds
 from boostbp.network.network import Network
 from boostbp.runtime import interrupts
 from boostbp.runtime.arrays import Floats
-from boostbp.runtime.compiling import working_time
 from boostbp.runtime.group import training_in, workers
 
 SEED_STEP = 1_000_003  # between the seeds of members. A prime: the pieces of a layer have successive seeds
@@ -118,7 +118,7 @@ def _finished_alone(network: Network, history: History, problem: Problem) -> tup
 
 def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[Problem]) -> tuple[Network, History]:
     """Train an average of candidates on each problem; return their mean, with the history of the first one."""
-    begun, level = working_time(), settings.level
+    begun, level = time.perf_counter(), settings.level
     first = _train_average(problem, settings, level)
     history, members = first.history, [first]
     n_members = level.effort(networks=first.networks).members
@@ -127,7 +127,7 @@ def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[P
     assert history.choice is not None
     failed, cut_by_time = list(history.choice.failed), history.choice.cut_by_time
     for number, other in enumerate(islice(others, n_members - 1), start=1):
-        seconds = working_time() - begun
+        seconds = time.perf_counter() - begun
         left = None if problem.settings.max_time is None else workers().agree(problem.settings.max_time - seconds)
         if history.interrupt is not None:
             break

@@ -44,7 +44,6 @@ from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.runtime import checks, interrupts
 from boostbp.runtime.arrays import TableLike, numpy_errstate
-from boostbp.runtime.compiling import on_compile
 from boostbp.runtime.disk_arrays import on_disk
 from boostbp.runtime.group import training_in, workers
 from boostbp.runtime.native_threads import single_threaded_blas
@@ -299,8 +298,7 @@ def run_training(estimator: BaseBoostBP, training: Training, options: FitOptions
     if options.keep_state:
         callbacks.append(keep)
     try:
-        with on_compile(_no_report if display is None else display.compiling):
-            network, history = training.train(callbacks, resume, report)
+        network, history = training.train(callbacks, resume, report)
     finally:
         bar.close()
     try:

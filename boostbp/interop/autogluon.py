@@ -15,7 +15,6 @@ import numpy as np
 
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
 from boostbp.runtime.messages import require
-from boostbp.trees.warmup import warmup
 
 if TYPE_CHECKING:
     from autogluon.core.models import AbstractModel
@@ -69,7 +68,6 @@ class BoostBPModel(AbstractModel):
         **kwargs: object,
     ) -> None:
         begun = time.monotonic()
-        self.warmup()
         regression = self.problem_type == "regression"
         params: dict[str, Any] = {"n_jobs": num_cpus}
         if regression and self.stopping_metric.name in _METRICS:
@@ -97,11 +95,6 @@ class BoostBPModel(AbstractModel):
         X = X.copy()
         X[floats.columns] = floats.where(finite)
         return X
-
-    @classmethod
-    def warmup(cls, **kwargs: object) -> None:
-        """Compile what fits and predictions use; it is kept on disk for other processes."""
-        warmup()
 
     @classmethod
     def _estimate_memory_usage_static(

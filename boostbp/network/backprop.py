@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
@@ -16,7 +17,6 @@ from boostbp.network.monitor import Monitor, NetworkTask, State
 from boostbp.network.network import Network
 from boostbp.network.trainer import Trainer
 from boostbp.runtime import interrupts
-from boostbp.runtime.compiling import working_time
 from boostbp.runtime.group import workers
 
 
@@ -74,7 +74,7 @@ class BackPropagation:
                 stop = self._begin()
                 while stop is None and trainer.epoch < last:
                     interrupts.check()
-                    begun = working_time()
+                    begun = time.perf_counter()
                     trainer.step()
                     if trainer.bounded:
                         stop = monitor.on_epoch_end(trainer.network, trainer.record(self._probed), begun)
@@ -113,7 +113,7 @@ class BackPropagation:
         trainer.g, trainer.m = ([np.empty((0, 0)), *arrays] for arrays in (state.g, state.m))
         trainer.rng.bit_generator.state = dict(copy.deepcopy(state.random))
         monitor.best, monitor.lowest_loss, monitor.since = state.best, state.lowest_loss, state.since
-        monitor.begun = working_time() - state.elapsed
+        monitor.begun = time.perf_counter() - state.elapsed
         self.history.epochs, self.history.best_epoch = list(state.history.epochs), state.history.best_epoch
         return monitor.recheck(trainer.network) if state.since < state.epoch else None
 
@@ -130,7 +130,7 @@ class BackPropagation:
             best=monitor.best,
             lowest_loss=monitor.lowest_loss,
             history=replace(self.history, epochs=list(self.history.epochs)),
-            elapsed=working_time() - monitor.begun,
+            elapsed=time.perf_counter() - monitor.begun,
             fingerprint=self._fingerprint(),
             since=monitor.since,
         )

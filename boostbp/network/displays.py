@@ -42,7 +42,7 @@ class ProgressBar:
 
     def __init__(self) -> None:
         self._bar: Any = None
-        self._of_stages = self._has_compiled = False
+        self._of_stages = False
 
     def __call__(self, progress: Progress) -> None:
         """Move the bar after an epoch; the bar of an ensemble only shows the figures."""
@@ -62,17 +62,6 @@ class ProgressBar:
             self._bar.set_description_str(f"boostbp, {stage.name}", refresh=False)
             self._show(f"held-out loss {stage.score:.6g}, models: {stage.n_models}", int(100 * min(stage.share, 1.0)))
 
-    def compiling(self, loop: str) -> None:
-        """Show that a loop is compiled; the line for the first one stays on screen."""
-        if not self._has_compiled and sys.stderr is not None:
-            self._has_compiled = True
-            line = "boostbp: compiling, once on this machine; neither max_time nor estimates count it."
-            _Lenient(sys.stderr).write(f"{line}\n") if self._bar is None else self._bar.write(
-                line, _Lenient(sys.stderr)
-            )
-        if self._bar is not None:
-            self._bar.set_description_str(f"boostbp, compiling {loop}")
-
     def _open(self, **how: object) -> bool:
         """Open the bar if there is none yet, and return whether there is one."""
         if self._bar is None and sys.stderr is not None:
@@ -89,7 +78,7 @@ class ProgressBar:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state of copies, without the bar of this process."""
-        return {"_bar": None, "_of_stages": False, "_has_compiled": False}
+        return {"_bar": None, "_of_stages": False}
 
     def close(self) -> None:
         """Close the bar, which stays on screen."""
@@ -103,10 +92,6 @@ class StageLog:
 
     def __init__(self) -> None:
         self._begun, self._last = time.perf_counter(), ""
-
-    def compiling(self, loop: str) -> None:
-        """Log that a loop is compiled."""
-        log.info("compiling %s, once on this machine, %.1f s", loop, time.perf_counter() - self._begun)
 
     def stage(self, stage: Stage) -> None:
         """Log a stage if it is a new one, and its hint."""

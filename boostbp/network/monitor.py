@@ -18,13 +18,7 @@ from boostbp.network.history import Epoch, History, Stop
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.runtime.arrays import Floats
-from boostbp.runtime.compiling import working_time
 from boostbp.runtime.group import workers
-
-# The stage of a fit in which loops are compiled; time limits exclude it.
-COMPILING = "compiling"
-# Seconds below which this stage is not reported: loading compiled loops takes milliseconds.
-_SHORT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +116,7 @@ class StageSeconds:
         # Seconds by name of the stage, in the order in which the stages began.
         self.seconds: dict[str, float] = {}
         self._report, self._name = report, first
-        self._begun, self._wall = working_time(), time.perf_counter()
+        self._begun = time.perf_counter()
 
     def __call__(self, stage: Stage) -> None:
         """Begin a stage or go on with it, and pass the report on."""
@@ -132,12 +126,9 @@ class StageSeconds:
 
     def end(self) -> None:
         """Add the seconds until now to the present stage."""
-        now, wall = working_time(), time.perf_counter()
-        spent = {self._name: now - self._begun, COMPILING: (wall - self._wall) - (now - self._begun)}
-        for name, seconds in spent.items():
-            if name != COMPILING or seconds >= _SHORT:
-                self.seconds[name] = self.seconds.get(name, 0.0) + seconds
-        self._begun, self._wall = now, wall
+        now = time.perf_counter()
+        self.seconds[self._name] = self.seconds.get(self._name, 0.0) + now - self._begun
+        self._begun = now
 
 
 Callback = Callable[[Progress], object]
@@ -193,7 +184,7 @@ class Monitor:
     best: Network | None = None
     lowest_loss: Network | None = None
     since: int = -1
-    begun: float = field(default_factory=working_time)
+    begun: float = field(default_factory=lambda: time.perf_counter())
 
     @property
     def sign(self) -> float:
@@ -206,7 +197,7 @@ class Monitor:
         # Score what would be kept: the network with the best rounds of its output layer.
         network = self._cut(network)
         metrics = workers().agree(self.evaluation.scores(network, self.settings.n_threads))
-        epoch = replace(record, metrics=metrics, seconds=working_time() - begun)
+        epoch = replace(record, metrics=metrics, seconds=time.perf_counter() - begun)
         self._keep(network, epoch)
         self.history.epochs.append(epoch)
         return self._verdict(network)
@@ -274,6 +265,6 @@ class Monitor:
         waited = progress.epoch.epoch - max(history.best_epoch, self.since)
         if settings.n_iter_no_change is not None and history.metric and waited >= settings.n_iter_no_change:
             return Stop.PATIENCE
-        if settings.max_time is not None and working_time() - self.begun >= settings.max_time:
+        if settings.max_time is not None and time.perf_counter() - self.begun >= settings.max_time:
             return Stop.TIME
         return None

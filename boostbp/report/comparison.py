@@ -2,8 +2,8 @@
 
 Each model is trained in a process of its own, ``python -m boostbp.report.comparison FOLDER``, which holds nothing but
 the data and one library, so that libraries do not disturb each other and the peak memory is the model's. A rehearsal on
-few rows comes first: it compiles the kernels and starts the threads, which happens once on a machine or in a process
-and does not belong to a fit.
+few rows comes first: it imports modules and starts the threads, which happens once in a process and does not belong to
+a fit.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ def _evidence(job: Job, data: Data, model: Model, length: int | None, predicted:
 class Peak:
     """Peak resident memory since the object was made, above the resident memory at that time; on Linux alone.
 
-    The kernel's high-water mark is reset first, so that earlier work (imports, compiling, loading) neither counts nor
+    The kernel's high-water mark is reset first, so that earlier work (imports, loading) neither counts nor
     hides later peaks. The mark of other systems (`ru_maxrss`) cannot be reset, and a child inherits its parent's.
 
     >>> peak = Peak()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +18,6 @@ from boostbp.ensemble import constants, output_layers, refits
 from boostbp.ensemble.candidate import NetworkTraining
 from boostbp.layers.cheaper_growth import FixedStructure
 from boostbp.network.history import REFITTED, Stop
-from boostbp.runtime import compiling
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
 HELD = make_friedman1(200, n_features=5, random_state=1)
@@ -208,7 +208,7 @@ def test_without_time_nothing_is_refitted(monkeypatch, choose, before_refit):
 def test_time_is_left_for_it(monkeypatch, tune):
     """Once the first layer is there, what is tried ends before time is up, by what the refit takes."""
     now = [0.0]
-    monkeypatch.setattr(compiling.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
     monkeypatch.setattr(output_layers, "round_work", lambda *sizes: 1.0)
     tune(MAX_PIECES=6)
     for kind, seconds in (

@@ -40,7 +40,6 @@ X = pd.DataFrame(rng.normal(size=(rows + 500, columns)))
 signal = X[0] + np.sin(2 * X[1]) * X[2] + 0.5 * rng.normal(size=len(X))
 y = pd.qcut(signal, classes, labels=False) if classes else signal
 kind = {0: "regression", 2: "binary"}.get(classes, "multiclass")
-BoostBPModel.warmup()
 with tempfile.TemporaryDirectory() as folder:
     model = BoostBPModel(folder, "model", problem_type=kind, hyperparameters=hyperparameters)
     with open("/proc/self/clear_refs", "w") as file:
@@ -186,9 +185,8 @@ def test_time_limit_leaves_some_of_it_for_what_follows_the_rounds(tmp_path):
 
 
 def test_no_rounds_begin_after_seven_tenths_of_the_time_limit(tmp_path, monkeypatch):
-    """On a clock that counts 4 seconds for a piece of rounds, and 3 for the warm-up."""
-    now, advance, warmup = [0.0], Boosted.advance, BoostBPModel.warmup
-    warmup()  # compiling takes seconds of a clock of its own
+    """On a clock that counts 4 seconds for a piece of rounds, and 1.5 for the preprocessing of a table."""
+    now, advance, preprocess = [0.0], Boosted.advance, BoostBPModel.preprocess
 
     def after(seconds, function, *args, **options):
         now[0] += seconds
@@ -199,7 +197,7 @@ def test_no_rounds_begin_after_seven_tenths_of_the_time_limit(tmp_path, monkeypa
         (time, "perf_counter", lambda: now[0]),
         (ensemble, "Budget", lambda seconds: Budget(seconds, _begun=now[0])),
         (Boosted, "advance", lambda *args, **options: after(4.0, advance, *args, **options)),
-        (BoostBPModel, "warmup", classmethod(lambda cls: after(3.0, warmup))),
+        (BoostBPModel, "preprocess", lambda *args, **options: after(1.5, preprocess, *args, **options)),
     ):
         monkeypatch.setattr(owner, name, value)
     X, y, X_valid, y_valid = halves(load_diabetes)

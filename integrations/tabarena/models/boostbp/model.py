@@ -59,7 +59,6 @@ class BoostBPModel(AbstractModel):
         from boostbp import BoostBPClassifier, BoostBPRegressor
 
         begun = time.monotonic()
-        self.warmup()
         regression = self.problem_type == "regression"
         params: dict[str, Any] = {"n_jobs": num_cpus}
         if regression and self.stopping_metric.name in _METRICS:
@@ -90,13 +89,6 @@ class BoostBPModel(AbstractModel):
 
     def _set_default_params(self) -> None:
         self._set_default_param_value("deep", True)
-
-    @classmethod
-    def warmup(cls, **kwargs: object) -> None:
-        """Compile what fits and predictions use; it is kept on disk for other processes."""
-        from boostbp import warmup
-
-        warmup()
 
     @classmethod
     def _estimate_memory_usage_static(
