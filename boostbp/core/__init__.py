@@ -89,3 +89,9 @@ changes = Loop(
     "ZB: f8[rows, columns]", "begin: int", "end: int", "smooth: f8[rows, outputs, columns] out",
     "jump: f8[rows, outputs, features] out",
 )  # fmt: skip
+
+# backward.c
+vjp = Loop(
+    "vjp", LEAVES, "leaf: leaf[trees, rows]", "Z: f8[rows, columns]", "clip: bool", "G: f8[rows, outputs]",
+    "unit: f8[columns]", "begin: int", "end: int", "out: f8[rows, columns] out",
+)  # fmt: skip

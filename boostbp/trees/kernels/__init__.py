@@ -9,8 +9,7 @@ whole arrays together with the texts of its errors, which takes longer than the 
 
 from __future__ import annotations
 
-from boostbp.core import add_values, changes, evaluate, jacobian, paths_of, route, scalings
-from boostbp.trees.kernels.backward import vjp
+from boostbp.core import add_values, changes, evaluate, jacobian, paths_of, route, scalings, vjp
 from boostbp.trees.kernels.few_rows import predict_flat, predict_short
 from boostbp.trees.kernels.grouping import group_block, group_paths, group_rows, put_in_bins
 from boostbp.trees.kernels.joining import common_scalings, rescale
