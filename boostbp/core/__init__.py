@@ -95,3 +95,14 @@ vjp = Loop(
     "vjp", LEAVES, "leaf: leaf[trees, rows]", "Z: f8[rows, columns]", "clip: bool", "G: f8[rows, outputs]",
     "unit: f8[columns]", "begin: int", "end: int", "out: f8[rows, columns] out",
 )  # fmt: skip
+
+# rows.c
+LOCKSTEP = 16  # trees that are walked together
+AT_ONCE = 512  # trees that are walked before their leaves are read
+FLAT = (
+    "layers", "nodes: u8[_]", "trees: i4[_, _]", "layers: i8[layers, _]", "steps: i8[_]", "bounds: f8[_]",
+    "first_bound: i8[_]", "table: u1[_]", "sets: i8[_, _]", "categories: u4[_]", "baseline: f8[outputs]",
+)  # fmt: skip
+predict_rows = Loop(
+    "predict_rows", FLAT, "bytes: int", "skip: bool", "X: f8[rows, columns]", "out: f8[rows, outputs] out"
+)

@@ -10,7 +10,6 @@ whole arrays together with the texts of its errors, which takes longer than the 
 from __future__ import annotations
 
 from boostbp.core import add_values, changes, evaluate, jacobian, paths_of, route, scalings, vjp
-from boostbp.trees.kernels.few_rows import predict_flat, predict_short
 from boostbp.trees.kernels.grouping import group_block, group_paths, group_rows, put_in_bins
 from boostbp.trees.kernels.joining import common_scalings, rescale
 from boostbp.trees.kernels.monotone import solve_monotone
@@ -34,8 +33,6 @@ __all__ = [
     "leaf_ranges",
     "leaf_sums",
     "paths_of",
-    "predict_flat",
-    "predict_short",
     "put_in_bins",
     "rescale",
     "route",
