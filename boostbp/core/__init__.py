@@ -60,3 +60,49 @@ LEAVES = (
 
 # scalings.c
 scalings = Loop("scalings", "ranges: f8[paths, _]", "flat_scale: float", "out: f8[paths, _] out")
+
+# routing.c
+route = Loop(
+    "route", NODES, "tree_split: i8[trees+1]", "X: f8[rows, columns]", "begin: int", "end: int",
+    "leaf: leaf[trees, rows] out",
+)  # fmt: skip
+paths_of = Loop(
+    "paths_of", NODES, "tree_split: i8[trees+1]", "per_feature: int", "start: i8[leaves+1] out", "column: i4[room] out"
+)
+
+# evaluation.c
+add_values = Loop(
+    "add_values", "row_start: i8[leaves+1]", "order: u2[_]", "first_row: int", "path_start: i8[leaves+1]",
+    "grouped: f8[_]", "degree: int", "scaling: f8[_, _]", "weight: f8[_]", "out: f8[outputs, rows] out",
+)  # fmt: skip
+evaluate = Loop(
+    "evaluate", LEAVES, "leaf: leaf[trees, rows]", "Z: f8[rows, columns]", "clip: bool", "begin: int", "end: int",
+    "out: f8[rows, outputs] out",
+)  # fmt: skip
+jacobian = Loop(
+    "jacobian", LEAVES, "leaf: leaf[trees, rows]", "Z: f8[rows, columns]", "clip: bool", "unit: f8[columns]",
+    "begin: int", "end: int", "out: f8[rows, outputs, columns] out",
+)  # fmt: skip
+changes = Loop(
+    "changes", NODES, "tree_split: i8[trees+1]", LEAVES, "clip: bool", "leaf_a: leaf[trees, rows]",
+    "leaf_b: leaf[trees, rows]", "A: f8[rows, features]", "B: f8[rows, features]", "ZA: f8[rows, columns]",
+    "ZB: f8[rows, columns]", "begin: int", "end: int", "smooth: f8[rows, outputs, columns] out",
+    "jump: f8[rows, outputs, features] out",
+)  # fmt: skip
+
+# backward.c
+vjp = Loop(
+    "vjp", LEAVES, "leaf: leaf[trees, rows]", "Z: f8[rows, columns]", "clip: bool", "G: f8[rows, outputs]",
+    "unit: f8[columns]", "begin: int", "end: int", "out: f8[rows, columns] out",
+)  # fmt: skip
+
+# rows.c
+LOCKSTEP = 16  # trees that are walked together
+AT_ONCE = 512  # trees that are walked before their leaves are read
+FLAT = (
+    "layers", "nodes: u8[_]", "trees: i4[_, _]", "layers: i8[layers, _]", "steps: i8[_]", "bounds: f8[_]",
+    "first_bound: i8[_]", "table: u1[_]", "sets: i8[_, _]", "categories: u4[_]", "baseline: f8[outputs]",
+)  # fmt: skip
+predict_rows = Loop(
+    "predict_rows", FLAT, "bytes: int", "skip: bool", "X: f8[rows, columns]", "out: f8[rows, outputs] out"
+)

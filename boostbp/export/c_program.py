@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from boostbp.export.description import Description, described
 from boostbp.runtime.versions import __version__
-from boostbp.trees.flat import LEAF_BOUND, WIDE, Flat
-from boostbp.trees.kernels.few_rows import LANES, NODE
+from boostbp.trees.flat import LEAF_BOUND, NODE, WIDE, Flat
 from boostbp.trees.tree import offsets
 
 NUMBERS_PER_LINE = 8
@@ -22,7 +21,8 @@ _PLAIN = 1e6  # smaller whole numbers are shorter in decimals
 _REALS = {"float32": "float", "float64": "double"}
 _NAMES = re.compile(r'"(?:[^"\\]|\\.)*"|\b(boostbp|BOOSTBP)(?=_)')  # strings match, too, so that they are kept
 _MAX_TEXT = 4095  # bytes of a string that every compiler takes (C99, 5.2.4.1)
-_KINDS = {name: f"boostbp_{name[:-1]}" for name in ("nodes", "trees", "layers", "sets")} | {"table": "boostbp_number"}
+_KINDS = {name: f"boostbp_{name[:-1]}" for name in ("nodes", "trees", "layers", "sets")}
+_SOURCE = re.compile(r"/\* Exported from here on. \*/\n+(.*?)\n+/\* Exported up to here. \*/", re.DOTALL)
 _GUARDS = """\
 #if defined(__FAST_MATH__) || (defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0)
 #error "Compile without -ffast-math, for a machine with arithmetic in double: trees compare numbers exactly."
@@ -84,11 +84,9 @@ def _parts(model: Description) -> Iterator[str]:
         "FEATURES": model.n_features,
         "OUTPUTS": model.n_outputs,
         "CATEGORICAL": len(model.categories),
-        "LAYERS": len(model.forests),
         "SKIP": int(model.skip),
         "WIDTH": max(width.max(), outputs.max()),
         "NUMBERS": (2 * width + end_set - first_set).max(),
-        "LANES": LANES,
         "LINK(h)": _link(model),
         "SORTED": int(model.link.name == "sorted"),
     }
@@ -96,26 +94,27 @@ def _parts(model: Description) -> Iterator[str]:
         numbers["CLASSES"] = len(model.labels)
     yield "\n".join(f"#define BOOSTBP_{name} {value}" for name, value in numbers.items())
     yield from _categories(model)
-    records, functions = _file("predict.c").split("} boostbp_set;\n")
-    fields = flat.nodes.dtype
-    for name, dtype in (("step", fields["step"]), ("column", fields["column"]), ("number", flat.table.dtype)):
-        yield f"typedef {_kind(dtype)} boostbp_{name};"
-    yield f"{records}}} boostbp_set;"
-    for name, values in flat._asdict().items():
+    for name in ("step", "column"):
+        yield f"typedef {_kind(flat.nodes.dtype[name])} boostbp_{name};"
+    [source] = _SOURCE.findall(_file("core", "rows.c"))
+    yield source
+    arrays = flat._asdict() | {"baseline": model.baseline}
+    for name, values in arrays.items():
         yield _array(name, values)
-    yield _array("baseline", model.baseline)
-    yield functions.rstrip()
+    fields = ", ".join(f"boostbp_{name}" for name in arrays)
+    yield f"static const boostbp_flat boostbp_model = {{{fields}, {len(model.forests)}}};"
+    yield _file("export", "predict.c")
     if model.labels is None:
         yield _array("output_scale", model.scale)
         yield _array("output_shift", model.shift)
-        yield _file("predict_numbers.c").rstrip()
+        yield _file("export", "predict_numbers.c")
     else:
         yield _labels(model.labels)
-        yield _file("predict_classes.c").rstrip()
+        yield _file("export", "predict_classes.c")
 
 
-def _file(name: str) -> str:
-    return files("boostbp.export").joinpath(name).read_text(encoding="utf-8")
+def _file(room: str, name: str) -> str:
+    return files(f"boostbp.{room}").joinpath(name).read_text(encoding="utf-8").rstrip()
 
 
 def _head(model: Description, prefix: str) -> str:

@@ -11,20 +11,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.core import INV_SCALE, LOCKSTEP, LOWER, UPPER, predict_rows
 from boostbp.runtime.arrays import Floats
 from boostbp.trees import kernels
 from boostbp.trees.forest import Forest
-from boostbp.trees.kernels.few_rows import LANES, NODE, OF_COLUMN, TOGETHER
-from boostbp.trees.kernels.records import INV_SCALE, LOWER, UPPER
 from boostbp.trees.tree import offsets
 
 Table = NDArray[np.float32] | Floats
+NODE = [("bound", "u4"), ("step", "i2"), ("column", "u2")]
 WIDE = [("bound", "u4"), ("step", "i4"), ("column", "u4")]
+OF_COLUMN = 5  # numbers of a path column before its weights
 LEAF_BOUND = int(np.iinfo(np.uint32).max)  # ``bound`` of a leaf whose record begins at 0
 
 
 class Flat(NamedTuple):
-    """The forests of successive layers in few arrays; the number of trees of each layer is a multiple of `LANES`.
+    """The forests of successive layers in few arrays; the number of trees of each layer is a multiple of `LOCKSTEP`.
 
     Integers and floats are as short as they can be without a change of a bit: a row waits for memory.
 
@@ -33,7 +34,7 @@ class Flat(NamedTuple):
     nodes : (nodes,) of `NODE` or `WIDE`
         Splits and leaves of all trees; the two children of a split lie side by side. Of a split, ``step`` leads to the
         left child, ``bound`` numbers the threshold among those of its column, and ``column`` names one of the numbers
-        that `kernels.few_rows` makes of a layer's input. Of a leaf, ``step`` is 0, and ``column`` counts its path
+        that `boostbp/core/rows.c` makes of a layer's input. Of a leaf, ``step`` is 0, and ``column`` counts its path
         columns. Its ``bound`` is the complement of the place where its record begins in `table`: larger than all
         numbers that it is compared with, so that a row stays there.
     trees : (trees, 4) int32
@@ -41,7 +42,7 @@ class Flat(NamedTuple):
     layers : (layers, 7) int64
         First tree, number of trees, first and last set of categories, number of input columns, number of outputs, and
         the place of its columns in `first_bound`.
-    steps : (trees / LANES,) int64
+    steps : (trees / LOCKSTEP,) int64
         Splits on the longest path of the trees that are walked together.
     bounds : (bounds,) float64
         The different thresholds of each input column of each layer, ascending.
@@ -118,8 +119,8 @@ class Flat(NamedTuple):
         skip : bool
             As in `Network`.
         """
-        loop = kernels.predict_flat if self.table.itemsize == 8 else kernels.predict_short
-        return loop.bind_first(*self, baseline, skip)
+        arrays = self._replace(nodes=self.nodes.view(np.uint64), table=self.table.view(np.uint8))
+        return predict_rows.bind_first((*arrays, baseline), self.table.itemsize, skip)
 
 
 def _arrays_of(forest: Forest) -> dict[str, NDArray[Any]]:
@@ -147,7 +148,7 @@ def _arrays_of(forest: Forest) -> dict[str, NDArray[Any]]:
     column[of_split] = np.where(
         has_set, 2 * forest.n_features + np.cumsum(has_set) - 1, 2 * nodes.feature + ~nodes.missing_left
     )
-    trees = np.zeros((-(-len(size) // LANES) * LANES, 4), np.int32)
+    trees = np.zeros((-(-len(size) // LOCKSTEP) * LOCKSTEP, 4), np.int32)
     trees[:, 0] = n_nodes
     trees[: len(size)] = np.column_stack([root, leaves.tree_output, leaves.tree_degree])
     sets = np.column_stack([nodes.feature, nodes.cat_start, nodes.cat_words, nodes.missing_left])[has_set]
@@ -157,7 +158,7 @@ def _arrays_of(forest: Forest) -> dict[str, NDArray[Any]]:
         "step": step,
         "column": column,
         "trees": trees,
-        "steps": depth.reshape(-1, LANES).max(axis=1),
+        "steps": depth.reshape(-1, LOCKSTEP).max(axis=1),
         "bounds": bounds,
         "first_bound": first_bound,
         "table": table,
@@ -198,7 +199,7 @@ def _records(leaves: kernels.Leaves, *, clip: bool) -> tuple[NDArray[np.int64], 
     n_columns = np.diff(before[leaves.start])
     width = OF_COLUMN + degree * n_outputs
     first = offsets(n_outputs + n_columns * width)
-    table = np.zeros(int(first[-1]) + TOGETHER)
+    table = np.zeros(int(first[-1]))
     leaf = np.repeat(np.arange(len(n_columns)), np.diff(leaves.start))
     place = first[leaf] + n_outputs[leaf] + (before[:-1] - before[leaves.start[leaf]]) * width[leaf]
     scaling = leaves.scaling.copy()

@@ -11,12 +11,12 @@ from helpers import BASES as ALL_BASES
 from helpers import forest_of, random_tree, serving, unfitted
 from known_leaves import fit_leaves
 
+from boostbp.core import AT_ONCE, LOCKSTEP
 from boostbp.layers import Layer
 from boostbp.network.network import Network
 from boostbp.trees.basis import BASES
 from boostbp.trees.flat import Flat
 from boostbp.trees.forest import FEW_ROWS
-from boostbp.trees.kernels.few_rows import AT_ONCE, LANES
 from boostbp.trees.leaves import leaves_on_paths
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.tree import Tree
@@ -62,7 +62,7 @@ def assert_few_like_many(network, X):
 @pytest.mark.parametrize("name", BASES)
 def test_rows_of_one_layer(name, clip):
     sizes = (7, 0, 12, 3, 1, 0, 30, 2, 5, 5, 5, 5, 5, 5, 5, 5, 5, 19)
-    assert len(sizes) > LANES
+    assert len(sizes) > LOCKSTEP
     network = Network((Layer(forest(BASES[name], sizes=sizes, clip=clip)),), np.array([1.0, -2.0, 0.5]))
     assert_few_like_many(network, rows())
     assert_few_like_many(network, rows(1))
@@ -121,7 +121,7 @@ def test_trees_of_any_number_of_outputs(n_outputs, clip):
 
 
 def test_more_trees_than_are_walked_at_once():
-    network = Network((Layer(forest(BASES["quadratic"], sizes=(3, 2) * (AT_ONCE // 2 + LANES))),), np.zeros(3))
+    network = Network((Layer(forest(BASES["quadratic"], sizes=(3, 2) * (AT_ONCE // 2 + LOCKSTEP))),), np.zeros(3))
     assert_few_like_many(network, rows(5)[:20])
 
 
@@ -155,7 +155,7 @@ def test_copies_do_not_hold_the_layout():
 def test_nodes_of_a_split_lie_side_by_side():
     one = forest(BASES["quadratic"], sizes=(7, 0, 12, 3))
     flat = Flat.of([one])
-    assert len(flat.trees) == LANES
+    assert len(flat.trees) == LOCKSTEP
     n_splits = len(one.gain)
     is_leaf = flat.nodes["step"] == 0
     assert is_leaf.sum() == n_splits + one.n_trees + 1
