@@ -78,3 +78,10 @@ common_scalings = Loop(
     "common_scalings", LEAVES, "first_tree: i8[runs+1]", "scaling: f8[paths, _] out", "ratio: f8[paths] out",
     "shift: f8[paths] out",
 )  # fmt: skip
+
+# monotone.c
+solve_monotone = Loop(
+    "solve_monotone", NODES, "first: int", "sign: i8[_]", "path_start: i8[leaves+1]", "column: i4[paths]",
+    "degree: int", "scaling: f8[paths, _]", "gram: f8[_]", "weight: f8[terms] out", "penalty: float",
+    "penalize_constant: bool", "scale: float",
+)  # fmt: skip

@@ -29,7 +29,6 @@ PARTS: dict[str, tuple[Loop, ...]] = {
         kernels.group_block,
         kernels.fit_trees,
     ),
-    "monotone fit": (kernels.solve_monotone,),
     "sparse input": (
         moments.fill,
         moments.column_sums_sparse,
