@@ -23,10 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.runtime.arrays import Floats
+from boostbp.core import CENTER, INV_SCALE, LEAST_SCALE
 from boostbp.trees import kernels
 from boostbp.trees.forest import Forest
-from boostbp.trees.kernels.joining import LEAST_SCALE
-from boostbp.trees.kernels.records import CENTER, INV_SCALE
 from boostbp.trees.leaves import take_leaves
 from boostbp.trees.tree import offsets
 

@@ -9,12 +9,12 @@ whole arrays together with the texts of its errors, which takes longer than the 
 
 from __future__ import annotations
 
-from boostbp.core import add_values, changes, evaluate, jacobian, paths_of, route, scalings, vjp
+from boostbp.core import (
+    add_values, changes, common_scalings, evaluate, jacobian, paths_of, rescale, route, scale_weights, scalings,
+    solve_leaves, solve_monotone, vjp,
+)
 from boostbp.trees.kernels.grouping import group_block, group_paths, group_rows, put_in_bins
-from boostbp.trees.kernels.joining import common_scalings, rescale
-from boostbp.trees.kernels.monotone import solve_monotone
 from boostbp.trees.kernels.records import Leaves, Nodes
-from boostbp.trees.kernels.solving import scale_weights, solve_leaves
 from boostbp.trees.kernels.sums import leaf_ranges, leaf_sums
 from boostbp.trees.kernels.tree_fits import fit_trees
 
