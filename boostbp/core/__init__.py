@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 from boostbp.core.binding import Loop
 
 CENTER, INV_SCALE, LOWER, UPPER = 0, 1, 2, 3  # columns of `scaling`
+LANES = 8  # partial sums of each sum over rows
+BLOCK = 256  # rows whose terms are held at once while summing: they stay in cache
 
 
 class Nodes(NamedTuple):
@@ -60,3 +62,17 @@ LEAVES = (
 
 # scalings.c
 scalings = Loop("scalings", "ranges: f8[paths, _]", "flat_scale: float", "out: f8[paths, _] out")
+
+# sums.c
+leaf_ranges = Loop(
+    "leaf_ranges", "row_start: i8[leaves+1]", "order: u2[rows]", "first_row: int", "path_start: i8[leaves+1]",
+    "grouped: f8[_]", "hess: f8[all_rows]", "out: f8[paths, _] out",
+)  # fmt: skip
+leaf_sums = Loop(
+    "leaf_sums", "row_start: i8[leaves+1]", "order: u2[rows]", "first_row: int", "path_start: i8[leaves+1]",
+    "grouped: f8[_]", "center: f8[paths]", "scale: f8[paths]", "fill: f8[paths]", "degree: int",
+    "grad: f8[outputs, all_rows]", "hess: f8[weights]", "gram: f8[_] out", "moment: f8[_] out",
+)  # fmt: skip
+term_moments = Loop(
+    "term_moments", LEAVES, "leaf: leaf[trees, rows]", "Z: f8[rows, columns]", "G: f8[rows, outputs]", "out: f8[_] out"
+)
