@@ -63,6 +63,21 @@ LEAVES = (
 # scalings.c
 scalings = Loop("scalings", "ranges: f8[paths, _]", "flat_scale: float", "out: f8[paths, _] out")
 
+# routing.c
+route = Loop(
+    "route", NODES, "tree_split: i8[trees+1]", "X: f8[rows, columns]", "begin: int", "end: int",
+    "leaf: leaf[trees, rows] out",
+)  # fmt: skip
+paths_of = Loop(
+    "paths_of", NODES, "tree_split: i8[trees+1]", "per_feature: int", "start: i8[leaves+1] out", "column: i4[room] out"
+)
+
+# evaluation.c
+add_values = Loop(
+    "add_values", "row_start: i8[leaves+1]", "order: u2[_]", "first_row: int", "path_start: i8[leaves+1]",
+    "grouped: f8[_]", "degree: int", "scaling: f8[_, _]", "weight: f8[_]", "out: f8[outputs, rows] out",
+)  # fmt: skip
+
 # sums.c
 leaf_ranges = Loop(
     "leaf_ranges", "row_start: i8[leaves+1]", "order: u2[rows]", "first_row: int", "path_start: i8[leaves+1]",

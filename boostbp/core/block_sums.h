@@ -100,13 +100,13 @@ TARGET static void OF_WIDTH(add_products)(const block_t *block, int64_t n)
             OF_WIDTH(tile)(left[0], left[1], block->terms + b * BLOCK, n, sums);
             for (int64_t row = a; row < a + 2 && row < p + m; row++) {
                 double *restrict to = row < p ? block->gram + row * p : block->moment + row - p;
-                int64_t step = row < p ? 1 : m, end = row < p ? row + 1 : p;
-                if (step == 1 && b + 4 <= end)
-                    for (int64_t col = 0; col < 4; col++)
+                int64_t step = row < p ? 1 : m, n_cols = (row < p ? row + 1 : p) - b;
+                if (step == 1 && n_cols >= 4) /* in one register */
+                    for (int col = 0; col < 4; col++)
                         to[b + col] += sums[row - a][col];
                 else
-                    for (int64_t col = b; col < end; col++)
-                        to[col * step] += sums[row - a][col - b];
+                    for (int64_t col = 0; col < n_cols && col < 4; col++)
+                        to[(b + col) * step] += sums[row - a][col];
             }
         }
     }

@@ -6,17 +6,16 @@ import time
 from dataclasses import dataclass
 
 from boostbp.trees import kernels
-from boostbp.trees.kernels import moments, sums
+from boostbp.trees.kernels import evaluation, moments, sums
 from boostbp.trees.kernels.entry import Loop
 
 # Loops that others call come first: each is compiled once, and is part of those that call it.
 PARTS: dict[str, tuple[Loop, ...]] = {
-    "predict": (kernels.route, kernels.evaluate, kernels.predict_flat, kernels.predict_short),
+    "predict": (kernels.evaluate, kernels.predict_flat, kernels.predict_short),
     "jacobian": (kernels.jacobian, kernels.vjp),
     "attributions": (kernels.changes,),
     "fit": (
         kernels.put_in_bins,
-        kernels.paths_of,
         moments.column_sums,
         moments.column_squares,
         moments.add_products,
@@ -26,7 +25,7 @@ PARTS: dict[str, tuple[Loop, ...]] = {
         kernels.leaf_sums,
         kernels.solve_leaves,
         kernels.scale_weights,
-        kernels.add_values,
+        evaluation.add_values,
         kernels.group_paths,
         kernels.group_block,
         kernels.fit_trees,
@@ -106,7 +105,7 @@ def warmup(*, verbose: int = 0) -> WarmUp:
                 loop.compile()
                 bar.update()
             seconds[part] = time.perf_counter() - begun
-    return WarmUp(seconds, _n_compiled() - before, kernels.route.dispatcher.stats.cache_path)
+    return WarmUp(seconds, _n_compiled() - before, _loops()[0].dispatcher.stats.cache_path)
 
 
 def _loops() -> list[Loop]:
