@@ -63,6 +63,24 @@ LEAVES = (
 # scalings.c
 scalings = Loop("scalings", "ranges: f8[paths, _]", "flat_scale: float", "out: f8[paths, _] out")
 
+# solving.c
+solve_leaves = Loop(
+    "solve_leaves", "path_start: i8[leaves+1]", "degree: int", "n_outputs: int", "gram: f8[_]", "weight: f8[_] out",
+    "penalty: float", "penalize_constant: bool", "scale: float",
+)  # fmt: skip
+scale_weights = Loop(
+    "scale_weights", "path_start: i8[leaves+1]", "degree: int", "n_outputs: int", "scaling: f8[paths, _]",
+    "weight: f8[_] out",
+)  # fmt: skip
+
+# joining.c
+LEAST_SCALE = 1e-12  # relative to the center: with a smaller scale, rounding would change predictions
+rescale = Loop("rescale", LEAVES, "ratio: f8[paths]", "shift: f8[paths]", "weight: f8[_] out")
+common_scalings = Loop(
+    "common_scalings", LEAVES, "first_tree: i8[runs+1]", "scaling: f8[paths, _] out", "ratio: f8[paths] out",
+    "shift: f8[paths] out",
+)  # fmt: skip
+
 # routing.c
 route = Loop(
     "route", NODES, "tree_split: i8[trees+1]", "X: f8[rows, columns]", "begin: int", "end: int",

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.core import CENTER, INV_SCALE, LEAST_SCALE
 from boostbp.trees import kernels
 from boostbp.trees.forest import Forest
-from boostbp.trees.kernels.joining import LEAST_SCALE
-from boostbp.trees.kernels.records import CENTER, INV_SCALE
 from boostbp.trees.leaves import take_leaves
 from boostbp.trees.rounding import rescaled
 from boostbp.trees.tree import offsets

@@ -1,11 +1,11 @@
-"""Compiled ridge regressions: solve the normal equations of each leaf, and rewrite weights in other units."""
+"""`boostbp/core/solving.c` once more, for the compiled loops that call it."""
 
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
-from boostbp.trees.kernels.entry import BOOL, FLOAT, INT, INT64S, MATRIX, VECTOR, entry_point, written
-from boostbp.trees.kernels.records import CENTER, INV_SCALE, internal, largest
+from boostbp.trees.kernels.records import CENTER, ENTERED, INV_SCALE, internal, largest
 
 
 @internal
@@ -67,7 +67,7 @@ def solve_leaf(gram, g0, weight, w0, p, m, penalty, penalize_constant, scale, a)
             w[i, output] *= scale
 
 
-@entry_point(INT64S, INT, INT, VECTOR, written("f8", 1), FLOAT, BOOL, FLOAT)
+@njit(**ENTERED)
 def solve_leaves(path_start, degree, n_outputs, gram, weight, penalty, penalize_constant, scale):
     """Write the ridge weights of each leaf, ``scale * (gram + penalty I)^-1 moment``, over the moments in `weight`.
 
@@ -108,7 +108,7 @@ def scale_leaf(scaling, path, k, degree, n_outputs, weight, w0):
             weight[linear] = slope * width
 
 
-@entry_point(INT64S, INT, INT, MATRIX, written("f8", 1))
+@njit(**ENTERED)
 def scale_weights(path_start, degree, n_outputs, scaling, weight):
     """Rewrite weights in the user's units as weights in units of ``u``, in place."""
     w0 = np.int64(0)  # as in `solve_leaves`
