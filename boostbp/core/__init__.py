@@ -109,3 +109,28 @@ leaf_sums = Loop(
 term_moments = Loop(
     "term_moments", LEAVES, "leaf: leaf[trees, rows]", "Z: f8[rows, columns]", "G: f8[rows, outputs]", "out: f8[_] out"
 )
+
+# moments.c
+ENTRIES = "indptr: leaf[all_columns+1]", "indices: leaf[entries]", "data: f8[entries]"
+STANDARDISED = "column: i4[columns]", "scaling: f8[columns, _]", "zero: f8[columns]"
+column_sums = Loop("column_sums", "Z: f8[rows, columns]", "weight: f8[rows]", "sums: f8[columns, _] out")
+column_sums_sparse = Loop("column_sums_sparse", *ENTRIES, "weight: f8[_]", "sums: f8[all_columns, _] out")
+column_squares = Loop(
+    "column_squares", "Z: f8[rows, columns]", "weight: f8[rows]", "scaling: f8[columns, _]", "out: f8[columns] out"
+)
+column_squares_sparse = Loop(
+    "column_squares_sparse", *ENTRIES, "weight: f8[_]", "scaling: f8[all_columns, _]", "out: f8[all_columns] out"
+)
+add_products = Loop(
+    "add_products", "Z: f8[rows, all_columns]", *STANDARDISED, "V: f8[columns, outputs]", "out: f8[rows, outputs] out"
+)
+add_products_sparse = Loop(
+    "add_products_sparse", *ENTRIES, *STANDARDISED, "V: f8[columns, outputs]", "out: f8[_, outputs] out"
+)
+add_moments = Loop(
+    "add_moments", "Z: f8[rows, all_columns]", *STANDARDISED, "G: f8[rows, outputs]", "out: f8[columns, outputs] out"
+)
+add_moments_sparse = Loop(
+    "add_moments_sparse", *ENTRIES, *STANDARDISED, "G: f8[_, outputs]", "out: f8[columns, outputs] out"
+)
+fill = Loop("fill", *ENTRIES, "column: i8[columns]", "begin: int", "end: int", "out: f8[_, columns] out")

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from boostbp.trees import kernels
-from boostbp.trees.kernels import evaluation, moments, sums
+from boostbp.trees.kernels import evaluation, sums
 from boostbp.trees.kernels.entry import Loop
 
 # Loops that others call come first: each is compiled once, and is part of those that call it.
@@ -16,10 +16,6 @@ PARTS: dict[str, tuple[Loop, ...]] = {
     "attributions": (kernels.changes,),
     "fit": (
         kernels.put_in_bins,
-        moments.column_sums,
-        moments.column_squares,
-        moments.add_products,
-        moments.add_moments,
         sums.term_moments,
         kernels.leaf_ranges,
         kernels.leaf_sums,
@@ -29,14 +25,7 @@ PARTS: dict[str, tuple[Loop, ...]] = {
         kernels.fit_trees,
     ),
     "monotone fit": (kernels.solve_monotone,),
-    "sparse input": (
-        moments.fill,
-        moments.column_sums_sparse,
-        moments.column_squares_sparse,
-        moments.add_products_sparse,
-        moments.add_moments_sparse,
-        kernels.group_rows,
-    ),
+    "sparse input": (kernels.group_rows,),
 }
 
 

@@ -109,4 +109,3 @@ def test_ranges_of_numbers_whose_sum_is_none(column):
         expected = [ordered(z)[0], ordered(z)[-1], z.sum(), len(z)]
     np.testing.assert_array_equal(out[0], expected)
     np.testing.assert_array_equal(np.signbit(out[0, :2]), np.signbit(expected[:2]))
-
