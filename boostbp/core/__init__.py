@@ -134,3 +134,32 @@ add_moments_sparse = Loop(
     "add_moments_sparse", *ENTRIES, *STANDARDISED, "G: f8[_, outputs]", "out: f8[columns, outputs] out"
 )
 fill = Loop("fill", *ENTRIES, "column: i8[columns]", "begin: int", "end: int", "out: f8[_, columns] out")
+
+# grouping.c
+put_in_bins = Loop(
+    "put_in_bins", "X: f8[rows, features]", "cuts: f8[features, _]", "bins: u1[features, rows] out",
+    "lower: f8[features, _] out", "upper: f8[features, _] out",
+)  # fmt: skip
+group_rows = Loop(
+    "group_rows", "leaf: leaf[trees, rows]", "tree: int", "top: int", "n: int", "order: u2[_] out",
+    "start: i8[leaves+1] out",
+)  # fmt: skip
+group_paths = Loop(
+    "group_paths", "order: u2[rows]", "row_start: i8[leaves+1]", "path_start: i8[leaves+1]", "column: i4[_]",
+    "Z: f8[part, columns]", "begin: int", "end: int", "at: i8[leaves] out", "values: f8[_] out",
+)  # fmt: skip
+group_block = Loop(
+    "group_block", NODES, "bins: u1[features, rows]", "lower: f8[features, _]", "upper: f8[features, _]",
+    "X: f8[rows, features]", "Z: f8[rows, columns]", "top: int", "path_start: i8[leaves+1]", "column: i4[_]",
+    "leaf: leaf[_, rows] out", "order: u2[of_block] out", "values: f8[_] out", "row_start: i8[leaves+1] out",
+)  # fmt: skip
+
+# tree_fits.c
+fit_trees = Loop(
+    "fit_trees", NODES, "tree_split: i8[trees+1]", "start: i8[leaves+1]", "column: i4[paths]",
+    "bins: u1[features, rows]", "lower: f8[features, _]", "upper: f8[features, _]", "X: f8[rows, features]",
+    "Z: f8[rows, columns]", "degree: int", "grad: f8[trees, rows]", "hess: f8[hessians, rows]", "penalty: float",
+    "penalize_constant: bool", "standardize: bool", "learning_rate: float", "block_rows: int", "order: u2[rows] out",
+    "values: f8[_] out", "scaling: f8[paths, _] out", "weight: f8[_] out", "leaf: leaf[trees, rows] out",
+    "out: f8[trees, rows] out",
+)  # fmt: skip
