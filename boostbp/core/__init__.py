@@ -95,6 +95,20 @@ add_values = Loop(
     "add_values", "row_start: i8[leaves+1]", "order: u2[_]", "first_row: int", "path_start: i8[leaves+1]",
     "grouped: f8[_]", "degree: int", "scaling: f8[_, _]", "weight: f8[_]", "out: f8[outputs, rows] out",
 )  # fmt: skip
+evaluate = Loop(
+    "evaluate", LEAVES, "leaf: leaf[trees, rows]", "Z: f8[rows, columns]", "clip: bool", "begin: int", "end: int",
+    "out: f8[rows, outputs] out",
+)  # fmt: skip
+jacobian = Loop(
+    "jacobian", LEAVES, "leaf: leaf[trees, rows]", "Z: f8[rows, columns]", "clip: bool", "unit: f8[columns]",
+    "begin: int", "end: int", "out: f8[rows, outputs, columns] out",
+)  # fmt: skip
+changes = Loop(
+    "changes", NODES, "tree_split: i8[trees+1]", LEAVES, "clip: bool", "leaf_a: leaf[trees, rows]",
+    "leaf_b: leaf[trees, rows]", "A: f8[rows, features]", "B: f8[rows, features]", "ZA: f8[rows, columns]",
+    "ZB: f8[rows, columns]", "begin: int", "end: int", "smooth: f8[rows, outputs, columns] out",
+    "jump: f8[rows, outputs, features] out",
+)  # fmt: skip
 
 # sums.c
 leaf_ranges = Loop(
@@ -162,4 +176,3 @@ fit_trees = Loop(
     "penalize_constant: bool", "standardize: bool", "learning_rate: float", "block_rows: int", "order: u2[rows] out",
     "values: f8[_] out", "scaling: f8[paths, _] out", "weight: f8[_] out", "leaf: leaf[trees, rows] out",
     "out: f8[trees, rows] out",
-)  # fmt: skip

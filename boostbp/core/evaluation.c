@@ -76,3 +76,209 @@ API int64_t boostbp_add_values(const int64_t *row_start, const uint16_t *order, 
                n_rows);
     return 0;
 }
+
+/* The regression of the leaf that a row reaches under a tree. */
+typedef struct {
+    int64_t k, m, degree;   /* its path columns, the outputs that the tree serves, 1 or 2 */
+    const int32_t *column;  /* (k,) */
+    const double *scaling;  /* (k, 4) */
+    const double *constant; /* (m,) */
+    const double *linear;   /* (k, m) */
+    const double *square;   /* (k, m), for degree 2 */
+} regression_t;
+
+static inline regression_t regression_at(const leaves_t *leaves, int64_t tree, const void *leaf, int64_t bytes,
+                                         int64_t place)
+{
+    int64_t number = leaves->tree_leaf[tree] + leaf_at(leaf, bytes, place), path = leaves->start[number];
+    int64_t k = leaves->start[number + 1] - path, m = leaves->tree_output[2 * tree + 1];
+    const double *w = leaves->weight + leaves->weight_start[number];
+    return (regression_t){k, m, leaves->tree_degree[tree], leaves->column + path, leaves->scaling + 4 * path, w, w + m,
+                          w + (1 + k) * m};
+}
+
+/* Returns u of a value that is not missing, and whether the leaf's value has a slope there. */
+static inline double standardised(double z, const double *scaling, int64_t clip, int *slopes)
+{
+    double u = (z - scaling[CENTER]) * scaling[INV_SCALE];
+    *slopes = 1;
+    if (scaling[INV_SCALE] == 0.0)
+        return 0.0;
+    if (!clip)
+        return u;
+    *slopes = !(u < scaling[LOWER] || u > scaling[UPPER]) && scaling[LOWER] < scaling[UPPER];
+    return u < scaling[LOWER] ? scaling[LOWER] : u > scaling[UPPER] ? scaling[UPPER] : u;
+}
+
+/* Returns u of a value, as the leaf regression reads it; 0, the mean, for a missing value. */
+static inline double standardised_or_mean(double z, const double *scaling, int64_t clip)
+{
+    int slopes;
+    return z == z ? standardised(z, scaling, clip, &slopes) : 0.0;
+}
+
+/* Adds the values of a leaf for one row to `out`, of the tree's outputs. */
+static inline void add_leaf(const regression_t *r, const double *z, int64_t clip, double *out)
+{
+    int slopes;
+    if (r->m == 1) {
+        double total = *r->constant;
+        for (int64_t j = 0; j < r->k; j++) {
+            double value = z[r->column[j]];
+            if (value != value)
+                continue;
+            double u = standardised(value, r->scaling + 4 * j, clip, &slopes);
+            total += r->degree == 2 ? u * (r->linear[j] + u * r->square[j]) : u * r->linear[j];
+        }
+        *out += total;
+        return;
+    }
+    for (int64_t o = 0; o < r->m; o++)
+        out[o] += r->constant[o];
+    for (int64_t j = 0; j < r->k; j++) {
+        double value = z[r->column[j]];
+        if (value != value)
+            continue;
+        double u = standardised(value, r->scaling + 4 * j, clip, &slopes);
+        for (int64_t o = 0; o < r->m; o++)
+            out[o] += u * r->linear[j * r->m + o];
+        if (r->degree == 2)
+            for (int64_t o = 0; o < r->m; o++)
+                out[o] += u * u * r->square[j * r->m + o];
+    }
+}
+
+/* Adds the forest's values of rows begin .. end - 1 to `out`, (rows, outputs). */
+API int64_t boostbp_evaluate(const leaves_t *leaves, const void *leaf, int64_t bytes, const double *Z, int64_t clip,
+                             int64_t begin, int64_t end, double *out, int64_t n_trees, int64_t n_leaves,
+                             int64_t n_paths, int64_t n_rows, int64_t n_columns, int64_t n_outputs)
+{
+    for (int64_t top = begin; top < end; top += TILE) {
+        int64_t last = end - top < TILE ? end : top + TILE;
+        for (int64_t tree = 0; tree < n_trees; tree++)
+            for (int64_t row = top; row < last; row++) {
+                regression_t of_row = regression_at(leaves, tree, leaf, bytes, tree * n_rows + row);
+                add_leaf(&of_row, Z + row * n_columns, clip, out + row * n_outputs + leaves->tree_output[2 * tree]);
+            }
+    }
+    return 0;
+}
+
+/* Adds the Jacobian of rows begin .. end - 1 to `out`, (rows, outputs, columns), for steps of a unit of each column. */
+API int64_t boostbp_jacobian(const leaves_t *leaves, const void *leaf, int64_t bytes, const double *Z, int64_t clip,
+                             const double *unit, int64_t begin, int64_t end, double *out, int64_t n_trees,
+                             int64_t n_leaves, int64_t n_paths, int64_t n_rows, int64_t n_columns, int64_t n_outputs)
+{
+    for (int64_t top = begin; top < end; top += TILE) {
+        int64_t last = end - top < TILE ? end : top + TILE;
+        for (int64_t tree = 0; tree < n_trees; tree++)
+            for (int64_t row = top; row < last; row++) {
+                regression_t r = regression_at(leaves, tree, leaf, bytes, tree * n_rows + row);
+                double *of_row = out + (row * n_outputs + leaves->tree_output[2 * tree]) * n_columns;
+                for (int64_t j = 0; j < r.k; j++) {
+                    int64_t column = r.column[j];
+                    double z = Z[row * n_columns + column], u = 0.0;
+                    double d_linear = 0.0, d_square = 0.0; /* unit du/dz and unit d(u^2)/dz */
+                    int slopes = 0;
+                    if (z == z)
+                        u = standardised(z, r.scaling + 4 * j, clip, &slopes);
+                    if (slopes) {
+                        d_linear = r.scaling[4 * j + INV_SCALE] * unit[column];
+                        d_square = 2.0 * u * d_linear;
+                    }
+                    for (int64_t o = 0; o < r.m; o++) {
+                        double slope = d_linear * r.linear[j * r.m + o];
+                        if (r.degree == 2)
+                            slope += d_square * r.square[j * r.m + o];
+                        of_row[o * n_columns + column] += slope;
+                    }
+                }
+            }
+    }
+    return 0;
+}
+
+/* Returns the feature of the split at which two rows part; they must reach different leaves. */
+static int64_t where_parted(const nodes_t *nodes, int64_t first, const double *a, const double *b)
+{
+    for (int64_t node = 0;;) {
+        int64_t split = first + node;
+        int left = goes_left(nodes, split, a);
+        if (left != goes_left(nodes, split, b))
+            return nodes->feature[split];
+        node = left ? nodes->left[split] : nodes->right[split];
+    }
+}
+
+/* Returns the value of a leaf for one row and output. */
+static double value_of(const regression_t *r, const double *z, int64_t clip, int64_t output)
+{
+    double total = r->constant[output];
+    for (int64_t j = 0; j < r->k; j++) {
+        double u = standardised_or_mean(z[r->column[j]], r->scaling + 4 * j, clip);
+        total += u * r->linear[j * r->m + output];
+        if (r->degree == 2)
+            total += u * u * r->square[j * r->m + output];
+    }
+    return total;
+}
+
+/* Adds `share` of the change within one leaf, column by column, to `out`, (columns,); returns its sum. */
+static double add_within(const regression_t *r, double share, const double *za, const double *zb, int64_t clip,
+                         int64_t output, double *out)
+{
+    double total = 0.0;
+    for (int64_t j = 0; j < r->k; j++) {
+        int64_t column = r->column[j];
+        if (za[column] == zb[column])
+            continue;
+        double u_a = standardised_or_mean(za[column], r->scaling + 4 * j, clip);
+        double u_b = standardised_or_mean(zb[column], r->scaling + 4 * j, clip);
+        /* w1 u + w2 u^2 changes by (w1 + w2 (u_a + u_b)) (u_b - u_a): a difference of squares would lose digits */
+        double slope = r->linear[j * r->m + output];
+        if (r->degree == 2)
+            slope += (u_a + u_b) * r->square[j * r->m + output];
+        double change = share * slope * (u_b - u_a);
+        out[column] += change;
+        total += change;
+    }
+    return total;
+}
+
+/* Tells apart the change of a forest's output from rows of A to rows of B, whose basis columns are ZA and ZB.
+
+   smooth : (rows, outputs, columns), added to: the change along the leaf regressions. Of a tree with both rows in one
+            leaf this is all. If they are in two leaves, it is the mean of what either leaf's regression would change.
+   jump   : (rows, outputs, features), added to: what else a tree changes, at the feature of the split where the two
+            rows part. */
+API int64_t boostbp_changes(const nodes_t *nodes, const int64_t *tree_split, const leaves_t *leaves, int64_t clip,
+                            const void *leaf_a, int64_t bytes_a, const void *leaf_b, int64_t bytes_b, const double *A,
+                            const double *B, const double *ZA, const double *ZB, int64_t begin, int64_t end,
+                            double *smooth, double *jump, int64_t n_splits, int64_t n_trees, int64_t n_leaves,
+                            int64_t n_paths, int64_t n_rows, int64_t n_features, int64_t n_columns, int64_t n_outputs)
+{
+    for (int64_t tree = 0; tree < n_trees; tree++)
+        for (int64_t row = begin; row < end; row++) {
+            regression_t a = regression_at(leaves, tree, leaf_a, bytes_a, tree * n_rows + row);
+            regression_t b = regression_at(leaves, tree, leaf_b, bytes_b, tree * n_rows + row);
+            const double *za = ZA + row * n_columns, *zb = ZB + row * n_columns;
+            int64_t first = row * n_outputs + leaves->tree_output[2 * tree], feature = -1;
+            if (a.constant != b.constant)
+                feature = where_parted(nodes, tree_split[tree], A + row * n_features, B + row * n_features);
+            for (int64_t output = 0; output < a.m; output++) {
+                double *out = smooth + (first + output) * n_columns;
+                if (feature < 0) {
+                    add_within(&a, 1.0, za, zb, clip, output, out);
+                    continue;
+                }
+                /* The whole change is leaf b at B minus leaf a at A. Half of what each of the two regressions changes
+                   between the rows goes to its columns: neither leaf is preferred, and to go back from B to A changes
+                   nothing but the sign. The rest is the jump from one leaf to the other, at the split between them. */
+                double rest = value_of(&b, zb, clip, output) - value_of(&a, za, clip, output);
+                rest -= add_within(&a, 0.5, za, zb, clip, output, out);
+                rest -= add_within(&b, 0.5, za, zb, clip, output, out);
+                jump[(first + output) * n_features + feature] += rest;
+            }
+        }
+    return 0;
+}

@@ -11,9 +11,8 @@ from boostbp.trees.kernels.entry import Loop
 
 # Loops that others call come first: each is compiled once, and is part of those that call it.
 PARTS: dict[str, tuple[Loop, ...]] = {
-    "predict": (kernels.evaluate, kernels.predict_flat, kernels.predict_short),
-    "jacobian": (kernels.jacobian, kernels.vjp),
-    "attributions": (kernels.changes,),
+    "predict": (kernels.predict_flat, kernels.predict_short),
+    "jacobian": (kernels.vjp,),
     "fit": (
         kernels.put_in_bins,
         sums.term_moments,

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from boostbp.core import add_values, common_scalings, paths_of, rescale, route, scale_weights, scalings, solve_leaves
 from boostbp.trees.kernels.backward import vjp
-from boostbp.trees.kernels.evaluation import changes, evaluate, jacobian
 from boostbp.trees.kernels.few_rows import predict_flat, predict_short
 from boostbp.trees.kernels.grouping import group_block, group_paths, group_rows, put_in_bins
 from boostbp.trees.kernels.monotone import solve_monotone
