@@ -81,6 +81,13 @@ common_scalings = Loop(
     "shift: f8[paths] out",
 )  # fmt: skip
 
+# monotone.c
+solve_monotone = Loop(
+    "solve_monotone", NODES, "first: int", "sign: i8[_]", "path_start: i8[leaves+1]", "column: i4[paths]",
+    "degree: int", "scaling: f8[paths, _]", "gram: f8[_]", "weight: f8[terms] out", "penalty: float",
+    "penalize_constant: bool", "scale: float",
+)  # fmt: skip
+
 # routing.c
 route = Loop(
     "route", NODES, "tree_split: i8[trees+1]", "X: f8[rows, columns]", "begin: int", "end: int",

@@ -1,8 +1,8 @@
 /* Ridge regressions of leaves: solve the normal equations of each leaf, and rewrite weights in other units.
 
-   w = (G + penalty I)^-1 b, with G = sum h phi phi' (p, p) and b = -sum phi grad' (p, m) of the p terms phi of a leaf and
-   its m outputs: the paper's solution for the target -grad / h. The terms are a constant, the k path columns of the
-   leaf, and for degree 2 their squares. */
+   w = (G + penalty I)^-1 b, with G = sum h phi phi' (p, p) and b = -sum phi grad' (p, m) of the p terms phi of a leaf
+   and its m outputs: the paper's solution for the target -grad / h. The terms are a constant, the k path columns of
+   the leaf, and for degree 2 their squares. */
 
 #include "boostbp.h"
 #include "stages.h"
@@ -51,7 +51,9 @@ static inline void divide(double *row, double pivot, int64_t m)
         row[output] = pivot > 0.0 ? row[output] / pivot : 0.0;
 }
 
-/* Solves L L' w = b in place, w (p, m): y_i = (b_i - sum_j<i L_ij y_j) / L_ii, w_i = (y_i - sum_j>i L_ji w_j) / L_ii. */
+/* Solves L L' w = b in place, w (p, m): y_i = (b_i - sum_j<i L_ij y_j) / L_ii, w_i = (y_i - sum_j>i L_ji w_j) / L_ii.
+
+   Each number has its terms subtracted one by one, so that versions for any width of vectors give the same bits. */
 static inline void substitute(const double *a, double *w, int64_t p, int64_t m)
 {
     for (int64_t i = 0; i < p; i++) {

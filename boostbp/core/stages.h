@@ -27,6 +27,22 @@ static inline double greater(double a, double b)
     return b > a ? b : a;
 }
 
+/* Leaf regressions of one tree with one output, and where the rows of each leaf may lie; see leaf_steps.c. */
+typedef struct {
+    int64_t n_leaves;
+    const int64_t *path_start; /* (leaves + 1,) */
+    int64_t *weight_start;     /* (leaves + 1,) */
+    const int32_t *column;     /* (paths,) ascending in each leaf */
+    int64_t degree;
+    const double *scaling; /* (paths, 4) */
+    double *weight;
+    double (*box)[2];  /* (paths,) thresholds that bound a column in its leaf */
+    uint8_t *may_miss; /* (paths,) */
+} regressions_t;
+
+void reach_of(const regressions_t *tree, int64_t leaf, double *reach);
+void find_boxes(const regressions_t *tree, const nodes_t *nodes, int64_t first, const int64_t *parent);
+double least_step(const regressions_t *tree, int64_t feature, int rising, int64_t a, int64_t b);
 /* routing.c: whether a split sends a value left. */
 static inline int sends_left(const nodes_t *nodes, int64_t split, double value)
 {

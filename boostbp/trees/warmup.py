@@ -23,7 +23,6 @@ PARTS: dict[str, tuple[Loop, ...]] = {
         kernels.group_block,
         kernels.fit_trees,
     ),
-    "monotone fit": (kernels.solve_monotone,),
     "sparse input": (kernels.group_rows,),
 }
 

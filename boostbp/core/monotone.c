@@ -1,0 +1,389 @@
+/* Leaf regressions of trees that are monotone in some features.
+
+   Two rows that differ in one feature alone part at a split of that feature, or never. So a tree is monotone in a
+   feature if every leaf is, and if at each split of the feature no leaf of the lower side exceeds one of the upper side
+   where rows that differ in this feature alone can reach both. The leaves of a tree are fitted in three steps:
+
+   1. In each leaf the slope of a constrained feature keeps its sign at both ends of the leaf's range, and so within.
+   2. Beside it stands the leaf's mean, held between bounds that each split of a constrained feature hands down: the
+      middle of the means of its two sides (the "basic" method of LightGBM). Constant leaves are these.
+   3. From the bottom up, where leaves of the two sides of a split of a constrained feature are out of order, all
+      leaves below it are moved towards their means by one share, and the two sides apart by a constant: the share and
+      the constant that cost least of what the regressions have gained. Neither undoes the order below: leaves in order
+      are a convex set, in which the means lie. */
+
+#include "boostbp.h"
+#include "stages.h"
+
+enum { FREE, FLAT_END, ABSENT }; /* a column of a leaf: as it is; with a slope of 0 at an end of its range; left out */
+enum { SHARES = 16 };            /* grid of shares by which leaves may move towards their means; arbitrary */
+enum { PAIRS = 1024 };           /* of leaves compared at a split; where there are more, its sides are compared */
+
+/* A tree, its leaves in order, and its regressions. */
+typedef struct {
+    const nodes_t *nodes;
+    const int64_t *sign;  /* (features,) 1 where the tree rises, -1 where it falls, else 0 */
+    int64_t first;        /* of its splits */
+    int64_t *order;       /* (splits,) each before those below it */
+    int64_t *parent;      /* (leaves + splits,) the split above each leaf, then above each split; -1 above the root */
+    int64_t *place;       /* (leaves,) the leaves from left to right */
+    int64_t (*span)[3];   /* (splits,) places where leaves of the left side begin, of the right side begin, all end */
+    double *mass, *mean;  /* (leaves,) sum of hessians; first the moment, then the mean */
+    double *gain;         /* (leaves,) twice what the regression gains over the mean */
+    double (*reach)[2];   /* (leaves,) bounds of the values over all rows */
+    double (*steps)[2];   /* (PAIRS,) between leaves that are out of order: as they are, and of their means */
+    double (*total)[2];   /* (leaves + 1,) scratch: mass and moment of the leaves up to each place */
+    double (*bounds)[2];  /* (leaves,) scratch: bounds of the mean at each place */
+    int64_t *todo, *rank; /* (2 leaves,), (leaves,) scratch */
+    regressions_t leaves;
+} tree_t;
+
+/* The normal equations of one leaf while its columns are restricted; `most` terms, and columns, at most. */
+typedef struct {
+    int64_t p, k, degree;
+    double *gram, *moment; /* (p, p), (p,) of the terms as restricted */
+    double *factor;        /* (p, p) scratch */
+    double *ratio;         /* (k,) of a column with a flat end: its term is u + ratio u^2 */
+    int64_t *state;        /* (k,) FREE, FLAT_END or ABSENT */
+} equations_t;
+
+/* Takes a term out of the normal equations, which then give it a weight of 0. */
+static void leave_out(equations_t *e, int64_t term)
+{
+    for (int64_t i = 0; i < e->p; i++)
+        e->gram[term * e->p + i] = e->gram[i * e->p + term] = 0.0;
+    e->moment[term] = 0.0;
+}
+
+/* Replaces a term by term + ratio * other, and takes the other out: its row and column of the Gram matrix are added. */
+static void join_terms(equations_t *e, int64_t term, int64_t other, double ratio)
+{
+    for (int64_t i = 0; i < e->p; i++)
+        e->gram[term * e->p + i] += ratio * e->gram[other * e->p + i];
+    for (int64_t i = 0; i < e->p; i++)
+        e->gram[i * e->p + term] += ratio * e->gram[i * e->p + other];
+    e->moment[term] += ratio * e->moment[other];
+    leave_out(e, other);
+}
+
+/* Restricts column j of a leaf if its slope has the wrong sign somewhere; returns whether it had.
+
+   A slope, w_j + 2 u w_jj, is between those at the ends of the range. Where one end alone is wrong, the parabola gets
+   its top there: u + ratio u^2 is flat at u = -1 / (2 ratio). */
+static int restrict_column(equations_t *e, int64_t j, const double *w, double sign, const double *scaling)
+{
+    double linear = sign * w[1 + j], square = e->degree == 2 ? sign * w[1 + e->k + j] : 0.0;
+    double lower = scaling[LOWER], upper = scaling[UPPER];
+    double at_lower = linear + 2.0 * square * lower, at_upper = linear + 2.0 * square * upper;
+    if (e->state[j] == ABSENT || (at_lower >= 0.0 && at_upper >= 0.0))
+        return 0;
+    if (e->state[j] == FLAT_END && linear >= 0.0) /* the slope at that end is 0 but for rounding */
+        return 0;
+    if (e->degree == 2 && e->state[j] == FREE && greater(at_lower, at_upper) > 0.0 && lower < 0.0 && 0.0 < upper) {
+        e->state[j] = FLAT_END;
+        e->ratio[j] = -0.5 / (at_lower < 0.0 ? lower : upper);
+        join_terms(e, 1 + j, 1 + e->k + j, e->ratio[j]);
+        return 1;
+    }
+    e->state[j] = ABSENT;
+    leave_out(e, 1 + j);
+    if (e->degree == 2)
+        leave_out(e, 1 + e->k + j);
+    return 1;
+}
+
+/* Restricts all constrained columns of a leaf whose slopes are wrong under the weights w; returns whether any was. */
+static int restrict_columns(equations_t *e, const tree_t *tree, int64_t path, const double *w)
+{
+    int wrong = 0;
+    for (int64_t j = 0; j < e->k; j++) {
+        int64_t way = tree->sign[tree->leaves.column[path + j]];
+        const double *scaling = tree->leaves.scaling + 4 * (path + j);
+        if (way != 0 && scaling[INV_SCALE] != 0.0)
+            wrong |= restrict_column(e, j, w, (double)way, scaling);
+    }
+    return wrong;
+}
+
+/* Turns the moments of one leaf, w, into ridge weights whose slopes have no wrong sign within the leaf's range.
+
+   Columns are restricted until none is wrong: each round restricts one more at least. `e->moment` becomes the moments
+   of the terms as restricted. */
+static void solve_signed(equations_t *e, const tree_t *tree, int64_t leaf, const double *gram, double *w,
+                         double penalty, int64_t penalize_constant)
+{
+    int64_t path = tree->leaves.path_start[leaf];
+    e->k = tree->leaves.path_start[leaf + 1] - path;
+    e->p = 1 + e->degree * e->k;
+    for (int64_t i = 0; i < e->p; i++) {
+        e->moment[i] = w[i];
+        for (int64_t j = 0; j <= i; j++)
+            e->gram[i * e->p + j] = e->gram[j * e->p + i] = gram[i * e->p + j];
+    }
+    for (int64_t j = 0; j < e->k; j++)
+        e->state[j] = FREE;
+    do {
+        memcpy(w, e->moment, (size_t)e->p * sizeof *w);
+        solve_leaf(e->gram, w, e->p, 1, penalty, penalize_constant, 1.0, e->factor);
+        for (int64_t j = 0; j < e->k; j++)
+            if (e->state[j] == FLAT_END)
+                w[1 + e->k + j] = e->ratio[j] * w[1 + j];
+    } while (restrict_columns(e, tree, path, w));
+}
+
+/* Writes order, parent, place and span of a tree. */
+static void number_nodes(tree_t *tree)
+{
+    const int32_t *left = tree->nodes->left + tree->first, *right = tree->nodes->right + tree->first;
+    int64_t n_leaves = tree->leaves.n_leaves, n_todo = 1, n_ordered = 0, n_placed = 0;
+    tree->todo[0] = n_leaves > 1 ? 0 : -1;
+    tree->parent[n_leaves > 1 ? n_leaves : 0] = -1;
+    while (n_todo > 0) {
+        int64_t node = tree->todo[--n_todo];
+        if (node < 0) { /* a leaf */
+            tree->place[n_placed] = ~node;
+            tree->rank[~node] = n_placed++;
+            continue;
+        }
+        tree->order[n_ordered++] = node;
+        int64_t children[2] = {right[node], left[node]}; /* the left one is next */
+        for (int i = 0; i < 2; i++) {
+            tree->parent[children[i] < 0 ? ~children[i] : n_leaves + children[i]] = node;
+            tree->todo[n_todo++] = children[i];
+        }
+    }
+    for (int64_t i = n_ordered - 1; i >= 0; i--) {
+        int64_t node = tree->order[i], l = left[node], r = right[node];
+        tree->span[node][0] = l < 0 ? tree->rank[~l] : tree->span[l][0];
+        tree->span[node][1] = r < 0 ? tree->rank[~r] : tree->span[r][0];
+        tree->span[node][2] = r < 0 ? tree->rank[~r] + 1 : tree->span[r][2];
+    }
+}
+
+static int64_t sign_of(const tree_t *tree, int64_t node)
+{
+    int64_t i = tree->first + node;
+    return tree->nodes->cat_start[i] < 0 ? tree->sign[tree->nodes->feature[i]] : 0;
+}
+
+static double mean_of(double mass, double moment, double penalty)
+{
+    return mass + penalty > 0.0 ? moment / (mass + penalty) : 0.0;
+}
+
+/* Turns the moments of all leaves, `mean`, into means in the right order at each split of a constrained feature. */
+static void order_means(tree_t *tree, double penalty)
+{
+    int64_t n_leaves = tree->leaves.n_leaves;
+    double (*total)[2] = tree->total, (*bounds)[2] = tree->bounds;
+    total[0][0] = total[0][1] = 0.0;
+    for (int64_t i = 0; i < n_leaves; i++) {
+        total[i + 1][0] = total[i][0] + tree->mass[tree->place[i]];
+        total[i + 1][1] = total[i][1] + tree->mean[tree->place[i]];
+        bounds[i][0] = -INFINITY;
+        bounds[i][1] = INFINITY;
+    }
+    for (int64_t number = 0; number < n_leaves - 1; number++) {
+        int64_t node = tree->order[number], way = sign_of(tree, node);
+        if (way == 0)
+            continue;
+        int64_t begin = tree->span[node][0], middle = tree->span[node][1], end = tree->span[node][2];
+        double left = mean_of(total[middle][0] - total[begin][0], total[middle][1] - total[begin][1], penalty);
+        double right = mean_of(total[end][0] - total[middle][0], total[end][1] - total[middle][1], penalty);
+        /* the bounds of any leaf below are those of all, so far */
+        double between = lesser(greater(0.5 * (left + right), bounds[begin][0]), bounds[begin][1]);
+        for (int64_t i = begin; i < end; i++)
+            bounds[i][(i < middle) == (way > 0)] = between;
+    }
+    for (int64_t i = 0; i < n_leaves; i++) {
+        int64_t leaf = tree->place[i];
+        double mean = mean_of(tree->mass[leaf], tree->mean[leaf], penalty);
+        tree->mean[leaf] = lesser(greater(mean, bounds[i][0]), bounds[i][1]);
+    }
+}
+
+/* Writes bounds of the least step from any leaf of the lower side to any of the upper one: of values, of means. */
+static void step_of_sides(const tree_t *tree, const int64_t *span, int64_t way, double *step)
+{
+    double highest = -INFINITY, highest_mean = -INFINITY, lowest = INFINITY, lowest_mean = INFINITY;
+    for (int64_t i = span[0]; i < span[2]; i++) {
+        int64_t leaf = tree->place[i];
+        if ((i < span[1]) == (way > 0)) {
+            highest = greater(highest, tree->reach[leaf][1]);
+            highest_mean = greater(highest_mean, tree->mean[leaf]);
+        } else {
+            lowest = lesser(lowest, tree->reach[leaf][0]);
+            lowest_mean = lesser(lowest_mean, tree->mean[leaf]);
+        }
+    }
+    step[0] = lowest - highest;
+    step[1] = lowest_mean - highest_mean;
+}
+
+/* Writes the steps between leaves of the two sides of a split that are out of order; returns how many there are. */
+static int64_t steps_down(const tree_t *tree, int64_t node, int64_t way)
+{
+    const int64_t *span = tree->span[node];
+    double (*steps)[2] = tree->steps;
+    int64_t n = 0;
+    if ((span[1] - span[0]) * (span[2] - span[1]) > PAIRS) {
+        step_of_sides(tree, span, way, steps[0]);
+        return steps[0][0] < 0.0;
+    }
+    for (int64_t i = span[0]; i < span[1]; i++) {
+        for (int64_t j = span[1]; j < span[2]; j++) {
+            int64_t lower = tree->place[way > 0 ? i : j], upper = tree->place[way > 0 ? j : i];
+            if (tree->reach[lower][1] <= tree->reach[upper][0])
+                continue;
+            double step = least_step(&tree->leaves, tree->nodes->feature[tree->first + node], way > 0, lower, upper);
+            if (step < 0.0) {
+                steps[n][0] = step;
+                steps[n++][1] = tree->mean[upper] - tree->mean[lower];
+            }
+        }
+    }
+    return n;
+}
+
+/* Writes the share by which leaves move to their means, and the distance their sides move apart, that cost least.
+
+   With the share t, a pair of leaves whose step is s, and m between their means, needs a distance of -(1 - t) s - t m.
+   Twice the cost is t^2 loss + distance^2 mass, of the n pairs in `steps`. */
+static void cheapest(const double (*steps)[2], int64_t n, double loss, double mass, double *share, double *distance)
+{
+    double best = INFINITY;
+    *share = *distance = INFINITY;
+    for (int k = 0; k <= SHARES; k++) {
+        double t = (double)k / SHARES, apart = 0.0;
+        for (int64_t i = 0; i < n; i++)
+            apart = greater(apart, -(1.0 - t) * steps[i][0] - t * steps[i][1]);
+        double cost = t * t * loss + apart * apart * mass;
+        if (cost < best) {
+            best = cost;
+            *share = t;
+            *distance = apart;
+        }
+    }
+}
+
+/* Moves the leaves below a split of a constrained feature until those of its two sides are in order. */
+static void put_in_order(tree_t *tree, int64_t node, int64_t way)
+{
+    regressions_t *leaves = &tree->leaves;
+    const int64_t *span = tree->span[node];
+    int64_t n = steps_down(tree, node, way);
+    if (n == 0)
+        return;
+    double loss = 0.0, mass_left = 0.0, mass_right = 0.0, share, distance;
+    for (int64_t i = span[0]; i < span[2]; i++) {
+        loss += tree->gain[tree->place[i]];
+        *(i < span[1] ? &mass_left : &mass_right) += tree->mass[tree->place[i]];
+    }
+    /* moved apart around their common mean, each side by the share of the other in the mass */
+    double right = mass_left + mass_right > 0.0 ? mass_left / (mass_left + mass_right) : 0.5;
+    cheapest((const double (*)[2])tree->steps, n, loss, right * mass_right, &share, &distance);
+    for (int64_t i = span[0]; i < span[2]; i++) {
+        int64_t leaf = tree->place[i];
+        double *w = leaves->weight + leaves->weight_start[leaf], *reach = tree->reach[leaf];
+        double step = share * tree->mean[leaf] + (double)way * distance * (i >= span[1] ? right : right - 1.0);
+        for (int64_t term = 0; term < leaves->weight_start[leaf + 1] - leaves->weight_start[leaf]; term++)
+            w[term] *= 1.0 - share;
+        w[0] += step;
+        tree->gain[leaf] *= (1.0 - share) * (1.0 - share);
+        reach[0] = (1.0 - share) * reach[0] + step;
+        reach[1] = (1.0 - share) * reach[1] + step;
+    }
+}
+
+/* Writes the regression of each leaf by itself, what it gains over the mean, and the bounds of its values. */
+static void solve_all(tree_t *tree, equations_t *e, const double *gram, double penalty, int64_t penalize_constant)
+{
+    for (int64_t leaf = 0; leaf < tree->leaves.n_leaves; leaf++) {
+        double *w = tree->leaves.weight + tree->leaves.weight_start[leaf], gain = -tree->mean[leaf] * w[0];
+        solve_signed(e, tree, leaf, gram, w, penalty, penalize_constant);
+        for (int64_t term = 0; term < e->p; term++)
+            gain += w[term] * e->moment[term];
+        tree->gain[leaf] = greater(gain, 0.0);
+        reach_of(&tree->leaves, leaf, tree->reach[leaf]);
+        gram += e->p * e->p;
+    }
+}
+
+/* Returns the next `words` of eight bytes of the scratch memory. */
+static void *take(char **memory, int64_t words)
+{
+    void *taken = *memory;
+    *memory += 8 * words;
+    return taken;
+}
+
+/* Writes weights of each leaf of a tree that is monotone in some features over the moments in `weight`.
+
+   path_start, column, degree, gram, weight, penalty, penalize_constant, scale: as for `boostbp_solve_leaves`, of one
+   output; columns are the features, and `gram` is of terms that are centred and scaled. `first` is the tree's first
+   split, `scaling` (paths, 4). */
+API int64_t boostbp_solve_monotone(const nodes_t *nodes, int64_t first, const int64_t *sign, const int64_t *path_start,
+                                   const int32_t *column, int64_t degree, const double *scaling, const double *gram,
+                                   double *weight, double penalty, int64_t penalize_constant, double scale,
+                                   int64_t splits, int64_t n_leaves, int64_t paths, int64_t terms)
+{
+    int64_t n_splits = n_leaves - 1, most = 1 + degree * largest_part(path_start, n_leaves), g0 = 0, w0 = 0;
+    int64_t words = 15 * n_leaves + 5 * n_splits + 3 + 3 * paths + 2 * most * most + 3 * most + 2 * PAIRS;
+    char *memory = malloc(8 * (size_t)words), *rest = memory;
+    if (!memory)
+        return -1;
+    tree_t tree = {
+        .nodes = nodes,
+        .sign = sign,
+        .first = first,
+        .order = take(&rest, n_splits),
+        .parent = take(&rest, n_leaves + n_splits),
+        .place = take(&rest, n_leaves),
+        .span = take(&rest, 3 * n_splits),
+        .mass = take(&rest, n_leaves),
+        .mean = take(&rest, n_leaves),
+        .gain = take(&rest, n_leaves),
+        .reach = take(&rest, 2 * n_leaves),
+        .steps = take(&rest, 2 * PAIRS),
+        .total = take(&rest, 2 * (n_leaves + 1)),
+        .bounds = take(&rest, 2 * n_leaves),
+        .todo = take(&rest, 2 * n_leaves),
+        .rank = take(&rest, n_leaves),
+        .leaves = {n_leaves, path_start, take(&rest, n_leaves + 1), column, degree, scaling, weight,
+                   take(&rest, 2 * paths), take(&rest, paths)},
+    };
+    equations_t equations = {
+        .degree = degree,
+        .gram = take(&rest, most * most),
+        .moment = take(&rest, most),
+        .factor = take(&rest, most * most),
+        .ratio = take(&rest, most),
+        .state = take(&rest, most),
+    };
+    for (int64_t leaf = 0; leaf < n_leaves; leaf++) {
+        int64_t p = 1 + degree * (path_start[leaf + 1] - path_start[leaf]);
+        tree.mass[leaf] = gram[g0];
+        tree.mean[leaf] = weight[w0];
+        tree.leaves.weight_start[leaf] = w0;
+        g0 += p * p;
+        w0 += p;
+    }
+    tree.leaves.weight_start[n_leaves] = w0;
+    number_nodes(&tree);
+    order_means(&tree, penalize_constant ? penalty : 0.0);
+    if (paths == 0) {
+        memcpy(weight, tree.mean, (size_t)n_leaves * sizeof *weight);
+    } else {
+        solve_all(&tree, &equations, gram, penalty, penalize_constant);
+        find_boxes(&tree.leaves, nodes, first, tree.parent);
+        for (int64_t number = n_splits - 1; number >= 0; number--) {
+            int64_t node = tree.order[number], way = sign_of(&tree, node);
+            if (way != 0)
+                put_in_order(&tree, node, way);
+        }
+    }
+    for (int64_t term = 0; term < terms; term++)
+        weight[term] *= scale;
+    free(memory);
+    return 0;
+}
