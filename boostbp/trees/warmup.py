@@ -6,24 +6,12 @@ import time
 from dataclasses import dataclass
 
 from boostbp.trees import kernels
-from boostbp.trees.kernels import evaluation, sums
 from boostbp.trees.kernels.entry import Loop
 
 # Loops that others call come first: each is compiled once, and is part of those that call it.
 PARTS: dict[str, tuple[Loop, ...]] = {
     "predict": (kernels.predict_flat, kernels.predict_short),
     "jacobian": (kernels.vjp,),
-    "fit": (
-        kernels.put_in_bins,
-        sums.term_moments,
-        kernels.leaf_ranges,
-        kernels.leaf_sums,
-        evaluation.add_values,
-        kernels.group_paths,
-        kernels.group_block,
-        kernels.fit_trees,
-    ),
-    "sparse input": (kernels.group_rows,),
 }
 
 
@@ -34,7 +22,7 @@ class WarmUp:
     Attributes
     ----------
     seconds : dict
-        Seconds of each part of the package, such as "predict" or "fit".
+        Seconds of each part of the package, such as "predict" or "jacobian".
     compiled : int
         Number of loops that were compiled now; the others were there already.
     folder : str or None

@@ -125,7 +125,7 @@ print([loop.__name__ for loops in PARTS.values() for loop in loops if loop.dispa
 
 
 @pytest.mark.slow
-def test_a_first_fit_says_at_once_that_it_compiles_and_compiles_what_it_needs(tmp_path):
+def test_a_first_fit_compiles_what_it_needs(tmp_path):
     code = EMPTY.replace("FOLDER", repr(str(tmp_path)))
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     done = subprocess.run(
@@ -133,9 +133,5 @@ def test_a_first_fit_says_at_once_that_it_compiles_and_compiles_what_it_needs(tm
     )
     said = [line.partition(",")[0] for line in done.stderr.splitlines()]
     assert said[0] == "boostbp: first layers"
-    assert said[1].startswith("boostbp: compiling ")
-    assert said.index("boostbp: compiling fit_trees") < said.index("boostbp: all rows")
     compiled = set(eval(done.stdout))
-    assert "fit_trees" in compiled
-    for part in ("sparse input", "jacobian", "attributions"):
-        assert not compiled & {loop.__name__ for loop in PARTS[part]}, part
+    assert not compiled & {loop.__name__ for loop in PARTS["jacobian"]}

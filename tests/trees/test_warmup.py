@@ -41,7 +41,7 @@ def test_a_warm_up_says_what_it_did(capsys):
     assert all(seconds >= 0 for seconds in report.seconds.values())
     assert report.folder == kernels.group_rows.dispatcher.stats.cache_path
     assert str(report).startswith("0 loops compiled in ")
-    assert "fit: fit_trees" in capsys.readouterr().err
+    assert "jacobian: vjp" in capsys.readouterr().err
 
 
 EVERYTHING = """

@@ -9,13 +9,30 @@ whole arrays together with the texts of its errors, which takes longer than the 
 
 from __future__ import annotations
 
-from boostbp.core import add_values, changes, common_scalings, evaluate, jacobian, paths_of, rescale, route, scale_weights, scalings, solve_leaves, solve_monotone
+from boostbp.core import (
+    add_values,
+    changes,
+    common_scalings,
+    evaluate,
+    fit_trees,
+    group_block,
+    group_paths,
+    group_rows,
+    jacobian,
+    leaf_ranges,
+    leaf_sums,
+    paths_of,
+    put_in_bins,
+    rescale,
+    route,
+    scale_weights,
+    scalings,
+    solve_leaves,
+    solve_monotone,
+)
 from boostbp.trees.kernels.backward import vjp
 from boostbp.trees.kernels.few_rows import predict_flat, predict_short
-from boostbp.trees.kernels.grouping import group_block, group_paths, group_rows, put_in_bins
 from boostbp.trees.kernels.records import Leaves, Nodes
-from boostbp.trees.kernels.sums import leaf_ranges, leaf_sums
-from boostbp.trees.kernels.tree_fits import fit_trees
 
 __all__ = [
     "Leaves",

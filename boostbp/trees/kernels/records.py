@@ -9,8 +9,6 @@ import numpy as np
 from numba import njit
 
 CENTER, INV_SCALE, LOWER, UPPER = 0, 1, 2, 3
-BLOCK = 256  # rows whose terms are held at once while summing: they stay in cache
-TILE = 128  # rows that pass all trees before the next rows come, so that they stay in cache
 
 # A loop that Python calls returns None or a number, and writes to arrays of the caller. To return an array, numba calls
 # a Python function and does not check for its failure. A signal that arrives during the loop is handled in that call,
@@ -18,13 +16,10 @@ TILE = 128  # rows that pass all trees before the next rows come, so that they s
 #
 # Every loop releases the interpreter lock, so that callers can run row blocks or outputs in threads. No loop is passed
 # as a value, and some are called by compiled code alone: to leave out the wrappers for other uses saves an eighth of
-# the compilation. Python must not call `internal` and `fastmath` loops, as the process would crash.
+# the compilation. Python must not call `internal` loops, as the process would crash.
 ENTERED: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 _INTERNAL = ENTERED | {"no_cpython_wrapper": True}
 internal = njit(**_INTERNAL)
-# Always inlined. Otherwise each compiled module carries its own copy of the loop, the order of loading decides which
-# copy runs, and copies that reassociate sums may differ in the last bit between a compiled and a cached run.
-fastmath = njit(**_INTERNAL, fastmath={"reassoc", "contract"}, forceinline=True)
 
 
 class Nodes(NamedTuple):
@@ -76,26 +71,3 @@ def leaf_at(leaf, tree, row):
     for k in range(size):
         number |= np.int64(leaf[tree, row, k if _LITTLE else size - 1 - k]) << (8 * k)
     return number
-
-
-@internal
-def put_leaf(leaf, tree, row, number):
-    """Write the number of the leaf of a row under a tree; see `leaf_at`."""
-    size = leaf.shape[2]
-    if size == 1:
-        leaf[tree, row, 0] = number
-        return
-    for k in range(size):
-        leaf[tree, row, k if _LITTLE else size - 1 - k] = (number >> (8 * k)) & 255
-
-
-@internal
-def largest(start):
-    """Return the size of the largest part, from the offsets of all parts.
-
-    A loop over numbers compiles in a tenth of the time of numpy's functions of whole arrays.
-    """
-    most = 0
-    for i in range(len(start) - 1):
-        most = max(most, start[i + 1] - start[i])
-    return most
