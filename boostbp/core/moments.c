@@ -91,16 +91,27 @@ API int64_t boostbp_column_squares_sparse(ENTRIES, const double *weight, const d
 
 /* ------------------------------------------------------------------- products of some columns, as `column` lists them */
 
-/* Adds `factor` times one row of numbers to another. */
-static inline void add_row(double *restrict to, double factor, const double *restrict from, int64_t n)
+enum { MANY = 16 }; /* numbers of a row from which a call of the loop for this processor's registers pays; arbitrary */
+
+WIDE static void add_many(double *restrict to, double factor, const double *restrict from, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         to[i] += factor * from[i];
 }
 
+/* Adds `factor` times one row of numbers to another. */
+static inline void add_row(double *restrict to, double factor, const double *restrict from, int64_t n)
+{
+    if (n >= MANY)
+        add_many(to, factor, from, n);
+    else
+        for (int64_t i = 0; i < n; i++)
+            to[i] += factor * from[i];
+}
+
 /* Adds (U - zero) V to `out`, (rows, outputs). */
-WIDE API int64_t boostbp_add_products(const double *Z, const int32_t *column, const double *scaling, const double *zero,
-                                      const double *V, double *out, int64_t rows, int64_t all_columns, int64_t columns,
+API int64_t boostbp_add_products(const double *Z, const int32_t *column, const double *scaling, const double *zero,
+                                 const double *V, double *out, int64_t rows, int64_t all_columns, int64_t columns,
                                       int64_t outputs)
 {
     for (int64_t row = 0; row < rows; row++, Z += all_columns, out += outputs)
@@ -112,7 +123,7 @@ WIDE API int64_t boostbp_add_products(const double *Z, const int32_t *column, co
     return 0;
 }
 
-WIDE API int64_t boostbp_add_products_sparse(ENTRIES, const int32_t *column, const double *scaling, const double *zero,
+API int64_t boostbp_add_products_sparse(ENTRIES, const int32_t *column, const double *scaling, const double *zero,
                                              const double *V, double *out, int64_t all_columns, int64_t entries,
                                              int64_t columns, int64_t outputs)
 {
@@ -127,7 +138,7 @@ WIDE API int64_t boostbp_add_products_sparse(ENTRIES, const int32_t *column, con
 }
 
 /* Adds (U - zero)' G to `out`, (columns, outputs). */
-WIDE API int64_t boostbp_add_moments(const double *Z, const int32_t *column, const double *scaling, const double *zero,
+API int64_t boostbp_add_moments(const double *Z, const int32_t *column, const double *scaling, const double *zero,
                                      const double *G, double *out, int64_t rows, int64_t all_columns, int64_t columns,
                                      int64_t outputs)
 {
@@ -140,7 +151,7 @@ WIDE API int64_t boostbp_add_moments(const double *Z, const int32_t *column, con
     return 0;
 }
 
-WIDE API int64_t boostbp_add_moments_sparse(ENTRIES, const int32_t *column, const double *scaling, const double *zero,
+API int64_t boostbp_add_moments_sparse(ENTRIES, const int32_t *column, const double *scaling, const double *zero,
                                             const double *G, double *out, int64_t all_columns, int64_t entries,
                                             int64_t columns, int64_t outputs)
 {
