@@ -117,6 +117,12 @@ changes = Loop(
     "jump: f8[rows, outputs, features] out",
 )  # fmt: skip
 
+# backward.c
+vjp = Loop(
+    "vjp", LEAVES, "leaf: leaf[trees, rows]", "Z: f8[rows, columns]", "clip: bool", "G: f8[rows, outputs]",
+    "unit: f8[columns]", "begin: int", "end: int", "out: f8[rows, columns] out",
+)  # fmt: skip
+
 # sums.c
 leaf_ranges = Loop(
     "leaf_ranges", "row_start: i8[leaves+1]", "order: u2[rows]", "first_row: int", "path_start: i8[leaves+1]",
@@ -183,4 +189,3 @@ fit_trees = Loop(
     "penalize_constant: bool", "standardize: bool", "learning_rate: float", "block_rows: int", "order: u2[rows] out",
     "values: f8[_] out", "scaling: f8[paths, _] out", "weight: f8[_] out", "leaf: leaf[trees, rows] out",
     "out: f8[trees, rows] out",
-)  # fmt: skip

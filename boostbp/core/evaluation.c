@@ -7,16 +7,6 @@
 #include "boostbp.h"
 #include "stages.h"
 
-/* Returns a value, or 0 where u is NaN: as bits, since compilers do not turn a choice of numbers into vectors. */
-static inline double zero_if_missing(double value, double u)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    bits &= -(uint64_t)(u == u);
-    memcpy(&value, &bits, sizeof bits);
-    return value;
-}
-
 /* Writes the values of `n` rows, at most BLOCK, for one of `m` outputs of a leaf to `total`.
 
    Path column j of the rows is z + j * stride; w is the leaf's constant. The operations are those of `boostbp_evaluate`
@@ -35,12 +25,12 @@ WIDE static void leaf_values(const double *z, int64_t stride, int64_t n, int64_t
         if (degree == 2)
             for (int64_t i = 0; i < n; i++) {
                 double u = (z[i] - center) * inverse, term = u * (linear + u * square);
-                total[i] += zero_if_missing(term, u);
+                total[i] += or_zero(term, u == u);
             }
         else
             for (int64_t i = 0; i < n; i++) {
                 double u = (z[i] - center) * inverse, term = u * linear;
-                total[i] += zero_if_missing(term, u);
+                total[i] += or_zero(term, u == u);
             }
     }
 }

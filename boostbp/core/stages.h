@@ -62,6 +62,16 @@ static inline int goes_left(const nodes_t *nodes, int64_t split, const double *x
     return sends_left(nodes, split, x[nodes->feature[split]]);
 }
 
+/* Returns a value, or 0 if it is not kept: as bits, since compilers do not turn a choice of numbers into vectors. */
+static inline double or_zero(double value, int is_kept)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    bits &= -(uint64_t)is_kept;
+    memcpy(&value, &bits, sizeof bits);
+    return value;
+}
+
 /* evaluation.c: adds the values of the rows of a block, grouped by leaf, to `out`, (outputs, n_rows); see
    `boostbp_add_values`. Pointers may be those of one tree: path_start is relative to `scaling`. */
 void add_values(const int64_t *row_start, const uint16_t *order, int64_t first_row, const int64_t *path_start,

@@ -11,7 +11,6 @@ from boostbp.trees.kernels.entry import Loop
 # Loops that others call come first: each is compiled once, and is part of those that call it.
 PARTS: dict[str, tuple[Loop, ...]] = {
     "predict": (kernels.predict_flat, kernels.predict_short),
-    "jacobian": (kernels.vjp,),
 }
 
 

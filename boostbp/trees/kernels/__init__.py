@@ -29,8 +29,8 @@ from boostbp.core import (
     scalings,
     solve_leaves,
     solve_monotone,
+    vjp,
 )
-from boostbp.trees.kernels.backward import vjp
 from boostbp.trees.kernels.few_rows import predict_flat, predict_short
 from boostbp.trees.kernels.records import Leaves, Nodes
 
