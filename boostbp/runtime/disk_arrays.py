@@ -18,15 +18,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import cache
 from pathlib import Path
-from threading import RLock
 from typing import Any, TypeVar
 
 import numpy as np
 
-from boostbp.runtime.allocation import ERROR, LENGTH, N_SLOTS, PATTERN, SLOTS, USERS, compiled
-from boostbp.runtime.native_threads import fork_safe
+from boostbp.core.binding import library
 
 R = TypeVar("R")
+LEAST = 1 << 20  # bytes of an array in a file; smaller ones are blocks of rows, which take no memory to speak of
 SET_HANDLER = 304  # of PyDataMem_SetHandler in NumPy's table of C functions, the same for all of NumPy 2
 # A file needs its room on the disk before it is written.
 IS_SUPPORTED = hasattr(os, "posix_fallocate") and ctypes.sizeof(ctypes.c_void_p) == 8
@@ -68,7 +67,7 @@ def on_disk() -> Iterator[Path]:
     try:
         yield folder
     except (MemoryError, OSError) as error:
-        number = error.errno if isinstance(error, OSError) else files and files.error
+        number = error.errno if isinstance(error, OSError) else files and files.error()
         if number not in _FULL:
             raise
         raise OSError(
@@ -95,59 +94,34 @@ def with_disk_arrays(work: Callable[..., R]) -> Callable[..., R]:
     return lambda *args: context.copy().run(work, *args)
 
 
-class _Allocator(ctypes.Structure):
-    """PyDataMemAllocator of NumPy."""
-
-    _fields_ = (
-        ("context", ctypes.c_void_p),
-        *((name, ctypes.c_void_p) for name in ("malloc", "calloc", "realloc", "free")),
-    )
-
-
-class _Handler(ctypes.Structure):
-    """PyDataMem_Handler of NumPy."""
-
-    _fields_ = (("name", ctypes.c_char * 127), ("version", ctypes.c_uint8), ("allocator", _Allocator))
-
-
 class _Files:
-    """A handler of NumPy's memory, with files in one folder."""
+    """A handler of NumPy's memory, with files in one folder; see ``core/allocation.c``."""
 
     def __init__(self, folder: Path) -> None:
-        self._lock = fork_safe(RLock())
-        self._pattern = ctypes.create_string_buffer(os.fsencode(folder / "boostbp-XXXXXX"))
-        self._context = np.zeros(SLOTS // 8 + N_SLOTS, np.int64)
-        self._context[PATTERN // 8], self._context[LENGTH // 8] = ctypes.addressof(self._pattern), len(self._pattern)
-        *functions, empty_slots = compiled()
-        self._empty_slots = empty_slots.ctypes
-        addresses = (function.address for function in functions)
-        self._handler = _Handler(b"boostbp", 1, _Allocator(self._context.ctypes.data, *addresses))
+        make = _core_function("file_handler", ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64)
+        self._handler = make(os.fsencode(folder / "boostbp-XXXXXX"), LEAST)
+        if self._handler is None:
+            raise MemoryError
         self._name = ctypes.create_string_buffer(b"mem_handler")  # the capsule only points to it
         new_capsule = _python_function("PyCapsule_New", ctypes.py_object, *[ctypes.c_void_p] * 3)
-        self._capsule = new_capsule(ctypes.addressof(self._handler), ctypes.addressof(self._name), None)
+        self._capsule = new_capsule(self._handler, ctypes.addressof(self._name), None)
         # Arrays may be freed when the interpreter has taken all else down: what they need then is never released.
-        for needed in (self, *functions):
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(needed))
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
 
     def install(self) -> Any:
         """Set the handler for this thread; return the one before."""
-        self._context[ERROR // 8] = 0
-        with self._lock:
-            self._context[USERS // 8] += 1
+        _core_function("files_begin", None, ctypes.c_void_p)(self._handler)
         return _set_handler()(self._capsule)
 
     def remove(self, before: Any) -> None:
         """Set the handler that was there before, and close files that no array needs."""
         _set_handler()(before)
-        with self._lock:
-            self._context[USERS // 8] -= 1
-            if not self._context[USERS // 8]:
-                self._empty_slots(self._context.ctypes.data)
+        _core_function("files_end", None, ctypes.c_void_p)(self._handler)
 
-    @property
     def error(self) -> int:
-        """Number of the last error of a file since `install`; 0 if there was none."""
-        return int(self._context[ERROR // 8])
+        """Return the number of the last error of a file since `install`; 0 if there was none."""
+        number: int = _core_function("files_error", ctypes.c_int64, ctypes.c_void_p)(self._handler)
+        return number
 
 
 @cache
@@ -168,3 +142,9 @@ def _set_handler() -> Callable[[Any], Any]:
 
 def _python_function(name: str, result: Any, *kinds: Any) -> Any:
     return ctypes.PYFUNCTYPE(result, *kinds)((name, ctypes.pythonapi))
+
+
+def _core_function(name: str, result: Any, *kinds: Any) -> Any:
+    function = library()[f"boostbp_{name}"]
+    function.restype, function.argtypes = result, kinds
+    return function

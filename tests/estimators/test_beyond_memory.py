@@ -213,8 +213,8 @@ def test_text_that_spells_numbers_is_refused_by_all_rows():
 EVERY_ARRAY = """
 import gc, resource, sys
 import numpy as np
-from boostbp.runtime import allocation
-allocation.LEAST = 8000
+from boostbp.runtime import disk_arrays
+disk_arrays.LEAST = 8000
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
 from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.backends import xgboost

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 from numpy._core.multiarray import get_handler_name
 
-from boostbp.runtime.allocation import LEAST
-from boostbp.runtime.disk_arrays import IS_SUPPORTED, is_on_disk, on_disk, scratch_folder
+from boostbp.runtime.disk_arrays import IS_SUPPORTED, LEAST, is_on_disk, on_disk, scratch_folder
 from boostbp.runtime.threads import parallel_map
 
 resource = pytest.importorskip("resource")
