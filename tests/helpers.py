@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 from known_leaves import fit_leaves
 
-from boostbp import backends, layers
+from boostbp import backends, core, layers
 from boostbp.backends.base import Table, TreeParams
 from boostbp.ensemble import constants
 from boostbp.layers import BoundInput, Fit, LayerSettings, SquaredObjective
 from boostbp.losses import Loss
-from boostbp.trees import kernels
 from boostbp.trees.basis import Elementwise, Polynomial
 from boostbp.trees.forest import Forest
 from boostbp.trees.leaves import concat_leaves, leaves_of_tree
@@ -293,7 +292,7 @@ def plain_forest(forest, X):
 
 def values(leaves, leaf, Z, clip=False):
     out = np.zeros((len(Z), leaves.tree_output[0, 1]))
-    kernels.evaluate(leaves, np.ascontiguousarray(leaf[None]), Z, clip, 0, len(Z), out)
+    core.evaluate(leaves, np.ascontiguousarray(leaf[None]), Z, clip, 0, len(Z), out)
     return out
 
 

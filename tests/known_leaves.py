@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees import kernels
+from boostbp import core
 from boostbp.trees.leaf_rows import BLOCK_ROWS, LeafRows, Workspace
 from boostbp.trees.ridge import TreeRows, fit_together
 
@@ -13,8 +13,8 @@ def grouped(first, leaf, leaves, Z):
     """Rows of a block that begins at row `first`; `leaf` and `Z` are those of the block."""
     order, values = Workspace().lend(len(leaf), leaves)
     start = np.empty(len(leaves.start), np.int64)
-    kernels.group_rows(leaf[None], 0, 0, len(leaf), order, start)
-    kernels.group_paths(order, start, leaves.start, leaves.column, Z, 0, len(Z), start[:-1].copy(), values)
+    core.group_rows(leaf[None], 0, 0, len(leaf), order, start)
+    core.group_paths(order, start, leaves.start, leaves.column, Z, 0, len(Z), start[:-1].copy(), values)
     return LeafRows(first, start, order, values)
 
 

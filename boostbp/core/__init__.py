@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 from boostbp.core.binding import Loop
 
 CENTER, INV_SCALE, LOWER, UPPER = 0, 1, 2, 3  # columns of `scaling`
+LANES = 8  # partial sums of each sum over rows
+BLOCK = 256  # rows whose terms are held at once while summing: they stay in cache
 
 
 class Nodes(NamedTuple):
@@ -61,6 +63,31 @@ LEAVES = (
 # scalings.c
 scalings = Loop("scalings", "ranges: f8[paths, _]", "flat_scale: float", "out: f8[paths, _] out")
 
+# solving.c
+solve_leaves = Loop(
+    "solve_leaves", "path_start: i8[leaves+1]", "degree: int", "n_outputs: int", "gram: f8[_]", "weight: f8[_] out",
+    "penalty: float", "penalize_constant: bool", "scale: float",
+)  # fmt: skip
+scale_weights = Loop(
+    "scale_weights", "path_start: i8[leaves+1]", "degree: int", "n_outputs: int", "scaling: f8[paths, _]",
+    "weight: f8[_] out",
+)  # fmt: skip
+
+# joining.c
+LEAST_SCALE = 1e-12  # relative to the center: with a smaller scale, rounding would change predictions
+rescale = Loop("rescale", LEAVES, "ratio: f8[paths]", "shift: f8[paths]", "weight: f8[_] out")
+common_scalings = Loop(
+    "common_scalings", LEAVES, "first_tree: i8[runs+1]", "scaling: f8[paths, _] out", "ratio: f8[paths] out",
+    "shift: f8[paths] out",
+)  # fmt: skip
+
+# monotone.c
+solve_monotone = Loop(
+    "solve_monotone", NODES, "first: int", "sign: i8[_]", "path_start: i8[leaves+1]", "column: i4[paths]",
+    "degree: int", "scaling: f8[paths, _]", "gram: f8[_]", "weight: f8[terms] out", "penalty: float",
+    "penalize_constant: bool", "scale: float",
+)  # fmt: skip
+
 # routing.c
 route = Loop(
     "route", NODES, "tree_split: i8[trees+1]", "X: f8[rows, columns]", "begin: int", "end: int",
@@ -96,6 +123,74 @@ vjp = Loop(
     "unit: f8[columns]", "begin: int", "end: int", "out: f8[rows, columns] out",
 )  # fmt: skip
 
+# sums.c
+leaf_ranges = Loop(
+    "leaf_ranges", "row_start: i8[leaves+1]", "order: u2[rows]", "first_row: int", "path_start: i8[leaves+1]",
+    "grouped: f8[_]", "hess: f8[all_rows]", "out: f8[paths, _] out",
+)  # fmt: skip
+leaf_sums = Loop(
+    "leaf_sums", "row_start: i8[leaves+1]", "order: u2[rows]", "first_row: int", "path_start: i8[leaves+1]",
+    "grouped: f8[_]", "center: f8[paths]", "scale: f8[paths]", "fill: f8[paths]", "degree: int",
+    "grad: f8[outputs, all_rows]", "hess: f8[weights]", "gram: f8[_] out", "moment: f8[_] out",
+)  # fmt: skip
+term_moments = Loop(
+    "term_moments", LEAVES, "leaf: leaf[trees, rows]", "Z: f8[rows, columns]", "G: f8[rows, outputs]", "out: f8[_] out"
+)
+
+# moments.c
+ENTRIES = "indptr: leaf[all_columns+1]", "indices: leaf[entries]", "data: f8[entries]"
+STANDARDISED = "column: i4[columns]", "scaling: f8[columns, _]", "zero: f8[columns]"
+column_sums = Loop("column_sums", "Z: f8[rows, columns]", "weight: f8[rows]", "sums: f8[columns, _] out")
+column_sums_sparse = Loop("column_sums_sparse", *ENTRIES, "weight: f8[_]", "sums: f8[all_columns, _] out")
+column_squares = Loop(
+    "column_squares", "Z: f8[rows, columns]", "weight: f8[rows]", "scaling: f8[columns, _]", "out: f8[columns] out"
+)
+column_squares_sparse = Loop(
+    "column_squares_sparse", *ENTRIES, "weight: f8[_]", "scaling: f8[all_columns, _]", "out: f8[all_columns] out"
+)
+add_products = Loop(
+    "add_products", "Z: f8[rows, all_columns]", *STANDARDISED, "V: f8[columns, outputs]", "out: f8[rows, outputs] out"
+)
+add_products_sparse = Loop(
+    "add_products_sparse", *ENTRIES, *STANDARDISED, "V: f8[columns, outputs]", "out: f8[_, outputs] out"
+)
+add_moments = Loop(
+    "add_moments", "Z: f8[rows, all_columns]", *STANDARDISED, "G: f8[rows, outputs]", "out: f8[columns, outputs] out"
+)
+add_moments_sparse = Loop(
+    "add_moments_sparse", *ENTRIES, *STANDARDISED, "G: f8[_, outputs]", "out: f8[columns, outputs] out"
+)
+fill = Loop("fill", *ENTRIES, "column: i8[columns]", "begin: int", "end: int", "out: f8[_, columns] out")
+
+# grouping.c
+put_in_bins = Loop(
+    "put_in_bins", "X: f8[rows, features]", "cuts: f8[features, _]", "bins: u1[features, rows] out",
+    "lower: f8[features, _] out", "upper: f8[features, _] out",
+)  # fmt: skip
+group_rows = Loop(
+    "group_rows", "leaf: leaf[trees, rows]", "tree: int", "top: int", "n: int", "order: u2[_] out",
+    "start: i8[leaves+1] out",
+)  # fmt: skip
+group_paths = Loop(
+    "group_paths", "order: u2[rows]", "row_start: i8[leaves+1]", "path_start: i8[leaves+1]", "column: i4[_]",
+    "Z: f8[part, columns]", "begin: int", "end: int", "at: i8[leaves] out", "values: f8[_] out",
+)  # fmt: skip
+group_block = Loop(
+    "group_block", NODES, "bins: u1[features, rows]", "lower: f8[features, _]", "upper: f8[features, _]",
+    "X: f8[rows, features]", "Z: f8[rows, columns]", "top: int", "path_start: i8[leaves+1]", "column: i4[_]",
+    "leaf: leaf[_, rows] out", "order: u2[of_block] out", "values: f8[_] out", "row_start: i8[leaves+1] out",
+)  # fmt: skip
+
+# tree_fits.c
+fit_trees = Loop(
+    "fit_trees", NODES, "tree_split: i8[trees+1]", "start: i8[leaves+1]", "column: i4[paths]",
+    "bins: u1[features, rows]", "lower: f8[features, _]", "upper: f8[features, _]", "X: f8[rows, features]",
+    "Z: f8[rows, columns]", "degree: int", "grad: f8[trees, rows]", "hess: f8[hessians, rows]", "penalty: float",
+    "penalize_constant: bool", "standardize: bool", "learning_rate: float", "block_rows: int", "order: u2[rows] out",
+    "values: f8[_] out", "scaling: f8[paths, _] out", "weight: f8[_] out", "leaf: leaf[trees, rows] out",
+    "out: f8[trees, rows] out",
+)  # fmt: skip
+
 # rows.c
 LOCKSTEP = 16  # trees that are walked together
 AT_ONCE = 512  # trees that are walked before their leaves are read
@@ -106,28 +201,3 @@ FLAT = (
 predict_rows = Loop(
     "predict_rows", FLAT, "bytes: int", "skip: bool", "X: f8[rows, columns]", "out: f8[rows, outputs] out"
 )
-
-# solving.c
-solve_leaves = Loop(
-    "solve_leaves", "path_start: i8[leaves+1]", "degree: int", "n_outputs: int", "gram: f8[_]", "weight: f8[_] out",
-    "penalty: float", "penalize_constant: bool", "scale: float",
-)  # fmt: skip
-scale_weights = Loop(
-    "scale_weights", "path_start: i8[leaves+1]", "degree: int", "n_outputs: int", "scaling: f8[paths, _]",
-    "weight: f8[_] out",
-)  # fmt: skip
-
-# joining.c
-LEAST_SCALE = 1e-12  # relative to the center: with a smaller scale, rounding would change predictions
-rescale = Loop("rescale", LEAVES, "ratio: f8[paths]", "shift: f8[paths]", "weight: f8[_] out")
-common_scalings = Loop(
-    "common_scalings", LEAVES, "first_tree: i8[runs+1]", "scaling: f8[paths, _] out", "ratio: f8[paths] out",
-    "shift: f8[paths] out",
-)  # fmt: skip
-
-# monotone.c
-solve_monotone = Loop(
-    "solve_monotone", NODES, "first: int", "sign: i8[_]", "path_start: i8[leaves+1]", "column: i4[paths]",
-    "degree: int", "scaling: f8[paths, _]", "gram: f8[_]", "weight: f8[terms] out", "penalty: float",
-    "penalize_constant: bool", "scale: float",
-)  # fmt: skip

@@ -12,11 +12,11 @@ import numpy as np
 
 from boostbp.backends import _lightgbm_text
 from boostbp.backends.base import LinearLeaves
+from boostbp.core import Leaves
 from boostbp.export.description import Description, Link
 from boostbp.export.onnx_models import model_of
 from boostbp.trees.basis import Polynomial
 from boostbp.trees.forest import Forest
-from boostbp.trees.kernels import Leaves
 from boostbp.trees.leaves import concat_leaves, leaves_of_tree, with_missing_leaves
 from boostbp.trees.tree import Tree, Trees
 

@@ -14,10 +14,10 @@ from functools import cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.core import Nodes
 from boostbp.export.onnx_graph import Graph, int64
 from boostbp.runtime.arrays import Floats
 from boostbp.trees.forest import Forest
-from boostbp.trees.kernels import Nodes
 
 _BITS = np.uint8(1) << np.arange(8, dtype=np.uint8)
 

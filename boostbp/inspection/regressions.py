@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp import core
+from boostbp.core import CENTER, INV_SCALE, LOWER, UPPER
 from boostbp.network.network import Network
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.messages import require
 from boostbp.trees import basis as bases
-from boostbp.trees import kernels
-from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER
 from boostbp.trees.leaves import coefficients
 from boostbp.trees.tree import Tree
 
@@ -153,7 +153,7 @@ class _TreeReader:
     def records(self, Z: Floats, leaf: NDArray[np.int32]) -> list[Record]:
         """Return the records of all rows, (rows, columns), whose leaves are `leaf`, (rows,)."""
         values = np.zeros((len(Z), self.forest.n_outputs))
-        kernels.evaluate(self.leaves, leaf[None], Z, self.forest.clip, 0, len(Z), values)
+        core.evaluate(self.leaves, leaf[None], Z, self.forest.clip, 0, len(Z), values)
         regressions_of = cache(self.regressions)
         records = []
         for row, reached in enumerate(leaf.tolist()):

@@ -10,17 +10,17 @@ from typing import cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from boostbp import core
 from boostbp.backends.base import FEW_ROWS, OUTPUTS_PER_CALL, Grower, LinearLeaves, NativeGrower
 from boostbp.backends.capabilities import accepted_trees, check_leaves, check_streams
+from boostbp.core import Leaves
 from boostbp.layers.bound import BoundInput
 from boostbp.layers.cheaper_growth import along, random_direction
 from boostbp.layers.objective import Objective
 from boostbp.runtime import interrupts, threads
 from boostbp.runtime.arrays import Floats, read_only, refuse_writes
 from boostbp.runtime.group import SAMPLE, workers
-from boostbp.trees import kernels
 from boostbp.trees.forest import Forest
-from boostbp.trees.kernels import Leaves
 from boostbp.trees.leaf_rows import Workspace, rows_by_leaf
 from boostbp.trees.leaves import add_to, concat_leaves, leaves_of_tree, with_missing_leaves
 from boostbp.trees.ridge import LeafRanges, fit_round
@@ -287,7 +287,7 @@ class Rounds:
             self.space.take_back(rows.order, rows.values)
         # The library's leaves are const + coeff x; ours are in u = (x - center) / scale, clipped to the training range.
         scaling = sum(ranges[1:], start=ranges[0]).scaling(flat_scale=1.0)
-        kernels.scale_weights(leaves.start, 1, 1, scaling, w)
+        core.scale_weights(leaves.start, 1, 1, scaling, w)
         return with_missing_leaves(linear.tree, leaves._replace(scaling=scaling), linear.missing)
 
 

@@ -9,12 +9,12 @@ from typing import Literal
 import numpy as np
 
 from boostbp.backends.base import Table
+from boostbp.core import INV_SCALE
 from boostbp.layers import Layer, Trace
 from boostbp.runtime.arrays import Floats, errstate_in_methods
 from boostbp.trees.compact import rounded, share_structures
 from boostbp.trees.flat import Flat
 from boostbp.trees.forest import FEW_ROWS
-from boostbp.trees.kernels.records import INV_SCALE
 from boostbp.trees.sparse import Matrix, Sparse, hstack
 
 # Bits of rounded output weights. Over a thousand trees the rounding moves an output by 1e-4 standard deviations.

@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 from scipy.linalg import eigh
 
+from boostbp.core import CENTER, INV_SCALE, Leaves, term_moments
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
-from boostbp.trees.kernels import Leaves
-from boostbp.trees.kernels.records import CENTER, INV_SCALE
-from boostbp.trees.kernels.sums import term_moments
 from boostbp.trees.leaves import add_to, concat_leaves, leaves_of_tree, zero_leaves
 from boostbp.trees.sparse import Matrix, Sparse, column_of, row_blocks
 from boostbp.trees.tree import Tree, Trees, as_trees, offsets

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.runtime.arrays import Floats
+from boostbp import core
 from boostbp.core import CENTER, INV_SCALE, LEAST_SCALE
-from boostbp.trees import kernels
+from boostbp.runtime.arrays import Floats
 from boostbp.trees.forest import Forest
 from boostbp.trees.leaves import take_leaves
 from boostbp.trees.tree import offsets
@@ -52,7 +52,7 @@ def rounded(forest: Forest, weight_bits: int) -> Forest:
     return replace(forest, leaves=leaves._replace(weight=_short_weights(leaves, weight_bits)))
 
 
-def rescaled(leaves: kernels.Leaves, scaling: Floats, ratio: Floats, shift: Floats) -> kernels.Leaves:
+def rescaled(leaves: core.Leaves, scaling: Floats, ratio: Floats, shift: Floats) -> core.Leaves:
     """Return the same regressions with other scalings: ``u = ratio v + shift`` of each path column.
 
     Parameters
@@ -62,7 +62,7 @@ def rescaled(leaves: kernels.Leaves, scaling: Floats, ratio: Floats, shift: Floa
     ratio, shift : (path columns,) float64
     """
     weight = leaves.weight.copy()
-    kernels.rescale(leaves, ratio, shift, weight)
+    core.rescale(leaves, ratio, shift, weight)
     return leaves._replace(scaling=scaling, weight=weight)
 
 
@@ -89,7 +89,7 @@ def _short_scalings(scaling: Floats) -> tuple[Floats, Floats, Floats]:
     return np.where(varies[:, None], short, scaling), np.where(varies, ratio, 1.0), np.where(varies, shift, 0.0)
 
 
-def _short_weights(leaves: kernels.Leaves, bits: int) -> Floats:
+def _short_weights(leaves: core.Leaves, bits: int) -> Floats:
     """Return weights that are multiples of a power of two for each leaf and output."""
     weight, n_weights = leaves.weight, np.diff(leaves.weight_start)
     n_outputs = np.repeat(leaves.tree_output[:, 1], np.diff(leaves.tree_leaf))
@@ -173,9 +173,9 @@ def _differ(fields: tuple[NDArray[Any], ...], at: NDArray[np.intp], before: NDAr
     return unlike
 
 
-def _with_common_scalings(leaves: kernels.Leaves, first_tree: NDArray[np.int64]) -> kernels.Leaves:
+def _with_common_scalings(leaves: core.Leaves, first_tree: NDArray[np.int64]) -> core.Leaves:
     """Return the same regressions; the trees of a run get one scaling for each of their path columns."""
     n_paths = len(leaves.column)
     scaling, ratio, shift = leaves.scaling.copy(), np.ones(n_paths), np.zeros(n_paths)
-    kernels.common_scalings(leaves, first_tree, scaling, ratio, shift)
+    core.common_scalings(leaves, first_tree, scaling, ratio, shift)
     return rescaled(leaves, scaling, ratio, shift)

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp import core
 from boostbp.core import INV_SCALE, LOCKSTEP, LOWER, UPPER, predict_rows
 from boostbp.runtime.arrays import Floats
-from boostbp.trees import kernels
 from boostbp.trees.forest import Forest
 from boostbp.trees.tree import offsets
 
@@ -167,7 +167,7 @@ def _arrays_of(forest: Forest) -> dict[str, NDArray[Any]]:
     }
 
 
-def _numbered_thresholds(nodes: kernels.Nodes, n_features: int) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64]]:
+def _numbered_thresholds(nodes: core.Nodes, n_features: int) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64]]:
     """Return the number of each split's threshold among the different ones of its feature.
 
     Returns
@@ -190,7 +190,7 @@ def _numbered_thresholds(nodes: kernels.Nodes, n_features: int) -> tuple[NDArray
     return number, threshold[is_new], first_bound
 
 
-def _records(leaves: kernels.Leaves, *, clip: bool) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+def _records(leaves: core.Leaves, *, clip: bool) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
     """Return where the record of each leaf begins, its number of path columns, and all records."""
     n_leaves = np.diff(leaves.tree_leaf)
     n_outputs, degree = np.repeat(leaves.tree_output[:, 1], n_leaves), np.repeat(leaves.tree_degree, n_leaves)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp import core
+from boostbp.core import Leaves
 from boostbp.runtime import threads
 from boostbp.runtime.arrays import Floats
 from boostbp.trees import basis as bases
-from boostbp.trees import kernels
 from boostbp.trees.basis import Basis
-from boostbp.trees.kernels import Leaves
 from boostbp.trees.leaves import concat_leaves, take_leaves, zero_leaves
 from boostbp.trees.sparse import Matrix, Sparse, dense, row_blocks
 from boostbp.trees.tree import Parts, Trees, share_rows
@@ -35,7 +35,7 @@ class Forest:
     ----------
     trees : Trees
         Where each row goes.
-    leaves : kernels.Leaves
+    leaves : core.Leaves
         What the leaves of all trees predict.
     clip : bool
         Whether a leaf's inputs are clipped to the range that the leaf saw in training.
@@ -120,7 +120,7 @@ class Forest:
         return self.trees.tree_split
 
     @property
-    def nodes(self) -> kernels.Nodes:
+    def nodes(self) -> core.Nodes:
         """The splits of all trees."""
         return self.trees.nodes
 
@@ -149,7 +149,7 @@ class Forest:
             self._by_blocks(values, X, out, n_threads)
             return out
         Z = bases.expand(self.basis, X)
-        share_rows(lambda rows: kernels.evaluate(self.leaves, leaf, Z, self.clip, *rows, out), len(X), n_threads)
+        share_rows(lambda rows: core.evaluate(self.leaves, leaf, Z, self.clip, *rows, out), len(X), n_threads)
         return out
 
     def checked(self, X: Matrix) -> Matrix:
@@ -174,9 +174,9 @@ class Forest:
         def chunk(first: int) -> None:
             part, values = X[first : first + CHUNK], out[first : first + CHUNK]
             leaf = np.empty((len(tree_split) - 1, len(part)), leaf_dtype)
-            kernels.route(nodes, tree_split, part, 0, len(part), leaf)
+            core.route(nodes, tree_split, part, 0, len(part), leaf)
             Z = bases.expand(self.basis, part) if self.basis.has_functions else part
-            kernels.evaluate(self.leaves, leaf, Z, self.clip, 0, len(part), values)
+            core.evaluate(self.leaves, leaf, Z, self.clip, 0, len(part), values)
 
         threads.parallel_map(chunk, range(0, len(X), CHUNK), n_threads)
         return out
@@ -221,7 +221,7 @@ class Forest:
         Z = bases.expand(self.basis, X)
         G = np.ascontiguousarray(G, np.float64)
         out, units = np.empty_like(Z), self._of_columns(unit)
-        share_rows(lambda rows: kernels.vjp(self.leaves, leaf, Z, self.clip, G, units, *rows, out), len(X), n_threads)
+        share_rows(lambda rows: core.vjp(self.leaves, leaf, Z, self.clip, G, units, *rows, out), len(X), n_threads)
         return bases.gradient_in_features(self.basis, X, out)
 
     def jacobian(self, X: Matrix, leaf: NDArray[Any], n_threads: int = 1, unit: Floats | None = None) -> Floats:
@@ -229,7 +229,7 @@ class Forest:
         X = dense(X)
         Z = bases.expand(self.basis, X)
         out, units = np.zeros((len(X), self.n_outputs, Z.shape[1])), self._of_columns(unit)
-        share_rows(lambda rows: kernels.jacobian(self.leaves, leaf, Z, self.clip, units, *rows, out), len(X), n_threads)
+        share_rows(lambda rows: core.jacobian(self.leaves, leaf, Z, self.clip, units, *rows, out), len(X), n_threads)
         return bases.gradient_in_features(self.basis, X, out)
 
     def _of_columns(self, unit: Floats | None) -> Floats:
@@ -259,5 +259,5 @@ class Forest:
         smooth = np.zeros((len(A), self.n_outputs, ZA.shape[1]))
         jump = np.zeros((len(A), self.n_outputs, self.n_features))
         of_rows = self.nodes, self.tree_split, self.leaves, self.clip, leaf_a, leaf_b, A, B, ZA, ZB
-        share_rows(lambda rows: kernels.changes(*of_rows, *rows, smooth, jump), len(A), n_threads)
+        share_rows(lambda rows: core.changes(*of_rows, *rows, smooth, jump), len(A), n_threads)
         return smooth.reshape(*jump.shape, self.basis.columns_per_feature).sum(-1), jump

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp import core
+from boostbp.core import Leaves
 from boostbp.runtime import threads
 from boostbp.runtime.arrays import Floats
-from boostbp.trees import kernels
-from boostbp.trees.kernels import Leaves
 from boostbp.trees.sparse import Matrix, Sparse, columns_of, row_blocks
 from boostbp.trees.tree import Trees
 
@@ -53,7 +53,7 @@ class ColumnBins:
             cuts[:, :CUTS] = np.where(known > 0, np.take_along_axis(ordered, at, axis=0), np.inf).T
         bins = np.empty((n_features, n_rows), np.uint8)
         lower, upper = np.empty((n_features, 256)), np.empty((n_features, 256))
-        kernels.put_in_bins(X, cuts, bins, lower, upper)
+        core.put_in_bins(X, cuts, bins, lower, upper)
         return cls(bins, lower, upper)
 
 
@@ -69,7 +69,7 @@ class LeafRows:
     order : (rows of the block,) uint16
         Leaf ``l`` has rows ``first + order[start[l]:start[l + 1]]``.
     values : (at least rows of each leaf x its path columns,) float64
-        See `kernels.group_paths`.
+        See `core.group_paths`.
     """
 
     first: int
@@ -138,7 +138,7 @@ def rows_by_leaf(
             return _sparse_rows(tree, leaves, X, Z, rows, leaf[rows], space)
         order, values = space.lend(rows.stop - first, leaves)
         start = np.empty(len(leaves.start), np.int64)
-        kernels.group_block(
+        core.group_block(
             tree.nodes, bins.bins, bins.lower, bins.upper, X, Z, first, leaves.start, leaves.column, leaf[None],
             order, values, start,
         )  # fmt: skip
@@ -161,14 +161,14 @@ def _sparse_rows(
     for rows in parts:
         part = columns_of(X, features, rows)
         part_leaf = leaf[None, rows.start - block.start : rows.stop - block.start]
-        kernels.route(nodes, tree.tree_split, part, 0, len(part), part_leaf)
+        core.route(nodes, tree.tree_split, part, 0, len(part), part_leaf)
     start = np.empty(len(leaves.start), np.int64)
-    kernels.group_rows(leaf[None], 0, 0, len(leaf), order, start)
+    core.group_rows(leaf[None], 0, 0, len(leaf), order, start)
     at, source = start[:-1].copy(), Z if isinstance(Z, Sparse) else X  # a constant basis has no columns of either
     for rows in parts:
         part = columns_of(source, features, rows) if len(parts) > 1 or source is not X else part
         begin, end = rows.start - block.start, rows.stop - block.start
-        kernels.group_paths(order, start, leaves.start, column.astype(np.int32), part, begin, end, at, values)
+        core.group_paths(order, start, leaves.start, column.astype(np.int32), part, begin, end, at, values)
     return LeafRows(block.start, start, order, values)
 
 
@@ -177,7 +177,7 @@ def add_rows(leaves: Leaves, blocks: Sequence[LeafRows], out: Floats, n_threads:
     [degree] = leaves.tree_degree.tolist()
 
     def add_block(rows: LeafRows) -> None:
-        kernels.add_values(
+        core.add_values(
             rows.start, rows.order, rows.first, leaves.start, rows.values, degree, leaves.scaling, leaves.weight, out
         )
 

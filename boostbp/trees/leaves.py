@@ -1,4 +1,4 @@
-"""Leaf regressions as flat arrays, `kernels.Leaves`: make them, take some, join them, read their weights.
+"""Leaf regressions as flat arrays, `core.Leaves`: make them, take some, join them, read their weights.
 
 A library's linear leaves may predict a constant where one of their features is NaN. In place of an exception in every
 loop over leaves, such a leaf gets splits above it that ask whether a feature is missing, each with a constant leaf::
@@ -15,10 +15,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from boostbp import core
+from boostbp.core import Leaves
 from boostbp.runtime.arrays import Floats
-from boostbp.trees import kernels
 from boostbp.trees.basis import BASES, Basis
-from boostbp.trees.kernels import Leaves
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.tree import ARRAYS, Parts, Tree, Trees, concat, concat_offsets, cut
 
@@ -122,14 +122,14 @@ def coefficients(leaves: Leaves, leaf: int) -> Floats:
 def add_to(out: Floats, leaves: Leaves, leaf: NDArray[np.integer], Z: Matrix) -> None:
     """Add the values of training rows, whose leaves, (trees, rows), are known, to `out`, (rows, outputs)."""
     if not isinstance(Z, Sparse):
-        kernels.evaluate(leaves, leaf, Z, False, 0, len(Z), out)
+        core.evaluate(leaves, leaf, Z, False, 0, len(Z), out)
         return
     # Only the columns that leaves read are made dense. Training rows lie within the bounds, so nothing is clipped.
     columns, place = np.unique(leaves.column, return_inverse=True)
     leaves = leaves._replace(column=place.astype(np.int32))
     for rows in row_blocks(0, len(Z), len(columns)):
         part = Z.dense(columns, rows)
-        kernels.evaluate(leaves, leaf[:, rows], part, False, 0, len(part), out[rows])
+        core.evaluate(leaves, leaf[:, rows], part, False, 0, len(part), out[rows])
 
 
 def with_missing_leaves(tree: Tree, leaves: Leaves, constant: Floats) -> tuple[Tree, Leaves]:

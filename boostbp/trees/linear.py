@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.optimize import minimize
 
+from boostbp.core import Leaves
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 from boostbp.trees.additive import SplineTerms
-from boostbp.trees.kernels import Leaves
 from boostbp.trees.leaves import leaves_of_tree
 from boostbp.trees.sparse import Matrix, row_blocks
 from boostbp.trees.standardised import Standardised

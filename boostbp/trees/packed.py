@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp import core
 from boostbp.archive import Arrays, take
-from boostbp.trees import kernels
 from boostbp.trees.basis import BASES, Basis
 from boostbp.trees.forest import Forest
 from boostbp.trees.tree import ARRAYS, Trees, offsets
@@ -96,7 +96,7 @@ def unpack(facts: Mapping[str, Any], arrays: Arrays, prefix: str = "", *, functi
         name: take(arrays, prefix + name, dtype, (None, _WIDTH[name]) if name in _WIDTH else (None,))
         for name, dtype in _DTYPES.items()
     }
-    nodes = kernels.Nodes(*[parts[name] for name in kernels.Nodes._fields])
+    nodes = core.Nodes(*[parts[name] for name in core.Nodes._fields])
     tree_split, n_splits = parts["tree_split"], len(nodes.feature)
     n_features, n_outputs, n_base = facts["n_features"], facts["n_outputs"], facts["n_base"]
     _check_offsets("tree_split", tree_split, len(parts["tree_degree"]), n_splits)
@@ -134,7 +134,7 @@ def _require(good: bool | np.bool_, what: str) -> None:
         raise ValueError(f"This is not a forest: {what}.")
 
 
-def check_nodes(nodes: kernels.Nodes, tree_split: NDArray[Any], n_features: int) -> None:
+def check_nodes(nodes: core.Nodes, tree_split: NDArray[Any], n_features: int) -> None:
     """Refuse splits with which a walk could leave the arrays or not end; ValueError says what is wrong."""
     n_splits = len(nodes.feature)
     for name in ("threshold", "left", "right", "missing_left", "cat_start", "cat_words"):
@@ -170,7 +170,7 @@ def _check_children(children: NDArray[np.int64], tree_split: NDArray[Any]) -> No
     _require(np.array_equal(above, tree_split[tree]), "a split is not below the root of its tree")
 
 
-def _leaves(parts: Arrays, tree_split: NDArray[Any], n_columns: int, n_outputs: int) -> kernels.Leaves:
+def _leaves(parts: Arrays, tree_split: NDArray[Any], n_columns: int, n_outputs: int) -> core.Leaves:
     """Return the leaves of checked trees, checked, with the arrays that follow from those of the file."""
     size = np.diff(tree_split)
     tree_leaf = offsets(size + 1)  # a tree has one leaf more than splits
@@ -185,7 +185,7 @@ def _leaves(parts: Arrays, tree_split: NDArray[Any], n_columns: int, n_outputs: 
     terms = 1 + np.repeat(degree, size + 1) * np.diff(start)
     weight_start = offsets(terms * np.repeat(output[:, 1], size + 1))
     _require(len(weight) == weight_start[-1], f"weight has the length {len(weight)}, and leaves {weight_start[-1]}")
-    return kernels.Leaves(tree_leaf, output, degree, start, column, scaling, weight_start, weight)
+    return core.Leaves(tree_leaf, output, degree, start, column, scaling, weight_start, weight)
 
 
 def _check_outputs(tree_output: NDArray[Any], n_outputs: int, n_weights: int) -> None:

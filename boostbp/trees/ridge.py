@@ -11,13 +11,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp import core
+from boostbp.core import CENTER, INV_SCALE, Leaves
 from boostbp.runtime import threads
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
-from boostbp.trees import kernels, leaf_rows
+from boostbp.trees import leaf_rows
 from boostbp.trees.basis import Basis
-from boostbp.trees.kernels import Leaves
-from boostbp.trees.kernels.records import CENTER, INV_SCALE
 from boostbp.trees.leaf_rows import ColumnBins, LeafRows, Workspace, add_rows, rows_by_leaf
 from boostbp.trees.leaves import concat_leaves, leaves_on_paths, take_leaves
 from boostbp.trees.sparse import Matrix
@@ -60,7 +60,7 @@ class Ridge:
         """Return centre, scale and value of missing cells for `LeafSums.of`, (path columns,) each.
 
         The paper penalises weights in the user's units: then sums are taken in these (centre 0, scale 1), and
-        `kernels.scale_weights` rewrites the solution. In both cases a missing value counts as the leaf's mean.
+        `core.scale_weights` rewrites the solution. In both cases a missing value counts as the leaf's mean.
         """
         if self.standardize:
             return scaling[:, CENTER].copy(), scaling[:, INV_SCALE].copy(), np.zeros(len(scaling))
@@ -83,7 +83,7 @@ class LeafRanges:
     def of(cls, rows: LeafRows, leaves: Leaves, hess: Floats) -> LeafRanges:
         """Return the ranges over one block of the rows of a tree."""
         values = np.empty((len(leaves.column), 4))
-        kernels.leaf_ranges(rows.start, rows.order, rows.first, leaves.start, rows.values, hess, values)
+        core.leaf_ranges(rows.start, rows.order, rows.first, leaves.start, rows.values, hess, values)
         return cls(values)
 
     def __add__(self, other: LeafRanges) -> LeafRanges:
@@ -113,7 +113,7 @@ class LeafRanges:
         gets the inverse scale `flat_scale`; with 0 it is left out, ``u = 0``, as is a column too wide for float64.
         """
         scaling = np.empty_like(self.values)
-        kernels.scalings(self.values, flat_scale, scaling)
+        core.scalings(self.values, flat_scale, scaling)
         return scaling
 
 
@@ -145,7 +145,7 @@ class LeafSums:
         # A leaf with t terms has t^2 products of terms, and t moments for each output.
         terms = 1 + degree * np.diff(leaves.start)
         gram, moment = np.zeros(terms @ terms), np.zeros(terms.sum() * len(grad))
-        kernels.leaf_sums(
+        core.leaf_sums(
             rows.start, rows.order, rows.first, leaves.start, rows.values, center, scale, fill, degree, grad, hess,
             gram, moment,
         )  # fmt: skip
@@ -170,7 +170,7 @@ def solve(sums: LeafSums, leaves: Leaves, ridge: Ridge, learning_rate: float = 1
     a term too many for the rows of the leaf.
     """
     weight, [degree] = sums.moment.copy(), leaves.tree_degree.tolist()
-    kernels.solve_leaves(
+    core.solve_leaves(
         leaves.start, degree, sums.n_outputs, sums.gram, weight, ridge.reg_lambda, ridge.penalize_constant,
         learning_rate,
     )  # fmt: skip
@@ -189,7 +189,7 @@ class TreeRows:
         Of the tree; their scalings and weights are not read.
     grad : (outputs, rows) float64, C-contiguous
     hess : (rows,) float64
-    nodes : kernels.Nodes or None
+    nodes : core.Nodes or None
         Splits of the tree, if it must be monotone.
     """
 
@@ -197,7 +197,7 @@ class TreeRows:
     leaves: Leaves
     grad: Floats
     hess: Floats
-    nodes: kernels.Nodes | None = None
+    nodes: core.Nodes | None = None
 
 
 def fit_together(
@@ -210,7 +210,7 @@ def fit_together(
     """Return the fitted leaves of some trees; their sums over the workers of a group share one message.
 
     Sums over blocks of rows are added in the order of the blocks, whatever the threads, and then over the workers.
-    `sign` is that of monotone trees, (features,); see `kernels.solve_monotone`.
+    `sign` is that of monotone trees, (features,); see `core.solve_monotone`.
     """
     # Without weights, kernels leave out the products with ones.
     weights = [tree.hess[:0] if (tree.hess == 1.0).all() else tree.hess for tree in trees]
@@ -242,14 +242,14 @@ def _weight(
     leaves, [degree] = tree.leaves, tree.leaves.tree_degree.tolist()
     if len(sign):
         weight = sums.moment.copy()
-        kernels.solve_monotone(
+        core.solve_monotone(
             tree.nodes, 0, sign, leaves.start, leaves.column, degree, scaling, sums.gram, weight, ridge.reg_lambda,
             ridge.penalize_constant, learning_rate,
         )  # fmt: skip
         return weight
     weight = solve(sums, leaves, ridge, learning_rate)
     if not ridge.standardize:
-        kernels.scale_weights(leaves.start, degree, sums.n_outputs, scaling, weight)
+        core.scale_weights(leaves.start, degree, sums.n_outputs, scaling, weight)
     return weight
 
 
@@ -323,7 +323,7 @@ def fit_round(
         return fitted[0] if len(fitted) == 1 else concat_leaves(fitted)
     # One compiled call for all trees; the widest leaf bounds the room for path columns.
     order, values = space.lend(len(X), leaves)
-    kernels.fit_trees(
+    core.fit_trees(
         trees.nodes, trees.tree_split, leaves.start, leaves.column, bins.bins, bins.lower, bins.upper, X, Z,
         basis.powers, grad, hess, ridge.reg_lambda, ridge.penalize_constant, ridge.standardize, learning_rate,
         leaf_rows.BLOCK_ROWS, order, values, leaves.scaling, leaves.weight, leaf, out,

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from boostbp import core
 from boostbp.runtime.arrays import Floats
-from boostbp.trees.kernels import moments as kernels
 
 # Numbers in a block of rows, 8 MB: enough for the calls on it to cost nothing, and little beside the input.
 CELLS = 1 << 20
@@ -51,8 +51,11 @@ class Sparse:
 
     @property
     def arrays(self) -> tuple[NDArray[Any], NDArray[Any], Floats]:
-        """Compressed columns, for the kernels: ``indptr, indices, data``."""
-        return self.entries.indptr, self.entries.indices, self.entries.data
+        """Compressed columns, for the core: ``indptr, indices, data``; it takes unsigned numbers of any size."""
+        indptr, indices = [
+            numbers.view(f"u{numbers.itemsize}") for numbers in (self.entries.indptr, self.entries.indices)
+        ]
+        return indptr, indices, self.entries.data
 
     def __getitem__(self, rows: slice | NDArray[Any]) -> Self:
         """Return some of the rows, by numbers or by a mask."""
@@ -75,7 +78,7 @@ class Sparse:
     def dense(self, columns: NDArray[np.integer], rows: slice) -> Floats:
         """Return some columns of neighbouring rows, (rows, columns), C-contiguous."""
         out = np.zeros((rows.stop - rows.start, len(columns)))
-        kernels.fill(*self.arrays, columns, rows.start, rows.stop, out)
+        core.fill(*self.arrays, columns, rows.start, rows.stop, out)
         return out
 
     def toarray(self) -> Floats:

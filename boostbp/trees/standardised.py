@@ -9,10 +9,10 @@ from typing import Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp import core
 from boostbp.runtime import interrupts
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
-from boostbp.trees.kernels import moments as kernels
 from boostbp.trees.ridge import LeafRanges
 from boostbp.trees.sparse import Matrix, Sparse, columns_of
 
@@ -51,7 +51,7 @@ class Standardised:
         n_columns = Z.shape[1]
         sums = np.tile([np.inf, -np.inf, 0.0, 0.0, 0.0, 0.0], (n_columns, 1))
         square = np.zeros(n_columns)
-        _call(Z, kernels.column_sums, kernels.column_sums_sparse, weight, sums)
+        _call(Z, core.column_sums, core.column_sums_sparse, weight, sums)
         below, upper = workers().max(-sums[:, 0], sums[:, 1])
         everything = weight.cumsum()[-1:].sum()  # the kernels add row by row, too
         rest, everything, n_rows = workers().sum(sums[:, 2:], everything, float(len(Z)))
@@ -62,7 +62,7 @@ class Standardised:
         upper = np.where(some_zero, np.maximum(upper, 0.0), upper)
         scaling = LeafRanges(np.column_stack([lower, upper, total, everything - missing])).scaling()
         zero = np.where(some_zero, -scaling[:, 0] * scaling[:, 1], 0.0)
-        _call(Z, kernels.column_squares, kernels.column_squares_sparse, weight, scaling, square)
+        _call(Z, core.column_squares, core.column_squares_sparse, weight, scaling, square)
         [square] = workers().sum(square)
         # Each zero adds the square of its scaled value; missing values have u = 0 and add nothing.
         variance = (square + (everything - nonzero) * np.square(zero)) / everything
@@ -91,14 +91,14 @@ class Standardised:
         """Return ``U @ V``, (rows, outputs): the product for a row of zeros, plus what other values add to it."""
         out = np.tile(self.zero @ V, (len(self.Z), 1))
         rest = self.column, self.scaling, self.zero, np.ascontiguousarray(V), out
-        _call(self.Z, kernels.add_products, kernels.add_products_sparse, *rest)
+        _call(self.Z, core.add_products, core.add_products_sparse, *rest)
         return out
 
     def moment(self, G: Floats) -> Floats:
         """Return ``U' @ G``, (columns, outputs)."""
         out = np.outer(self.zero, G.sum(axis=0))
         rest = self.column, self.scaling, self.zero, np.ascontiguousarray(G), out
-        _call(self.Z, kernels.add_moments, kernels.add_moments_sparse, *rest)
+        _call(self.Z, core.add_moments, core.add_moments_sparse, *rest)
         return out
 
     def project(self, directions: Floats) -> Floats:

@@ -9,8 +9,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from boostbp import core
 from boostbp.runtime import threads
-from boostbp.trees import kernels
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 
 # Least rows of a thread, which takes longer to start than so few rows take; arbitrary.
@@ -90,9 +90,9 @@ class Trees(Sequence["Tree"]):
         return Tree(*self._arrays_of(slice(number, number + 1)))
 
     @property
-    def nodes(self) -> kernels.Nodes:
+    def nodes(self) -> core.Nodes:
         """The arrays that routing reads, for the kernels."""
-        return kernels.Nodes(*[getattr(self, name) for name in kernels.Nodes._fields])
+        return core.Nodes(*[getattr(self, name) for name in core.Nodes._fields])
 
     @property
     def leaf_dtype(self) -> np.dtype[Any]:
@@ -104,7 +104,7 @@ class Trees(Sequence["Tree"]):
         leaf = np.empty((len(self), len(X)), self.leaf_dtype)
         nodes, split = self.nodes, self.tree_split
         if not isinstance(X, Sparse):
-            share_rows(lambda rows: kernels.route(nodes, split, X, *rows, leaf), len(X), n_threads)
+            share_rows(lambda rows: core.route(nodes, split, X, *rows, leaf), len(X), n_threads)
             return leaf
         # A sparse input: only the features that trees split on are made dense, some rows at a time.
         features, place = np.unique(self.feature, return_inverse=True)
@@ -113,7 +113,7 @@ class Trees(Sequence["Tree"]):
         def block(rows: slice) -> None:
             part = X.dense(features, rows)
             of_block = np.empty((len(self), len(part)), leaf.dtype)  # kernels write to contiguous arrays only
-            kernels.route(nodes, split, part, 0, len(part), of_block)
+            core.route(nodes, split, part, 0, len(part), of_block)
             leaf[:, rows] = of_block
 
         threads.parallel_map(block, row_blocks(0, len(X), len(features)), n_threads)
@@ -136,16 +136,16 @@ class Trees(Sequence["Tree"]):
         # A tree has one leaf more than splits. The kernel counts all columns, but writes only those there is room for.
         n_leaves = len(self.feature) + len(self)
         start, column = np.empty(n_leaves + 1, np.int64), np.empty(8 * n_leaves * per_feature, np.int32)
-        kernels.paths_of(self.nodes, self.tree_split, per_feature, start, column)
+        core.paths_of(self.nodes, self.tree_split, per_feature, start, column)
         # More than 8 features for a leaf on average, which is rare: once more, with room for all.
         if start[-1] > len(column):
             column = np.empty(start[-1], np.int32)
-            kernels.paths_of(self.nodes, self.tree_split, per_feature, start, column)
+            core.paths_of(self.nodes, self.tree_split, per_feature, start, column)
         return start, column[: start[-1]].copy()
 
 
 # The arrays of splits, and the words of all category sets, with their types.
-ARRAYS = dict(zip((*kernels.Nodes._fields, "gain"), ("i4", "f8", "i4", "i4", "?", "i4", "i4", "u4", "f8"), strict=True))
+ARRAYS = dict(zip((*core.Nodes._fields, "gain"), ("i4", "f8", "i4", "i4", "?", "i4", "i4", "u4", "f8"), strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from boostbp.trees import kernels
+from boostbp import core
 from boostbp.trees.tree import Tree, offsets
 
 rng = np.random.default_rng(0)
@@ -16,7 +16,7 @@ EXPECTED = np.array([2 if x[1] > 0.1 else 0 if x[3] <= -0.4 else 1 for x in X])
 
 def routed(nodes, X, dtype=np.uint8):
     leaf = np.empty((1, len(X)), dtype)
-    kernels.route(nodes, offsets([2]), X, 0, len(X), leaf)
+    core.route(nodes, offsets([2]), X, 0, len(X), leaf)
     return leaf[0]
 
 
@@ -61,7 +61,7 @@ def test_a_read_only_input_is_not_copied():
     leaf = np.empty((1, len(large)), np.uint8)
     tracemalloc.start()
     try:
-        kernels.route(TREE.nodes, offsets([2]), large, 0, 300, leaf)
+        core.route(TREE.nodes, offsets([2]), large, 0, 300, leaf)
         assert tracemalloc.get_traced_memory()[1] < large.nbytes // 2
     finally:
         tracemalloc.stop()
@@ -77,11 +77,11 @@ def test_leaf_numbers_of_any_type_are_written_and_read(dtype):
     rows = np.array([0.0, 1.0, 254.5, n_splits - 1.0, np.inf])
     expected = np.append(np.ceil(rows[:-1]), n_splits)
     leaf = np.zeros((1, len(rows)), dtype)
-    kernels.route(chain.nodes, offsets([n_splits]), rows[:, None], 0, len(rows), leaf)
+    core.route(chain.nodes, offsets([n_splits]), rows[:, None], 0, len(rows), leaf)
     np.testing.assert_array_equal(leaf[0], expected)
     order = np.empty(len(rows), np.uint16)
     start = np.empty(n_splits + 2, np.int64)
-    kernels.group_rows(leaf, 0, 0, len(rows), order, start)
+    core.group_rows(leaf, 0, 0, len(rows), order, start)
     np.testing.assert_array_equal(np.diff(start).nonzero()[0], np.unique(expected))
     np.testing.assert_array_equal(leaf[0, order], np.sort(expected))
 
@@ -89,13 +89,13 @@ def test_leaf_numbers_of_any_type_are_written_and_read(dtype):
 def test_numbers_of_any_type():
     ranges = np.array([[0.0, 2.0, 3.0, 3.0]])
     expected, out = np.empty((1, 4)), np.empty((1, 4))
-    kernels.scalings(ranges, 0.0, expected)
+    core.scalings(ranges, 0.0, expected)
     for flat_scale in (0, False, np.float32(0.0), np.int64(0)):
-        kernels.scalings(ranges, flat_scale, out)
+        core.scalings(ranges, flat_scale, out)
         np.testing.assert_array_equal(out, expected)
     for numbers in ((0, 300), (np.int32(0), np.uint8(200)), (False, np.int64(300))):
         leaf = np.empty((1, len(X)), np.uint8)
-        kernels.route(TREE.nodes, offsets([2]), X, *numbers, leaf)
+        core.route(TREE.nodes, offsets([2]), X, *numbers, leaf)
         np.testing.assert_array_equal(leaf[0, : numbers[1]], EXPECTED[: numbers[1]])
 
 
@@ -113,4 +113,4 @@ def test_numbers_of_any_type():
 def test_arguments_that_do_not_fit_are_refused(change, error, words):
     arguments = {"nodes": TREE.nodes, "tree_split": offsets([2]), "X": X, "begin": 0, "end": 300}
     with pytest.raises(error, match=words):
-        kernels.route(*(arguments | {"leaf": np.empty((1, 300), np.uint8)} | change).values())
+        core.route(*(arguments | {"leaf": np.empty((1, 300), np.uint8)} | change).values())

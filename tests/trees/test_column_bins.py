@@ -9,7 +9,7 @@ from helpers import plain_leaf_of, random_tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boostbp.trees import kernels
+from boostbp import core
 from boostbp.trees.leaf_rows import ColumnBins
 from boostbp.trees.tree import Tree
 
@@ -22,7 +22,7 @@ def grouped(tree, X, first=0, last=None):
     start, column = tree.paths()
     values = np.empty((last - first) * max(1, len(column)))
     row_start = np.empty(tree.n_leaves + 1, np.int64)
-    kernels.group_block(
+    core.group_block(
         tree.nodes, bins.bins, bins.lower, bins.upper, X, X, first, start, column, leaf, order, values, row_start
     )
     return leaf[0, first:last], [first + order[a:b] for a, b in pairwise(row_start)], values

@@ -131,6 +131,17 @@ def test_a_forest_gives_the_same_bits(basis, small_blocks):
     np.testing.assert_array_equal(forest.vjp(S, leaf, G), forest.vjp(X, leaf, G))
 
 
+def test_numbers_of_rows_may_take_eight_bytes():
+    _, S, weight = make()
+    wide = Sparse(S.entries.copy())
+    wide.entries.indptr, wide.entries.indices = S.entries.indptr.astype(np.int64), S.entries.indices.astype(np.int64)
+    V = np.random.default_rng(3).standard_normal((12, 2))
+    found, expected = Standardised.of(wide, weight), Standardised.of(S, weight)
+    np.testing.assert_array_equal(found.scaling, expected.scaling)
+    np.testing.assert_array_equal(found.times(V), expected.times(V))
+    np.testing.assert_array_equal(wide.dense(np.arange(12), slice(3, 200)), S.toarray()[3:200])
+
+
 @pytest.mark.parametrize(("rows", "columns"), [(300, 12), (9, 12)])
 def test_a_ridge_base_gives_the_same_bits(rows, columns, small_blocks):
     X, S, weight = make(rows, columns)

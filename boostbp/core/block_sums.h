@@ -1,0 +1,182 @@
+/* Sums over the rows of one block, in registers of WIDTH numbers: sums.c includes this file once for each width.
+
+   Each sum has LANES = 8 partial sums; rows l, l + 8, l + 16, ... are in lane l. Registers of 2, 4 or 8 numbers hold 2, 4
+   or 8 neighbouring lanes, and the lanes are added in one order, ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)): the halves,
+   then the quarters, then the last two. So all widths give the same bits. */
+
+#define PASTE(name, width) name##_##width
+#define PASTED(name, width) PASTE(name, width)
+#define OF_WIDTH(name) PASTED(name, WIDTH)
+#define REGISTER OF_WIDTH(register_of)
+#define MASK OF_WIDTH(mask_of)
+enum { OF_WIDTH(REGISTERS) = LANES / WIDTH }; /* that hold all lanes */
+
+typedef double REGISTER __attribute__((vector_size(8 * WIDTH)));
+typedef int64_t MASK __attribute__((vector_size(8 * WIDTH)));
+
+TARGET static inline REGISTER OF_WIDTH(load)(const double *from)
+{
+    REGISTER lanes;
+    memcpy(&lanes, from, sizeof lanes);
+    return lanes;
+}
+
+TARGET static inline REGISTER OF_WIDTH(select)(MASK which, REGISTER yes, REGISTER no)
+{
+    return (REGISTER)(((MASK)yes & which) | ((MASK)no & ~which));
+}
+
+/* Writes the products of the rows `first` and `second` with four of `right`, BLOCK numbers apart, summed over n rows.
+
+   Eight sums need six loads. A pass adds up WIDTH lanes of all eight: their registers, and those of the numbers
+   loaded, are as many as every processor has. */
+TARGET static inline void OF_WIDTH(tile)(const double *first, const double *second, const double *right, int64_t n,
+                                         double out[2][4])
+{
+    REGISTER sums[8][OF_WIDTH(REGISTERS)];
+    for (int pass = 0; pass < OF_WIDTH(REGISTERS); pass++) {
+        const double *r = right + WIDTH * pass;
+        REGISTER s0 = {0.0}, s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0;
+        for (int64_t i = 0; i < n; i += LANES) {
+            REGISTER x = OF_WIDTH(load)(first + WIDTH * pass + i), y = OF_WIDTH(load)(second + WIDTH * pass + i);
+            REGISTER z = OF_WIDTH(load)(r + i);
+            KEEP(z);
+            s0 += x * z, s4 += y * z;
+            z = OF_WIDTH(load)(r + BLOCK + i);
+            KEEP(z);
+            s1 += x * z, s5 += y * z;
+            z = OF_WIDTH(load)(r + 2 * BLOCK + i);
+            KEEP(z);
+            s2 += x * z, s6 += y * z;
+            z = OF_WIDTH(load)(r + 3 * BLOCK + i);
+            KEEP(z);
+            s3 += x * z, s7 += y * z;
+        }
+        sums[0][pass] = s0, sums[1][pass] = s1, sums[2][pass] = s2, sums[3][pass] = s3;
+        sums[4][pass] = s4, sums[5][pass] = s5, sums[6][pass] = s6, sums[7][pass] = s7;
+    }
+    for (int row = 0; row < 2; row++) {
+        four_t four[4];
+        for (int col = 0; col < 4; col++)
+#if WIDTH == 2
+        {
+            pair_t low = sums[4 * row + col][0] + sums[4 * row + col][2];
+            pair_t high = sums[4 * row + col][1] + sums[4 * row + col][3];
+            four[col] = (four_t){low[0], low[1], high[0], high[1]};
+        }
+#elif WIDTH == 4
+            four[col] = sums[4 * row + col][0] + sums[4 * row + col][1];
+#else
+        {
+            REGISTER x = sums[4 * row + col][0];
+            four[col] = (four_t){x[0], x[1], x[2], x[3]} + (four_t){x[4], x[5], x[6], x[7]};
+        }
+#endif
+        four_t even = (four_t){four[0][0], four[0][1], four[2][0], four[2][1]} + (four_t){four[0][2], four[0][3], four[2][2], four[2][3]};
+        four_t odd = (four_t){four[1][0], four[1][1], four[3][0], four[3][1]} + (four_t){four[1][2], four[1][3], four[3][2], four[3][3]};
+        four_t all = (four_t){even[0], odd[0], even[2], odd[2]} + (four_t){even[1], odd[1], even[3], odd[3]};
+        memcpy(out[row], &all, sizeof all);
+    }
+}
+
+/* Adds a block's sum(h phi phi') (lower triangle) and sum(phi t') of n rows, zeros behind the rows included. */
+TARGET static void OF_WIDTH(add_products)(const block_t *block, int64_t n)
+{
+    int64_t p = block->p, m = block->m;
+    double sums[2][4] __attribute__((aligned(32))), weighted[2][BLOCK] __attribute__((aligned(64)));
+    for (int64_t a = 0; a < p + m; a += 2) {
+        int64_t last = a + 1 >= p ? p : a + 2; /* columns right of the diagonal are left out */
+        const double *left[2];
+        for (int64_t row = 0; row < 2; row++) {
+            const double *restrict h = block->h, *restrict term = left[row] = block->terms + (a + row) * BLOCK;
+            if (h && a + row < p) {
+                double *restrict product = weighted[row];
+                left[row] = product;
+                for (int64_t i = 0; i < n; i++)
+                    product[i] = h[i] * term[i];
+            }
+        }
+        for (int64_t b = 0; b < last; b += 4) {
+            OF_WIDTH(tile)(left[0], left[1], block->terms + b * BLOCK, n, sums);
+            for (int64_t row = a; row < a + 2 && row < p + m; row++) {
+                double *restrict to = row < p ? block->gram + row * p : block->moment + row - p;
+                int64_t step = row < p ? 1 : m, n_cols = (row < p ? row + 1 : p) - b;
+                if (step == 1 && n_cols >= 4) /* in one register */
+                    for (int col = 0; col < 4; col++)
+                        to[b + col] += sums[row - a][col];
+                else
+                    for (int64_t col = 0; col < n_cols && col < 4; col++)
+                        to[(b + col) * step] += sums[row - a][col];
+            }
+        }
+    }
+}
+
+/* Adds the sums of one block of a leaf; the targets t are already in the rows of `left` behind the terms. */
+TARGET static void OF_WIDTH(add_block)(const block_t *block)
+{
+    int64_t n = block->n, k = block->k, size = (n + LANES - 1) / LANES * LANES;
+    double *terms = block->terms;
+    for (int64_t i = 0; i < n; i++)
+        terms[i] = 1.0;
+    for (int64_t j = 0; j < k; j++) {
+        const double *restrict z = block->values + j * block->n_rows;
+        double *restrict u = terms + (1 + j) * BLOCK, *restrict square = u + k * BLOCK;
+        double center = block->center[j], scale = block->scale[j], fill = block->fill[j];
+        REGISTER missing = fill - (REGISTER){0.0};
+        int64_t i = 0;
+        for (; i + WIDTH <= n; i += WIDTH) {
+            REGISTER x = OF_WIDTH(load)(z + i), known = OF_WIDTH(select)(x == x, (x - center) * scale, missing);
+            memcpy(u + i, &known, sizeof known);
+            if (block->degree == 2) {
+                known *= known;
+                memcpy(square + i, &known, sizeof known);
+            }
+        }
+        for (; i < n; i++) {
+            u[i] = z[i] == z[i] ? (z[i] - center) * scale : fill;
+            if (block->degree == 2)
+                square[i] = u[i] * u[i];
+        }
+    }
+    for (int64_t row = 0; row < block->p + block->m; row++)
+        for (int64_t i = n; i < size; i++)
+            terms[row * BLOCK + i] = 0.0; /* whole registers, with zeros behind the rows */
+    OF_WIDTH(add_products)(block, size);
+}
+
+/* Writes sum(h z) of n > 0 rows and, if it is a number, the smallest and the largest z; h is NULL for ones. */
+TARGET static void OF_WIDTH(ends)(const double *restrict z, const double *restrict h, int64_t n, double *restrict out)
+{
+    double lanes[LANES] = {0.0}, smallest[WIDTH], largest[WIDTH];
+    int64_t i = 0;
+    out[1] = out[2] = z[0];
+    if (n >= LANES) {
+        REGISTER total[OF_WIDTH(REGISTERS)] = {{0.0}}, lower = OF_WIDTH(load)(z), upper = lower;
+        for (; i + LANES <= n; i += LANES)
+            for (int q = 0; q < OF_WIDTH(REGISTERS); q++) {
+                REGISTER x = OF_WIDTH(load)(z + i + WIDTH * q);
+                total[q] += h ? OF_WIDTH(load)(h + i + WIDTH * q) * x : x;
+                lower = OF_WIDTH(select)(x < lower, x, lower);
+                upper = OF_WIDTH(select)(x > upper, x, upper);
+            }
+        memcpy(lanes, total, sizeof lanes);
+        memcpy(smallest, &lower, sizeof lower);
+        memcpy(largest, &upper, sizeof upper);
+        for (int lane = 0; lane < WIDTH; lane++) {
+            out[1] = smallest[lane] < out[1] ? smallest[lane] : out[1];
+            out[2] = largest[lane] > out[2] ? largest[lane] : out[2];
+        }
+    }
+    for (int lane = 0; i < n; i++, lane++) {
+        lanes[lane] += h ? h[i] * z[i] : z[i];
+        out[1] = z[i] < out[1] ? z[i] : out[1];
+        out[2] = z[i] > out[2] ? z[i] : out[2];
+    }
+    out[0] = add_lanes(lanes);
+}
+
+#undef REGISTER
+#undef MASK
+#undef WIDTH
+#undef TARGET

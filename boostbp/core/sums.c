@@ -1,0 +1,242 @@
+/* Sums over the rows of each leaf: ranges of its path columns, Gram matrices and moments of its terms.
+
+   Terms phi of a leaf with k path columns, in this order: 1, u_1 .. u_k and, for degree 2, u_1^2 .. u_k^2, where
+   u = (z - center) * inv_scale. The solution of its ridge regression (equation (8) of the paper) reads two sums:
+
+       gram = sum over rows of h phi phi'  (terms, terms)        moment = -sum over rows of phi g'  (terms, outputs)
+
+   with gradients g and hessians h of the loss. Rows of a leaf are taken BLOCK at a time: their path columns lie in rows
+   of a matrix, (columns, rows), along which every sum runs, in eight lanes (see block_sums.h). */
+
+#include "boostbp.h"
+#include "stages.h"
+
+/* One block of rows of a leaf. */
+typedef struct {
+    const double *values;               /* (k, n_rows), of which the block is the first n rows */
+    int64_t n, n_rows, k, degree, p, m; /* p = 1 + degree k terms, m targets */
+    const double *center, *scale, *fill, *h; /* h is NULL if all are 1 */
+    double *terms; /* (terms + targets + 4, BLOCK): phi, and the targets t = -g behind it */
+    double *gram, *moment;
+} block_t;
+
+/* Keeps a number in a register: gcc would load it again for its second product, and loads take the most time. */
+#if defined(__x86_64__)
+#define KEEP(number) __asm__("" : "+x"(number))
+#else
+#define KEEP(number)
+#endif
+
+typedef double pair_t __attribute__((vector_size(16)));
+typedef double four_t __attribute__((vector_size(32)));
+
+/* The order in which the partial sums of the lanes are added: halves, then quarters, then the last two. */
+static inline double add_lanes(const double *lane)
+{
+    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+}
+
+#if defined(__aarch64__)
+#define WIDTH 4 /* two of its registers of two numbers: it has 32 */
+#else
+#define WIDTH 2
+#endif
+#define TARGET
+#include "block_sums.h"
+#if defined(__x86_64__) && !defined(BOOSTBP_ONE_VERSION)
+#define WIDTH 4
+#define TARGET __attribute__((target("avx2")))
+#include "block_sums.h"
+#define WIDTH 8
+#define TARGET __attribute__((target("avx512f")))
+#include "block_sums.h"
+#endif
+
+typedef struct {
+    void (*add_block)(const block_t *);
+    void (*ends)(const double *, const double *, int64_t, double *);
+} loops_t;
+
+/* Returns the loops for the widest registers of this processor. */
+static loops_t loops(void)
+{
+#if defined(__aarch64__)
+    return (loops_t){add_block_4, ends_4};
+#else
+#if defined(__x86_64__) && !defined(BOOSTBP_ONE_VERSION)
+    if (__builtin_cpu_supports("avx512f"))
+        return (loops_t){add_block_8, ends_8};
+    if (__builtin_cpu_supports("avx2"))
+        return (loops_t){add_block_4, ends_4};
+#endif
+    return (loops_t){add_block_2, ends_2};
+#endif
+}
+
+/* ------------------------------------------------------------------------------------------------------- ranges */
+
+/* Whether one number comes before another; -0.0 comes before 0.0. */
+static inline int before(double a, double b)
+{
+    return a < b || (a == b && signbit(a) > signbit(b));
+}
+
+/* Adds one value that is known to a range: lower, upper, sum of h z, sum of h. */
+static inline void add_ends(double lower, double upper, double *range)
+{
+    if (before(lower, range[0]))
+        range[0] = lower;
+    if (before(range[1], upper))
+        range[1] = upper;
+}
+
+/* Adds the range of n values, some of them missing, row by row. */
+static void add_known(const double *z, const double *h, int64_t n, double *range)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (z[i] == z[i]) {
+            add_ends(z[i], z[i], range);
+            range[2] += h ? h[i] * z[i] : z[i];
+            range[3] += h ? h[i] : 1.0;
+        }
+}
+
+/* Returns whether a zero among n numbers has the sign asked for. */
+static int has_zero(const double *z, int64_t n, int negative)
+{
+    int found = 0;
+    for (int64_t i = 0; i < n; i++)
+        found |= z[i] == 0.0 && (signbit(z[i]) != 0) == negative;
+    return found;
+}
+
+/* Writes the smallest and largest value, weighted sum and weight of each path column of each leaf to `out`.
+
+   `order` indexes rows of a block that begins at `first_row` of `hess`; `grouped` is from `group_paths`. An empty `hess`
+   stands for ones. `out` is (path columns, 4): lower, upper, sum of hess z, sum of hess; NaN left out. */
+API int64_t boostbp_leaf_ranges(const int64_t *row_start, const uint16_t *order, int64_t first_row, const int64_t *path_start,
+                                const double *grouped, const double *hess, double *out, int64_t leaves, int64_t rows,
+                                int64_t all_rows, int64_t paths)
+{
+    loops_t loop = loops();
+    double weights[BLOCK], sums[3];
+    for (int64_t path = 0; path < paths; path++) {
+        out[4 * path] = INFINITY, out[4 * path + 1] = -INFINITY;
+        out[4 * path + 2] = out[4 * path + 3] = 0.0;
+    }
+    for (int64_t leaf = 0; leaf < leaves; leaf++) {
+        int64_t begin = row_start[leaf], end = row_start[leaf + 1], k = path_start[leaf + 1] - path_start[leaf];
+        double *ranges = out + 4 * path_start[leaf];
+        for (int64_t block = begin; block < end; block += BLOCK) {
+            int64_t n = end - block < BLOCK ? end - block : BLOCK;
+            double whole = (double)n;
+            if (all_rows > 0) {
+                for (int64_t i = 0; i < n; i++)
+                    weights[i] = hess[first_row + order[block + i]];
+                loop.ends(weights, NULL, n, sums);
+                whole = sums[0];
+            }
+            const double *h = all_rows > 0 ? weights : NULL;
+            for (int64_t j = 0; j < k; j++) {
+                const double *z = grouped + j * (end - begin) + block - begin;
+                double *range = ranges + 4 * j;
+                loop.ends(z, h, n, sums);
+                if (sums[0] != sums[0]) { /* some are missing */
+                    add_known(z, h, n, range);
+                    continue;
+                }
+                if (sums[1] == 0.0)
+                    sums[1] = has_zero(z, n, 1) ? -0.0 : 0.0;
+                if (sums[2] == 0.0)
+                    sums[2] = has_zero(z, n, 0) ? 0.0 : -0.0;
+                add_ends(sums[1], sums[2], range);
+                range[2] += sums[0];
+                range[3] += whole;
+            }
+        }
+        grouped += k * (end - begin);
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------- Gram matrices and moments */
+
+/* Adds sums over the rows of each leaf; `grad` is (outputs, rows), the rest as in `leaf_ranges`.
+
+   gram: (sum of terms^2,), lower triangles; moment: (sum of terms * outputs,). A missing value counts as `fill`. */
+API int64_t boostbp_leaf_sums(const int64_t *row_start, const uint16_t *order, int64_t first_row, const int64_t *path_start,
+                              const double *grouped, const double *center, const double *scale, const double *fill,
+                              int64_t degree, const double *grad, const double *hess, double *gram, double *moment,
+                              int64_t leaves, int64_t rows, int64_t paths, int64_t outputs, int64_t all_rows,
+                              int64_t weights)
+{
+    loops_t loop = loops();
+    int64_t most = 1 + degree * largest_part(path_start, leaves) + outputs + 4; /* `tile` reads so far */
+    double *room = calloc((size_t)(most * BLOCK + LANES), sizeof *room), h[BLOCK];
+    if (!room)
+        return -1;
+    double *terms = (double *)(((uintptr_t)room + 63) & ~(uintptr_t)63);
+    for (int64_t leaf = 0; leaf < leaves; leaf++) {
+        int64_t path = path_start[leaf], k = path_start[leaf + 1] - path, p = 1 + degree * k;
+        int64_t begin = row_start[leaf], end = row_start[leaf + 1];
+        for (int64_t first = begin; first < end; first += BLOCK) {
+            int64_t n = end - first < BLOCK ? end - first : BLOCK, different = 0;
+            const uint16_t *restrict row = order + first;
+            if (weights > 0)
+                for (int64_t i = 0; i < n; i++) {
+                    h[i] = hess[first_row + row[i]];
+                    different += h[i] != 1.0;
+                }
+            for (int64_t i = n; i % LANES; i++)
+                h[i] = 0.0;
+            for (int64_t output = 0; output < outputs; output++) {
+                const double *restrict g = grad + output * all_rows + first_row;
+                double *restrict target = terms + (p + output) * BLOCK;
+                for (int64_t i = 0; i < n; i++)
+                    target[i] = -g[row[i]];
+            }
+            block_t block = {grouped + first - begin, n, end - begin, k, degree, p, outputs, center + path, scale + path,
+                             fill + path, different ? h : NULL, terms, gram, moment};
+            loop.add_block(&block);
+        }
+        grouped += k * (end - begin);
+        gram += p * p;
+        moment += p * outputs;
+    }
+    free(room);
+    return 0;
+}
+
+/* Adds the sum over rows of phi(u) g' to `out`, in the places of `leaves->weight`, of trees that each serve all outputs.
+
+   leaf: leaf numbers of (trees, rows); Z: (rows, columns), where a missing value has u = 0 and nothing is clipped;
+   G: (rows, outputs). */
+API int64_t boostbp_term_moments(const leaves_t *leaves, const void *leaf, int64_t bytes, const double *Z, const double *G,
+                                 double *out, int64_t trees, int64_t n_leaves, int64_t paths, int64_t rows,
+                                 int64_t columns, int64_t m)
+{
+    for (int64_t tree = 0; tree < trees; tree++) {
+        int64_t degree = leaves->tree_degree[tree];
+        for (int64_t row = 0; row < rows; row++) {
+            int64_t number = leaves->tree_leaf[tree] + leaf_at(leaf, bytes, tree * rows + row);
+            int64_t path = leaves->start[number], k = leaves->start[number + 1] - path;
+            double *restrict to = out + leaves->weight_start[number];
+            const double *restrict g = G + row * m;
+            for (int64_t output = 0; output < m; output++)
+                to[output] += g[output];
+            for (int64_t j = 0; j < k; j++) {
+                const double *scaling = leaves->scaling + 4 * (path + j);
+                double z = Z[row * columns + leaves->column[path + j]];
+                if (z != z)
+                    continue;
+                double u = (z - scaling[CENTER]) * scaling[INV_SCALE], square = u * u;
+                for (int64_t output = 0; output < m; output++)
+                    to[(1 + j) * m + output] += u * g[output];
+                if (degree == 2)
+                    for (int64_t output = 0; output < m; output++)
+                        to[(1 + k + j) * m + output] += square * g[output];
+            }
+        }
+    }
+    return 0;
+}
