@@ -189,3 +189,4 @@ fit_trees = Loop(
     "penalize_constant: bool", "standardize: bool", "learning_rate: float", "block_rows: int", "order: u2[rows] out",
     "values: f8[_] out", "scaling: f8[paths, _] out", "weight: f8[_] out", "leaf: leaf[trees, rows] out",
     "out: f8[trees, rows] out",
+)  # fmt: skip
