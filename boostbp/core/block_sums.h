@@ -1,7 +1,7 @@
 /* Sums over the rows of one block, in registers of WIDTH numbers: sums.c includes this file once for each width.
 
-   Each sum has LANES = 8 partial sums; rows l, l + 8, l + 16, ... are in lane l. Registers of 2, 4 or 8 numbers hold 2, 4
-   or 8 neighbouring lanes, and the lanes are added in one order, ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)): the halves,
+   Each sum has LANES = 8 partial sums; rows l, l + 8, l + 16, ... are in lane l. Registers of 2, 4 or 8 numbers hold as
+   many neighbouring lanes, and the lanes are added in one order, ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)): the halves,
    then the quarters, then the last two. So all widths give the same bits. */
 
 #define PASTE(name, width) name##_##width
@@ -24,6 +24,20 @@ TARGET static inline REGISTER OF_WIDTH(load)(const double *from)
 TARGET static inline REGISTER OF_WIDTH(select)(MASK which, REGISTER yes, REGISTER no)
 {
     return (REGISTER)(((MASK)yes & which) | ((MASK)no & ~which));
+}
+
+/* Writes the sum of the two halves of eight lanes. */
+TARGET static inline void OF_WIDTH(halve)(const REGISTER *lanes, four_t *out)
+{
+#if WIDTH == 2
+    pair_t low = lanes[0] + lanes[2], high = lanes[1] + lanes[3];
+    *out = (four_t){low[0], low[1], high[0], high[1]};
+#elif WIDTH == 4
+    *out = lanes[0] + lanes[1];
+#else
+    REGISTER x = lanes[0];
+    *out = (four_t){x[0], x[1], x[2], x[3]} + (four_t){x[4], x[5], x[6], x[7]};
+#endif
 }
 
 /* Writes the products of the rows `first` and `second` with four of `right`, BLOCK numbers apart, summed over n rows.
@@ -58,23 +72,12 @@ TARGET static inline void OF_WIDTH(tile)(const double *first, const double *seco
     for (int row = 0; row < 2; row++) {
         four_t four[4];
         for (int col = 0; col < 4; col++)
-#if WIDTH == 2
-        {
-            pair_t low = sums[4 * row + col][0] + sums[4 * row + col][2];
-            pair_t high = sums[4 * row + col][1] + sums[4 * row + col][3];
-            four[col] = (four_t){low[0], low[1], high[0], high[1]};
-        }
-#elif WIDTH == 4
-            four[col] = sums[4 * row + col][0] + sums[4 * row + col][1];
-#else
-        {
-            REGISTER x = sums[4 * row + col][0];
-            four[col] = (four_t){x[0], x[1], x[2], x[3]} + (four_t){x[4], x[5], x[6], x[7]};
-        }
-#endif
-        four_t even = (four_t){four[0][0], four[0][1], four[2][0], four[2][1]} + (four_t){four[0][2], four[0][3], four[2][2], four[2][3]};
-        four_t odd = (four_t){four[1][0], four[1][1], four[3][0], four[3][1]} + (four_t){four[1][2], four[1][3], four[3][2], four[3][3]};
-        four_t all = (four_t){even[0], odd[0], even[2], odd[2]} + (four_t){even[1], odd[1], even[3], odd[3]};
+            OF_WIDTH(halve)(sums[4 * row + col], &four[col]);
+        /* The same additions in all four lanes: sums 0 and 2 side by side, and sums 1 and 3. */
+        four_t a = four[0], b = four[1], c = four[2], d = four[3];
+        a = (four_t){a[0], a[1], c[0], c[1]} + (four_t){a[2], a[3], c[2], c[3]};
+        b = (four_t){b[0], b[1], d[0], d[1]} + (four_t){b[2], b[3], d[2], d[3]};
+        four_t all = (four_t){a[0], b[0], a[2], b[2]} + (four_t){a[1], b[1], a[3], b[3]};
         memcpy(out[row], &all, sizeof all);
     }
 }

@@ -1,8 +1,8 @@
 /* Grouping of rows by leaf: bins of the input, partition of rows, path columns side by side.
 
    The values of a column lie in at most 255 ordered bins; bin MISSING is for NaN. `lower` and `upper`, (features, 256),
-   are the smallest and the largest value in each bin. For most rows the bin, a single byte, tells which way a split sends
-   them. For the few rows in the bin of the threshold the value is read, so that routing is exact. */
+   are the smallest and the largest value in each bin. For most rows the bin, a single byte, tells which way a split
+   sends them. For the few rows in the bin of the threshold the value is read, so that routing is exact. */
 
 #include "boostbp.h"
 #include "stages.h"
@@ -193,8 +193,8 @@ void close_grouping(grouping_t *grouping)
     free(grouping->to);
 }
 
-void group(const grouping_t *grouping, int64_t first, int64_t n_splits, int64_t tree, int64_t top, int64_t n,
-           const int64_t *path_start, const int32_t *column, uint16_t *order, double *values, int64_t *row_start)
+void group_tree(const grouping_t *grouping, int64_t first, int64_t n_splits, int64_t tree, int64_t top, int64_t n,
+                const int64_t *path_start, const int32_t *column, uint16_t *order, double *values, int64_t *row_start)
 {
     int64_t *at = grouping->room; /* `partition` needs it no more */
     partition(grouping, first, n_splits, tree, top, n, order, row_start);
@@ -215,7 +215,7 @@ API int64_t boostbp_group_block(const nodes_t *nodes, const uint8_t *bins, const
     if (open_grouping(&grouping, splits))
         return -1;
     sides(&grouping, 0, splits, lower, upper);
-    group(&grouping, 0, splits, 0, top, of_block, path_start, column, order, values, row_start);
+    group_tree(&grouping, 0, splits, 0, top, of_block, path_start, column, order, values, row_start);
     close_grouping(&grouping);
     return 0;
 }

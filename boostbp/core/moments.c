@@ -21,8 +21,8 @@ static inline double standardised(double z, const double *scaling)
 
 /* ------------------------------------------------------------------------------------------- sums of each column */
 
-/* Adds one entry to the sums of a column: smallest and largest value, sum(w z), weight of the missing values, weight and
-   number of all but zeros. */
+/* Adds one entry to the sums of a column: smallest and largest value, sum(w z), weight of the missing values, weight
+   and number of all but zeros. */
 static inline void add_entry(double z, double w, double *sums)
 {
     int known = z == z;
@@ -37,7 +37,8 @@ static inline void add_entry(double z, double w, double *sums)
 }
 
 /* Adds to the sums of each column, (columns, 6); see `add_entry`. */
-API int64_t boostbp_column_sums(const double *Z, const double *weight, double *restrict sums, int64_t rows, int64_t columns)
+API int64_t boostbp_column_sums(const double *Z, const double *weight, double *restrict sums, int64_t rows,
+                                int64_t columns)
 {
     for (int64_t row = 0; row < rows; row++, Z += columns)
         for (int64_t j = 0; j < columns; j++)
@@ -89,7 +90,7 @@ API int64_t boostbp_column_squares_sparse(ENTRIES, const double *weight, const d
     return 0;
 }
 
-/* ------------------------------------------------------------------- products of some columns, as `column` lists them */
+/* ----------------------------------------------------------------- products of some columns, as `column` lists them */
 
 enum { MANY = 16 }; /* numbers of a row from which a call of the loop for this processor's registers pays; arbitrary */
 

@@ -96,8 +96,8 @@ void close_grouping(grouping_t *grouping);
 /* Writes where splits first .. first + n_splits - 1 send each bin to grouping->to. */
 void sides(const grouping_t *grouping, int64_t first, int64_t n_splits, const double *lower, const double *upper);
 /* Groups n rows from `top` on by the leaves of one tree, whose splits begin at `first`, and copies their path columns. */
-void group(const grouping_t *grouping, int64_t first, int64_t n_splits, int64_t tree, int64_t top, int64_t n,
-           const int64_t *path_start, const int32_t *column, uint16_t *order, double *values, int64_t *row_start);
+void group_tree(const grouping_t *grouping, int64_t first, int64_t n_splits, int64_t tree, int64_t top, int64_t n,
+                const int64_t *path_start, const int32_t *column, uint16_t *order, double *values, int64_t *row_start);
 
 /* sums.c */
 API int64_t boostbp_leaf_ranges(const int64_t *row_start, const uint16_t *order, int64_t first_row,

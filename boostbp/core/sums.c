@@ -112,11 +112,11 @@ static int has_zero(const double *z, int64_t n, int negative)
 
 /* Writes the smallest and largest value, weighted sum and weight of each path column of each leaf to `out`.
 
-   `order` indexes rows of a block that begins at `first_row` of `hess`; `grouped` is from `group_paths`. An empty `hess`
-   stands for ones. `out` is (path columns, 4): lower, upper, sum of hess z, sum of hess; NaN left out. */
-API int64_t boostbp_leaf_ranges(const int64_t *row_start, const uint16_t *order, int64_t first_row, const int64_t *path_start,
-                                const double *grouped, const double *hess, double *out, int64_t leaves, int64_t rows,
-                                int64_t all_rows, int64_t paths)
+   `order` indexes rows of a block that begins at `first_row` of `hess`; `grouped` is from `group_paths`. An empty
+   `hess` stands for ones. `out` is (path columns, 4): lower, upper, sum of hess z, sum of hess; NaN left out. */
+API int64_t boostbp_leaf_ranges(const int64_t *row_start, const uint16_t *order, int64_t first_row,
+                                const int64_t *path_start, const double *grouped, const double *hess, double *out,
+                                int64_t leaves, int64_t rows, int64_t all_rows, int64_t paths)
 {
     loops_t loop = loops();
     double weights[BLOCK], sums[3];
@@ -164,8 +164,9 @@ API int64_t boostbp_leaf_ranges(const int64_t *row_start, const uint16_t *order,
 /* Adds sums over the rows of each leaf; `grad` is (outputs, rows), the rest as in `leaf_ranges`.
 
    gram: (sum of terms^2,), lower triangles; moment: (sum of terms * outputs,). A missing value counts as `fill`. */
-API int64_t boostbp_leaf_sums(const int64_t *row_start, const uint16_t *order, int64_t first_row, const int64_t *path_start,
-                              const double *grouped, const double *center, const double *scale, const double *fill,
+API int64_t boostbp_leaf_sums(const int64_t *row_start, const uint16_t *order, int64_t first_row,
+                              const int64_t *path_start, const double *grouped, const double *center,
+                              const double *scale, const double *fill,
                               int64_t degree, const double *grad, const double *hess, double *gram, double *moment,
                               int64_t leaves, int64_t rows, int64_t paths, int64_t outputs, int64_t all_rows,
                               int64_t weights)
@@ -195,8 +196,8 @@ API int64_t boostbp_leaf_sums(const int64_t *row_start, const uint16_t *order, i
                 for (int64_t i = 0; i < n; i++)
                     target[i] = -g[row[i]];
             }
-            block_t block = {grouped + first - begin, n, end - begin, k, degree, p, outputs, center + path, scale + path,
-                             fill + path, different ? h : NULL, terms, gram, moment};
+            block_t block = {grouped + first - begin, n, end - begin, k, degree, p, outputs, center + path,
+                             scale + path, fill + path, different ? h : NULL, terms, gram, moment};
             loop.add_block(&block);
         }
         grouped += k * (end - begin);
@@ -207,13 +208,13 @@ API int64_t boostbp_leaf_sums(const int64_t *row_start, const uint16_t *order, i
     return 0;
 }
 
-/* Adds the sum over rows of phi(u) g' to `out`, in the places of `leaves->weight`, of trees that each serve all outputs.
+/* Adds the sum over rows of phi(u) g' to `out`, in the places of `leaves->weight`; each tree serves all outputs.
 
    leaf: leaf numbers of (trees, rows); Z: (rows, columns), where a missing value has u = 0 and nothing is clipped;
    G: (rows, outputs). */
-API int64_t boostbp_term_moments(const leaves_t *leaves, const void *leaf, int64_t bytes, const double *Z, const double *G,
-                                 double *out, int64_t trees, int64_t n_leaves, int64_t paths, int64_t rows,
-                                 int64_t columns, int64_t m)
+API int64_t boostbp_term_moments(const leaves_t *leaves, const void *leaf, int64_t bytes, const double *Z,
+                                 const double *G, double *out, int64_t trees, int64_t n_leaves, int64_t paths,
+                                 int64_t rows, int64_t columns, int64_t m)
 {
     for (int64_t tree = 0; tree < trees; tree++) {
         int64_t degree = leaves->tree_degree[tree];

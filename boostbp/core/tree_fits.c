@@ -38,7 +38,7 @@ static int alike(const nodes_t *nodes, int64_t first, int64_t other, int64_t n)
         if (nodes->feature[a] != nodes->feature[b] || nodes->left[a] != nodes->left[b]
             || nodes->right[a] != nodes->right[b] || nodes->missing_left[a] != nodes->missing_left[b]
             || nodes->cat_start[a] != nodes->cat_start[b] || nodes->cat_words[a] != nodes->cat_words[b]
-            || (nodes->threshold[a] != nodes->threshold[b] && nodes->cat_start[a] < 0)) /* NaN, where it splits by a set */
+            || (nodes->threshold[a] != nodes->threshold[b] && nodes->cat_start[a] < 0)) /* it is NaN for a set */
             return 0;
     }
     return 1;
@@ -120,11 +120,11 @@ static void scale_paths(tree_t *tree, int64_t standardize, double *scaling)
 
 /* Fits the leaves of trees that serve one output each, and adds their values to the running fit.
 
-   nodes, tree_split: splits of all trees, and the first of each; start, column: from `paths_of`; bins, lower, upper: from
-   `put_in_bins`; grad: (trees, rows); hess: (trees, rows) or (1, rows); block_rows: rows whose sums are taken together,
-   at most 2^16; order, (rows,), and values, (rows x most path columns of a leaf,): scratch. Written: scaling, (path
-   columns, 4), and weight, (terms,), of the leaves of all trees, and leaf numbers, (trees, rows). Added to: out, (trees,
-   rows). Rows stay as they are grouped for a tree whose structure is that of the one before. */
+   nodes, tree_split: splits of all trees, and the first of each; start, column: from `paths_of`; bins, lower, upper:
+   from `put_in_bins`; grad: (trees, rows); hess: (trees, rows) or (1, rows); block_rows: rows whose sums are taken
+   together, at most 2^16; order, (rows,), and values, (rows x most path columns of a leaf,): scratch. Written: scaling,
+   (path columns, 4), and weight, (terms,), of the leaves of all trees, and leaf numbers, (trees, rows). Added to: out,
+   (trees, rows). Rows stay as they are grouped for a tree whose structure is that of the one before. */
 API int64_t boostbp_fit_trees(const nodes_t *nodes, const int64_t *tree_split, const int64_t *start,
                               const int32_t *column, const uint8_t *bins, const double *lower, const double *upper,
                               const double *X, const double *Z, int64_t degree, const double *grad, const double *hess,
@@ -136,7 +136,8 @@ API int64_t boostbp_fit_trees(const nodes_t *nodes, const int64_t *tree_split, c
     grouping_t grouping = {.nodes = nodes, .bins = bins, .X = X, .Z = Z, .n_rows = rows, .n_features = features,
                            .n_columns = columns, .leaf = leaf, .bytes = bytes, .block_rows = block_rows};
     tree_t of;
-    int64_t n_blocks = rows > 0 ? (rows + block_rows - 1) / block_rows : 1, most = largest_part(start, leaves), failed = 0;
+    int64_t n_blocks = rows > 0 ? (rows + block_rows - 1) / block_rows : 1, failed = 0;
+    int64_t most = largest_part(start, leaves);
     if (open_grouping(&grouping, largest_part(tree_split, trees)))
         return -1;
     if (open_tree(&of, tree_split, start, trees, n_blocks, degree)) {
@@ -154,14 +155,15 @@ API int64_t boostbp_fit_trees(const nodes_t *nodes, const int64_t *tree_split, c
         int64_t n_hess = unit ? 0 : rows;
         int grouped = tree > 0 && first - before == n_splits && alike(nodes, first, before, n_splits);
         if (grouped)
-            memcpy((char *)leaf + tree * rows * bytes, (char *)leaf + (tree - 1) * rows * bytes, (size_t)(rows * bytes));
+            memcpy((char *)leaf + tree * rows * bytes, (char *)leaf + (tree - 1) * rows * bytes,
+                   (size_t)(rows * bytes));
         else
             sides(&grouping, first, n_splits, lower, upper);
         for (int64_t block = 0; block < n_blocks && !failed; block++) {
             int64_t top = block * block_rows, n = rows - top < block_rows ? rows - top : block_rows;
             int64_t *row_start = of.row_start + block * (of.n_leaves + 1);
             if (!grouped)
-                group(&grouping, first, n_splits, tree, top, n, of.paths, column + start[0], order + top,
+                group_tree(&grouping, first, n_splits, tree, top, n, of.paths, column + start[0], order + top,
                       values + top * most, row_start);
             failed |= boostbp_leaf_ranges(row_start, order + top, top, of.paths, values + top * most, h,
                                           block == 0 ? of.ranges : of.of_block, of.n_leaves, n, n_hess, of.n_paths);
@@ -177,8 +179,8 @@ API int64_t boostbp_fit_trees(const nodes_t *nodes, const int64_t *tree_split, c
             if (block > 0)
                 memset(of.part, 0, sizeof *of.part * (size_t)(of.n_gram + of.n_weights));
             failed |= boostbp_leaf_sums(of.row_start + block * (of.n_leaves + 1), order + top, top, of.paths,
-                                        values + top * most, of.center, of.scale, of.fill, degree, grad + tree * rows, h,
-                                        gram, moment, of.n_leaves, n, of.n_paths, 1, rows, n_hess);
+                                        values + top * most, of.center, of.scale, of.fill, degree, grad + tree * rows,
+                                        h, gram, moment, of.n_leaves, n, of.n_paths, 1, rows, n_hess);
             if (block > 0) {
                 add_to(of.gram, gram, of.n_gram);
                 add_to(weight, moment, of.n_weights);
@@ -190,8 +192,8 @@ API int64_t boostbp_fit_trees(const nodes_t *nodes, const int64_t *tree_split, c
             failed |= boostbp_scale_weights(of.paths, degree, 1, scaling, weight, of.n_leaves, of.n_paths);
         for (int64_t block = 0; block < n_blocks && !failed; block++) {
             int64_t top = block * block_rows;
-            add_values(of.row_start + block * (of.n_leaves + 1), order + top, top, of.paths, values + top * most, degree,
-                       scaling, weight, out + tree * rows, of.n_leaves, 1, rows);
+            add_values(of.row_start + block * (of.n_leaves + 1), order + top, top, of.paths, values + top * most,
+                       degree, scaling, weight, out + tree * rows, of.n_leaves, 1, rows);
         }
         start += of.n_leaves;
         scaling += 4 * of.n_paths;
