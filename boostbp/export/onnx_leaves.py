@@ -98,12 +98,12 @@ class OutputParts(NamedTuple):
 
 
 def total_of(graph: Graph, parts: Sequence[OutputParts], n_outputs: int, inputs: Input, *, in_order: bool) -> str:
-    """Add the sums of parts, in the order of the kernels; returns the name of (outputs, rows).
+    """Add the sums of parts, in the order of the core; returns the name of (outputs, rows).
 
     Parameters
     ----------
     in_order : bool
-        Whether sums must have the bits of the kernels: those of hidden units must, outputs may round otherwise.
+        Whether sums must have the bits of the core: those of hidden units must, outputs may round otherwise.
     """
     names = [part.name for part in parts]
     if n_outputs == 1 and names and not in_order:

@@ -4,9 +4,9 @@ The graph uses plain operators on flat tables. Measured with onnxruntime on one 
 a row through three splits, and a walk by `GatherElements` 9 ns; `GatherElements` reads a number in 0.8 ns, `Gather` one
 or a few in 8 ns.
 
-Rows pass all layers in blocks that stay in the cache of a core, as in the kernels. They lie along the last axis: all
+Rows pass all layers in blocks that stay in the cache of a processor, as in our core. They lie along the last axis: all
 rows of a block read the tables of a tree one after the other, and `ReduceSum` over the first axis adds terms and trees
-in the order of the kernels, to the same bits. Hidden units need the same bits, because a leaf that is steep in them
+in the order of the core, to the same bits. Hidden units need the same bits, because a leaf that is steep in them
 multiplies their rounding.
 
 Trees ask many of the same questions: each different one (is this column above this threshold?) is answered once for all

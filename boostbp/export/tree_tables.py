@@ -4,11 +4,11 @@ The nodes of a tree stand breadth first, so the two children of a split are neig
 is therefore ``node = child[node] + (x > threshold)``, where ``x`` is the cell that the node compares.
 
 A leaf's value is ``constant + sum_j v_j (slope_j + v_j square_j)`` over its path columns, with
-``v = min(max((x - center) factor, lower), upper)``, and 0 for a missing value. The kernels compute it in units of
+``v = min(max((x - center) factor, lower), upper)``, and 0 for a missing value. The core computes it in units of
 ``u = (x - center) inverse``. Where the scale is an ordinary power of two, as in rounded layers, the product is saved:
 the factor is 1, and slopes are per unit of the column, with the same bits.
 
-Other columns keep the units of the kernels (``factor = inverse``): other scales round otherwise, and slopes per unit of
+Other columns keep the units of the core (``factor = inverse``): other scales round otherwise, and slopes per unit of
 very large or small columns are beyond float64. So do all columns without clipping: the square of a large cell is beyond
 float64 where that of ``u`` is not, for example in a column that a leaf leaves out, whose ``inverse`` is 0.
 """

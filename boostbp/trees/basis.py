@@ -167,7 +167,7 @@ def load(basis: str | Basis) -> Basis:
             "like boostbp.trees.basis.Basis."
         )
     if basis.powers not in (1, 2):
-        raise ValueError(f"basis={basis!r} has powers={basis.powers!r}: let it be 1 or 2, which the kernels know.")
+        raise ValueError(f"basis={basis!r} has powers={basis.powers!r}: let it be 1 or 2, which the core knows.")
     if not isinstance(basis.columns_per_feature, Integral) or basis.columns_per_feature < 0:
         raise ValueError(
             f"basis={basis!r} has columns_per_feature={basis.columns_per_feature!r}: let it be the whole number of "

@@ -1,4 +1,4 @@
-"""Forests as named arrays, and back, checked so that no kernel can read outside its arrays."""
+"""Forests as named arrays, and back, checked so that the core cannot read outside their arrays."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def check_nodes(nodes: core.Nodes, tree_split: NDArray[Any], n_features: int) ->
     _require(known.all(), "a split looks at a feature that is not there")
     begin, words = nodes.cat_start.astype(np.int64), nodes.cat_words.astype(np.int64)
     numeric = (begin == -1) & (words == 0)
-    # a kernel may read the first word of a set without words
+    # the core may read the first word of a set without words
     inside = (begin >= 0) & (words >= 0) & (begin + np.maximum(words, 1) <= len(nodes.categories))
     _require((numeric | inside).all(), "a set of categories is not there")
     _require(np.array_equal(np.isnan(nodes.threshold), ~numeric), "a split has a threshold and a set, or neither")

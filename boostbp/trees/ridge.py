@@ -212,7 +212,7 @@ def fit_together(
     Sums over blocks of rows are added in the order of the blocks, whatever the threads, and then over the workers.
     `sign` is that of monotone trees, (features,); see `core.solve_monotone`.
     """
-    # Without weights, kernels leave out the products with ones.
+    # Without weights, the core leaves out the products with ones.
     weights = [tree.hess[:0] if (tree.hess == 1.0).all() else tree.hess for tree in trees]
 
     def summed(of_rows: Callable[[LeafRows], S], tree: TreeRows) -> S:

@@ -53,7 +53,7 @@ class Standardised:
         square = np.zeros(n_columns)
         _call(Z, core.column_sums, core.column_sums_sparse, weight, sums)
         below, upper = workers().max(-sums[:, 0], sums[:, 1])
-        everything = weight.cumsum()[-1:].sum()  # the kernels add row by row, too
+        everything = weight.cumsum()[-1:].sum()  # the core adds row by row, too
         rest, everything, n_rows = workers().sum(sums[:, 2:], everything, float(len(Z)))
         lower, (total, missing, nonzero, number) = -below, rest.T
         # Zeros took no part in the sums, so that dense and sparse inputs give the same bits: they count here.

@@ -91,7 +91,7 @@ class Trees(Sequence["Tree"]):
 
     @property
     def nodes(self) -> core.Nodes:
-        """The arrays that routing reads, for the kernels."""
+        """The arrays that routing reads, for the core."""
         return core.Nodes(*[getattr(self, name) for name in core.Nodes._fields])
 
     @property
@@ -112,7 +112,7 @@ class Trees(Sequence["Tree"]):
 
         def block(rows: slice) -> None:
             part = X.dense(features, rows)
-            of_block = np.empty((len(self), len(part)), leaf.dtype)  # kernels write to contiguous arrays only
+            of_block = np.empty((len(self), len(part)), leaf.dtype)  # the core writes to contiguous arrays only
             core.route(nodes, split, part, 0, len(part), of_block)
             leaf[:, rows] = of_block
 
@@ -133,7 +133,7 @@ class Trees(Sequence["Tree"]):
         column : (start[-1],) int32
             Leaf ``l``, counted over all trees, has ``column[start[l]:start[l + 1]]``.
         """
-        # A tree has one leaf more than splits. The kernel counts all columns, but writes only those there is room for.
+        # A tree has one leaf more than splits. The core counts all columns, but writes only those there is room for.
         n_leaves = len(self.feature) + len(self)
         start, column = np.empty(n_leaves + 1, np.int64), np.empty(8 * n_leaves * per_feature, np.int32)
         core.paths_of(self.nodes, self.tree_split, per_feature, start, column)
