@@ -202,7 +202,8 @@ def check_parameters(estimator: BaseBoostBP) -> None:
     ValueError
         If a parameter is out of bounds; the message names it.
     """
-    training_settings(estimator, 1, len(estimator.network_.baseline), 0, estimator.schema_)
+    model = estimator.model_
+    training_settings(estimator, 1, len(model.network.baseline), 0, model.schema)
 
 
 def _basis_of(basis: Any) -> str:
