@@ -11,8 +11,7 @@ from numbers import Real
 from typing import Any
 
 from boostbp.losses.base import Loss, Task, Traits, traits_of
-from boostbp.losses.classes import Logistic, Softmax
-from boostbp.losses.log_link import Gamma, Poisson, Tweedie
+from boostbp.losses.log_link import Gamma, Logistic, Poisson, Softmax, Tweedie
 from boostbp.losses.residuals import AbsoluteError, Huber, Quantile, Quantiles, SquaredError
 from boostbp.runtime.suggestions import nearest, unsupported
 

@@ -1,4 +1,4 @@
-"""Losses of counts and amounts, whose raw output is the logarithm of a prediction: Poisson, gamma, Tweedie."""
+"""Losses whose raw output is a logarithm: of a predicted amount, of odds, or of class probabilities."""
 
 from __future__ import annotations
 
@@ -6,10 +6,34 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import expit
 
 from boostbp.losses import location
 from boostbp.losses.base import LEAST_HESSIAN, LinkName, Task, refuse
 from boostbp.runtime.arrays import Floats
+
+
+class _Likelihood:
+    """Members of a negative log-likelihood, each by the formula that computes all three."""
+
+    __slots__ = ()
+    scale_free: ClassVar[bool] = False
+
+    def _formula(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return value, gradient and hessian."""
+        raise NotImplementedError
+
+    def value(self, h: Floats, y: Floats) -> Floats:
+        """Return the negative log-likelihood, up to a constant."""
+        return self._formula(h, y)[0]
+
+    def gradient(self, h: Floats, y: Floats) -> Floats:
+        """Return the derivative of the value."""
+        return self._formula(h, y)[1]
+
+    def hessian(self, h: Floats, y: Floats) -> Floats:
+        """Return the Newton weight."""
+        return self._formula(h, y)[2]
 
 
 class LogLink:
@@ -24,6 +48,7 @@ class LogLink:
     task: ClassVar[Task] = "regression"
     link_name: ClassVar[LinkName] = "log"
     scale_free: ClassVar[bool] = False
+    # exp(40) is 2e17: products of two such numbers still fit float32, which ends at 3e38.
     lowest: ClassVar[float] = -40.0
     highest: ClassVar[float] = 40.0
 
@@ -37,6 +62,7 @@ class LogLink:
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
         """Return the logarithm of the weighted mean; ``log(1e-6)`` for an output that is always 0."""
+        # The gradient is linear in y, and proportional to exp(h) - y at a constant h: it vanishes at the mean.
         return location.log_mean(y, weight)
 
     def _refuse_out_of_range(self, y: Floats) -> None:
@@ -49,7 +75,7 @@ class LogLink:
 
 
 @dataclass(frozen=True, slots=True)
-class Poisson(LogLink):
+class Poisson(_Likelihood, LogLink):
     """``exp(h) - y h``, for counts and rates ``y >= 0``; baseline: log of the weighted mean.
 
     Above ``h = 50`` the value continues as its tangent, and `link` stays at ``exp(50)``, about 5e21. So the gradient
@@ -76,18 +102,10 @@ class Poisson(LogLink):
                 f"max_delta_step={self.max_delta_step!r} is not a number >= 0: use e.g. Poisson(max_delta_step=0.7)."
             )
 
-    def value(self, h: Floats, y: Floats) -> Floats:
-        """Return the negative log-likelihood, up to a constant."""
-        excess = np.maximum(h - self.highest, 0.0)
-        return (self.link(h) * (1.0 + excess) - y * h).sum(axis=1)
-
-    def gradient(self, h: Floats, y: Floats) -> Floats:
-        """Return predicted mean minus target."""
-        return self.link(h) - y
-
-    def hessian(self, h: Floats, y: Floats) -> Floats:
-        """Return the predicted mean, enlarged by `max_delta_step`."""
-        return np.maximum(self.link(h) * np.exp(self.max_delta_step), LEAST_HESSIAN)
+    def _formula(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        mean, excess = self.link(h), np.maximum(h - self.highest, 0.0)
+        losses = (mean * (1.0 + excess) - y * h).sum(axis=1)
+        return losses, mean - y, np.maximum(mean * np.exp(self.max_delta_step), LEAST_HESSIAN)
 
     def deviation(self, prediction: Floats) -> Floats:
         """Return the standard deviation of the target: the root of the prediction."""
@@ -100,7 +118,7 @@ class Poisson(LogLink):
 
 
 @dataclass(frozen=True, slots=True)
-class Gamma(LogLink):
+class Gamma(_Likelihood, LogLink):
     """``h + y exp(-h)`` for ``y > 0``; baseline: log of the weighted mean.
 
     The negative log-likelihood of a gamma distribution with mean ``exp(h)``, divided by its shape, up to a constant. It
@@ -112,20 +130,11 @@ class Gamma(LogLink):
     aliases: ClassVar[tuple[str, ...]] = ("reg:gamma",)
     default_metric: ClassVar[str] = "gamma"
 
-    def value(self, h: Floats, y: Floats) -> Floats:
-        """Return the negative log-likelihood, up to a constant."""
-        # Beyond the range this is the tangent at its end: near + ratio + (1 - ratio) (h - near).
+    def _formula(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        # Beyond the range the value is the tangent at its end: near + ratio + (1 - ratio) (h - near).
         near = self._within(h)
         ratio = y * np.exp(-near)
-        return (h + ratio * (1.0 + near - h)).sum(axis=1)
-
-    def gradient(self, h: Floats, y: Floats) -> Floats:
-        """Return 1 minus the ratio of target to predicted mean."""
-        return 1.0 - self._ratio(h, y)
-
-    def hessian(self, h: Floats, y: Floats) -> Floats:
-        """Return the ratio of target to predicted mean."""
-        return np.maximum(self._ratio(h, y), LEAST_HESSIAN)
+        return (h + ratio * (1.0 + near - h)).sum(axis=1), 1.0 - ratio, np.maximum(ratio, LEAST_HESSIAN)
 
     def deviation(self, prediction: Floats) -> Floats:
         """Return the standard deviation of the target, up to a factor: the prediction."""
@@ -133,17 +142,13 @@ class Gamma(LogLink):
 
     def check(self, y: Floats) -> None:
         """Refuse targets that are not positive, and those that predictions do not reach."""
-        refuse(
-            y, ~(y > 0), "loss='gamma' takes numbers above 0. Drop these rows, or use loss='tweedie', which takes 0."
-        )
+        cure = "loss='gamma' takes numbers above 0. Drop these rows, or use loss='tweedie', which takes 0."
+        refuse(y, ~(y > 0), cure)
         self._refuse_out_of_range(y)
-
-    def _ratio(self, h: Floats, y: Floats) -> Floats:
-        return y * np.exp(-self._within(h))
 
 
 @dataclass(frozen=True, slots=True)
-class Tweedie(LogLink):
+class Tweedie(_Likelihood, LogLink):
     """``p^(2 - power) / (2 - power) + y p^(1 - power) / (power - 1)`` with ``p = exp(h)``, for ``y >= 0``.
 
     The negative log-likelihood of a sum of a Poisson number of gamma variables, with mean `p` and a variance that
@@ -169,22 +174,14 @@ class Tweedie(LogLink):
                 "power 1, and loss='gamma' 2."
             )
 
-    def value(self, h: Floats, y: Floats) -> Floats:
-        """Return the negative log-likelihood, up to a constant."""
+    def _formula(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
         near = self._within(h)
-        mean, target = self._parts(near, y)
+        # p^(2 - power) and y p^(1 - power): their difference is the gradient.
+        mean, target = np.exp((2.0 - self.power) * near), y * np.exp((1.0 - self.power) * near)
         tangent = (mean - target) * (h - near)  # 0 within the range
-        return (mean / (2.0 - self.power) + target / (self.power - 1.0) + tangent).sum(axis=1)
-
-    def gradient(self, h: Floats, y: Floats) -> Floats:
-        """Return ``p^(2 - power) - y p^(1 - power)``."""
-        mean, target = self._parts(self._within(h), y)
-        return mean - target
-
-    def hessian(self, h: Floats, y: Floats) -> Floats:
-        """Return ``(2 - power) p^(2 - power) + (power - 1) y p^(1 - power)``."""
-        mean, target = self._parts(self._within(h), y)
-        return np.maximum((2.0 - self.power) * mean + (self.power - 1.0) * target, LEAST_HESSIAN)
+        losses = (mean / (2.0 - self.power) + target / (self.power - 1.0) + tangent).sum(axis=1)
+        curvature = (2.0 - self.power) * mean + (self.power - 1.0) * target
+        return losses, mean - target, np.maximum(curvature, LEAST_HESSIAN)
 
     def deviation(self, prediction: Floats) -> Floats:
         """Return the standard deviation of the target, up to a factor: ``prediction^(power / 2)``."""
@@ -195,6 +192,98 @@ class Tweedie(LogLink):
         refuse(y, ~(y >= 0), "loss='tweedie' takes numbers >= 0. Drop these rows, or use loss='squared_error'.")
         self._refuse_out_of_range(y)
 
-    def _parts(self, h: Floats, y: Floats) -> tuple[Floats, Floats]:
-        """Return ``p^(2 - power)`` and ``y p^(1 - power)``, each (rows, outputs)."""
-        return np.exp((2.0 - self.power) * h), y * np.exp((1.0 - self.power) * h)
+
+class _Classes(_Likelihood):
+    """Traits of the losses of classes; their targets may be probabilities."""
+
+    __slots__ = ()
+    task: ClassVar[Task] = "classification"
+    default_metric: ClassVar[str] = "logloss"
+    soft_labels: ClassVar[bool] = True
+
+    def derivatives(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return value, gradient and hessian, computed together."""
+        return self._formula(h, y)
+
+    def baseline(self, y: Floats, weight: Floats) -> Floats:
+        """Return the logarithm of the weighted class shares; ``log(1e-6)`` for an absent class."""
+        return location.log_mean(y, weight)
+
+
+@dataclass(frozen=True, slots=True)
+class Logistic(_Classes):
+    """``log(1 + exp(h)) - y h`` for ``y`` 0 or 1; baseline: weighted log-odds, +-13.8 if one class is absent.
+
+    The hessian is ``p (1 - p)``.
+    """
+
+    name: ClassVar[str] = "logistic"
+    aliases: ClassVar[tuple[str, ...]] = ("log_loss", "binary", "binary:logistic")
+    link_name: ClassVar[LinkName] = "logit"
+    max_outputs: ClassVar[int] = 1
+
+    def _formula(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        # exp(-|h|) never overflows, and with both p and 1 - p computed from it nothing cancels: the gradient of a row
+        # that is predicted surely is not rounded to 0.
+        power = np.exp(-np.abs(h))
+        likely, unlikely = 1.0 / (1.0 + power), power / (1.0 + power)
+        p1, p0 = np.where(h < 0, unlikely, likely), np.where(h < 0, likely, unlikely)
+        losses: Floats = y * np.maximum(-h, 0.0) + (1.0 - y) * np.maximum(h, 0.0) + np.log1p(power)
+        return losses.sum(axis=1), (1.0 - y) * p1 - y * p0, np.maximum(p1 * p0, LEAST_HESSIAN)
+
+    def link(self, h: Floats) -> Floats:
+        """Return the probability of class 1."""
+        return np.asarray(expit(h))
+
+    def baseline(self, y: Floats, weight: Floats) -> Floats:
+        """Return the weighted log-odds."""
+        return location.log_mean(y, weight) - location.log_mean(1.0 - y, weight)
+
+    def check(self, y: Floats) -> None:
+        """Refuse anything but 0 and 1."""
+        refuse(y, (y != 0) & (y != 1), "the logistic loss takes 0 and 1. Encode the two classes as 0 and 1.")
+
+
+@dataclass(frozen=True, slots=True)
+class Softmax(_Classes):
+    """``-log softmax(h)`` of the true class; baseline: log of the weighted class shares.
+
+    The hessian is ``K / (K - 1) p (1 - p)`` for ``K`` classes, as in LightGBM: `h` has one degree
+    of freedom too many, all outputs move at once, and the bare diagonal would step too far
+    (twice too far for two classes).
+    """
+
+    name: ClassVar[str] = "softmax"
+    aliases: ClassVar[tuple[str, ...]] = ("log_loss", "multiclass", "multi:softprob", "multi:softmax")
+    link_name: ClassVar[LinkName] = "softmax"
+    min_outputs: ClassVar[int] = 2
+
+    def _formula(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        shifted, powers, total = _powers(h)
+        losses: Floats = (y.T * (np.log(total) - shifted)).sum(axis=0)
+        p, n_classes = (powers / total).T, h.shape[1]
+        return losses, p - y, np.maximum(n_classes / (n_classes - 1) * p * (1.0 - p), LEAST_HESSIAN)
+
+    def link(self, h: Floats) -> Floats:
+        """Return the probabilities of the classes."""
+        _, powers, total = _powers(h)
+        return (powers / total).T
+
+    def check(self, y: Floats) -> None:
+        """Refuse rows that are not one-hot."""
+        if y.shape[1] < 2:
+            raise ValueError("y has 1 column: the softmax loss takes one for each class. Use loss='logistic'.")
+        refuse(y, (y != 0) & (y != 1), "the softmax loss takes one-hot rows. Encode the classes as columns of 0 and 1.")
+        total = y.sum(axis=1)
+        if (total != 1).any():
+            row = int(np.argmax(total != 1))
+            raise ValueError(f"y has {total[row]:g} classes in row {row}: the softmax loss takes one 1 in each row.")
+
+
+def _powers(h: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return raw outputs minus the largest of their row, their exponentials, (classes, rows), and the sums of these."""
+    # Classes come first: numpy is slow at sums over the few columns of a row.
+    by_class = np.ascontiguousarray(h.T)
+    shifted = by_class - by_class.max(axis=0)  # no exponential overflows
+    powers = np.exp(shifted)
+    return shifted, powers, powers.sum(axis=0)
