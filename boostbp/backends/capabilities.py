@@ -1,14 +1,22 @@
-"""Capabilities: what a backend declares, and the refusal of what it does not declare."""
+"""What a backend declares and what it returns; both are checked here.
+
+Kernels check no bounds, so trees that a backend, perhaps the user's, grew are checked before they are routed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Literal
+
+import numpy as np
 
 from boostbp.backends.base import Backend, Table, TreeParams
 from boostbp.runtime import checks
+from boostbp.trees.packed import check_nodes
 from boostbp.trees.sparse import Sparse
+from boostbp.trees.tree import Tree, Trees, as_trees
 
 
 class ConformanceError(AssertionError):
@@ -104,19 +112,14 @@ def check_supported(backend: Backend, table: Table, growth: TreeParams) -> None:
     ValueError
         With the word that is missing among its capabilities, and what to do instead.
     """
-    declared = capabilities_of(backend)
-    share, params = growth.colsample_bytree, checks.shown(dict(growth.params))
+    declared, share, codes = capabilities_of(backend), growth.colsample_bytree, list(table.categorical)
     # capability: (whether it is needed, what needs it, what to do without it)
     needs = {
         "sparse": (isinstance(table.X, Sparse), "X is sparse", "Pass X.toarray()"),
-        "categories": (
-            bool(table.categorical),
-            f"columns {list(table.categorical)} of X are categorical",
-            "Encode them (one-hot)",
-        ),
+        "categories": (codes, f"columns {codes} of X are categorical", "Encode them (one-hot)"),
         "extra_trees": (growth.extra_trees, "extra_trees=True", "Use extra_trees=False"),
         "colsample_bytree": (share < 1.0, f"colsample_bytree={share}", "Use 1.0"),
-        "params": (bool(growth.params), f"backend_params={params}", "Leave it out"),
+        "params": (growth.params, f"backend_params={checks.shown(dict(growth.params))}", "Leave it out"),
         "missing": (not declared.missing and table.any_missing, "X has missing values", "Impute them"),
     }
     for word, (is_needed, what, cure) in needs.items():
@@ -125,3 +128,57 @@ def check_supported(backend: Backend, table: Table, growth: TreeParams) -> None:
                 f"{what}, which is not supported by backend={backend!r}: its capabilities do not say {word!r}. "
                 f"{cure}, or use another backend, such as 'lightgbm'."
             )
+
+
+def accepted_trees(grown: object, count: int, table: Table, growth: TreeParams) -> Trees:
+    """Return what a backend grew as `checked_trees` does; arrays that boostbp read of a library need no check."""
+    if type(grown) is Trees and len(grown) == count:  # a `Tree` of the user is no sequence of trees
+        return grown
+    return checked_trees(grown, count, table, growth)
+
+
+def checked_trees(grown: object, count: int, table: Table, growth: TreeParams) -> Trees:
+    """Return what a backend grew, in flat arrays; ValueError if it is not `count` trees that can be walked down."""
+    received = list(grown) if isinstance(grown, Sequence) and not isinstance(grown, Tree) else None
+    if received is None or len(received) != count:
+        what = checks.shown(grown) if received is None else f"{len(received)} trees"
+        raise ValueError(f"the backend grew {what} instead of {count}: `grow` must return a sequence of {count} trees.")
+    for tree in received:
+        if not isinstance(tree, Tree):
+            raise ValueError(f"the backend grew {checks.shown(tree)}: `grow` must return objects of Tree.of(...).")
+    trees, n_features = as_trees(received), table.X.shape[1]
+    feature = trees.feature
+    if (wrong := feature[(feature < 0) | (feature >= n_features)]).size:
+        raise ValueError(
+            f"the backend grew a tree that splits feature {wrong[0]}, of {n_features}: number features from 0, in the "
+            "order of the table's columns."
+        )
+    try:
+        check_nodes(trees.nodes, trees.tree_split, n_features)
+    except ValueError as error:
+        raise ValueError(
+            f"the backend grew a tree that cannot be walked down. {error} Split 0 is the root; each other split 1, 2, "
+            "... and each leaf ~0, ~1, ... is a child once, see boostbp.trees.tree.Tree.of. "
+            "boostbp.backends.dialects.Numbering makes these numbers where splits and leaves are mixed."
+        ) from error
+    check_leaves(trees, growth.leaves, growth)
+    return trees
+
+
+def check_leaves(trees: Trees, most: int, growth: TreeParams) -> None:
+    """Refuse trees of more leaves than `most`: leaves without a number would be routed wrongly, and silently."""
+    leaves = int(np.diff(trees.tree_split).max(initial=0)) + 1
+    if leaves > most:
+        raise ValueError(
+            f"the backend grew a tree of {leaves} leaves, but max_depth and max_leaves allow {growth.leaves}: a "
+            "backend must keep to `TreeParams.leaves`."
+        )
+
+
+def check_streams(count: object, n_outputs: int) -> None:
+    """Refuse a number of random streams from `Capabilities.streams` that does not suit the outputs."""
+    if not isinstance(count, Integral) or not 1 <= int(count) <= n_outputs:
+        raise ValueError(
+            f"the streams of the backend's capabilities returned {checks.shown(count)} for {n_outputs} outputs: return "
+            f"a whole number from 1 to {n_outputs}."
+        )

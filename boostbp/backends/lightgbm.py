@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from threading import Lock, local
 from types import ModuleType
 from typing import Any, ClassVar
@@ -12,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends import _lightgbm_calls, _lightgbm_params, _lightgbm_text
+from boostbp.backends import _lightgbm_calls, _lightgbm_text
 from boostbp.backends._lightgbm_calls import ThreadGate, exactly_summed, hold_threads, networked, with_threads
 from boostbp.backends.base import (
     FEW_ROWS,
@@ -25,7 +26,7 @@ from boostbp.backends.base import (
 )
 from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.dialects import gradients
-from boostbp.backends.native_params import device_turn, naming_params, on_card
+from boostbp.backends.native_params import LIGHTGBM, Natives, column_groups, device_turn, naming_params, on_card
 from boostbp.backends.ranks import Ranks
 from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats
@@ -227,6 +228,49 @@ class LightGBMGrower:
         return self.booster, 0
 
 
+@cache
+def _natives() -> Natives:
+    """Return what is known of native parameters, with the other names of the installed LightGBM."""
+    aliases = _library().basic._ConfigAliases._get_all_param_aliases()
+    return replace(LIGHTGBM, aliases={alias: name for name, group in aliases.items() for alias in group})
+
+
+def _native(growth: TreeParams, n_rows: int, n_columns: int) -> dict[str, Any]:
+    """Return the parameters of Dataset and Booster.
+
+    Raises ValueError if a native parameter is refused, see `Natives`.
+    """
+    native = _natives().checked(growth.params, interaction_constraints=column_groups(growth, n_columns))
+    if not {"force_row_wise", "force_col_wise"} & set(native):
+        # Left to itself LightGBM times both layouts and takes the faster, so that trees could depend on the clock. By
+        # rows is a little faster with one thread, but every booster then holds a copy of the bins. CUDA knows no other.
+        native["force_row_wise" if native.get("device_type") == "cuda" else "force_col_wise"] = True
+    if growth.extra_trees:
+        # Of a draw of categories LightGBM tries one group alone, and none of fewer than 100 rows by default: columns
+        # whose categories have fewer rows would never be split. A group may become a leaf, and needs as many rows.
+        native.setdefault("min_data_per_group", growth.min_samples_leaf)
+    if growth.monotone:
+        native["monotone_constraints"] = list(growth.monotone)
+    return {
+        "deterministic": True,
+        "feature_pre_filter": False,
+        "feature_fraction": growth.colsample_bytree,
+        **native,
+        "extra_trees": growth.extra_trees,
+        "objective": "none",
+        # A booster takes memory for all leaves that it is allowed, 3 kB each.
+        "num_leaves": max(min(growth.leaves, n_rows), 2),
+        "max_depth": growth.max_depth,
+        "min_data_in_leaf": growth.min_samples_leaf,
+        "max_bin": growth.max_bins,
+        "num_threads": growth.n_threads,
+        "seed": growth.random_state % 2**31,
+        # Nobody reads LightGBM's scores, but goss begins to sample only after 1 / learning_rate trees.
+        "learning_rate": 1.0,
+        "verbosity": -1,
+    }
+
+
 def _streams(n_rows: int, n_outputs: int, growth: TreeParams) -> int:
     """Return among how many boosters drawn outputs are shared out.
 
@@ -269,7 +313,7 @@ class LightGBM:
         """Bin the input; see `boostbp.backends.base.Backend`."""
         growth.check_monotone(table)
         [n_rows] = workers().sum(len(table.X))
-        params = _lightgbm_params.native(_library(), growth, (int(n_rows), table.X.shape[1]))
+        params = _native(growth, int(n_rows), table.X.shape[1])
         with device_turn(params), _naming_params(growth):
             return LightGBMGrower(Bins.of(table, params), growth, params)
 

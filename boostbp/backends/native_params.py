@@ -8,9 +8,10 @@ that a new release adds is therefore refused until it is on the list.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from threading import RLock
 from typing import Any, TypeVar
@@ -26,28 +27,202 @@ T = TypeVar("T")
 Check = Callable[[str, Any], Any]  # from name and value to the value that the library gets, or a ValueError
 
 
-def by_name(names: Mapping[T, str]) -> dict[str, T]:
+def _by_name(names: Mapping[T, str]) -> dict[str, T]:
     """Return a mapping with one entry per name: ``{"x": "a b"}`` becomes ``{"a": "x", "b": "x"}``."""
     return {name: value for value, words in names.items() for name in words.split()}
 
 
-def words(*allowed: str) -> Check:
-    """Return the check of a parameter that takes one of some words."""
+@dataclass(frozen=True, slots=True)
+class Natives:
+    """What boostbp knows of the native parameters of a library, by their main names.
+
+    Attributes
+    ----------
+    title : str
+        Name of the library in messages.
+    allowed : mapping of str to check
+        Parameters that are passed on. A check takes the name for messages and the value; it returns the value that the
+        library gets, or raises ValueError.
+    reasons : mapping of str to str
+        Why other parameters are refused, with the cure. A parameter that is on neither list is refused with the name of
+        the parameter of boostbp that it repeats (`boostbp.runtime.suggestions.MEANT`), or in general words.
+    defaults : mapping of str to tuple
+        Values of refused parameters that boostbp sets anyway: they are accepted, and have no effect.
+    aliases : mapping of str to str
+        The main name of each other name that the library knows.
+    """
+
+    title: str
+    allowed: Mapping[str, Check]
+    reasons: Mapping[str, str]
+    defaults: Mapping[str, tuple[Any, ...]]
+    aliases: Mapping[str, str] = field(default_factory=dict)
+
+    def checked(self, params: Mapping[str, Any], **more: Check) -> dict[str, Any]:
+        """Return the user's parameters by their main names, with the values that the library gets.
+
+        Parameters
+        ----------
+        params : mapping
+            The user's parameters, see `TreeParams.params`.
+        **more
+            Checks of parameters that depend on the input.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not allowed, or not with its value; the message names the cure.
+        """
+        allowed, aliases, values = {**self.allowed, **more}, self.aliases, dict[str, Any]()
+        for name, value in params.items():
+            main = aliases.get(name, name)
+            param = f"backend_params[{checks.shown(name)}]"
+            if main in values:
+                raise ValueError(f"{param}={checks.shown(value)} sets {main!r} a second time: keep one of the two.")
+            if main in allowed:
+                values[main] = allowed[main](param, value)
+            elif not (np.isscalar(value) and value in self.defaults.get(main, ())):
+                known = [*allowed, *(alias for alias in aliases if aliases[alias] in allowed)]
+                near = None if name in aliases else nearest(name, known)
+                raise ValueError(f"{param}={checks.shown(value)} {self._refusal(name, main, near)}")
+        return values
+
+    def _refusal(self, name: str, main: str, near: str | None) -> str:
+        if main in self.reasons:
+            return f"is not supported: {self.reasons[main]}"
+        parameter = MEANT.get(main, main)
+        if parameter in MEANT.values():
+            return f"clashes with {parameter}: set {parameter} instead, and leave {name!r} out of backend_params."
+        cure = "Check its name, or leave it out." if near is None else f"Did you mean {near!r}?"
+        use = f"{self.title} does not use {checks.shown(name)} to grow a tree from given gradients"
+        return f"is not supported: {use}. {cure}"
+
+
+_SWITCH: Check = partial(checks.one_of, allowed=(True, False, 1, 0, "true", "false"))
+_PART: Check = partial(checks.at_least, least=0, most=1)
+_AMOUNT: Check = partial(checks.at_least, least=0)
+_COUNT: Check = partial(checks.whole, least=1, most=checks.LARGEST_INT)
+_WHOLE: Check = partial(checks.whole, least=0, most=checks.LARGEST_INT)
+_CARD: Check = partial(checks.whole, least=-1, most=checks.LARGEST_INT)  # -1: LightGBM chooses
+
+
+def _words(*allowed: str) -> Check:
     return partial(checks.one_of, allowed=allowed)
 
 
-SWITCH: Check = partial(checks.one_of, allowed=(True, False, 1, 0, "true", "false"))
-SHARE: Check = checks.share  # above 0, at most 1
-PART: Check = partial(checks.at_least, least=0, most=1)
-AMOUNT: Check = partial(checks.at_least, least=0)
-NUMBER: Check = checks.finite
-COUNT: Check = partial(checks.whole, least=1, most=checks.LARGEST_INT)
-WHOLE: Check = partial(checks.whole, least=0, most=checks.LARGEST_INT)
+def _device(name: str, value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"cpu|(cuda|gpu)(:\d{1,4})?", value):
+        raise ValueError(f"{name}={checks.shown(value)} is not known: use 'cpu', 'cuda', or a card such as 'cuda:1'.")
+    return value
 
-# Why a library's own constraints are refused
-MONOTONE = (
+
+def _max_features(name: str, value: object) -> Any:
+    if value is None or isinstance(value, str):
+        return checks.one_of(name, value, ("sqrt", "log2", None))
+    return checks.share(name, value) if isinstance(value, float | np.floating) else _COUNT(name, value)
+
+
+def _min_samples_split(name: str, value: object) -> float | int:
+    if isinstance(value, float | np.floating) and value <= 1:
+        return checks.share(name, value)
+    return checks.whole(name, value, 2, checks.LARGEST_INT)
+
+
+# Why parameters of several libraries are refused
+_MONOTONE = (
     "the leaves and the base, which boostbp fits, must obey it, too. Use output={'monotone_constraints': ...}, or "
     "monotone_constraints of fit_layer."
+)
+_OF_LAYER = "it is a parameter of the layer. Use output={'extra_trees': ...}, or hidden."
+_WEIGHTS = "boostbp computes the gradients. Use class_weight of BoostBPClassifier, or sample_weight."
+_BY_NUMBER = "it names features by number, and layers above hidden ones number hidden units. Leave it out."
+_OF_ALL = "boostbp counts the outputs itself, and chooses where predictions start. Leave it out."
+# Bounds of values are those of the libraries' documentation.
+LIGHTGBM = Natives(
+    "LightGBM",
+    allowed=_by_name(
+        {
+            _SWITCH: "deterministic enable_bundle feature_pre_filter force_col_wise force_row_wise gpu_use_dp "
+            "is_enable_sparse use_missing",
+            checks.share: "bagging_fraction feature_fraction feature_fraction_bynode",
+            _PART: "other_rate top_rate",
+            _AMOUNT: "cat_l2 cat_smooth cegb_penalty_split cegb_tradeoff lambda_l1 lambda_l2 min_gain_to_split "
+            "min_sum_hessian_in_leaf path_smooth",
+            checks.finite: "histogram_pool_size max_delta_step",
+            _COUNT: "bin_construct_sample_cnt max_cat_threshold max_cat_to_onehot min_data_in_bin min_data_per_group",
+            _WHOLE: "bagging_freq bagging_seed data_random_seed extra_seed feature_fraction_seed",
+            _CARD: "gpu_device_id gpu_platform_id",
+            _words("bagging", "goss"): "data_sample_strategy",
+            _words("cpu", "gpu", "cuda"): "device_type",
+        }
+    ),
+    reasons=_by_name(
+        {
+            _MONOTONE: "monotone_constraints",
+            _OF_LAYER: "extra_trees",
+            _WEIGHTS: "is_unbalance scale_pos_weight",
+            _BY_NUMBER: "cegb_penalty_feature_coupled cegb_penalty_feature_lazy feature_contri forcedsplits_filename "
+            "ignore_column",
+            "routing could not tell 0.0 from NaN. Recode zeros as NaN.": "zero_as_missing",
+            "quantised gradients give wrong linear leaves. Leave it off.": "use_quantized_grad",
+            "boostbp fits the leaves itself. Choose them by basis, or by leaves='native'.": "linear_tree",
+            "hidden layers have units in the place of features. Use max_bins.": "max_bin_by_feature",
+            "only 'gbdt' grows trees by the gradient alone (dart and rf rescale earlier ones).": "boosting",
+            "boostbp itself chooses how workers share the rows. Use 'serial'.": "tree_learner",
+            "it belongs to ranking, which is not supported. Use LGBMRanker of LightGBM.": "eval_at label_gain "
+            "lambdarank_norm lambdarank_position_bias_regularization lambdarank_truncation_level",
+        }
+    ),
+    defaults={
+        **dict.fromkeys(("zero_as_missing", "use_quantized_grad", "linear_tree"), (False, "false")),
+        "boosting": ("gbdt", "gbrt"),
+        "tree_learner": ("serial",),
+    },
+)
+XGBOOST = Natives(
+    "XGBoost",
+    allowed=_by_name(
+        {
+            checks.share: "colsample_bylevel colsample_bynode colsample_bytree subsample",
+            _PART: "sparse_threshold",
+            _AMOUNT: "max_delta_step min_split_loss reg_alpha reg_lambda",
+            _COUNT: "max_cached_hist_node max_cat_threshold max_cat_to_onehot",
+            _SWITCH: "debug_synchronize",
+            _words("depthwise", "lossguide"): "grow_policy",
+            _words("uniform", "gradient_based"): "sampling_method",
+            _device: "device",
+        }
+    ),
+    reasons=_by_name(
+        {
+            _MONOTONE: "monotone_constraints",
+            _WEIGHTS: "scale_pos_weight",
+            _BY_NUMBER: "feature_weights",
+            _OF_ALL: "base_score boost_from_average num_class num_target",
+            "only 'gbtree' grows trees by the gradient alone. Leave it out.": "booster",
+            "the input is binned once: only 'hist' can use bins; a card is device='cuda'. Leave it out.": "tree_method",
+            "it becomes min_samples_leaf, which counts rows. Use that.": "min_child_weight",
+            "the types of columns are those of the input. Use categorical_features.": "feature_types",
+            "a round grows one tree per output. Leave it out.": "num_parallel_tree",
+        }
+    ),
+    defaults={"booster": ("gbtree",), "tree_method": ("hist", "auto"), "num_parallel_tree": (1,)},
+    aliases={"alpha": "reg_alpha", "eta": "learning_rate", "gamma": "min_split_loss", "lambda": "reg_lambda"},
+)
+SKLEARN = Natives(
+    "scikit-learn's DecisionTreeRegressor",
+    allowed={
+        **dict.fromkeys(("ccp_alpha", "min_impurity_decrease"), _AMOUNT),
+        "max_features": _max_features,
+        "min_samples_split": _min_samples_split,
+        "min_weight_fraction_leaf": partial(checks.at_least, least=0, most=0.5),
+    },
+    reasons={
+        "criterion": "a tree fits -grad / hess by weighted squared error. Leave it out.",
+        "monotonic_cst": _MONOTONE,
+        "splitter": _OF_LAYER,
+    },
+    defaults={"criterion": ("squared_error", "friedman_mse")},  # two names of one criterion; the second is deprecated
 )
 
 
@@ -77,77 +252,8 @@ def column_groups(growth: TreeParams, n_columns: int) -> Check:
 
 def _elements(value: object) -> list[Any]:
     """Return the elements of a list, tuple, set or array; none of anything else."""
-    if isinstance(value, np.ndarray):
-        return list(value) if value.ndim else []
-    return list(value) if isinstance(value, list | tuple | set | frozenset) else []
-
-
-@dataclass(frozen=True, slots=True)
-class Natives:
-    """What boostbp knows of the native parameters of a library, by their main names.
-
-    Attributes
-    ----------
-    title : str
-        Name of the library in messages.
-    allowed : mapping of str to check
-        Parameters that are passed on. A check takes the name for messages and the value; it returns the value that the
-        library gets, or raises ValueError.
-    reasons : mapping of str to str
-        Why other parameters are refused, with the cure. A parameter that is on neither list is refused with the name of
-        the parameter of boostbp that it repeats (`boostbp.runtime.suggestions.MEANT`), or in general words.
-    defaults : mapping of str to tuple
-        Values of refused parameters that boostbp sets anyway: they are accepted, and have no effect.
-    """
-
-    title: str
-    allowed: Mapping[str, Check]
-    reasons: Mapping[str, str]
-    defaults: Mapping[str, tuple[Any, ...]]
-
-    def checked(self, params: Mapping[str, Any], aliases: Mapping[str, str], **more: Check) -> dict[str, Any]:
-        """Return the user's parameters by their main names, with the values that the library gets.
-
-        Parameters
-        ----------
-        params : mapping
-            The user's parameters, see `TreeParams.params`.
-        aliases : mapping of str to str
-            The main name of each name that the library knows; a name that is not in it is a main name.
-        **more
-            Checks of parameters that depend on the input.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is not allowed, or not with its value; the message names the cure.
-        """
-        allowed = {**self.allowed, **more}
-        values: dict[str, Any] = {}
-        for name, value in params.items():
-            main = aliases.get(name, name)
-            param = f"backend_params[{checks.shown(name)}]"
-            if main in values:
-                raise ValueError(f"{param}={checks.shown(value)} sets {main!r} a second time: keep one of the two.")
-            if main in allowed:
-                values[main] = allowed[main](param, value)
-            elif not (np.isscalar(value) and value in self.defaults.get(main, ())):
-                near = nearest(name, [*allowed, *(alias for alias in aliases if aliases[alias] in allowed)])
-                refusal = self._refusal(name, main, None if name in aliases else near)
-                raise ValueError(f"{param}={checks.shown(value)} {refusal}")
-        return values
-
-    def _refusal(self, name: str, main: str, near: str | None) -> str:
-        if main in self.reasons:
-            return f"is not supported: {self.reasons[main]}"
-        parameter = MEANT.get(main, main)
-        if parameter in MEANT.values():
-            return f"clashes with {parameter}: set {parameter} instead, and leave {name!r} out of backend_params."
-        cure = "Check its name, or leave it out." if near is None else f"Did you mean {near!r}?"
-        return (
-            f"is not supported: {self.title} does not use {checks.shown(name)} to grow a tree from given gradients. "
-            f"{cure}"
-        )
+    several = isinstance(value, list | tuple | set | frozenset) or (isinstance(value, np.ndarray) and value.ndim)
+    return list(value) if several else []  # type: ignore[call-overload]
 
 
 NO_DEVICE = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,43 +13,11 @@ from numpy.typing import NDArray
 from boostbp.backends.base import Table, TreeParams
 from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.dialects import Numbering, largest_not_above, representable
-from boostbp.backends.native_params import AMOUNT, COUNT, MONOTONE, SHARE, Natives
+from boostbp.backends.native_params import SKLEARN
 from boostbp.backends.ranks import Ranks
-from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats
 from boostbp.trees.sparse import Matrix, Sparse
 from boostbp.trees.tree import Tree, Trees, as_trees
-
-
-def _max_features(name: str, value: object) -> Any:
-    if value is None or isinstance(value, str):
-        return checks.one_of(name, value, ("sqrt", "log2", None))
-    return SHARE(name, value) if isinstance(value, float | np.floating) else COUNT(name, value)
-
-
-def _min_samples_split(name: str, value: object) -> float | int:
-    if isinstance(value, float | np.floating) and value <= 1:
-        return SHARE(name, value)
-    return checks.whole(name, value, 2, checks.LARGEST_INT)
-
-
-NATIVES = Natives(
-    "scikit-learn's DecisionTreeRegressor",
-    # Bounds of values are those of scikit-learn's documentation.
-    allowed={
-        "ccp_alpha": AMOUNT,
-        "max_features": _max_features,
-        "min_impurity_decrease": AMOUNT,
-        "min_samples_split": _min_samples_split,
-        "min_weight_fraction_leaf": partial(checks.at_least, least=0, most=0.5),
-    },
-    reasons={
-        "criterion": "a tree fits -grad / hess by weighted squared error. Leave it out.",
-        "monotonic_cst": MONOTONE,
-        "splitter": "it is a parameter of the layer. Use output={'extra_trees': ...}, or hidden.",
-    },
-    defaults={"criterion": ("squared_error", "friedman_mse")},  # two names of one criterion; the second is deprecated
-)
 
 
 @dataclass
@@ -157,11 +124,10 @@ def read(tree: Any) -> Tree:
 
 
 def _native(growth: TreeParams) -> dict[str, Any]:
-    native = NATIVES.checked(growth.params, {})
     leafwise = growth.max_leaves is not None or growth.max_depth < 0
     return {
         "max_features": growth.colsample_bytree if growth.colsample_bytree < 1.0 else None,
-        **native,
+        **SKLEARN.checked(growth.params),
         "splitter": "random" if growth.extra_trees else "best",
         "criterion": "squared_error",
         "max_depth": growth.max_depth if growth.max_depth >= 0 else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
@@ -15,12 +16,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends import _xgboost_params, _xgboost_ubj
+from boostbp.backends import _xgboost_ubj
 from boostbp.backends.base import TREES_PER_BOOSTER, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.dialects import alike_in_float32, gradients, representable, without_small_leaves
-from boostbp.backends.native_params import device_turn, naming_params, on_card
+from boostbp.backends.native_params import NO_DEVICE, XGBOOST, column_groups, device_turn, naming_params, on_card
 from boostbp.backends.ranks import Ranks
+from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.disk_arrays import is_on_disk, scratch_folder
 from boostbp.runtime.group import SAMPLE, workers
@@ -220,6 +222,45 @@ def _bins_of_sample(library: ModuleType, table: Table, ranks: Ranks, options: di
         return thread.submit(library.QuantileDMatrix, sample, **options).result()
 
 
+def _native(growth: TreeParams, n_columns: int) -> dict[str, Any]:
+    """Return the parameters of a Booster on so many columns, but for the number of targets.
+
+    Raises ValueError if a native parameter is refused, see `Natives`, or names a card that is not there.
+    """
+    native = XGBOOST.checked(growth.params, interaction_constraints=column_groups(growth, n_columns))
+    if "interaction_constraints" in native:  # XGBoost reads lists as lists of names
+        native["interaction_constraints"] = json.dumps(native["interaction_constraints"])
+    if growth.monotone:
+        native["monotone_constraints"] = f"({','.join(map(str, growth.monotone))})"
+    if on_card(native):
+        native["fail_on_invalid_gpu_id"] = True
+        _check_card(growth, native)
+    leafwise = growth.max_leaves is not None or growth.max_depth < 0
+    return {
+        "grow_policy": "lossguide" if leafwise else "depthwise",
+        "colsample_bytree": max(growth.colsample_bytree, 1e-30),  # it refuses subnormal numbers of float32
+        **native,
+        "tree_method": "hist",
+        "base_score": 0.0,
+        "max_depth": max(growth.max_depth, 0),
+        "max_leaves": growth.leaves if leafwise else 0,
+        "min_child_weight": growth.min_samples_leaf,
+        "max_bin": growth.max_bins,
+        "nthread": growth.n_threads,
+        "seed": growth.random_state,
+        "seed_per_iteration": True,
+    }
+
+
+def _check_card(growth: TreeParams, native: dict[str, Any]) -> None:
+    """Refuse a card that is not there: XGBoost would only warn, and grow on the CPU."""
+    params = {"num_feature": 1, "tree_method": "hist", "device": native["device"], "fail_on_invalid_gpu_id": True}
+    with _library().config_context(verbosity=0):
+        config = json.loads(_library().Booster(params).save_config())
+    if config["learner"]["generic_param"]["device"] == "cpu":
+        raise ValueError(f"XGBoost finds no card for backend_params={checks.shown(dict(growth.params))}. {NO_DEVICE}")
+
+
 def _parsable(number: float) -> float:
     """Return a number >= 0 as XGBoost can read it: it refuses those that float32 holds as subnormal or infinite."""
     ends = np.finfo(np.float32)
@@ -254,7 +295,7 @@ class XGBoost:
         """Bin the input; see `boostbp.backends.base.Backend`."""
         growth.check_monotone(table)
         with _naming_params(growth):
-            params = _xgboost_params.native(_library(), growth, table.X.shape[1])
+            params = _native(growth, table.X.shape[1])
         ranks = Ranks.of(table, alike_in_float32)
         return XGBoostGrower(table, growth, params, ranks, _binned(table, growth, ranks))
 

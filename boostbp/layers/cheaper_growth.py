@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Grower, SubsetGrower, Table, TreeParams
-from boostbp.backends.capabilities import Capabilities, capabilities_of
-from boostbp.backends.grown_trees import accepted_trees
+from boostbp.backends.capabilities import Capabilities, accepted_trees, capabilities_of
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import training_in, workers
 from boostbp.trees.forest import Forest

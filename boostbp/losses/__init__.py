@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, cast
 
 from boostbp.losses.base import Loss, Task, Traits, traits_of
 from boostbp.losses.log_link import Gamma, Logistic, Poisson, Softmax, Tweedie
 from boostbp.losses.residuals import AbsoluteError, Huber, Quantile, Quantiles, SquaredError
+from boostbp.runtime.messages import counted
 from boostbp.runtime.suggestions import nearest, unsupported
 
 __all__ = [
@@ -78,8 +79,7 @@ def load(
             f"loss={loss!r} is a loss of torch, which knows no hessian of each row: give a name or an object like "
             "boostbp.losses.Loss, or train by it in a loop of your own (boostbp.torch)."
         )
-    missing = [member for member in _MEMBERS if not hasattr(loss, member)]
-    if missing:
+    if missing := [member for member in _MEMBERS if not hasattr(loss, member)]:
         raise TypeError(f"loss={loss!r} lacks {', '.join(missing)}: add them (see boostbp.losses.Loss).")
     traits = traits_of(loss)
     if traits.task not in (None, "regression", "classification"):
@@ -98,14 +98,14 @@ def _called(name: str) -> list[type[Any]]:
     return [loss for known, loss in LOSSES.items() if name == known or name in traits_of(loss).aliases]
 
 
-def _at_levels(loss: str | Loss, alpha: Any) -> str | Loss:
+def _at_levels(loss: str | Loss, alpha: float | Sequence[float]) -> str | Loss:
     """Return the quantile loss at a level, or at several; another loss as it is."""
     several = isinstance(alpha, Iterable) and not isinstance(alpha, str)
-    levels = tuple(alpha) if several else (alpha,)
+    levels: tuple[float, ...] = tuple(alpha) if several else (alpha,)  # type: ignore[arg-type,assignment]
     if not all(isinstance(level, Real) and not isinstance(level, bool) for level in levels):
         raise ValueError(f"alpha={alpha!r} is no level: give a number between 0 and 1, or several, ascending.")
     if isinstance(loss, str) and loss in (Quantile.name, *Quantile.aliases):
-        return Quantiles(levels) if several else Quantile(float(alpha))
+        return Quantiles(levels) if several else Quantile(float(levels[0]))
     if several:
         raise ValueError(
             f"alpha={alpha!r} holds levels of loss='quantile', and loss={loss!r} has none: leave alpha out, or use "
@@ -125,15 +125,11 @@ def _by_name(name: str, n_outputs: int, task: Task | None) -> Loss:
         cure = f"did you mean {close!r}?" if close else f"use one of {', '.join(names)}, or an own object."
         raise ValueError(f"loss={name!r} is unknown: {cure}")
     suitable = [loss for loss in LOSSES.values() if traits_of(loss).takes(n_outputs)]
-    for loss in losses:
-        if loss in suitable:
-            made: Loss = loss()
-            return made
+    if of_size := [loss for loss in losses if loss in suitable]:
+        return cast("Loss", of_size[0]())
     traits = traits_of(losses[0])
     common = [alias for alias in traits.aliases if any(alias in traits_of(loss).aliases for loss in suitable)]
     cure = f"use loss={common[0]!r}" if common else "use another loss"
     least, most = traits.min_outputs, traits.max_outputs
-    takes = f"{least} outputs or more" if most is None else f"{least} to {most} outputs"
-    if least == most:
-        takes = f"{least} output{'s' * (least > 1)}"
+    takes = counted(least, "output") + {None: " or more", least: ""}.get(most, f", or up to {most}")
     raise ValueError(f"loss={name!r} takes {takes}, y has {n_outputs}: {cure}.")

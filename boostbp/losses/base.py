@@ -65,36 +65,28 @@ class Loss(Protocol):
     @property
     def name(self) -> str:
         """Name of the loss in messages and files."""
-        ...
 
     @property
     def scale_free(self) -> bool:
         """Whether training may shift and scale `y`: the best fit then shifts and scales with it."""
-        ...
 
     def value(self, h: Floats, y: Floats) -> Floats:
         """Return the loss of each row, (rows,)."""
-        ...
 
     def gradient(self, h: Floats, y: Floats) -> Floats:
         """Return the derivative of `value`, (rows, outputs)."""
-        ...
 
     def hessian(self, h: Floats, y: Floats) -> Floats:
         """Return the positive Newton weight, (rows, outputs)."""
-        ...
 
     def link(self, h: Floats) -> Floats:
         """Return the prediction on the scale of `y`, (rows, outputs)."""
-        ...
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
         """Return the best constant raw output, (outputs,)."""
-        ...
 
     def check(self, y: Floats) -> None:
         """Raise ValueError if the loss cannot take the target `y`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +143,7 @@ class Traits:
         return self.min_outputs <= n_outputs and (self.max_outputs is None or n_outputs <= self.max_outputs)
 
 
-_DEFAULTS: tuple[tuple[str, Any], ...] = tuple((field.name, field.default) for field in fields(Traits))
+_DEFAULTS: list[tuple[str, Any]] = [(field.name, field.default) for field in fields(Traits)]
 
 
 def traits_of(loss: Loss | type[Loss]) -> Traits:

@@ -23,6 +23,8 @@ class _Regression:
 
     def hessian(self, h: Floats, y: Floats) -> Floats:
         """Return ones."""
+        # The curvature of squared error. That of the others is 0 in places, where a Newton step has no end: their trees
+        # fit the plain negative gradient, as in LightGBM.
         return np.ones_like(h)
 
     def link(self, h: Floats) -> Floats:
@@ -72,6 +74,7 @@ class AbsoluteError(_Regression):
 
     def gradient(self, h: Floats, y: Floats) -> Floats:
         """Return the sign of the residual."""
+        # 0 at the kink, where any number from -1 to 1 is a subgradient: a row that fits exactly does not move.
         return np.sign(h - y)
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
@@ -180,7 +183,7 @@ class Quantiles(Quantile):
     def __post_init__(self) -> None:
         """Refuse levels outside (0, 1), and those that do not ascend; keep them as a tuple."""
         levels = tuple(map(float, self.alpha))
-        if not levels or not all(0 < level < 1 for level in levels) or any(a >= b for a, b in pairwise(levels)):
+        if not levels or not all(a < b for a, b in pairwise((0.0, *levels, 1.0))):
             raise ValueError(
                 f"alpha={self.alpha!r} does not hold ascending levels between 0 and 1, the order that the columns of "
                 "predictions have: use e.g. alpha=[0.1, 0.5, 0.9]."

@@ -13,16 +13,16 @@ from leaf_oracles import table, target
 from sklearn.tree import DecisionTreeRegressor
 
 from boostbp import BoostBPRegressor, fit_layer
-from boostbp.backends import _lightgbm_params, _xgboost_params, load, sklearn
+from boostbp.backends import load, native_params
 from boostbp.backends.base import TreeParams
 from boostbp.backends.native_params import Natives
 
 DATA = table(np.random.default_rng(0), 300)
 GRAD = target(np.random.default_rng(1), DATA)
 NATIVES: dict[str, Natives] = {
-    "lightgbm": _lightgbm_params.NATIVES,
-    "xgboost": _xgboost_params.NATIVES,
-    "sklearn": sklearn.NATIVES,
+    "lightgbm": native_params.LIGHTGBM,
+    "xgboost": native_params.XGBOOST,
+    "sklearn": native_params.SKLEARN,
 }
 
 
@@ -34,7 +34,7 @@ def installed(name: str) -> set[str]:
         return set(DecisionTreeRegressor().get_params())
     config = import_module("xgboost").Booster({"tree_method": "hist", "num_feature": 1}).save_config()
     names = {name for section in sections(json.loads(config)) for name in section} | {"device"}
-    return {_xgboost_params.ALIASES.get(name, name) for name in names}
+    return {native_params.XGBOOST.aliases.get(name, name) for name in names}
 
 
 def sections(config: Any) -> Iterator[dict[str, Any]]:
@@ -79,10 +79,10 @@ REASONS: dict[str, dict[str, tuple[Any, str]]] = {
     "xgboost": {
         "monotone_constraints": ("(1,0,0,0)", "Use output={'monotone_constraints'"),
         "booster": ("dart", "only 'gbtree'"),
-        "tree_method": ("gpu_hist", "only 'hist' can use. .*device='cuda'"),
+        "tree_method": ("gpu_hist", "only 'hist' can use .*device='cuda'"),
         "num_parallel_tree": (4, "one tree per output"),
         "num_target": (2, "counts the outputs itself"),
-        "base_score": (0.5, "boostbp chooses where predictions start"),
+        "base_score": (0.5, "chooses where predictions start"),
         "feature_weights": ([1.0] * 4, "names features by number"),
         "feature_types": (["q"] * 4, "categorical_features"),
         "scale_pos_weight": (2.0, "Use class_weight"),

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Grower, Table, TreeParams
-from boostbp.backends.capabilities import Capabilities, ConformanceError, capabilities_of
-from boostbp.backends.grown_trees import checked_trees
+from boostbp.backends.capabilities import Capabilities, ConformanceError, capabilities_of, checked_trees
 from boostbp.runtime.arrays import Floats, read_only, refuse_writes
 from boostbp.trees.tree import Tree
 
@@ -92,8 +91,8 @@ def check_trees(grown: Sequence[Tree], count: int, table: Table, growth: TreePar
     for tree in grown:
         demand(
             np.array_equal(tree.cat_start >= 0, np.isin(tree.feature, table.categorical)),
-            f"a tree has the category sets {tree.cat_start.tolist()} for the features {tree.feature.tolist()}, of "
-            f"which {list(table.categorical)} are categorical.",
+            f"a tree has category sets {tree.cat_start.tolist()} for features {tree.feature.tolist()}, and columns "
+            f"{list(table.categorical)} are categorical.",
             "Split a categorical column by a set of codes (cat_start, cat_words, categories), others by a threshold.",
         )
         demand(
@@ -109,9 +108,8 @@ def check_sizes(tree: Tree, table: Table, growth: TreeParams, *, count_rows: boo
     demand(
         tree.n_leaves == 1 or not count_rows or rows.min() >= growth.min_samples_leaf,
         f"min_samples_leaf={growth.min_samples_leaf} was asked for, and Tree.leaf_of sends {rows.min()} to a leaf.",
-        "If the library sent them elsewhere, mend the threshold or missing_left (boostbp.backends.dialects has the "
-        "thresholds of libraries that compare in float32). If it counts no rows, take out such splits by "
-        "boostbp.backends.dialects.without_small_leaves.",
+        "If the library sent them elsewhere, mend missing_left or the threshold (boostbp.backends.dialects has those of "
+        "float32). If it counts no rows, take out such splits by boostbp.backends.dialects.without_small_leaves.",
     )
     depth = _depth(tree, 0 if len(tree.feature) else -1)
     demand(
@@ -148,15 +146,13 @@ def switches(rng: np.random.Generator, rows: int, features: int) -> Table:
 
 def gradient(rng: np.random.Generator, table: Table, columns: int = 1) -> Floats:
     """Return gradients, (rows, columns), that depend on every column of the table, whatever its scale."""
-    return np.column_stack([_gradient(rng, table) for _ in range(columns)])
-
-
-def _gradient(rng: np.random.Generator, table: Table) -> Floats:
-    total = 0.1 * rng.normal(size=len(table.X))
-    for column in table.X.T:
-        values, which = np.unique(column, return_inverse=True)
-        effect = rng.normal(size=min(len(values), 12))  # of a few intervals of values, or of codes
-        total += effect[which * len(effect) // len(values)]
+    total = np.empty((len(table.X), columns))
+    for j in range(columns):
+        total[:, j] = 0.1 * rng.normal(size=len(table.X))
+        for column in table.X.T:
+            values, which = np.unique(column, return_inverse=True)
+            effect = rng.normal(size=min(len(values), 12))  # of a few intervals of values, or of codes
+            total[:, j] += effect[which * len(effect) // len(values)]
     return total
 
 
@@ -191,25 +187,22 @@ def adversarial(tree: Tree, table: Table, rng: np.random.Generator, *, missing: 
 
     These are the threshold and its neighbours in both precisions, zeros, the ends of float32, and unknown codes.
     """
-    rows = [table.X]
-    leaf = tree.leaf_of(table.X)
+    rows, leaf = [table.X], tree.leaf_of(table.X)
     for split in range(len(tree.feature)):
         column = table.X[:, tree.feature[split]]
         values = _codes(column) if tree.cat_start[split] >= 0 else _around(tree.threshold[split])
         values = np.append(values, np.nan) if missing else values
-        reached = np.flatnonzero(np.isin(leaf, list(_leaves_below(tree, split))))
+        reached = np.flatnonzero(np.isin(leaf, _leaves_below(tree, split)))
         chosen = np.repeat(table.X[rng.choice(reached, REPEATS)], len(values), axis=0)
         chosen[:, tree.feature[split]] = np.tile(values, REPEATS)
         rows.append(chosen)
     return np.ascontiguousarray(np.concatenate(rows))
 
 
-def _leaves_below(tree: Tree, node: int) -> Iterator[int]:
+def _leaves_below(tree: Tree, node: int) -> list[int]:
     if node < 0:
-        yield ~node
-        return
-    for child in (tree.left[node], tree.right[node]):
-        yield from _leaves_below(tree, int(child))
+        return [~node]
+    return _leaves_below(tree, int(tree.left[node])) + _leaves_below(tree, int(tree.right[node]))
 
 
 def _around(threshold: float) -> Floats:

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from boostbp.backends.base import LinearLeaves, Table, TreeParams
+from boostbp.backends.capabilities import check_streams
 from boostbp.backends.conformance.backend_trial import (
     Trial,
     check_sizes,
@@ -20,7 +21,6 @@ from boostbp.backends.conformance.backend_trial import (
     same,
     switches,
 )
-from boostbp.backends.grown_trees import check_streams
 from boostbp.runtime.arrays import Floats
 from boostbp.trees.sparse import Sparse
 from boostbp.trees.tree import Tree
@@ -64,11 +64,8 @@ def categories(trial: Trial) -> None:
         grad = np.where(np.isin(codes, codes_left), -1.0, 1.0)[:, None]
         [tree] = trial.grow(table, grad, max_depth=3)
         left = loss_left(tree, table.X, grad - grad.mean())
-        demand(
-            left < 0.2,
-            f"a tree of depth 3 leaves {left:.3g} of what the categories {codes_left} of {n_codes} explain.",
-            "Let the set of a split hold the codes that go left, in bits of 32-bit words.",
-        )
+        fault = f"a tree of depth 3 leaves {left:.3g} of what the categories {codes_left} of {n_codes} explain."
+        demand(left < 0.2, fault, "Let the set of a split hold the codes that go left, in bits of 32-bit words.")
     table = trial.mixed(rng, 1500, numeric=2, categories=(12, 3))
     trial.grow(table, gradient(rng, table), max_depth=5, min_samples_leaf=10)
 
@@ -110,8 +107,7 @@ def colsample_bytree(trial: Trial) -> None:
     n_features = max(len(np.unique(tree.feature)) for tree in trees)
     demand(
         trial.capabilities.colsample_bytree != "tree" or n_features <= 2,
-        f"its capabilities say colsample_bytree='tree', but a tree splits {n_features} of 10 features where a fifth of "
-        "them was asked for.",
+        f"its capabilities say colsample_bytree='tree', but a tree splits {n_features} of 10 features, not a fifth.",
         "Draw features once for each tree, or say 'node' if they are drawn again within a tree.",
     )
 
@@ -153,25 +149,19 @@ def row_subsets(trial: Trial) -> None:
     check_trees([tree], 1, subset, growth)
     check_sizes(tree, subset, growth)
     left = loss_left(tree, subset.X, grad)
-    demand(
-        left < 0.1,
-        f"a tree of {len(rows)} rows leaves {left:.3g} of their loss.",
-        "take(rows) gives a grower whose gradients are those of these rows, in their order.",
-    )
+    cure = "take(rows) gives a grower whose gradients are those of these rows, in their order."
+    demand(left < 0.1, f"a tree of {len(rows)} rows leaves {left:.3g} of their loss.", cure)
 
 
 def params(trial: Trial) -> None:
     """Native parameters that are not known are refused by name, not ignored."""
-    answer = "no error"
+    answer, unknown = "no error", {"no_such_parameter": 1}
     try:
-        trial.backend.bind(switches(np.random.default_rng(8), 50, 2), TreeParams(params={"no_such_parameter": 1}))
+        trial.backend.bind(switches(np.random.default_rng(8), 50, 2), TreeParams(params=unknown))
     except ValueError as error:
         answer = str(error)
-    demand(
-        "no_such_parameter" in answer,
-        f"bind() with TreeParams(params={{'no_such_parameter': 1}}) raised {answer}.",
-        "Refuse unknown names in a ValueError with the name; boostbp.backends.native_params.Natives does so.",
-    )
+    cure = "Refuse unknown names in a ValueError with the name; boostbp.backends.native_params.Natives does so."
+    demand("no_such_parameter" in answer, f"bind() with TreeParams(params={unknown}) raised {answer}.", cure)
 
 
 def streams(trial: Trial) -> None:
@@ -188,11 +178,8 @@ def _check_draws(trial: Trial, table: Table, grad: Floats, growth: TreeParams) -
     rounds, others = (grow_rounds(trial.fork(table, growth, seed=seed), grad, ROUNDS) for seed in (5, 6))
     for trees, where in ((rounds, "rounds of one gradient"), (columns, "equal columns in one round")):
         roots = {(int(tree.feature[0]), float(tree.threshold[0])) for tree in trees if tree.n_leaves > 1}
-        demand(
-            len(roots) > 1,
-            f"{ROUNDS} {where} gave trees with the same root.",
-            "Draw anew for each tree; a library that begins with the same seed at each call needs another each time.",
-        )
+        cure = "Draw anew for each tree; a library that begins with the same seed at each call needs another each time."
+        demand(len(roots) > 1, f"{ROUNDS} {where} gave trees with the same root.", cure)
     fault, cure = "forks with other seeds grew the same trees.", "Let the seed of fork(outputs, seed) decide the draws."
     demand(not all(map(same, rounds, others)), fault, cure)
     return rounds
@@ -201,8 +188,6 @@ def _check_draws(trial: Trial, table: Table, grad: Floats, growth: TreeParams) -
 def _values(leaves: LinearLeaves, X: Floats) -> Floats:
     """Return the predictions of linear leaves for rows without missing values."""
     leaf = leaves.tree.leaf_of(X)
-    values = leaves.const[leaf].copy()
-    for number in range(leaves.tree.n_leaves):
-        rows, terms = leaf == number, slice(leaves.start[number], leaves.start[number + 1])
-        values[rows] += X[np.ix_(rows, leaves.features[terms])] @ leaves.coeff[terms]
-    return values
+    terms = [slice(*leaves.start[number : number + 2]) for number in leaf]
+    slopes = [x[leaves.features[of_leaf]] @ leaves.coeff[of_leaf] for x, of_leaf in zip(X, terms, strict=True)]
+    return leaves.const[leaf] + slopes

@@ -54,8 +54,7 @@ def counts_rows_and_not_hessians(trial: Trial) -> None:
         demand(
             tree.n_leaves == 2,
             f"{smallest} rows were not split off with min_samples_leaf={smallest} and hessians of {hessian}.",
-            "Count rows; as a bound on the sum of hessians, take `min_samples_leaf` times their mean, a little less "
-            "for rounding.",
+            "Count rows; a bound on the sum of hessians is a little less than `min_samples_leaf` times their mean.",
         )
 
 
@@ -84,8 +83,7 @@ def tells_neighbours_apart(trial: Trial) -> None:
         leaf = tree.leaf_of(X)
         demand(
             tree.n_leaves == 1 or not np.isin(leaf[:rows], leaf[rows:]).any(),
-            f"a tree that was grown on {low!r} and {high!r} splits them at {tree.threshold.tolist()}, where "
-            "Tree.leaf_of does not separate them.",
+            f"the threshold {tree.threshold.tolist()} does not separate {low!r} from {high!r}, on which it was grown.",
             "x <= threshold goes left, in float64. For a library that compares float32(x) < t or float32(x) <= t, take "
             "boostbp.backends.dialects.largest_below(t) or largest_not_above(t).",
         )
@@ -103,11 +101,8 @@ def reads_any_memory_layout(trial: Trial) -> None:
     grad = gradient(rng, table, 3)
     trees = trial.grow(table, grad, max_depth=4)
     others = trial.grow(table, np.asfortranarray(grad), np.broadcast_to(1.0, grad.shape), max_depth=4)
-    demand(
-        all(map(same, trees, others)),
-        "gradients of another memory layout (Fortran order, a broadcast hessian) gave other trees.",
-        "Read them by np.ascontiguousarray where the library wants one.",
-    )
+    fault = "gradients of another memory layout (Fortran order, a broadcast hessian) gave other trees."
+    demand(all(map(same, trees, others)), fault, "Read them by np.ascontiguousarray where the library wants one.")
 
 
 def bears_nothing_to_split(trial: Trial) -> None:
@@ -133,19 +128,15 @@ def grows_the_same_trees(trial: Trial, cure: str, *, threads: int = 1, **changes
     grad = gradient(rng, table, 4)
 
     def trees_of(growth: TreeParams, threads: int) -> list[Tree]:
-        grower = trial.backend.bind(table, growth)
-
-        def of_column(j: int) -> list[Tree]:
-            return grow_rounds(grower.fork(slice(j, j + 1), j), grad[:, [j]], 4)
-
+        forks = [grower.fork(slice(j, j + 1), j) for grower in [trial.backend.bind(table, growth)] for j in range(4)]
         with ThreadPoolExecutor(threads) as pool:
-            return list(chain(*pool.map(of_column, range(4))))
+            return list(chain(*pool.map(lambda j: grow_rounds(forks[j], grad[:, [j]], 4), range(4))))
 
     draws: dict[str, Any] = {"extra_trees": able.extra_trees, "colsample_bytree": able.colsample_bytree and 0.5}
     for drawn in ({}, *({name: value} for name, value in draws.items() if value)):
         growth = TreeParams(max_depth=4, **drawn)
         trees, others = trees_of(growth, 1), trees_of(replace(growth, **changes), threads)
-        how = f"{drawn or 'no draws'}" + (f" and {changes}" if changes else "")
+        how = f"{drawn or 'no draws'}, and {changes or 'the same parameters'}"
         demand(all(map(same, trees, others)), f"forks with the same seeds grew other trees, with {how}.", cure)
 
 
@@ -162,10 +153,13 @@ def routes_as_the_library_does(trial: Trial, leaf_of: Callable[[Any, Floats], ND
         wrong = np.flatnonzero(tree.leaf_of(rows) != leaf_of(grower, rows))
         demand(
             not len(wrong),
-            f"Tree.leaf_of sends {len(wrong)} of {len(rows)} rows to other leaves than the library; the first is "
-            f"{rows[wrong[:1]].tolist()}.",
+            f"Tree.leaf_of sends {len(wrong)} of {len(rows)} rows, such as {rows[wrong[0]].tolist()}, to other leaves.",
             "Compare its way through tree.feature, threshold, missing_left and the category sets.",
         )
+
+
+def _same_trees(cure: str, **changes: Any) -> Callable[[Trial], None]:
+    return partial(grows_the_same_trees, cure=cure, **changes)
 
 
 DUTIES: dict[str, Callable[[Trial], None]] = {
@@ -175,16 +169,11 @@ DUTIES: dict[str, Callable[[Trial], None]] = {
     "follows the gradient": follows_the_gradient,
     "tells neighbours apart": tells_neighbours_apart,
     "bears nothing to split": bears_nothing_to_split,
-    "repeats itself": partial(
-        grows_the_same_trees,
-        cure="Let bind() and fork(outputs, seed) begin with a state of its own that nothing but `seed` decides.",
+    "repeats itself": _same_trees("Let nothing but the seed of fork(outputs, seed) decide what a fork grows."),
+    "serves threads": _same_trees("Let forks share nothing that changes.", threads=4),
+    "grows the same trees with more native threads": _same_trees(
+        "Choose the library's deterministic mode, or ignore n_threads.", n_threads=2
     ),
-    "serves threads": partial(grows_the_same_trees, threads=4, cure="Let forks share nothing that changes."),
-    "grows the same trees with more native threads": partial(
-        grows_the_same_trees, n_threads=2, cure="Choose the library's deterministic mode, or ignore n_threads."
-    ),
-    "takes one column for all": partial(
-        grows_the_same_trees, multi_output=True, cure="One column has nothing to share: ignore multi_output."
-    ),
+    "takes one column for all": _same_trees("One column has nothing to share: ignore it.", multi_output=True),
     "reads any memory layout": reads_any_memory_layout,
 }
