@@ -25,10 +25,10 @@ _OUTER = {
     "grow": [("_lightgbm_calls.py", "update"), ("xgboost/core.py", "boost")],
     "parse": [
         ("_lightgbm_calls.py", "text_of"),
-        ("_lightgbm_text.py", "trees"),
+        ("_lightgbm_text.py", "trees_in_text"),
         ("xgboost/core.py", "__getitem__"),
         ("xgboost/core.py", "save_raw"),
-        ("_xgboost_ubj.py", "trees"),
+        ("_xgboost_ubj.py", "trees_in_ubj"),
     ],
     "pull back": [("layers/layer.py", "vjp")],
     "gradient": [("layers/objective.py", "gradient")],

@@ -50,8 +50,8 @@ OLD_NAMES = r"Growth|Kept|Replay|Marks|SquaredTo|BoostTo|Option|Head"  # of clas
 PRONOUNS = {"one", "each", "it", "its", "own", "said", "seen", "asked", "ours", "theirs", "mine"}
 # Functions of a module that is always named beside them, such as `losses.load`.
 SHARED_NAMES = {
-    *("check", "compare", "fit", "fit_trees", "importances", "load", "main", "native", "read", "settings_of", "tables"),
-    *("take", "train", "transform", "trees", "vjp", "write"),
+    *("check", "compare", "fit", "fit_trees", "importances", "load", "main", "read", "settings_of", "tables"),
+    *("take", "train", "transform", "vjp", "write"),
 }
 LIBRARIES = {"lightgbm", "xgboost"}
 OPTIONAL = {

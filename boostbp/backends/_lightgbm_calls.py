@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import ctypes
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from threading import Condition, local
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from numpy.typing import NDArray
 from boostbp.runtime.group import Group, workers
 from boostbp.runtime.messages import require
 from boostbp.runtime.native_threads import after_fork, fork_safe
+
+if TYPE_CHECKING:
+    from lightgbm import Booster
 
 _INT, _LONG, _AT = ctypes.c_int, ctypes.c_int64, ctypes.c_void_p
 _SPLITS = 0  # importances count splits; nobody reads them here
@@ -83,7 +86,7 @@ def same_threads(n_threads: int) -> bool:
 
 
 @cache
-def _other_booster() -> Any:
+def _other_booster() -> Booster:
     library = require("lightgbm", extra="all", what="backend='lightgbm'")
     params = {"verbosity": -1, "num_threads": 1, "objective": "none", "min_data_in_bin": 1, "feature_pre_filter": False}
     return library.Booster(params, library.Dataset(np.array([[0.0], [1.0]]), params=params))
@@ -97,7 +100,7 @@ def _reset() -> None:
     _other_booster.cache_clear()
 
 
-def update(library: ModuleType, booster: Any, grad: NDArray[np.float32], hess: NDArray[np.float32]) -> None:
+def update(library: ModuleType, booster: Booster, grad: NDArray[np.float32], hess: NDArray[np.float32]) -> None:
     """Boost one round by gradients and hessians, (classes, rows), C-contiguous."""
     if grad.size != hess.size or not (grad.flags.carray and hess.flags.carray):  # LightGBM would read beyond their ends
         raise ValueError(f"gradients of shape {grad.shape} and hessians of shape {hess.shape} do not lie side by side.")
@@ -106,7 +109,7 @@ def update(library: ModuleType, booster: Any, grad: NDArray[np.float32], hess: N
     library.basic._safe_call(call(booster._handle, *at, ctypes.byref(nothing_grown)))
 
 
-def text_of(library: ModuleType, booster: Any, first: int, count: int) -> str:
+def text_of(library: ModuleType, booster: Booster, first: int, count: int) -> str:
     """Return the trees of some rounds as `Booster.model_to_string` writes them, without the text after them."""
     call, length = library.basic._LIB.LGBM_BoosterSaveModelToString, _LONG(0)
     buffer = getattr(_texts, "buffer", None) or ctypes.create_string_buffer(1 << 14)
@@ -128,6 +131,7 @@ _INTS = ctypes.POINTER(ctypes.c_int)
 _Reduce = ctypes.CFUNCTYPE(None, _AT, _AT, _INT, _INT)
 _ReduceScatter = ctypes.CFUNCTYPE(None, _AT, _INT, _INT, _INTS, _INTS, _INT, _AT, _INT, ctypes.POINTER(_Reduce))
 _Allgather = ctypes.CFUNCTYPE(None, _AT, _INT, _INTS, _INTS, _INT, _AT, _INT)
+Ints, Calls = Sequence[int], Sequence[Callable[..., None]]  # pointers, which are read as sequences are
 _SUM_BYTES = 8  # of a float64 in a histogram: such messages are added
 _TOTALS_BYTES = 24  # of the message that each tree begins with: number of rows, sums of gradients and hessians
 
@@ -172,7 +176,7 @@ class _Exchange:
         return substitute
 
     def reduce_scatter(
-        self, source: int, size: int, type_size: int, start: Any, length: Any, n: int, out: int, _: int, reduce: Any
+        self, source: int, size: int, type_size: int, start: Ints, length: Ints, n: int, out: int, _: int, reduce: Calls
     ) -> None:
         """Write this worker's block of the reduced messages of all workers."""
         message, rank = _bytes_at(source, size), self.group.rank
@@ -189,7 +193,7 @@ class _Exchange:
             reduce(part.ctypes.data, total.ctypes.data, type_size, len(part))
         return total
 
-    def allgather(self, source: int, size: int, start: Any, length: Any, n: int, out: int, out_size: int) -> None:
+    def allgather(self, source: int, size: int, start: Ints, length: Ints, n: int, out: int, out_size: int) -> None:
         """Write the messages of all workers, one after the other."""
         message, rank = _bytes_at(source, size).copy(), self.group.rank
         if self.empty and size == _TOTALS_BYTES:

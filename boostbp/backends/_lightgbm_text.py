@@ -28,7 +28,7 @@ def alike(values: Floats) -> NDArray[np.bool_]:
     return np.asarray(read[..., 1:] <= np.nextafter(read[..., :-1], np.inf))
 
 
-def trees(text: str) -> Trees:
+def trees_in_text(text: str) -> Trees:
     """Return every tree in the text of ``Booster.model_to_string``."""
     return _trees([_fields(_structure(block)) for block in _blocks(text)])
 

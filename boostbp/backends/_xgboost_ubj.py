@@ -21,7 +21,7 @@ _LENGTH = Struct(">q")
 _CONSTANTS = {ord("T"): True, ord("F"): False, ord("Z"): None}
 
 
-def trees(raw: bytes | bytearray) -> Trees:
+def trees_in_ubj(raw: bytes | bytearray) -> Trees:
     """Return every tree of ``Booster.save_raw("ubj")``; leaves are numbered in the order of their nodes."""
     return _trees(read_trees(raw))
 
@@ -54,10 +54,8 @@ def _trees(group: list[Record]) -> Trees:
         which = number[group[0]["categories_nodes"]]
         start[which], words[which], categories = _bitsets(group[0])
     feature = concatenated("split_indices", np.int32)[at]
-    if "loss_changes" in group[0]:
-        gain = concatenated("loss_changes", np.float64)[at]
-    else:  # vector leaves before XGBoost 3
-        gain = np.full(len(at), np.nan)
+    # vector leaves before XGBoost 3 have no gains
+    gain = concatenated("loss_changes", np.float64)[at] if "loss_changes" in group[0] else np.full(len(at), np.nan)
     left, right = left.astype(np.int32), right.astype(np.int32)
     split = np.searchsorted(at, base)
     return Trees(feature, threshold, left, right, missing_left, start, words, categories, gain, split)
@@ -77,8 +75,8 @@ def _bitsets(nodes: Record) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArr
 def read_trees(raw: bytes | bytearray) -> list[Record]:
     """Return the record of every tree of ``Booster.save_raw("ubj")``, arrays as NumPy arrays."""
     # What comes before the trees holds one string per feature: skip it.
-    trees: list[Record] = _value(raw, raw.index(b"trees[") + 5)[0]
-    return trees
+    records: list[Record] = _value(raw, raw.index(b"trees[") + 5)[0]
+    return records
 
 
 def _value(raw: bytes | bytearray, at: int) -> tuple[Any, int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from threading import Lock, local
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,9 @@ from boostbp.runtime.messages import require
 from boostbp.trees.sparse import Sparse
 from boostbp.trees.tree import Tree, Trees
 
+if TYPE_CHECKING:
+    from lightgbm import Booster, Dataset
+
 _CHEAP_ROWS = 10_000  # up to here, a call costs as much as the trees that it grows
 
 
@@ -52,10 +55,10 @@ class Bins:
 
     table: Table
     ranks: Ranks  # encodes the columns of `dataset` whose values LightGBM would merge
-    dataset: Any  # for growing structures
+    dataset: Dataset  # for growing structures
     # whether any column can be split on; if none (all zero, or categories all missing), LightGBM makes no booster
     usable: bool
-    _linear: Any = None
+    _linear: Dataset | None = None
     _lock: Lock = field(default_factory=Lock)
 
     @classmethod
@@ -71,7 +74,7 @@ class Bins:
             dataset = self.dataset.subset(rows if len(rows) else [0]).construct()
         return Bins(self.table.take(rows), self.ranks, dataset, self.usable)
 
-    def linear(self, params: dict[str, Any]) -> Any:
+    def linear(self, params: dict[str, Any]) -> Dataset:
         """Return the Dataset for linear trees, which holds the raw numbers too: made on first use."""
         with self._lock:
             if self._linear is None:
@@ -80,7 +83,7 @@ class Bins:
             return self._linear
 
 
-def _construct(table: Table, params: dict[str, Any]) -> Any:
+def _construct(table: Table, params: dict[str, Any]) -> Dataset:
     X = table.X.entries if isinstance(table.X, Sparse) else table.X
     options = {"categorical_feature": list(table.categorical), "params": params}
     with with_threads(params["num_threads"]):
@@ -95,18 +98,12 @@ def _construct(table: Table, params: dict[str, Any]) -> Any:
 
 def _check_range(table: Table, ranks: Ranks) -> None:
     """Refuse columns whose values LightGBM merges: its linear leaves need values, not ranks."""
-    for column in ranks.edges:
-        raise ValueError(
-            f"column {column} holds numbers that LightGBM merges, such as those nearer to zero than 1e-35: "
-            "scale the column, or let boostbp fit the leaves, leaves='refit'."
-        )
-    with np.errstate(invalid="ignore"):
-        largest = np.nanmax(np.abs(table.X), axis=0, initial=0.0)
+    wrong = {column: "numbers that LightGBM merges, such as those nearer to zero than 1e-35" for column in ranks.edges}
+    largest = np.nanmax(np.abs(table.X), axis=0, initial=0.0)
     for j in np.setdiff1d(np.flatnonzero(largest > np.finfo(np.float32).max), table.categorical):
-        raise ValueError(
-            f"column {j} holds {largest[j]:.3g}, beyond the range of float32, in which LightGBM fits linear "
-            f"leaves: scale the column, or let boostbp fit the leaves."
-        )
+        wrong.setdefault(j, f"{largest[j]:.3g}, beyond the range of float32, in which LightGBM fits linear leaves")
+    for column, what in wrong.items():
+        raise ValueError(f"column {column} holds {what}: scale it, or let boostbp fit the leaves, leaves='refit'.")
 
 
 @dataclass
@@ -121,7 +118,7 @@ class LightGBMGrower:
     growth: TreeParams
     params: dict[str, Any]
     # state: `dataclasses.replace` begins with the defaults
-    booster: Any = field(default=None, init=False)
+    booster: Booster | None = field(default=None, init=False)
     _columns: int = field(default=0, init=False)  # of the gradient, in the rounds of `booster`
     _n_boosters: int = field(default=0, init=False)
     _thread: local = field(default_factory=local, init=False)  # `is_set` in the threads in which LightGBM was set up
@@ -134,8 +131,8 @@ class LightGBMGrower:
         columns, n_threads = grad.shape[1], self.growth.n_threads
         if self.growth.multi_output and columns != 1:
             raise ValueError(
-                f"multi_output=True needs a gradient of one column here, got {columns}: LightGBM has no vector "
-                f"leaves. Combine the columns into one first."
+                f"multi_output=True needs a gradient of one column, got {columns}: LightGBM has no vector leaves. "
+                "Combine the columns into one first."
             )
         if not self._may_split():
             return Trees.stumps(columns)
@@ -179,7 +176,7 @@ class LightGBMGrower:
             ones = np.ones(len(self.bins.table.X), np.float32)
             booster.update(fobj=lambda prediction, data: (np.zeros_like(ones), ones))
 
-        def derivatives(prediction: Floats, data: Any) -> tuple[NDArray[np.float32], ...]:
+        def derivatives(prediction: Floats, data: Dataset) -> tuple[NDArray[np.float32], ...]:
             float32 = tuple(gradients(part, "LightGBM") for part in gradient(prediction.copy()))
             hold_threads(self.growth.n_threads)  # last, for the caller's gradient may use LightGBM itself
             return float32
@@ -208,9 +205,9 @@ class LightGBMGrower:
         if booster.current_iteration() == before:  # no split: LightGBM withdraws the round
             return Trees.stumps(columns)
         text = _lightgbm_calls.text_of(library, booster, before, 1)
-        return self.bins.ranks.decode(_lightgbm_text.trees(text))
+        return self.bins.ranks.decode(_lightgbm_text.trees_in_text(text))
 
-    def _booster(self, library: ModuleType, columns: int) -> tuple[Any, int]:
+    def _booster(self, library: ModuleType, columns: int) -> tuple[Booster, int]:
         """Return the booster of the next round, and the number of rounds that it has."""
         if self.booster is not None and self._columns == columns:
             before = self.booster.current_iteration()

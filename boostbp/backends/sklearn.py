@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,17 +19,23 @@ from boostbp.runtime.arrays import Floats
 from boostbp.trees.sparse import Matrix, Sparse
 from boostbp.trees.tree import Tree, Trees, as_trees
 
+if TYPE_CHECKING:
+    from sklearn.tree import DecisionTreeRegressor
+    from sklearn.tree._tree import Tree as FittedTree
+
 
 @dataclass
 class SKLearnGrower:
     """The input in float32, in which scikit-learn grows trees."""
 
-    X: Any
+    X: NDArray[np.float32] | sp.csc_matrix
     ranks: Ranks  # encodes the columns of `X` whose values scikit-learn would merge
     growth: TreeParams
     params: dict[str, Any]
     # state: `dataclasses.replace` begins with the defaults
-    models: list[Any] = field(default_factory=list, init=False)  # the trees of the last round, as scikit-learn has them
+    models: list[DecisionTreeRegressor] = field(
+        default_factory=list, init=False
+    )  # the trees of the last round, as scikit-learn has them
     _n_models: int = field(default=0, init=False)  # that have drawn
 
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
@@ -45,13 +51,13 @@ class SKLearnGrower:
             return Trees.stumps(len(groups))
         with np.errstate(over="ignore", invalid="ignore"):  # its check of the input sums large numbers
             self.models = [self._model().fit(self.X, target[:, c], hess[:, c].mean(axis=1)) for c in groups]
-        return self.ranks.decode(as_trees([read(model.tree_) for model in self.models]))
+        return self.ranks.decode(as_trees([read_tree(model.tree_) for model in self.models]))
 
     def fork(self, outputs: slice, seed: int) -> SKLearnGrower:
         """Return a sibling on the same input."""
         return replace(self, growth=replace(self.growth, random_state=seed))
 
-    def _model(self) -> Any:
+    def _model(self) -> DecisionTreeRegressor:
         from sklearn.tree import DecisionTreeRegressor  # takes some tenths of a second, which other backends save
 
         model = DecisionTreeRegressor(**self.params)
@@ -97,14 +103,14 @@ def _alike(values: Floats) -> NDArray[np.bool_]:
     return np.asarray(single[..., 1:] <= single[..., :-1] + np.float32(1e-7))  # its FEATURE_THRESHOLD
 
 
-def _float32(X: Matrix) -> Any:
+def _float32(X: Matrix) -> NDArray[np.float32] | sp.csc_matrix:
     if not isinstance(X, Sparse):
         return representable(X)
     indptr, indices, data = X.arrays
     return sp.csc_matrix((representable(data), indices, indptr), X.shape)
 
 
-def read(tree: Any) -> Tree:
+def read_tree(tree: FittedTree) -> Tree:
     """Return a fitted ``tree_`` of scikit-learn as `Tree`; leaves are numbered in the order of their nodes.
 
     Scikit-learn sends ``float32(x) <= threshold`` left, with a threshold in float64.

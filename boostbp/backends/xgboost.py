@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -11,7 +11,7 @@ from shutil import rmtree
 from tempfile import mkdtemp
 from threading import Lock
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,9 @@ from boostbp.runtime.messages import require
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.tree import Tree, Trees
 
+if TYPE_CHECKING:
+    from xgboost import Booster, DataIter, QuantileDMatrix
+
 
 def _library() -> ModuleType:
     return require("xgboost", extra="xgboost", what="backend='xgboost'")
@@ -46,7 +49,7 @@ class Running:
     Rounds are counted here, because asking XGBoost costs as much as growing a small tree. It never withdraws a round.
     """
 
-    booster: Any
+    booster: Booster
     rounds: int = 0
     min_weight: float = -1.0
 
@@ -62,7 +65,7 @@ class XGBoostGrower:
     growth: TreeParams
     params: dict[str, Any]
     ranks: Ranks  # encodes the columns of the matrix whose values float32 would merge
-    matrix: Any
+    matrix: QuantileDMatrix
     # state: `dataclasses.replace` begins with the defaults
     running: dict[tuple[int, bool], Running] = field(default_factory=dict, init=False)  # by columns, vector leaf
     _n_boosters: int = field(default=0, init=False)
@@ -77,9 +80,8 @@ class XGBoostGrower:
         vector = self.growth.multi_output and columns > 1
         if vector and self.table.categorical:
             raise ValueError(
-                f"multi_output=True with a gradient of {columns} columns needs numeric features, got categorical "
-                f"columns {self.table.categorical}: XGBoost's vector leaves take none. Combine the columns into one "
-                "first."
+                f"multi_output=True with a gradient of {columns} columns is for numeric features, not for categorical "
+                f"columns {self.table.categorical}: XGBoost's vector leaves take none. Combine the gradient's columns."
             )
         if not self.growth.allows_split:
             return Trees.stumps(1 if vector else columns)
@@ -117,7 +119,7 @@ class XGBoostGrower:
                 run.min_weight = min_weight
             run.booster.boost(self.matrix, run.rounds, grad=grad, hess=hess)
         run.rounds += 1
-        return self.ranks.decode(_xgboost_ubj.trees(run.booster[run.rounds - 1 : run.rounds].save_raw("ubj")))
+        return self.ranks.decode(_xgboost_ubj.trees_in_ubj(run.booster[run.rounds - 1 : run.rounds].save_raw("ubj")))
 
     def _run(self, columns: int, vector: bool) -> Running:
         """Return the booster of the next round of a kind."""
@@ -133,7 +135,9 @@ class XGBoostGrower:
         return run
 
 
-def _binned(table: Table, growth: TreeParams, ranks: Ranks, *, reference: Any = None) -> Any:
+def _binned(
+    table: Table, growth: TreeParams, ranks: Ranks, *, reference: QuantileDMatrix | None = None
+) -> QuantileDMatrix:
     """Return the QuantileDMatrix of an input, in the bins of a reference if there is one.
 
     The bins of more than `SAMPLE` rows are those of a sample, wherever the rows are: in memory, on disk, on workers.
@@ -173,12 +177,12 @@ class _BinFiles:
         self._remove(self._folder, ignore_errors=True)
 
 
-def _matrix_turn(matrix: Any) -> AbstractContextManager[Any]:
+def _matrix_turn(matrix: QuantileDMatrix) -> AbstractContextManager[Any]:
     """Wait until no other thread reads a matrix that is in files."""
     return matrix.files.lock if hasattr(matrix, "files") else nullcontext()
 
 
-def _blocks(library: Any, X: Matrix, types: Sequence[str] | None, ranks: Ranks, **cache: str) -> Any:
+def _blocks(library: ModuleType, X: Matrix, types: Sequence[str] | None, ranks: Ranks, **cache: str) -> DataIter:
     """Return a `DataIter` over the rows of an input: dense rows in float32, a few megabytes at a time.
 
     XGBoost takes absent entries of a sparse matrix for missing ones, but here they are zeros. `types` are its
@@ -194,7 +198,7 @@ def _blocks(library: Any, X: Matrix, types: Sequence[str] | None, ranks: Ranks, 
         def reset(self) -> None:
             self.ahead = iter(row_blocks(0, len(X), len(columns)))
 
-        def next(self, input_data: Any) -> bool:
+        def next(self, input_data: Callable[..., None]) -> bool:
             rows = next(self.ahead, None)
             if rows is not None:
                 part = X.dense(columns, rows) if isinstance(X, Sparse) else X[rows]
@@ -204,7 +208,7 @@ def _blocks(library: Any, X: Matrix, types: Sequence[str] | None, ranks: Ranks, 
     return Blocks()
 
 
-def _bins_of_sample(library: ModuleType, table: Table, ranks: Ranks, options: dict[str, Any]) -> Any:
+def _bins_of_sample(library: ModuleType, table: Table, ranks: Ranks, options: dict[str, Any]) -> QuantileDMatrix:
     """Return a matrix of a sample of all rows, whose bins are those of all workers of a group.
 
     XGBoost's own sketch over workers has other cuts than that of one machine, and so gives other trees. A communicator

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from boostbp.runtime.group import Group
 from boostbp.runtime.messages import require
@@ -103,10 +104,10 @@ class _Network(Group):
     def __init__(self, library: ModuleType, rank: int, size: int) -> None:
         self.rank, self.size, self._library = rank, size, library
 
-    def sum(self, *arrays: Any) -> Sequence[Any]:
+    def sum(self, *arrays: ArrayLike) -> Sequence[Any]:
         return self._reduced(arrays, self._library.Op.SUM)
 
-    def max(self, *arrays: Any) -> Sequence[Any]:
+    def max(self, *arrays: ArrayLike) -> Sequence[Any]:
         # the maximum of a number and NaN depends on their order
         return self._reduced([np.where(np.isnan(array), np.inf, array) for array in arrays], self._library.Op.MAX)
 
@@ -120,8 +121,8 @@ class _Network(Group):
         # in a tuple, as XGBoost cannot send None
         return self._library.broadcast((value,) if self.rank == root else None, root)[0]
 
-    def _reduced(self, arrays: Sequence[Any], operation: Any) -> list[Any]:
-        arrays = [np.asarray(array, np.float64) for array in arrays]
+    def _reduced(self, values: Sequence[ArrayLike], operation: int) -> list[Any]:
+        arrays = [np.asarray(value, np.float64) for value in values]
         if not arrays:
             return []
         flat = self._library.allreduce(np.concatenate([array.ravel() for array in arrays]), operation).ravel()

@@ -19,9 +19,8 @@ from boostbp.files.reading import typed_columns
 from boostbp.files.tables import TableFiles, open_table
 from boostbp.inputs.array_files import array_blocks, read_array
 from boostbp.inputs.categories import Factors, check_categories
-from boostbp.inputs.columns import DECLARED
 from boostbp.inputs.schema import Schema
-from boostbp.inputs.sources import Source, open_source, warn_of_row_index
+from boostbp.inputs.sources import DECLARED, Source, open_source, warn_of_row_index
 from boostbp.inputs.targets import read_numbers, read_target
 from boostbp.runtime import interrupts
 from boostbp.runtime.arrays import Floats

@@ -14,8 +14,7 @@ from sklearn.utils import assert_all_finite, check_array
 from boostbp.backends.base import Table
 from boostbp.files.tables import ColumnRoles
 from boostbp.inputs.categories import Category, categories_of, check_categories, codes_of, sort_categories
-from boostbp.inputs.columns import DECLARED, Column
-from boostbp.inputs.sources import Source, matrix_of
+from boostbp.inputs.sources import DECLARED, Column, Source, matrix_of
 from boostbp.runtime import messages
 from boostbp.trees.sparse import Matrix, Sparse
 

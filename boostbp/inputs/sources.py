@@ -1,11 +1,12 @@
-"""An input of any kind, opened: a block of numbers, or columns."""
+"""An input of any kind, opened: a block of numbers, or columns, each read as numbers or as categories."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,11 +14,193 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from boostbp.files.parts import is_dataset, row_index_of
-from boostbp.inputs.columns import ArrayColumn, Column, FrameColumn
+from boostbp.inputs.categories import Factors, factorize, text_in
 from boostbp.runtime import messages
 from boostbp.runtime.arrays import Floats
+from boostbp.runtime.messages import require
 
+if TYPE_CHECKING:
+    import narwhals as nw
+
+DECLARED = ("Categorical", "Enum")  # dtypes that say that a column holds categories; text may hold anything
+_TEXT = (*DECLARED, "String")
+_NO_NUMBER = ("Array", "Binary", "Date", "Datetime", "Duration", "List", "Struct", "Time")
 _BLOCK_ROWS = 4096  # of all columns that are copied together: 1 MB of 30 columns stays in the cache
+
+
+class ArrayColumn:
+    """A column of a NumPy array of numbers, strings or objects."""
+
+    is_categorical = False  # the dtype never says that the column holds categories
+
+    def __init__(self, values: NDArray[Any], label: str) -> None:
+        self.values = values
+        self.label = label  # what errors call the column
+        self.dtype = str(values.dtype)
+
+    @cached_property
+    def factors(self) -> Factors:
+        """The column as categories; ValueError if an object is not hashable."""
+        try:
+            return factorize(self.values)
+        except TypeError as error:
+            raise ValueError(f"{self.label} holds objects that cannot be categories: {error}.") from error
+
+    def text(self) -> str | None:
+        """Return a string that keeps the column from being read as numbers; None if there is none."""
+        try:
+            self.numbers()
+        except ValueError:
+            texts = (value for value in self.factors.values if isinstance(value, str))
+            return next((text for text in texts if not _spells_float(text)), None)
+        return None
+
+    def numbers(self) -> NDArray[Any]:
+        """Return the column as numbers; strings that spell numbers are numbers.
+
+        Raises ValueError if a string does not spell a number, and TypeError if an object is neither a string nor a
+        number.
+        """
+        return self.values if self.values.dtype.kind in "fiub" else self._floats
+
+    @cached_property
+    def _floats(self) -> Floats:
+        values = self.values
+        if values.dtype.kind == "O":  # pandas' NA and NaT are no floats
+            is_na = [type(value).__name__ in ("NAType", "NaTType") for value in values]
+            values = np.where(is_na, np.nan, values)
+        try:
+            return values.astype(np.float64)
+        except OverflowError as error:
+            raise ValueError(f"Input X contains infinity: {error}.") from error
+        except TypeError as error:
+            raise TypeError(f"{self.label}: {error}. Turn it into numbers.") from error
+
+
+def _spells_float(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+class FrameColumn:
+    """A column of a dataframe, which answers as `ArrayColumn` does."""
+
+    def __init__(self, series: nw.Series[Any], label: str) -> None:
+        self.series = _without_arrow_dtype(series)
+        self.label = label
+        self.dtype = _dtype_of(self.series)
+        self._is_pandas = self.series.implementation.is_pandas_like()
+
+    @cached_property
+    def is_categorical(self) -> bool:
+        """Whether the dtype holds categories; a column of objects does if one is a string."""
+        return self.dtype in _TEXT or self.text() is not None
+
+    @cached_property
+    def factors(self) -> Factors:
+        """The column as categories."""
+        if self._is_pandas:
+            return self._factors_by_pandas()
+        if self.dtype in _NO_NUMBER or self.dtype == "Object":
+            raise self._refusal()
+        import narwhals as nw
+
+        dtype, series = self.series.dtype, _decoded(self.series)
+        if series.dtype.is_float():
+            return factorize(series.to_numpy())
+        if isinstance(dtype, nw.Enum):
+            values = list(dtype.categories)
+        else:
+            values = series.drop_nulls().unique(maintain_order=True).to_list()
+        if not values:
+            return Factors(np.full(len(series), -1), [])
+        place = series.replace_strict(values, list(range(len(values))), return_dtype=nw.Float64).to_numpy()
+        return Factors.of(np.nan_to_num(place, nan=-1).astype(np.int64), values, isinstance(dtype, nw.Enum))
+
+    def _factors_by_pandas(self) -> Factors:
+        native = self.series.to_native()
+        if self.dtype in DECLARED:
+            return Factors.of(native.cat.codes.to_numpy(), native.cat.categories.tolist(), ordered=True)
+        try:
+            place, values = native.factorize()
+        except (TypeError, OverflowError) as error:  # not hashable; or, in pandas 2, an integer beyond float64
+            raise ValueError(f"{self.label} holds objects that cannot be categories: {error}.") from error
+        return Factors.of(place, values.tolist())
+
+    def text(self) -> str | None:
+        """Return a string among the values; None if there is none."""
+        if self.dtype in _TEXT or (self.dtype == "Object" and self._is_pandas):
+            return text_in(self.factors.values)
+        return None
+
+    def numbers(self) -> NDArray[Any]:
+        """Return the column as numbers; ValueError if the dtype holds no numbers (dates, lists, ...)."""
+        import narwhals as nw
+
+        if self.dtype in _NO_NUMBER or "complex" in self.dtype:
+            raise self._refusal()
+        dtype, factors = self.series.dtype, self.factors if self.dtype in (*_TEXT, "Object") else None
+        try:
+            if factors is not None:
+                return np.array([*map(float, factors.values), np.nan])[factors.place]
+            if (dtype.is_float() or dtype.is_integer() or self.dtype == "Boolean") and "128" not in self.dtype:
+                values = self.series.to_numpy()
+                if values.dtype.kind in "fiub":  # truth values of which some are missing are objects
+                    return values
+            return self.series.cast(nw.Float64).to_numpy()
+        except Exception as error:  # each library has errors of its own
+            raise self._refusal() from error
+
+    def _refusal(self) -> ValueError:
+        cure = (
+            "turn it into numbers, such as days since a date, or, for categories, into strings, and name the column in "
+            "categorical_features"
+            if self.series.dtype.is_temporal()
+            else "drop it or make it strings"
+        )
+        return ValueError(f"{self.label} has dtype {self.dtype}, which holds no numbers: {cure}.")
+
+
+Column = ArrayColumn | FrameColumn
+
+
+def _without_arrow_dtype(series: nw.Series[Any]) -> nw.Series[Any]:
+    """Return an Arrow-backed column of pandas as an Arrow column: its accessors differ from those of other columns."""
+    native = series.to_native()
+    if not series.implementation.is_pandas() or type(native.dtype).__name__ != "ArrowDtype":
+        return series
+    import narwhals as nw
+
+    pyarrow = require("pyarrow", extra="frames", what="a column of pandas that Arrow holds")
+
+    values = pyarrow.array(native)
+    values = values if isinstance(values, pyarrow.ChunkedArray) else pyarrow.chunked_array([values])
+    return nw.from_native(values, series_only=True)
+
+
+def _dtype_of(series: nw.Series[Any]) -> str:
+    native = series.to_native()
+    dtype = getattr(native, "dtype", getattr(native, "type", None))
+    if isinstance(dtype, np.dtype) and dtype.kind == "O":
+        return "Object"  # pandas' objects may be anything, and narwhals looks at the values to name them
+    name = type(series.dtype).__name__
+    return str(dtype) if name == "Unknown" else name
+
+
+def _decoded(series: nw.Series[Any]) -> nw.Series[Any]:
+    """Return categories as the values that they stand for."""
+    import narwhals as nw
+
+    if series.implementation.is_pyarrow():
+        # Arrow's dictionaries read as NumPy give missing values a category; its views cannot be filtered
+        native = series.to_native()
+        native = native.cast(getattr(native.type, "value_type", native.type))
+        native = native.cast("large_string") if str(native.type) == "string_view" else native
+        return nw.from_native(native, series_only=True)
+    return series.cast(nw.String) if isinstance(series.dtype, (nw.Categorical, nw.Enum)) else series
 
 
 @dataclass(frozen=True, slots=True)

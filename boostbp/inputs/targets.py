@@ -7,26 +7,26 @@ from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 
 from boostbp.backends.base import Table
 from boostbp.inputs.categories import text_in
-from boostbp.inputs.columns import ArrayColumn, Column, FrameColumn
-from boostbp.inputs.sources import is_frame, matrix_of, open_source
+from boostbp.inputs.sources import ArrayColumn, Column, FrameColumn, is_frame, matrix_of, open_source
 from boostbp.runtime import messages
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 
+_LENIENT = {"ensure_2d": False, "ensure_all_finite": False}
 # Sizes of targets lie between this and its inverse: float64 holds their squares, times any weight.
 LARGEST = 1e100
 # The largest weight lies between this and its inverse: libraries hold weights in float32.
 HEAVIEST = 1e30
 
 
-def read_target(y: Any, n_rows: int, *, labels: bool = False) -> NDArray[Any]:
+def read_target(y: ArrayLike | None, n_rows: int, *, labels: bool = False) -> NDArray[Any]:
     """Read a target of an input with so many rows: labels of classes, (rows,), or numbers, (rows,) or (rows, outputs).
 
     Numbers become float64, C-contiguous; labels stay as they are. A column, (rows, 1), is warned of, as are truth
@@ -47,14 +47,13 @@ def read_target(y: Any, n_rows: int, *, labels: bool = False) -> NDArray[Any]:
     return _labels(values) if labels else _numbers(values)
 
 
-def _frame_values(y: Any, labels: bool) -> NDArray[Any]:
+def _frame_values(y: object, labels: bool) -> NDArray[Any]:
     """Return the target in a frame, (rows, columns): labels, which are one column, or numbers."""
     columns = open_source(y).columns
     if len(columns) == 1:
         return _of_column(columns[0])[:, None]
     if labels:
-        more = ", ..." if len(columns) > 2 else ""
-        _refuse_several(f"{len(columns)} columns ({columns[0].label}, {columns[1].label}{more})")
+        _refuse_several(f"{len(columns)} columns ({columns[0].label}, {columns[1].label}, ...)")
     for column in columns:
         refuse_text(np.array([column.text()]), f"y: {column.label}")
     return matrix_of([column.numbers() for column in columns])
@@ -63,11 +62,12 @@ def _frame_values(y: Any, labels: bool) -> NDArray[Any]:
 def _labels(values: NDArray[Any]) -> NDArray[Any]:
     if values.ndim != 1:
         _refuse_several(f"an array of shape {values.shape}")
+    cure = "Drop these rows, or give them a class."
     if values.dtype.kind == "f":
-        _refuse_where(~np.isfinite(values), values, "y", "Drop these rows, or give them a class.")
+        _refuse_where(~np.isfinite(values), values, "y", cure)
     elif values.dtype.kind == "O":
         factors = ArrayColumn(values, "y").factors
-        _refuse_where(factors.place < 0, values, "y", "Drop these rows, or give them a class.")
+        _refuse_where(factors.place < 0, values, "y", cure)
         if len({isinstance(value, str) for value in factors.values}) > 1:
             kinds = sorted({type(value).__name__ for value in factors.values})
             raise ValueError(f"y holds labels of type {' and '.join(kinds)}: make all of them text, or numbers.")
@@ -80,25 +80,22 @@ def _labels(values: NDArray[Any]) -> NDArray[Any]:
 def _numbers(values: NDArray[Any]) -> Floats:
     if values.dtype.kind == "b" or (values.dtype.kind == "O" and set(map(type, values.ravel())) <= {bool, np.bool_}):
         messages.warn(
-            "y holds True and False, which a regressor takes for 1 and 0: use BoostBPClassifier to predict which of "
-            "them, or y.astype(float) if a number is meant."
+            "y holds True and False, which a regressor takes for 1 and 0: use BoostBPClassifier, or y.astype(float)."
         )
     floats = _finite(values, "y", "Drop these rows, or fill them in.")
     refuse_extreme(floats, "y")
     return floats
 
 
-def read_weight(sample_weight: Any, n_rows: int) -> Floats:
+def read_weight(sample_weight: ArrayLike | None, n_rows: int) -> Floats:
     """Read the weights of the rows, (rows,) float64: ones for None, and a number for all.
 
     Raises ValueError if a weight is negative, missing, infinite or text, all are zero, the largest is beyond 1e30 or
     below 1e-30, or there are not `n_rows`. Of several workers, some may have zeros alone.
     """
     if isinstance(sample_weight, str):
-        raise ValueError(
-            f"sample_weight={sample_weight!r} is text: give a number for each row. Weights of classes are a parameter "
-            "of the classifier, such as class_weight='balanced'."
-        )
+        cure = "give a number for each row, or class_weight='balanced' to the classifier"
+        raise ValueError(f"sample_weight={sample_weight!r} is text: {cure}.")
     if sample_weight is None or isinstance(sample_weight, Real):
         sample_weight = np.full(n_rows, 1.0 if sample_weight is None else sample_weight)
     values = _one_axis(sample_weight, "sample_weight", n_rows)
@@ -109,13 +106,13 @@ def read_weight(sample_weight: Any, n_rows: int) -> Floats:
         raise ValueError("sample_weight is zero for every row: at least one weight must be non-zero.")
     if not 1 / HEAVIEST <= largest <= HEAVIEST:
         raise ValueError(
-            f"sample_weight has the largest value {largest:.3g}, but trees are grown in float32, which ends at "
-            f"1e-38 and 1e38: divide the weights by {largest:.3g}."
+            f"sample_weight has the largest value {largest:.3g}, and trees are grown in float32, from 1e-38 to 1e38: "
+            f"divide the weights by {largest:.3g}."
         )
     return weight
 
 
-def read_offset(offset: Any, n_rows: int, n_outputs: int, name: str = "offset") -> Floats:
+def read_offset(offset: ArrayLike, n_rows: int, n_outputs: int, name: str = "offset") -> Floats:
     """Read what is added to the raw output of each row, (rows,) or (rows, outputs), as (rows, outputs) float64.
 
     Raises ValueError, with its `name`, if it is of another shape, or holds text, numbers that are not finite, or
@@ -134,14 +131,14 @@ def read_offset(offset: Any, n_rows: int, n_outputs: int, name: str = "offset") 
     return values.reshape(n_rows, n_outputs)
 
 
-def read_numbers(values: Any, n_rows: int, name: str) -> Floats:
+def read_numbers(values: ArrayLike, n_rows: int, name: str) -> Floats:
     """Read numbers of rows, (rows,) or (rows, columns); ValueError if they are text, or not `n_rows`."""
     numbers = _floats(_array_of(values, name), name)
     check_consistent_length(range(n_rows), numbers)
     return numbers
 
 
-def read_groups(groups: Any, n_rows: int) -> NDArray[np.integer]:
+def read_groups(groups: ArrayLike, n_rows: int) -> NDArray[np.integer]:
     """Read the groups that rows belong to, numbers or text, as a number for each group, (rows,).
 
     Raises ValueError if a row has no group, or there are not `n_rows`.
@@ -194,17 +191,15 @@ def refuse_text(values: NDArray[Any], name: str) -> None:
 
     Raises ValueError if an array of any shape holds strings or bytes, or objects one of which is.
     """
-    if values.dtype.kind not in "SUTO":
-        return
-    text = next((value for value in values.ravel().tolist() if isinstance(value, (str, bytes))), None)
-    if text is not None:
+    texts = values.ravel().tolist() if values.dtype.kind in "SUTO" else ()
+    for text in (value for value in texts if isinstance(value, (str, bytes))):
         raise ValueError(
             f"{name} holds text, such as {text!r}: numbers belong there. Turn text that spells them into numbers, as "
             "by .astype(float); labels of classes are for a classifier."
         )
 
 
-def _array_of(values: Any, name: str) -> NDArray[Any]:
+def _array_of(values: ArrayLike, name: str) -> NDArray[Any]:
     """Return an array of one or two axes and any dtype, of a list, an array or a column; missing text is None."""
     if isinstance(values, (list, tuple)):
         # beside strings, None and NaN would become strings
@@ -216,10 +211,10 @@ def _array_of(values: Any, name: str) -> NDArray[Any]:
             values = _of_column(FrameColumn(nw.from_native(values, series_only=True), name))
     if isinstance(values, np.ma.MaskedArray):
         values = np.where(np.ma.getmaskarray(values), np.array(None), values.data)
-    return check_array(values, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name=name)
+    return check_array(values, dtype=None, input_name=name, **_LENIENT)
 
 
-def _one_axis(values: Any, name: str, n_rows: int) -> NDArray[Any]:
+def _one_axis(values: ArrayLike, name: str, n_rows: int) -> NDArray[Any]:
     values = _array_of(values, name)
     if values.ndim != 1:
         raise ValueError(f"{name} must be a 1D array, (rows,); got shape {values.shape}.")
@@ -241,9 +236,7 @@ def _floats(values: NDArray[Any], name: str) -> Floats:
         raise ValueError(f"{name} has dtype {values.dtype}: turn it into numbers.")
     refuse_text(values, name)
     try:
-        return check_array(
-            values, ensure_2d=False, dtype=np.float64, order="C", ensure_all_finite=False, input_name=name
-        )
+        return check_array(values, dtype=np.float64, order="C", input_name=name, **_LENIENT)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{name} must hold numbers: {error}") from error
 

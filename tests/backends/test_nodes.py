@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeRegressor
 
 from boostbp.backends.dialects import without_small_leaves
-from boostbp.backends.sklearn import read
+from boostbp.backends.sklearn import read_tree
 from boostbp.trees.tree import Tree
 
 
 def grown(seed: int, rows: int = 200) -> tuple[Tree, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, 3))
-    return read(DecisionTreeRegressor(max_depth=6, random_state=0).fit(X, rng.normal(size=rows)).tree_), X
+    return read_tree(DecisionTreeRegressor(max_depth=6, random_state=0).fit(X, rng.normal(size=rows)).tree_), X
 
 
 def plainly(tree: Tree, X: np.ndarray, rows: np.ndarray, least: int, at: int, out: list[np.ndarray]) -> None:

@@ -44,7 +44,7 @@ def test_the_binary_model_says_what_the_json_model_says(categories: tuple[int, .
 def test_vector_leaves_are_numbered_as_xgboost_assigns_them() -> None:
     data = table(np.random.default_rng(0), 600)
     _, booster = grown(data, 3, TreeParams(max_depth=4, multi_output=True))
-    [tree], [node] = _xgboost_ubj.trees(booster.save_raw("ubj")), nodes_of_leaves(booster)
+    [tree], [node] = _xgboost_ubj.trees_in_ubj(booster.save_raw("ubj")), nodes_of_leaves(booster)
     theirs = booster.predict(xgboost.DMatrix(data.X, nthread=1), pred_leaf=True).ravel()
     assert tree.n_leaves > 8
     assert np.array_equal(node[tree.leaf_of(data.X)], theirs)
@@ -56,7 +56,7 @@ def test_vector_leavesof_few_rows_are_dissolved() -> None:
     grower = load("xgboost").bind(data, TreeParams(max_depth=5, min_samples_leaf=40, multi_output=True))
     [tree] = grower.grow(grad, np.ones_like(grad))
     [run] = grower.running.values()
-    [theirs] = _xgboost_ubj.trees(run.booster.save_raw("ubj"))
+    [theirs] = _xgboost_ubj.trees_in_ubj(run.booster.save_raw("ubj"))
     assert np.bincount(theirs.leaf_of(data.X)).min() < 40, "XGBoost has come to count rows: drop without_small_leaves"
     assert np.bincount(tree.leaf_of(data.X), minlength=tree.n_leaves).min() >= 40
 

@@ -27,9 +27,9 @@ def test_bare_library_grows_the_trees_of_our_layer(backend, monkeypatch):
         work()
     [booster] = grown
     trees = (
-        _lightgbm_text.trees(booster.model_to_string(num_iteration=-1))
+        _lightgbm_text.trees_in_text(booster.model_to_string(num_iteration=-1))
         if backend == "lightgbm"
-        else _xgboost_ubj.trees(booster.save_raw("ubj"))
+        else _xgboost_ubj.trees_in_ubj(booster.save_raw("ubj"))
     )
     assert len(trees) == ours.n_trees == 18
     np.testing.assert_array_equal(np.concatenate([tree.threshold for tree in trees]), ours.nodes.threshold)

@@ -108,7 +108,7 @@ def check_sizes(tree: Tree, table: Table, growth: TreeParams, *, count_rows: boo
     demand(
         tree.n_leaves == 1 or not count_rows or rows.min() >= growth.min_samples_leaf,
         f"min_samples_leaf={growth.min_samples_leaf} was asked for, and Tree.leaf_of sends {rows.min()} to a leaf.",
-        "If the library sent them elsewhere, mend missing_left or the threshold (boostbp.backends.dialects has those of "
+        "If the library sent them elsewhere, mend missing_left or the threshold (boostbp.backends.dialects knows "
         "float32). If it counts no rows, take out such splits by boostbp.backends.dialects.without_small_leaves.",
     )
     depth = _depth(tree, 0 if len(tree.feature) else -1)
