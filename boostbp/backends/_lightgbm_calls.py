@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from functools import cache
 from threading import Condition, local
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,7 +131,9 @@ _INTS = ctypes.POINTER(ctypes.c_int)
 _Reduce = ctypes.CFUNCTYPE(None, _AT, _AT, _INT, _INT)
 _ReduceScatter = ctypes.CFUNCTYPE(None, _AT, _INT, _INT, _INTS, _INTS, _INT, _AT, _INT, ctypes.POINTER(_Reduce))
 _Allgather = ctypes.CFUNCTYPE(None, _AT, _INT, _INTS, _INTS, _INT, _AT, _INT)
-Ints, Calls = Sequence[int], Sequence[Callable[..., None]]  # pointers, which are read as sequences are
+# Pointers, which are read as sequences are
+Ints: TypeAlias = Sequence[int]
+Calls: TypeAlias = Sequence[Callable[..., None]]
 _SUM_BYTES = 8  # of a float64 in a histogram: such messages are added
 _TOTALS_BYTES = 24  # of the message that each tree begins with: number of rows, sums of gradients and hessians
 

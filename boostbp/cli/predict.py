@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from boostbp.cli.console import Missing, Model, Offset, Quiet, UsageError, check_output, say
-from boostbp.files.paths import format_of, is_compressed
+from boostbp.files.parts import format_of, is_compressed
 from boostbp.files.tables import ColumnRoles
 from boostbp.runtime.atomic_write import atomic_write
 from boostbp.runtime.messages import require

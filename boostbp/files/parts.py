@@ -1,27 +1,33 @@
-"""Parts of a table: its files, each with the columns that are in it and a reader of its rows."""
+"""Parts of a table: its files, by their paths, each with the columns that are in it and a reader of its rows."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+from urllib.parse import unquote
 
-from boostbp.files.paths import files_of, format_of, partition_of
 from boostbp.runtime.messages import require
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyarrow.dataset import Dataset, Scanner
 
+TableSource: TypeAlias = "str | os.PathLike[str] | Dataset | Scanner"
 # Bytes. pyarrow infers the types of a CSV file from its first block, and its own blocks of 1 MB say less.
 _CSV_BLOCK = 8 << 20
 # Rows that are decoded, and bytes of a column that are read at a time. pyarrow.dataset decodes a whole row group: of a
 # group of 144 MB it takes 205 MB, and this 98.
 _PARQUET_ROWS = 16_384
 _PARQUET_BUFFER = 1 << 16
+_ENDINGS = (".csv", ".csv.gz", ".parquet")
+_ENDINGS_IN_WORDS = ".csv, .csv.gz or .parquet"
+_HIVE_MISSING = "__HIVE_DEFAULT_PARTITION__"  # how Hive, Spark and Arrow write a missing value
 _ROW_INDEX = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
 
 
@@ -123,12 +129,12 @@ def explained(part: str, names: Sequence[str] = (), *, is_csv: bool = False) -> 
         raise kind(f"{part}: {reason}. ({cure})") from error
 
 
-def is_dataset(source: object) -> bool:
+def is_dataset(source: object) -> TypeGuard[Dataset | Scanner]:
     """Return whether an input is a dataset or a scanner of pyarrow, which need not be imported."""
     return type(source).__module__ == "pyarrow._dataset" and hasattr(source, "to_batches")
 
 
-def open_parts(source: Any, missing: Collection[str]) -> list[TablePart]:
+def open_parts(source: TableSource, missing: Collection[str]) -> list[TablePart]:
     """Return the files of a path; a dataset or scanner of pyarrow is one part.
 
     Names and types are those in the footers of Parquet files, or in the first blocks of CSV files. Raises ValueError
@@ -174,6 +180,70 @@ def _parquet_batches(path: Path, types: Mapping[str, pa.DataType]) -> Iterator[p
         yield from file.iter_batches(_PARQUET_ROWS, columns=list(types))
 
 
-def _dataset_batches(source: Any, types: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
+def _dataset_batches(source: Dataset | Scanner, types: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
     options = {"columns": list(types), "batch_size": _PARQUET_ROWS, "batch_readahead": 1}
     return source.to_batches(**options) if hasattr(source, "schema") else source.to_batches()
+
+
+def is_table(path: Path) -> bool:
+    """Return whether the name of a file is that of a table in CSV or Parquet format."""
+    return path.name.lower().endswith(_ENDINGS)
+
+
+def is_compressed(path: Path) -> bool:
+    """Return whether the name of a file says that it is gzipped."""
+    return path.suffix.lower() == ".gz"
+
+
+def format_of(path: Path) -> str:
+    """Return ``"csv"`` or ``"parquet"``, by the end of the name; ValueError if it is another."""
+    if not is_table(path):
+        raise ValueError(f"{str(path)!r} has an unknown format: give a file that ends in {_ENDINGS_IN_WORDS}.")
+    return "parquet" if path.suffix.lower() == ".parquet" else "csv"
+
+
+def files_of(path: Path) -> list[Path]:
+    """Return the CSV or Parquet files in a folder and in its folders, by name; of a file, itself.
+
+    Names that begin with ``_`` or ``.`` are skipped: Spark and others keep notes under them. Raises
+    FileNotFoundError if there is no such file or folder, OSError if it is a pipe or a device, and ValueError if the
+    folder has none, or files of both kinds.
+    """
+    if not path.is_dir():
+        format_of(path)
+        check_regular(path)
+        if not path.exists():
+            raise FileNotFoundError(f"{str(path)!r} is neither a file nor a folder.")
+        return [path]
+    files = [
+        file
+        for file in sorted(path.rglob("*"))
+        if is_table(file) and file.is_file() and not any(part[0] in "_." for part in file.relative_to(path).parts)
+    ]
+    if not files:
+        raise ValueError(f"The folder {str(path)!r} has no file that ends in {_ENDINGS_IN_WORDS}: give another one.")
+    if len(set(map(format_of, files))) > 1:
+        raise ValueError(f"The folder {str(path)!r} has CSV and Parquet files: give one with files of one kind.")
+    return files
+
+
+def partition_of(path: Path) -> dict[str, str | None]:
+    """Return the columns in the names of a file's folders, as in ``year=2020/month=01``: their text, None if missing.
+
+    `path` begins below the folder of the table. Raises ValueError if a name has no column or no value, or a column is
+    named twice.
+    """
+    columns: dict[str, str | None] = {}
+    for name in (name for name in path.parent.parts if "=" in name):
+        column, _, value = map(unquote, name.partition("="))
+        if not column or not value or column in columns:
+            wrong = f"names {column!r} twice" if column in columns else "names no column, or no value"
+            raise ValueError(f"The folder {name!r} of {str(path)!r} {wrong}: rename it, as in 'year=2020'.")
+        columns[column] = None if value == _HIVE_MISSING else value
+    return columns
+
+
+def check_regular(path: str | os.PathLike[str]) -> None:
+    """Refuse pipes, which would wait, and devices, which have no end."""
+    if not os.path.isdir(path) and os.path.exists(path) and not os.path.isfile(path):
+        raise OSError(f"{os.fspath(path)!r} is not a regular file: copy its content into one.")

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.files import spelling
-from boostbp.files.parts import arrow
-from boostbp.files.paths import files_of, format_of, is_compressed
+from boostbp.files.parts import arrow, files_of, format_of, is_compressed
 from boostbp.files.tables import ColumnRoles, TableFiles, is_number, open_table
 from boostbp.runtime.messages import named_in_errors, require
 

@@ -26,7 +26,7 @@ FEW = 10  # distinct whole numbers are codes whatever the number of rows,
 EACH = 5  # and any number of them where each comes so many times on average
 
 
-def spells_number(value: Any) -> bool:
+def spells_number(value: object) -> bool:
     """Whether a number, or text such as ``"1,234"``, ``"12 %"``, ``"$5"``, ``" 3 "``, ``"1e5"``, ``"0,5"``, is one."""
     if not isinstance(value, str):
         return isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -40,7 +40,7 @@ def spells_number(value: Any) -> bool:
     return True
 
 
-def spells_date(value: Any) -> bool:
+def spells_date(value: object) -> bool:
     """Whether text is a date, a time of day, or both: ``"2024-01-03"``, ``"03/01/2024 10:00"``, ``"3 Jan 2024"``."""
     return isinstance(value, str) and _DATE.fullmatch(value.strip()) is not None
 

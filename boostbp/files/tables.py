@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from boostbp.files.parts import TablePart, arrow, decoded_type, explained, is_text, open_parts, row_index_of
+from boostbp.files.parts import (
+    TablePart,
+    TableSource,
+    arrow,
+    decoded_type,
+    explained,
+    is_text,
+    open_parts,
+    row_index_of,
+)
 from boostbp.runtime import messages
 
 if TYPE_CHECKING:
@@ -202,7 +211,7 @@ def _type_spelt(values: Sequence[str | None]) -> pa.DataType:
     return pa.string()
 
 
-def open_table(source: Any, roles: ColumnRoles | None = None) -> TableFiles:
+def open_table(source: TableFiles | TableSource, roles: ColumnRoles | None = None) -> TableFiles:
     """Open the table at a path, or in a dataset or scanner of pyarrow; no row is read yet. A `TableFiles` is open.
 
     Raises ValueError or OSError if a file cannot be read.

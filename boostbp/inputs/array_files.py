@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from boostbp.files.paths import check_regular
+from boostbp.files.parts import check_regular
 from boostbp.runtime import interrupts
 
 _PART_BYTES = 1 << 26  # that are read between two checks for an interrupt: less than a second, even of a slow disk

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sized
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boostbp.files.parts import is_dataset
+from boostbp.files.parts import TableSource, is_dataset
 from boostbp.files.reading import typed_columns
-from boostbp.files.tables import TableFiles, open_table
+from boostbp.files.tables import TableFiles, open_table, quoted
 from boostbp.inputs.array_files import array_blocks, read_array
 from boostbp.inputs.categories import Factors, check_categories
-from boostbp.inputs.schema import Schema
+from boostbp.inputs.schema import CategoricalFeatures, Schema
 from boostbp.inputs.sources import DECLARED, Source, open_source, warn_of_row_index
 from boostbp.inputs.targets import read_numbers, read_target
 from boostbp.runtime import interrupts
@@ -28,6 +28,7 @@ from boostbp.runtime.disk_arrays import scratch_folder
 from boostbp.runtime.messages import named_in_errors
 from boostbp.trees.sparse import Sparse
 
+NO_ROWS = "X has no rows: give at least one block of them."
 BLOCK_ROWS = 65_536  # of an array in a file: 16 MB of 30 columns
 
 
@@ -58,7 +59,12 @@ def is_blocks(X: object) -> bool:
 
 
 def rows_of(
-    X: Any, beside: Mapping[str, Any], *, labels: bool, categorical_features: Any, schema: Schema | None
+    X: TableFiles | TableSource | Iterator[Any],
+    beside: Mapping[str, Any],
+    *,
+    labels: bool,
+    categorical_features: CategoricalFeatures,
+    schema: Schema | None,
 ) -> tuple[Any, dict[str, Any]]:
     """Read all rows, and what `fit` takes beside them: arrays of all rows, in files.
 
@@ -92,8 +98,9 @@ def rows_of(
     else:
         table = open_table(X)
         if beside["y"] is None:
-            listed = ", ".join(map(repr, table.names))
-            raise ValueError(f"y=None with a table in files: name the column of the target, one of {listed}.")
+            raise ValueError(
+                f"y=None with a table in files: name the column of the target, one of {quoted(table.names)}."
+            )
         names = {name: columns for name, value in beside.items() if (columns := _names(value))}
         table = table.resolve(beside=list(chain(*names.values())), categorical=_names(categorical_features))
         blocks, declared = _blocks_of_table(table, names), {*table.roles.categorical}
@@ -106,7 +113,7 @@ def rows_of(
     return rows, {name: arrays.get(name) if name in names else value for name, value in beside.items()}
 
 
-def blocks_of(X: Any, schema: Schema) -> Iterator[Any]:
+def blocks_of(X: TableFiles | TableSource | Iterator[Any], schema: Schema) -> Iterator[Any]:
     """Yield blocks of the features of some rows, as tables that an estimator with this schema reads.
 
     `X` is as in `rows_of`, but an iterator gives blocks of features alone. Raises ValueError if there are no rows.
@@ -118,9 +125,8 @@ def blocks_of(X: Any, schema: Schema) -> Iterator[Any]:
     else:
         batches = open_table(X, schema.roles()).resolve().batches()
         blocks = (features for features, _ in batches if len(features))
-    first = next(blocks, None)
-    if first is None:
-        raise ValueError("X has no rows: give at least one block of them.")
+    if (first := next(blocks, None)) is None:
+        raise ValueError(NO_ROWS)
     yield first
     yield from blocks
 
@@ -131,10 +137,8 @@ def _is_array_file(X: object) -> bool:
 
 def _names(value: object) -> list[str]:
     """Return names of columns, if a value is one or several."""
-    if isinstance(value, str):
-        return [value]
-    several = isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
-    return list(value) if several else []  # type: ignore[call-overload]
+    names = [value] if isinstance(value, str) else list(value) if isinstance(value, list | tuple) else []
+    return names if all(isinstance(name, str) for name in names) else []
 
 
 def _blocks_of_tuples(blocks: Iterator[Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
@@ -195,14 +199,14 @@ def _number_labels(labels: NDArray[Any], number_of: dict[Any, int]) -> NDArray[n
 class _BlockReader:
     """What was read of the blocks so far."""
 
-    def __init__(self, labels: bool, categorical_features: Any, schema: Schema | None) -> None:
+    def __init__(self, labels: bool, categorical_features: CategoricalFeatures, schema: Schema | None) -> None:
         self.labels, self.categorical_features, self.schema = labels, categorical_features, schema
         self.X = _StoredValues()
         self.parts: list[tuple[int, Schema]] = []  # rows and schema of each block
         self.first: Source | None = None
         self.columns: dict[str, _StoredValues] = {}
 
-    def add(self, features: Any, values: Mapping[str, ArrayLike]) -> None:
+    def add(self, features: Sized, values: Mapping[str, ArrayLike]) -> None:
         """Read a block, unless it has no rows."""
         if not (features.shape[0] if hasattr(features, "shape") else len(features)):
             return
@@ -239,7 +243,7 @@ class _BlockReader:
     def rows(self, declared: set[Any]) -> tuple[RowsOnDisk, dict[str, NDArray[Any]]]:
         """Return all rows, and the columns beside them. Columns that are `declared` may hold any categories."""
         if self.first is None:
-            raise ValueError("X has no rows: give at least one block of them.")
+            raise ValueError(NO_ROWS)
         X, schema, start = self.X.array(), Schema.common([schema for _, schema in self.parts]), 0
         for n_rows, schema_of_block in self.parts:
             _recode(X[start : start + n_rows], schema_of_block, schema)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,11 +40,10 @@ class Factors(NamedTuple):
         values = [value.item() if isinstance(value, np.generic) else value for value in values]
         missing = np.array([is_missing(value) for value in values], np.bool_)
         index = np.append(np.where(missing, -1, np.cumsum(~missing) - 1), -1)  # -1 finds the last
-        kept = [value for value, is_gone in zip(values, missing, strict=True) if not is_gone]
-        return cls(index[place], kept, ordered)
+        return cls(index[place], [value for value in values if not is_missing(value)], ordered)
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """Return whether a value is None, NaN, NA or NaT."""
     # NA refuses to say whether it equals itself, and its package may not be installed
     return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
@@ -60,7 +59,7 @@ def factorize(values: NDArray[Any]) -> Factors:
     return Factors.of(np.fromiter(map(index.__getitem__, rows), np.int64, len(rows)), index)
 
 
-def text_in(values: Iterable[Any]) -> str | None:
+def text_in(values: Iterable[object]) -> str | None:
     """Return the first string among some values."""
     return next((value for value in values if isinstance(value, str)), None)
 
@@ -102,27 +101,25 @@ def codes_of(factors: Factors, categories: Sequence[Category], label: str) -> Fl
         at_fit = f"fit had {', '.join(map(repr, categories[:3]))}" if categories else "it was empty at fit"
         messages.warn(
             f"{label}: hardly a value was seen at fit, such as {value!r}; {at_fit}. All of them are read as one "
-            "unknown category: pass them as they were written then.",
-            UserWarning,
+            "unknown category: pass them as they were written then."
         )
     return codes
 
 
 def _codes_by_number(values: Iterable[Category], code: Mapping[Category, float]) -> dict[Category, float]:
     """Return the codes of values that equal no category but are the same number as one."""
-    of_text = _by_number(_number, code)
-    of_numbers = _by_number(_padded_number, code) | of_text  # reading text as numbers takes away the zeros before them
+    of_text = _by_number(map(_number, code), code)
+    # reading text as numbers takes away the zeros before them
+    of_numbers = _by_number(map(_padded_number, code), code) | of_text
     codes = {value: (of_text if isinstance(value, str) else of_numbers).get(_number(value)) for value in values}
     return {value: at for value, at in codes.items() if at is not None}
 
 
-def _by_number(number_of: Callable[[Category], Number], code: Mapping[Category, float]) -> dict[Number, float | None]:
-    """Return the codes of categories by their number; None for a number that several categories are."""
-    codes: dict[Number, float | None] = {}
-    for category, at in code.items():
-        number = number_of(category)
-        if number is not None:
-            codes[number] = None if number in codes else at
+def _by_number(numbers: Iterable[Number], code: Mapping[Category, float]) -> dict[Number, float | None]:
+    """Return the codes of categories by their number; None for a number that several categories are, and for none."""
+    codes: dict[Number, float | None] = {None: None}
+    for number, at in zip(numbers, code.values(), strict=True):
+        codes[number] = None if number in codes else at
     return codes
 
 
@@ -149,10 +146,8 @@ def _check_plain(values: Iterable[Any], label: str) -> None:
     """Refuse values that are no strings, finite numbers or bools."""
     for value in values:
         if not isinstance(value, (str, int, float)):
-            raise ValueError(
-                f"{label} holds categories of type {type(value).__name__} (such as {value!r}): "
-                "make them strings or numbers, for example with .astype(str)."
-            )
+            kind = f"type {type(value).__name__} (such as {value!r})"
+            raise ValueError(f"{label} holds categories of {kind}: make them strings or numbers, as by .astype(str).")
         if isinstance(value, float) and np.isinf(value):
             raise ValueError(f"Input X contains infinity: {label} holds the category {value!r}. Make it missing (NaN).")
 
@@ -184,6 +179,5 @@ def check_categories(factors: Factors, label: str, *, declared: bool) -> None:
     if n_rows >= MIN_ROWS and len(values) >= DISTINCT_SHARE * n_rows:
         messages.warn(
             f"{label} is read as categories, but has {len(values)} distinct values in {n_rows} rows, such as "
-            f"{values[0]!r}: values that hardly come twice tell nothing of other rows. Drop it, group its values, or, "
-            "if they are numbers, pass them as numbers."
+            f"{values[0]!r}, which tell nothing of other rows: drop it, group its values, or pass numbers as numbers."
         )

@@ -6,11 +6,12 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
 from boostbp.files.parts import is_dataset, row_index_of
@@ -21,6 +22,7 @@ from boostbp.runtime.messages import require
 
 if TYPE_CHECKING:
     import narwhals as nw
+    from narwhals.typing import IntoDataFrame
 
 DECLARED = ("Categorical", "Enum")  # dtypes that say that a column holds categories; text may hold anything
 _TEXT = (*DECLARED, "String")
@@ -51,8 +53,11 @@ class ArrayColumn:
         try:
             self.numbers()
         except ValueError:
-            texts = (value for value in self.factors.values if isinstance(value, str))
-            return next((text for text in texts if not _spells_float(text)), None)
+            for text in (value for value in self.factors.values if isinstance(value, str)):
+                try:
+                    float(text)
+                except ValueError:
+                    return text
         return None
 
     def numbers(self) -> NDArray[Any]:
@@ -75,14 +80,6 @@ class ArrayColumn:
             raise ValueError(f"Input X contains infinity: {error}.") from error
         except TypeError as error:
             raise TypeError(f"{self.label}: {error}. Turn it into numbers.") from error
-
-
-def _spells_float(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 class FrameColumn:
@@ -155,12 +152,9 @@ class FrameColumn:
             raise self._refusal() from error
 
     def _refusal(self) -> ValueError:
-        cure = (
-            "turn it into numbers, such as days since a date, or, for categories, into strings, and name the column in "
-            "categorical_features"
-            if self.series.dtype.is_temporal()
-            else "drop it or make it strings"
-        )
+        cure = "drop it or make it strings"
+        if self.series.dtype.is_temporal():
+            cure = "turn it into numbers, such as days since a date, or into strings named in categorical_features"
         return ValueError(f"{self.label} has dtype {self.dtype}, which holds no numbers: {cure}.")
 
 
@@ -220,7 +214,7 @@ class Source:
         return ArrayColumn(self.block[:, [j]].toarray()[:, 0], f"Column {j}")
 
 
-def is_frame(X: object) -> bool:
+def is_frame(X: object) -> TypeGuard[IntoDataFrame]:
     """Return whether `X` is a table with named columns (anything that narwhals reads, or an Arrow stream)."""
     if isinstance(X, (np.ndarray, list, tuple)) or sp.issparse(X):
         return False
@@ -230,7 +224,7 @@ def is_frame(X: object) -> bool:
     return is_stream or nw.dependencies.is_into_dataframe(X)
 
 
-def open_source(X: Any, *, estimator: Any = None) -> Source:
+def open_source(X: object, *, estimator: BaseEstimator | None = None) -> Source:
     """Open an input, (rows, features); only lists and sparse matrices are converted.
 
     Raises ValueError, in which the estimator is named, if `X` is not two-dimensional, is empty, or holds complex
@@ -266,7 +260,7 @@ def _array_of_rows(X: list[Any] | tuple[Any, ...]) -> Any:
     return np.asarray(X, object) if values.dtype.kind in "SU" else values
 
 
-def _open_frame(X: Any, lenient: dict[str, Any]) -> Source:
+def _open_frame(X: IntoDataFrame, lenient: dict[str, Any]) -> Source:
     import narwhals as nw
 
     if not nw.dependencies.is_into_dataframe(X):
@@ -285,18 +279,15 @@ def _open_frame(X: Any, lenient: dict[str, Any]) -> Source:
 def _refuse_lazy(X: object) -> None:
     import narwhals as nw
 
-    kind = "an iterator" if isinstance(X, Iterator) else ""
-    kind = f"the path {str(X)!r}" if isinstance(X, str | os.PathLike) else kind
-    kind = f"a {type(X).__name__} of pyarrow" if is_dataset(X) else kind
-    if kind:
+    if isinstance(X, Iterator | str | os.PathLike) or is_dataset(X):
+        kind = "an iterator" if isinstance(X, Iterator) else f"a {type(X).__name__} of pyarrow"
+        kind = f"the path {str(X)!r}" if isinstance(X, str | os.PathLike) else kind
         raise TypeError(
             f"X is {kind}, which only fit, predict, predict_proba and transform of BoostBPRegressor and "
             "BoostBPClassifier read block by block: pass an array or a data frame."
         )
     if isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame):
-        raise TypeError(
-            f"X is a {type(X).__name__} of {type(X).__module__}, which is lazy: call .collect() or the like."
-        )
+        raise TypeError(f"X is a {type(X).__name__} of {type(X).__module__}, which is lazy: call .collect().")
 
 
 def warn_of_row_index(source: Source) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import datasets
 
-from boostbp.files.paths import is_table
+from boostbp.files.parts import is_table
 from boostbp.files.reading import read_table
 from boostbp.files.tables import ColumnRoles
 from boostbp.losses.base import Task

@@ -107,7 +107,7 @@ def colsample_bytree(trial: Trial) -> None:
     n_features = max(len(np.unique(tree.feature)) for tree in trees)
     demand(
         trial.capabilities.colsample_bytree != "tree" or n_features <= 2,
-        f"its capabilities say colsample_bytree='tree', but a tree splits {n_features} of 10 features, not a fifth.",
+        f"its capabilities say colsample_bytree='tree', but a tree splits {n_features} of 10 features for a fifth.",
         "Draw features once for each tree, or say 'node' if they are drawn again within a tree.",
     )
 

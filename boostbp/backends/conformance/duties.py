@@ -153,7 +153,7 @@ def routes_as_the_library_does(trial: Trial, leaf_of: Callable[[Any, Floats], ND
         wrong = np.flatnonzero(tree.leaf_of(rows) != leaf_of(grower, rows))
         demand(
             not len(wrong),
-            f"Tree.leaf_of sends {len(wrong)} of {len(rows)} rows, such as {rows[wrong[0]].tolist()}, to other leaves.",
+            f"Tree.leaf_of sends {len(wrong)} of {len(rows)} rows to other leaves, such as {rows[wrong[:1]].tolist()}.",
             "Compare its way through tree.feature, threshold, missing_left and the category sets.",
         )
 
