@@ -71,7 +71,7 @@ class Bins:
     def take(self, rows: NDArray[np.intp], n_threads: int) -> Bins:
         """Return some of the rows, in the same bins."""
         with with_threads(n_threads):
-            dataset = self.dataset.subset(rows if len(rows) else [0]).construct()
+            dataset = self.dataset.subset(rows if len(rows) else [0]).construct()  # type: ignore[arg-type]
         return Bins(self.table.take(rows), self.ranks, dataset, self.usable)
 
     def linear(self, params: dict[str, Any]) -> Dataset:

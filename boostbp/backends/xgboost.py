@@ -189,8 +189,9 @@ def _blocks(library: ModuleType, X: Matrix, types: Sequence[str] | None, ranks: 
     ``feature_types``, and `cache` holds its ``cache_prefix``, if bins are kept in files.
     """
     columns = np.arange(X.shape[1])
+    base: Any = library.DataIter
 
-    class Blocks(library.DataIter):
+    class Blocks(base):
         def __init__(self) -> None:
             super().__init__(**cache)
             self.reset()

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -131,7 +131,7 @@ def blocks_of(X: TableFiles | TableSource | Iterator[Any], schema: Schema) -> It
     yield from blocks
 
 
-def _is_array_file(X: object) -> bool:
+def _is_array_file(X: object) -> TypeGuard[str | os.PathLike[str]]:
     return isinstance(X, str | os.PathLike) and Path(X).suffix.lower() == ".npy"
 
 

@@ -124,6 +124,7 @@ def check_loss(
     loaded = load(loss, n_outputs=target.shape[1])
     target = np.repeat(target, traits_of(loaded).copies or 1, axis=1)
     CheckedLoss(loaded).check(target)
+    # Spaced evenly, as a target may be sorted.
     rows = np.linspace(0, len(target) - 1, min(len(target), MOST_ROWS)).astype(int)
     target = np.ascontiguousarray(target[rows])
     weight = np.ones(len(target)) if sample_weight is None else np.asarray(sample_weight, np.float64)[rows]
@@ -155,6 +156,7 @@ def _compare_gradient(trial: _Trial) -> tuple[float, str]:
     size = np.maximum(np.abs(slope), float(np.abs(slope[holds]).mean()) if holds.any() else 1.0)
     error = np.where(holds, np.abs(gradient - slope) / np.maximum(size, np.finfo(float).tiny), 0.0)
     why = "finite differences of value() give {}: return the derivative of value() in h, of each row by itself"
+    # Slopes are known to CLOSE; a wrong factor, the usual fault, is far beyond ten times that.
     trial.refuse_where(error > 10 * CLOSE, "gradient", gradient, slope, why)
     return float(error.max()), "agrees with differences of value"
 
@@ -163,6 +165,7 @@ def _compare_hessian(trial: _Trial) -> tuple[float, str]:
     hessian = trial.loss.hessian(trial.h, trial.y).astype(np.float64)
     curvature, holds = slopes(lambda at: trial.loss.gradient(at, trial.y), trial.h, KINK)
     trial.loss.refuse_unusable({"hessian": hessian}, trial.h, trial.y, "in check_loss")
+    # A hessian below half of the second derivative means steps of more than twice the way to the minimum: they diverge.
     too_small = holds & (hessian < LEAST_SHARE * curvature - CLOSE)
     why = "finite differences of gradient() give {}: return the second derivative"
     trial.refuse_where(too_small, "hessian", hessian, curvature, why)
@@ -178,6 +181,7 @@ def _compare_hessian(trial: _Trial) -> tuple[float, str]:
 
 
 def _compare_baseline(trial: _Trial, baseline: Floats, unit: float) -> str:
+    # A convex loss with no less value at any of these steps along an output has its minimum near the baseline.
     moved = [baseline + move * unit * axis for axis in np.eye(len(baseline)) for move in MOVES]
     with np.errstate(all="ignore"):
         size = float(np.abs(trial.loss.raw_value(np.broadcast_to(baseline, trial.y.shape), trial.y)).mean())
@@ -210,7 +214,8 @@ def _compare_link(trial: _Trial) -> str:
 def _compare_traits(trial: _Trial) -> list[str]:
     """Return the declared attributes of the value; raise if one is not true."""
     loss, h, y = trial.loss, trial.h, trial.y
-    value, traits, expected = loss.raw_value(h, y), traits_of(loss), {}
+    value, traits, expected = loss.raw_value(h, y), traits_of(loss), dict[str, Floats]()
+    # The definitions of `Traits`, at one point: a twofold scale, half the squared residual.
     if traits.homogeneous:
         expected["homogeneous"] = loss.raw_value(2.0 * h, 2.0 * y) / 2.0
     if traits.least_squares:

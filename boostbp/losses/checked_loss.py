@@ -51,6 +51,7 @@ class CheckedLoss:
     def value(self, h: Floats, y: Floats) -> Floats:
         """Return the loss of each row, (rows,); raise ValueError if it is NaN where the raw output is a number."""
         values = self.raw_value(h, y)
+        # One sum instead of a mask of all rows; an infinite value is an honest answer to a raw output far off.
         if np.isnan(values.sum()):
             wrong = np.isnan(values) & np.isfinite(h).all(axis=1)
             self.refuse_unusable({"value": np.where(wrong, np.nan, 0.0)}, h, y, "in training")
@@ -89,7 +90,7 @@ class CheckedLoss:
         constant = self._array("baseline", self._call("baseline", y, weight), y.shape[1:])
         if not np.isfinite(constant).all():
             raise self.error(f"its baseline is {constant}: let it be finite, or let check() refuse y")
-        return np.asarray(constant, np.float64)
+        return np.asarray(constant, np.float64)  # running fits, which begin with it, are float64
 
     def check(self, y: Floats) -> None:
         """Let the loss refuse a target, (rows, outputs), that it cannot take."""
@@ -154,6 +155,7 @@ class CheckedLoss:
 
 def _cure(member: str, got: Shape | None, shape: Shape) -> str:
     """Return the advice for a loss that returned an array of shape `got`."""
+    # LightGBM and XGBoost take (rows,) from a loss of one output.
     if got == shape[:1] and shape[1:] == (1,):
         return f"return {member}[:, None]"
     if member == "baseline":

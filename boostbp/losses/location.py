@@ -16,12 +16,14 @@ _ROUNDING = 1e-12  # relative rounding error of sums of shares, such as 1/3 + 1/
 
 def mean(y: Floats, weight: Floats) -> Floats:
     """Return the weighted mean."""
+    # Shares first: a sum of weight * y may overflow where no share of it does.
     return np.asarray(_shares(weight) @ y)
 
 
 def log_mean(y: Floats, weight: Floats) -> Floats:
     """Return the logarithm of the weighted mean of `y` >= 0; ``log(1e-6)`` for a column of zeros."""
     average = mean(y, weight)
+    # The logarithm of 0 is no number, and a floor under all means would change those of rare classes.
     return np.log(np.where(average > 0, average, _ABSENT))
 
 
@@ -50,11 +52,13 @@ def _shares(weight: Floats) -> Floats:
 
 
 def _quantile(column: Floats, share: Floats, alpha: float) -> float:
+    # The loss falls while the share of the rows below a constant is under alpha. Where it is alpha exactly, the loss is
+    # flat from one row to the next: both are found, and the middle is taken.
     order = np.argsort(column, kind="stable")
     below = np.cumsum(share[order])
     lower = int(np.searchsorted(below, alpha * (1 - _ROUNDING), side="left"))
     upper = int(np.searchsorted(below, alpha * (1 + _ROUNDING), side="right"))
-    last = len(order) - 1
+    last = len(order) - 1  # rounded sums may end just below 1
     return float(0.5 * column[order[min(lower, last)]] + 0.5 * column[order[min(upper, last)]])
 
 
@@ -65,6 +69,7 @@ def _huber_root(column: Floats, share: Floats, delta: float) -> float:
     order = np.argsort(knots, kind="stable")
     knots = knots[order]
     slope = np.cumsum(np.concatenate((share, -share))[order])
+    # The sum is -delta at the lowest knot, so its root is where it has risen by delta; two if it is flat there.
     above_lowest = np.concatenate(([0.0], np.cumsum(slope[:-1] * np.diff(knots))))
     lower, upper = np.interp([delta * (1 - _ROUNDING), delta * (1 + _ROUNDING)], above_lowest, knots)
     return float(0.5 * lower + 0.5 * upper)

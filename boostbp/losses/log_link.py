@@ -67,6 +67,7 @@ class LogLink:
 
     def _refuse_out_of_range(self, y: Floats) -> None:
         low, high = np.exp([self.lowest, self.highest])
+        # 0 is the limit of ever smaller predictions, which losses that take it bear.
         wrong = (y > high) | ((y > 0) & (y < low))
         refuse(y, wrong, f"loss={self.name!r} predicts {low:.1g} to {high:.1g}. Multiply y by a constant.")
 
@@ -103,8 +104,10 @@ class Poisson(_Likelihood, LogLink):
             )
 
     def _formula(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        # link(h) stays at exp(highest) beyond; the tangent there adds exp(highest) for each unit of excess.
         mean, excess = self.link(h), np.maximum(h - self.highest, 0.0)
         losses = (mean * (1.0 + excess) - y * h).sum(axis=1)
+        # As poisson_max_delta_step of LightGBM does: exp(0.7) halves a Newton step.
         return losses, mean - y, np.maximum(mean * np.exp(self.max_delta_step), LEAST_HESSIAN)
 
     def deviation(self, prediction: Floats) -> Floats:
@@ -178,6 +181,7 @@ class Tweedie(_Likelihood, LogLink):
         near = self._within(h)
         # p^(2 - power) and y p^(1 - power): their difference is the gradient.
         mean, target = np.exp((2.0 - self.power) * near), y * np.exp((1.0 - self.power) * near)
+        # Beyond the range mean and target stay, and the value goes on with their difference as its slope.
         tangent = (mean - target) * (h - near)  # 0 within the range
         losses = (mean / (2.0 - self.power) + target / (self.power - 1.0) + tangent).sum(axis=1)
         curvature = (2.0 - self.power) * mean + (self.power - 1.0) * target

@@ -42,7 +42,7 @@ def try_loss(loss: Loss, start: Floats, y: Floats) -> CheckedLoss:
     _check_members(checked, h, y)
     rows = workers().sampled_rows(len(y), TRIED_ROWS)
     h, y = workers().select_rows(rows).allgather_rows(np.ascontiguousarray(h[rows]), np.ascontiguousarray(y[rows]))
-    checked.baseline(y, np.ones(len(y)))
+    checked.baseline(y, np.ones(len(y)))  # for its shape; training asks for it again
     with np.errstate(all="ignore"):  # a loss need not be defined wherever it is tried
         _check_calls(checked, h, y)
         _check_gradient(checked, h, y)
@@ -138,18 +138,20 @@ def _check_scale_free(loss: CheckedLoss, h: Floats, y: Floats) -> None:
 
 def _is_curved(loss: CheckedLoss, h: Floats, y: Floats) -> bool:
     """Whether the hessian is more than one number, around the start of training and at the target."""
+    # Hessians are compared where training will go: about the start, and up to the targets.
     units, points = {1.0}, [h, _uneven(h)]  # softmax does not change where all outputs move together
     if np.allclose(loss.link(h), h):  # the target is on the scale of raw outputs
         units.add(float(np.std(y)) or 1.0)
         points.append(y)
     points += [h + shift * unit for unit in units for shift in SHIFTS]
     hessians = np.concatenate([loss.hessian(at, y).ravel() for at in points])
-    hessians = hessians[np.isfinite(hessians)]
+    hessians = hessians[np.isfinite(hessians)]  # others are refused where training begins
     return len(hessians) > 0 and bool(np.ptp(hessians) > SAME * np.abs(hessians).max())
 
 
 def _is_separable(loss: CheckedLoss, h: Floats, y: Floats) -> bool:
     """Whether an output has the same derivatives alone as among all outputs, whatever the others are."""
+    # At the start the outputs may be alike: uneven ones tell, too, whether they depend on each other.
     for at in (h, _uneven(h)):
         for call in (loss.gradient, loss.hessian):
             whole = call(at, y)
@@ -164,6 +166,7 @@ def _is_separable(loss: CheckedLoss, h: Floats, y: Floats) -> bool:
 
 def _uneven(h: Floats) -> Floats:
     """Return raw outputs shifted by amounts that differ between rows and outputs."""
+    # A cosine of whole numbers never repeats, and needs no random numbers.
     return h + np.cos(np.arange(h.size)).reshape(h.shape)
 
 
@@ -179,10 +182,12 @@ def slopes(function: Callable[[Floats], Floats], h: Floats, alike: float) -> tup
         for step, quotients in zip(STEPS, (fine, coarse), strict=True):
             for output in range(h.shape[1]):
                 up, down = h.copy(), h.copy()
+                # Relative for large raw outputs, which a fixed step would not change.
                 width = step * np.maximum(1.0, np.abs(h[:, output]))
                 up[:, output] += width
                 down[:, output] -= width
                 rise = function(up) - function(down)
+                # By the width as it was rounded: up - down.
                 quotients[:, output] = (rise if rise.ndim == 1 else rise[:, output]) / (up - down)[:, output]
         smooth = np.abs(fine - coarse) <= alike * (np.abs(fine) + np.abs(coarse)) + CLOSE
     return fine, smooth & np.isfinite(fine)

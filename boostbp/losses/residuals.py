@@ -148,6 +148,7 @@ class Quantile(_Regression):
 
     def gradient(self, h: Floats, y: Floats) -> Floats:
         """Return ``-alpha`` below the target, ``1 - alpha`` above, 0 on it."""
+        # 0 on the target, between both slopes, so that a row that fits exactly does not move.
         level = np.asarray(self.alpha)
         return np.select([h < y, h > y], [-level, 1 - level], 0.0)
 

@@ -85,6 +85,7 @@ def _called(names: str, greater_is_better: bool, function: Function) -> dict[str
     return dict.fromkeys(names.split(), (greater_is_better, function))
 
 
+# By every name: whether greater is better, and the function.
 _REGRESSION = {
     **_called("rmse root_mean_squared_error l2_root", False, scores.rmse),
     **_called("mse l2 mean_squared_error regression regression_l2", False, partial(by_sklearn, "mean_squared_error")),
@@ -200,6 +201,7 @@ def _of_losses() -> list[str]:
 
 
 def _by_name(name: str, loss: Loss, classes: bool, scale: Floats | float) -> Metric:
+    # The mean of a loss has the parameters of the training's loss, if that is the one; otherwise the defaults.
     if name in _of_losses():
         return _mean_of(loss, scale) if isinstance(loss, LOSSES[name]) else _mean_of(LOSSES[name](), 1.0)
     if name in _REGRESSION:
@@ -220,7 +222,7 @@ def _by_name(name: str, loss: Loss, classes: bool, scale: Floats | float) -> Met
     try:
         number = float(parameter)
     except ValueError:
-        number = np.nan
+        number = np.nan  # of which no comparison is true
     if not is_valid(number):
         raise ValueError(f"eval_metric={name!r} must be {stem}@{words}.")
     return Metric(name, False, partial(function, number))
@@ -229,6 +231,7 @@ def _by_name(name: str, loss: Loss, classes: bool, scale: Floats | float) -> Met
 def _unknown(name: str, classes: bool) -> ValueError:
     if reason := unsupported(name):
         return ValueError(f"eval_metric={name!r}: {reason}")
+    # A regressor is not told of metrics of classes, which it refuses.
     names = [*_REGRESSION, *_of_losses(), *(_CLASSES if classes else ())]
     if close := nearest(name, names):
         return ValueError(f"eval_metric={name!r} is unknown: did you mean {close!r}?")

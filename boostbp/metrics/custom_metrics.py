@@ -67,6 +67,7 @@ class CustomMetric:
 
     def __call__(self, prediction: Floats, y: Floats, weight: Floats) -> float:
         """Call the function on read-only arrays; TypeError unless it returns a single number."""
+        # Functions of users and of scikit-learn take one output as (rows,), and would broadcast (rows, 1) to a square.
         y_true = labels(y) if self.classes else _flat(y)
         y_pred = labels(prediction) if self.of_labels else _flat(prediction)
         options = {"sample_weight": read_only(weight)} if self.weighted else {}
@@ -104,9 +105,11 @@ def is_maximised(function: Callable[..., object]) -> bool:
     """
     name = name_of(function)
     words = _words(name)
+    # the one function of scikit-learn among those of labels that is maximised without that ending
     maximised = name.endswith("_score") or name == "matthews_corrcoef"
     good, bad = bool(words & _GOOD), bool(words & _BAD)
     suggested = good != bool(words & _NEGATIVE)
+    # Words of both kinds, as in gain_loss, or of none suggest nothing.
     if good != bad and suggested != maximised and not _is_sklearn(function):
         raise ValueError(
             f"eval_metric={name} would be {'max' if maximised else 'min'}imised, as a function is whose name "

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, xlogy
 
 from boostbp.losses import Loss
@@ -20,27 +20,27 @@ _LEAST = np.finfo(np.float64).eps  # of a probability under a logarithm, as in s
 
 def by_sklearn(function: str, prediction: Floats, y: Floats, weight: Floats) -> float:
     """Call a regression metric of scikit-learn by its name; return the mean over the outputs."""
-    from sklearn import metrics
-
-    y = np.broadcast_to(y, prediction.shape)
-    return float(getattr(metrics, function)(y, prediction, sample_weight=weight))
+    # Several quantiles are predictions of one target, which then has as many columns.
+    return _call(function, np.broadcast_to(y, prediction.shape), prediction, sample_weight=weight)
 
 
 def of_labels(function: str, prediction: Floats, y: Floats, weight: Floats) -> float:
     """Call a metric of labels of scikit-learn by its name."""
-    from sklearn import metrics
-
-    return float(getattr(metrics, function)(labels(y), labels(prediction), sample_weight=weight))
+    return _call(function, labels(y), labels(prediction), sample_weight=weight)
 
 
 def against_the_rest(name: str, function: str, prediction: Floats, y: Floats, weight: Floats) -> float:
     """Call a metric of two classes of scikit-learn by its name; of several, each against the rest, by its weight."""
-    from sklearn import metrics
-
     p, y, weight = _present(name, prediction, y, weight)
     if y.shape[1] == 1:
         p, y = p[:, 0], y[:, 0]
-    return float(getattr(metrics, function)(y, p, average="weighted", sample_weight=weight))
+    return _call(function, y, p, average="weighted", sample_weight=weight)
+
+
+def _call(function: str, *arrays: ArrayLike, **options: object) -> float:
+    from sklearn import metrics
+
+    return float(getattr(metrics, function)(*arrays, **options))
 
 
 def rmse(prediction: Floats, y: Floats, weight: Floats) -> float:
@@ -51,7 +51,7 @@ def rmse(prediction: Floats, y: Floats, weight: Floats) -> float:
 
 def r2(prediction: Floats, y: Floats, weight: Floats) -> float:
     """Return the share of the variance of `y` that is explained."""
-    if len(y) < 2:
+    if len(y) < 2:  # one row has no variance to explain
         raise ValueError("eval_metric='r2' needs at least 2 rows, got 1. Use eval_metric='rmse'.")
     return by_sklearn("r2_score", prediction, y, weight)
 
@@ -61,6 +61,7 @@ def rmsle(prediction: Floats, y: Floats, weight: Floats) -> float:
     prediction, y, weight = _counted(prediction, y, weight)
     if not (y > -1.0).all():
         raise ValueError("eval_metric='rmsle' needs y above -1: use eval_metric='rmse'.")
+    # No logarithm: the worst score, not an error, as it may be of one epoch among many.
     if not (prediction > -1.0).all():
         return float("inf")
     return by_sklearn("root_mean_squared_log_error", prediction, y, weight)
@@ -81,13 +82,14 @@ def mean_value(loss: Loss, scale: Floats | float, prediction: Floats, y: Floats,
 
 def fair(prediction: Floats, y: Floats, weight: Floats) -> float:
     """Return the mean of ``|e| - log(1 + |e|)`` for errors `e`: LightGBM's with its ``fair_c=1``."""
+    # log1p: e - log(1 + e) of a small e is e^2 / 2, of which log(1 + e) would keep no digit.
     e = np.abs(prediction - y)
     return _mean(e - np.log1p(e), weight)
 
 
 def pseudo_huber(prediction: Floats, y: Floats, weight: Floats) -> float:
     """Return the mean of ``sqrt(1 + e^2) - 1`` for errors `e`: XGBoost's with its ``huber_slope=1``."""
-    return _mean(np.hypot(1.0, prediction - y) - 1.0, weight)
+    return _mean(np.hypot(1.0, prediction - y) - 1.0, weight)  # hypot: the square of a large error may overflow
 
 
 # The likelihoods of LightGBM and XGBoost are half the deviances of scikit-learn, but for terms in y alone.
@@ -101,11 +103,13 @@ def poisson(prediction: Floats, y: Floats, weight: Floats) -> float:
 
 def poisson_nloglik(prediction: Floats, y: Floats, weight: Floats) -> float:
     """Return the mean of ``p - y log p + log y!``, XGBoost's."""
+    # gammaln(y + 1) is log y!, for rates, which are no whole numbers, too.
     return poisson(prediction, y, weight) + _mean(gammaln(y + 1.0), weight)
 
 
 def tweedie(power: float, prediction: Floats, y: Floats, weight: Floats) -> float:
     """Return the mean of ``p^(2 - power) / (2 - power) - y p^(1 - power) / (1 - power)``, `p` as in `poisson`."""
+    # The terms of the density that depend on p; with power 1 and 2 they would divide by 0, and are poisson and gamma.
     p = np.maximum(prediction, 1e-10)
     return _mean(p ** (2.0 - power) / (2.0 - power) - y * p ** (1.0 - power) / (1.0 - power), weight)
 
@@ -118,11 +122,10 @@ def gamma(prediction: Floats, y: Floats, weight: Floats) -> float:
 
 def gamma_deviance(prediction: Floats, y: Floats, weight: Floats) -> float:
     """Return the mean gamma deviance, of which LightGBM reports the sum over rows."""
-    from sklearn.metrics import mean_gamma_deviance
-
     p, y, weight = _positive(prediction, y, weight)
-    y = np.broadcast_to(y, p.shape)
-    return float(mean_gamma_deviance(y.ravel(), p.ravel(), sample_weight=np.repeat(weight, p.shape[1])))
+    # scikit-learn takes one column: each output of a row counts as a row of its weight.
+    y, weight = np.broadcast_to(y, p.shape).ravel(), np.repeat(weight, p.shape[1])
+    return _call("mean_gamma_deviance", y, p.ravel(), sample_weight=weight)
 
 
 def _positive(prediction: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats, Floats]:
@@ -145,6 +148,7 @@ def _mean(values: Floats, weight: Floats) -> float:
 
 def labels(columns: Floats) -> NDArray[np.int64]:
     """Return the class of each row, of targets as of probabilities."""
+    # A probability of exactly 0.5 is class 0, as in LightGBM; of several equal ones argmax takes the first class.
     if columns.shape[1] == 1:
         return np.asarray(columns[:, 0] > 0.5, np.int64)
     return np.argmax(columns, axis=1)
@@ -185,8 +189,6 @@ def auc_mu(prediction: Floats, y: Floats, weight: Floats) -> float:
     ----------
     .. [1] Kleiman, Page: AUC-mu, a performance metric for multi-class machine learning models. ICML 2019.
     """
-    from sklearn.metrics import roc_auc_score
-
     p, y, weight = _counted(_columns(prediction), y, weight)
     score, true = np.log(np.maximum(p, np.finfo(float).tiny)), labels(y)
     present = np.unique(true)
@@ -196,12 +198,13 @@ def auc_mu(prediction: Floats, y: Floats, weight: Floats) -> float:
     for first, second in combinations(present, 2):
         rows = (true == first) | (true == second)
         ratio = np.round(score[rows, first] - score[rows, second], 12)  # ties survive the rounding of logarithms
-        areas.append(roc_auc_score(true[rows] == first, ratio, sample_weight=weight[rows]))
+        areas.append(_call("roc_auc_score", true[rows] == first, ratio, sample_weight=weight[rows]))
     return float(np.mean(areas))
 
 
 def _precision_recall_area(y: Floats, p: Floats, weight: Floats) -> float:
     """Return the integral of precision over recall; true and false positives are linear between thresholds."""
+    # scikit-learn's average precision is a sum over thresholds; XGBoost integrates between them.
     from sklearn.metrics import roc_curve
 
     positive = weight[y > 0.5].sum()
@@ -221,7 +224,7 @@ def _present(name: str, prediction: Floats, y: Floats, weight: Floats) -> tuple[
     """Return the rows with weight and the columns of the classes that they have; ValueError if that is only one."""
     prediction, y, weight = _counted(prediction, y, weight)
     present = y.any(axis=0)
-    if y[:, present].all():
+    if y[:, present].all():  # each row is of the only class present
         raise _one_class(name)
     return prediction[:, present], y[:, present], weight
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -70,22 +71,26 @@ class StandIn:
         return Booster(self.on_cpu("Booster", params), *data)
 
 
-def stand_in_for(name: str, monkeypatch: pytest.MonkeyPatch) -> StandIn:
+@contextmanager
+def stand_in_for(name: str) -> Iterator[StandIn]:
     stand_in = StandIn(MODULES[name]._library())
-    monkeypatch.setattr(MODULES[name], "_library", lambda: stand_in)
     update = _lightgbm_calls.update
 
     def noted(library: Any, booster: Any, grad: np.ndarray, hess: np.ndarray) -> None:
         with stand_in.growing(grad, hess):
             update(library, booster, grad, hess)
 
-    monkeypatch.setattr(_lightgbm_calls, "update", noted)
-    return stand_in
+    with (
+        mock.patch.object(MODULES[name], "_library", return_value=stand_in),
+        mock.patch.object(_lightgbm_calls, "update", noted),
+    ):
+        yield stand_in
 
 
 @pytest.fixture(params=MODULES)
-def card(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
-    return SimpleNamespace(name=request.param, stand_in=stand_in_for(request.param, monkeypatch))
+def card(request: pytest.FixtureRequest) -> Any:
+    with stand_in_for(request.param) as stand_in:
+        yield SimpleNamespace(name=request.param, stand_in=stand_in)
 
 
 def grown(name: str, params: dict[str, Any]) -> Any:
@@ -112,10 +117,10 @@ def test_the_library_is_told_of_the_card_wherever_it_bins_and_grows(card: Any) -
         np.testing.assert_array_equal(tree.threshold, other.threshold)
 
 
-def test_opencl_of_lightgbm_bins_by_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    stand_in = stand_in_for("lightgbm", monkeypatch)
+def test_opencl_of_lightgbm_bins_by_columns() -> None:
     which = {"gpu_platform_id": 0, "gpu_device_id": -1, "gpu_use_dp": True}
-    grown("lightgbm", {"device": "gpu", **which})
+    with stand_in_for("lightgbm") as stand_in:
+        grown("lightgbm", {"device": "gpu", **which})
     for _, params in stand_in.told:
         assert (which | {"device_type": "gpu", "force_col_wise": True}).items() <= params.items()
 
@@ -158,8 +163,8 @@ def test_devices_that_the_library_does_not_have_are_refused(name: str, value: An
         load(name).bind(DATA, TreeParams(params={"device": value}))
 
 
-def test_linear_trees_of_lightgbm_do_not_grow_on_a_card(monkeypatch: pytest.MonkeyPatch) -> None:
-    stand_in_for("lightgbm", monkeypatch)
+def test_linear_trees_of_lightgbm_do_not_grow_on_a_card() -> None:
     layer = {"leaves": "native", "basis": "linear", "backend_params": {"device": "cuda"}}
-    with pytest.raises(ValueError, match=r"leaves='native' .*backend_params=.*cuda.*leaves='refit'"):
+    refusal = pytest.raises(ValueError, match=r"leaves='native' .*backend_params=.*cuda.*leaves='refit'")
+    with stand_in_for("lightgbm"), refusal:
         fit_layer(X, Y, layer)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from unittest import mock
 
 import lightgbm
 import numpy as np
@@ -34,13 +35,7 @@ def smooth(rows: int = 800, categories: tuple[int, ...] = (5,)) -> tuple[Table, 
 
 
 def boosted(
-    monkeypatch: pytest.MonkeyPatch,
-    data: Table,
-    y: np.ndarray,
-    growth: TreeParams,
-    *,
-    rounds: int = 12,
-    penalty: float = 0.1,
+    data: Table, y: np.ndarray, growth: TreeParams, *, rounds: int = 12, penalty: float = 0.1
 ) -> tuple[list[LinearLeaves], Any]:
     """Linear trees, and the booster that they were read from."""
     made = []
@@ -51,14 +46,14 @@ def boosted(
             made.append(self)
 
     grower = load("lightgbm").bind(data, growth)
-    monkeypatch.setattr(lightgbm, "Booster", Recorded)
-    leaves = grower.boost(lambda fit: (fit - y, np.ones_like(y)), rounds, 0.3, penalty)
+    with mock.patch.object(lightgbm, "Booster", Recorded):
+        leaves = grower.boost(lambda fit: (fit - y, np.ones_like(y)), rounds, 0.3, penalty)
     return leaves, [booster for booster in made if booster.params.get("linear_tree")][-1]
 
 
-def test_linear_leaves_predict_what_lightgbm_predicts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_linear_leaves_predict_what_lightgbm_predicts() -> None:
     data, y = smooth()
-    leaves, booster = boosted(monkeypatch, data, y, TreeParams(max_depth=4, min_samples_leaf=10))
+    leaves, booster = boosted(data, y, TreeParams(max_depth=4, min_samples_leaf=10))
     assert len(leaves) == 12
     rows = adversarial(leaves[3].tree, data, np.random.default_rng(0))
     rows = rows[(np.abs(np.nan_to_num(rows)) < 1e30).all(axis=1)]  # products of larger numbers have no common scale
@@ -68,18 +63,18 @@ def test_linear_leaves_predict_what_lightgbm_predicts(monkeypatch: pytest.Monkey
     np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12 * np.abs(y).max())
 
 
-def test_every_linear_tree_has_slopes_from_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_linear_tree_has_slopes_from_the_first() -> None:
     data, y = smooth()
-    leaves, booster = boosted(monkeypatch, data, y, TreeParams(max_depth=3))
+    leaves, booster = boosted(data, y, TreeParams(max_depth=3))
     assert all(np.any(tree.coeff != 0.0) for tree in leaves)
     assert booster.current_iteration() == len(leaves) + 1, "one tree of value 0 went first"
 
 
-def test_one_round_is_a_ridge_regression_in_each_leaf(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_round_is_a_ridge_regression_in_each_leaf() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 1)).astype(np.float32).astype(float)  # LightGBM fits linear leaves in float32
     y = np.abs(X[:, 0]) + 0.1 * rng.normal(size=400)
-    [tree], _ = boosted(monkeypatch, Table(X), y, TreeParams(max_depth=1), rounds=1, penalty=0.7)
+    [tree], _ = boosted(Table(X), y, TreeParams(max_depth=1), rounds=1, penalty=0.7)
     leaf = tree.tree.leaf_of(X)
     for number in range(2):
         x = X[leaf == number, 0]
@@ -88,7 +83,7 @@ def test_one_round_is_a_ridge_regression_in_each_leaf(monkeypatch: pytest.Monkey
         np.testing.assert_allclose([tree.coeff[number], tree.const[number]], [slope, const], rtol=1e-5)
 
 
-def test_the_gradient_sees_the_running_prediction(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_gradient_sees_the_running_prediction() -> None:
     data, y = smooth(400, ())
     seen = []
 

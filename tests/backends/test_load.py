@@ -5,8 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -29,32 +32,33 @@ def test_every_file_in_the_folder_is_a_backend_under_its_name() -> None:
             backends.load(name)
 
 
-def test_a_new_file_in_the_folder_is_a_new_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@contextmanager
+def added(folder: Path) -> Iterator[None]:
+    """Take the modules in another folder for files of the package."""
+    with mock.patch.object(backends, "__path__", [*backends.__path__, str(folder)]), mock.patch.dict(sys.modules):
+        yield
+    for name in set(vars(backends)) & {path.stem for path in folder.glob("*.py")}:
+        delattr(backends, name)
+
+
+def test_a_new_file_in_the_folder_is_a_new_backend(tmp_path: Path) -> None:
     code = "class B:\n    def bind(self, table, growth): return 'bound'\nbackend = B()\n"
     (tmp_path / "plain.py").write_text(code)
     (tmp_path / "needing.py").write_text(code + "requires = ('json', 'csv')\n")
     (tmp_path / "in_want.py").write_text(code + "requires = ('json', 'nowhere_to_be_found')\n")
     (tmp_path / "no_backend.py").write_text("helper = 1\n")
-    monkeypatch.setattr(backends, "__path__", [*backends.__path__, str(tmp_path)])
-    for name in ("plain", "needing", "in_want", "no_backend"):
-        monkeypatch.setitem(sys.modules, f"boostbp.backends.{name}", None)
-        monkeypatch.delitem(sys.modules, f"boostbp.backends.{name}")
-        monkeypatch.delattr(backends, name, raising=False)
-    assert {"plain", "needing"} <= set(backends.available())
-    assert not {"in_want", "no_backend", "nowhere_to_be_found"} & set(backends.available())
-    assert backends.load("plain").bind(None, None) == "bound"
-    assert backends.load("in_want").bind(None, None) == "bound"
-    with pytest.raises(ValueError, match="backend='no_backend' is unknown"):
-        backends.load("no_backend")
+    with added(tmp_path):
+        assert {"plain", "needing"} <= set(backends.available())
+        assert not {"in_want", "no_backend", "nowhere_to_be_found"} & set(backends.available())
+        assert backends.load("plain").bind(None, None) == "bound"
+        assert backends.load("in_want").bind(None, None) == "bound"
+        with pytest.raises(ValueError, match="backend='no_backend' is unknown"):
+            backends.load("no_backend")
 
 
-def test_threads_wait_for_one_that_imports_a_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_wait_for_one_that_imports_a_backend(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text("import time\ntime.sleep(0.3)\nbackend = 'slow'\n")
-    monkeypatch.setattr(backends, "__path__", [*backends.__path__, str(tmp_path)])
-    monkeypatch.setitem(sys.modules, "boostbp.backends.slow", None)
-    monkeypatch.delitem(sys.modules, "boostbp.backends.slow")
-    monkeypatch.delattr(backends, "slow", raising=False)
-    with ThreadPoolExecutor(2) as pool:
+    with added(tmp_path), ThreadPoolExecutor(2) as pool:
         first = pool.submit(backends.load, "slow")
         while "boostbp.backends.slow" not in sys.modules and not first.done():
             time.sleep(0.001)
@@ -89,17 +93,13 @@ def test_what_cannot_bind_is_refused(thing: object) -> None:
 
 
 @pytest.mark.parametrize(("name", "extra"), [("lightgbm", "all"), ("xgboost", "xgboost")])
-def test_a_missing_library_is_named_with_the_command_that_installs_it(
-    name: str, extra: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
-        monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.setitem(sys.modules, name, None)
-    assert name not in backends.available()
-    with pytest.raises(
-        ImportError, match=rf"backend='{name}' needs the {name} package: pip install 'boostbp\[{extra}\]'"
-    ):
-        backends.load(name).bind(Table(np.zeros((2, 1))), TreeParams())
+def test_a_missing_library_is_named_with_the_command_that_installs_it(name: str, extra: str) -> None:
+    absent = {module: None for module in (name, *sys.modules) if module == name or module.startswith(f"{name}.")}
+    with mock.patch.dict(sys.modules, absent):
+        assert name not in backends.available()
+        cure = rf"backend='{name}' needs the {name} package: pip install 'boostbp\[{extra}\]'"
+        with pytest.raises(ImportError, match=cure):
+            backends.load(name).bind(Table(np.zeros((2, 1))), TreeParams())
 
 
 def test_loading_a_backend_imports_no_other_one_no_conformance_checks_and_no_library() -> None:
