@@ -7,6 +7,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
 from types import ModuleType
+from typing import cast
 
 from boostbp.backends.base import Backend, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities, ConformanceError, capabilities_of
@@ -67,18 +68,15 @@ def load(backend: str | Backend) -> Backend:
     if isinstance(backend, str):
         module = _module(backend)
         if module is None:
-            raise ValueError(
-                f"backend={backend!r} is unknown: use one of {available()}, or an object with a method "
-                f"bind(table, growth) (see boostbp.backends.base.Backend)."
-            )
-        loaded: Backend = module.backend
-        return loaded
+            raise ValueError(f"backend={backend!r} is unknown: {_cure()}")
+        return cast("Backend", module.backend)
     if not callable(getattr(backend, "bind", None)):
-        raise TypeError(
-            f"backend={backend!r} has no method bind(table, growth): use one of {available()}, or an object "
-            f"that satisfies boostbp.backends.base.Backend."
-        )
+        raise TypeError(f"backend={backend!r} has no method bind(table, growth): {_cure()}")
     return backend
+
+
+def _cure() -> str:
+    return f"use one of {available()}, or an object with bind(table, growth), see boostbp.backends.base.Backend."
 
 
 def draws(backend: str | Backend, extra_trees: bool | str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ _BELOW_ZERO = float(np.nextafter(-_ZERO, -np.inf))
 _LARGEST = 1e300  # LightGBM reads larger numbers as this one
 
 Fields = dict[str, str]
+D = TypeVar("D", np.float64, np.int32)
 
 
 def alike(values: Floats) -> NDArray[np.bool_]:
@@ -54,15 +56,10 @@ def _fields(block: str) -> Fields:
     return dict([line.split("=", 1) for line in block.split("\n")])
 
 
-def _floats(group: Sequence[Fields], *names: str) -> NDArray[np.float64]:
+def _numbers(group: Sequence[Fields], dtype: type[D], *names: str) -> NDArray[D]:
     """Return the numbers of all trees, a row for each field."""
     text = " ".join([fields[name] for name in names for fields in group])
-    return np.fromstring(text, np.float64, sep=" ").reshape(len(names), -1)
-
-
-def _ints(group: Sequence[Fields], *names: str) -> NDArray[np.int32]:
-    text = " ".join([fields[name] for name in names for fields in group])
-    return np.fromstring(text, np.int32, sep=" ").reshape(len(names), -1)
+    return np.fromstring(text, dtype, sep=" ").reshape(len(names), -1)
 
 
 def _trees(group: Sequence[Fields]) -> Trees:
@@ -72,8 +69,9 @@ def _trees(group: Sequence[Fields]) -> Trees:
         return Trees.stumps(len(group))
     if len(group) > 1 and any(fields["num_cat"] != "0" for fields in group):
         return Trees.concat([_trees([fields]) for fields in group])
-    threshold, gain = _floats(grown, "threshold", "split_gain")
-    feature, decision, left, right = _ints(grown, "split_feature", "decision_type", "left_child", "right_child")
+    threshold, gain = _numbers(grown, np.float64, "threshold", "split_gain")
+    names = "split_feature", "decision_type", "left_child", "right_child"
+    feature, decision, left, right = _numbers(grown, np.int32, *names)
     # Where the missing type is not NaN, LightGBM reads a NaN as 0.0.
     default_left = (decision & _DEFAULT_LEFT) != 0
     missing_left = np.where(decision >> 2 & 3 == _MISSING_IS_NAN, default_left, threshold >= 0.0)
@@ -82,7 +80,7 @@ def _trees(group: Sequence[Fields]) -> Trees:
     if grown[0]["num_cat"] != "0":
         categorical = (decision & _CATEGORICAL) != 0
         which = np.where(categorical, threshold, 0.0).astype(np.int64)
-        [bounds] = _ints(grown, "cat_boundaries")
+        [bounds] = _numbers(grown, np.int32, "cat_boundaries")
         start = np.where(categorical, bounds[which], np.int32(-1))
         words = np.where(categorical, bounds[which + 1] - bounds[which], np.int32(0))
         categories = np.fromstring(grown[0]["cat_threshold"], np.int64, sep=" ").astype(np.uint32)
@@ -100,12 +98,12 @@ def _around_zero(threshold: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _linear(fields: Fields) -> LinearLeaves:
     [tree] = _trees([fields])
-    [value] = _floats([fields], "leaf_value")
+    [value] = _numbers([fields], np.float64, "leaf_value")
     start = np.zeros(tree.n_leaves + 1, np.int32)
     if fields.get("is_linear", "0") == "0":
         return LinearLeaves(tree, value, start, np.empty(0, np.int32), np.empty(0), value)
-    np.cumsum(_ints([fields], "num_features")[0], out=start[1:])
-    const, [coeff] = _floats([fields], "leaf_const"), _floats([fields], "leaf_coeff")
-    [features] = _ints([fields], "leaf_features")
+    np.cumsum(_numbers([fields], np.int32, "num_features")[0], out=start[1:])
+    const, [coeff] = (_numbers([fields], np.float64, name) for name in ("leaf_const", "leaf_coeff"))
+    [features] = _numbers([fields], np.int32, "leaf_features")
     n_terms = start[-1]  # of a tree without any, numpy reads the empty fields as one number
     return LinearLeaves(tree, const[0], start, features[:n_terms], coeff[:n_terms], value)

@@ -75,10 +75,8 @@ def _preorder(root: int, children: Sequence[tuple[int, int]]) -> list[int]:
     """Return a node and those below it: each split comes before its left side, and that before its right side."""
     nodes, ahead = [], [root]
     while ahead:
-        node = ahead.pop()
-        nodes.append(node)
-        if node >= 0:
-            ahead += reversed(children[node])
+        nodes.append(ahead.pop())
+        ahead += reversed(children[nodes[-1]]) if nodes[-1] >= 0 else ()
     return nodes
 
 

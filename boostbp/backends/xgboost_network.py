@@ -37,7 +37,7 @@ class Address:
     timeout: float  # seconds that workers wait for one another
 
 
-def _library(module: str) -> Any:
+def _library(module: str) -> ModuleType:
     return require(f"xgboost.{module}", extra="xgboost", what="training on several workers")
 
 
@@ -47,16 +47,14 @@ def tracked(n_workers: int, *, host: str = "127.0.0.1", timeout: float = 60.0) -
 
     Workers wait `timeout` seconds for one another, when they connect and in each sum.
     """
-    tracker = _library("tracker").RabitTracker(
-        host_ip=host, n_workers=n_workers, sortby="task", timeout=math.ceil(timeout)
-    )
+    seconds, failure = math.ceil(timeout), _library("core").XGBoostError
+    tracker = _library("tracker").RabitTracker(host_ip=host, n_workers=n_workers, sortby="task", timeout=seconds)
     tracker.start()
     arguments = tracker.worker_args()
-    failure = _library("core").XGBoostError
     try:
         yield Address(str(arguments["dmlc_tracker_uri"]), int(arguments["dmlc_tracker_port"]), n_workers, timeout)
         with suppress(failure):
-            tracker.wait_for(math.ceil(timeout))  # for workers to disconnect
+            tracker.wait_for(seconds)  # for workers to disconnect
     finally:
         with suppress(failure):  # workers that died have raised errors of their own
             tracker.free()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -87,9 +87,9 @@ class TablePart:
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         if name in self.partition and not _is_constant(column, value):
+            what = f"holds other values than {value.as_py()!r}, which its folder is named after"
             raise ValueError(
-                f"Column {name!r} of {self.name} holds other values than {value.as_py()!r}, which its folder is named "
-                "after: rename the folder, or drop the column from the file."
+                f"Column {name!r} of {self.name} {what}: rename the folder, or drop the column from files."
             )
         return column
 
@@ -98,10 +98,8 @@ def _is_constant(column: pa.Array, text: pa.Scalar) -> bool:
     """Return whether all cells equal what a text spells: as numbers, or else in the type of the column."""
     pa = arrow()
     for kind in (pa.float64(), column.type):
-        try:
+        with suppress(pa.ArrowException):  # a value is not of this type
             return set(column.cast(kind).unique().to_pylist()) <= {text.cast(kind).as_py()}
-        except pa.ArrowException:  # a value is not of this type
-            continue
     return False
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,18 +38,15 @@ def typed_values(column: pa.ChunkedArray, kind: pa.DataType, name: str, text: bo
     """
     pa = arrow()
     if column.null_count:
-        raise ValueError(
-            f"Column {name!r} is missing in {column.null_count} rows, which only features may be: remove these rows."
-        )
+        gap = f"is missing in {column.null_count} rows, which only features may be"
+        raise ValueError(f"Column {name!r} {gap}: remove these rows.")
     if pa.types.is_temporal(kind):
         raise ValueError(f"Target {name!r} holds {kind}: turn dates and times into numbers or classes first.")
     if not (is_number(kind) if text is None else not text):
         return np.asarray(column.cast(pa.string()).to_pylist())
     for whole in (pa.int64(), pa.uint64()):  # float64 would not hold large ones
-        try:
+        with suppress(pa.ArrowInvalid):  # not whole, or too large
             return np.asarray(column.cast(whole).to_numpy())
-        except pa.ArrowInvalid:  # not whole, or too large
-            pass
     try:
         values = np.asarray(column.cast(pa.float64()).to_numpy())
     except pa.ArrowException as error:
@@ -148,15 +146,15 @@ def first_rows(table: TableFiles, target: str, n_rows: int) -> tuple[pd.DataFram
     These are at least `n_rows`, unless the table has fewer. Raises ValueError if it has none.
     """
     kind = table.type_of(target)
-    X, parts = None, []
+    first, parts = None, list[NDArray[Any]]()
     for features, verbatim in table.batches():
-        X = _frame(features) if X is None else X
+        first = features if first is None else first
         parts.append(typed_values(verbatim[target], kind, target))
         if sum(map(len, parts)) >= n_rows:
             break
-    if X is None:
+    if first is None:
         raise ValueError(f"{table.name} has no rows.")
-    return X, np.concatenate(parts)
+    return _frame(first), np.concatenate(parts)
 
 
 def size_in_float64(path: Path) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 _SIGN, _CURRENCY = "[-+\u2212\u2013]", "[$\u20ac\u00a3\u00a5]"
@@ -33,11 +34,9 @@ def spells_number(value: object) -> bool:
     text = value.strip()
     if text.isdecimal() or _NUMBER.fullmatch(text):
         return True
-    try:
-        float(text)  # inf, nan
-    except ValueError:
-        return False
-    return True
+    with suppress(ValueError):
+        return float(text) is not None  # inf, nan
+    return False
 
 
 def spells_date(value: object) -> bool:
@@ -50,17 +49,13 @@ def refuse_numbers_as_text(values: Sequence[Any], counts: Sequence[int], label: 
 
     The arguments are those of `reason_not_categorical`.
     """
-    reason = reason_not_categorical(values, counts)
-    if reason is not None:
+    if (reason := reason_not_categorical(values, counts)) is not None:
         sentence, others = reason
-        missing = ""
-        if others:
-            missing = f", or na_values={others} where the file is read, --missing {others[0]!r} on the command line"
+        missing = f", or na_values={others} where the file is read, --missing {others[0]!r}" if others else ""
         raise ValueError(
             f"{label} holds text, but {sentence}. As categories they would have no order: turn it into numbers "
-            f"(pandas.to_numeric(column, errors='coerce'){missing}; of dates, days since one), drop "
-            "it, or say that it holds categories (name it in categorical_features, or .astype('category'); "
-            "--categorical on the command line)."
+            f"(pandas.to_numeric(column, errors='coerce'){missing}; of dates, days since one), drop it, or say that it "
+            "holds categories (name it in categorical_features, .astype('category'), or --categorical)."
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -40,7 +41,7 @@ class ColumnRoles(NamedTuple):
 def is_number(kind: pa.DataType) -> bool:
     """Return whether an Arrow type holds numbers."""
     types = arrow().types
-    return any(test(kind) for test in (types.is_integer, types.is_floating, types.is_decimal))
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
 def _becomes_float(kind: pa.DataType) -> bool:
@@ -186,9 +187,8 @@ def _cast(part: TablePart, column: pa.Array, name: str, kind: pa.DataType, *, sa
     try:
         return column.cast(kind, safe=safe)
     except arrow().ArrowException as error:
-        raise ValueError(
-            f"Column {name!r} of {part.name} holds {column.type}, and cannot be read as {kind}: {error}."
-        ) from error
+        held = f"Column {name!r} of {part.name} holds {column.type}"
+        raise ValueError(f"{held}, and cannot be read as {kind}: {error}.") from error
 
 
 def _types_to_read(part: TablePart, types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
@@ -203,11 +203,8 @@ def _type_spelt(values: Sequence[str | None]) -> pa.DataType:
     pa = arrow()
     texts = pa.array(values, pa.string())
     for kind in (pa.int64(), pa.float64(), pa.date32(), pa.timestamp("us")):
-        try:
-            texts.cast(kind)
-        except pa.ArrowException:
-            continue
-        return kind
+        with suppress(pa.ArrowException):
+            return texts.cast(kind).type
     return pa.string()
 
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from boostbp.files.parts import check_regular
 from boostbp.runtime import interrupts
 
-_PART_BYTES = 1 << 26  # that are read between two checks for an interrupt: less than a second, even of a slow disk
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
@@ -39,11 +38,7 @@ class _ArrayFile(NamedTuple):
 
     def whole(self) -> NDArray[Any]:
         """Return all of it."""
-        out = np.empty(math.prod(self.shape), self.dtype)
-        size = _PART_BYTES // max(1, self.dtype.itemsize)
-        for first in range(0, len(out), size):
-            out[first : first + size] = self.items(first, min(size, len(out) - first))
-        return out.reshape(self.shape, order="F" if self.is_fortran else "C")
+        return self.items(0, math.prod(self.shape)).reshape(self.shape, order="F" if self.is_fortran else "C")
 
     def rows(self, first: int, last: int) -> NDArray[Any]:
         """Return some rows of an array of two axes."""

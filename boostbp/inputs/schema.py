@@ -86,8 +86,7 @@ class Schema:
         parts = parts or [f"worker {number}" for number in range(len(schemas))]
         for part, other in zip(parts, schemas, strict=True):
             for name in ("n_features", "names", "categorical"):
-                value, expected = getattr(other, name), getattr(first, name)
-                if value != expected:
+                if (value := getattr(other, name)) != (expected := getattr(first, name)):
                     raise ValueError(
                         f"X of {part} has {name}={value!r}, that of {parts[0]} has {expected!r}: give all of them the "
                         "same columns, and name those with categories in categorical_features."
@@ -111,10 +110,8 @@ class Schema:
                 assert_all_finite(X.entries if isinstance(X, Sparse) else X, allow_nan=True, input_name="X")
         except ValueError as error:
             row, j, value = _first_infinity(X)
-            raise ValueError(
-                f"Input X contains infinity: {source.column(j).label}, row {row} (counted from 0) holds {value}. "
-                "Clip it, or make it missing (NaN)."
-            ) from error
+            cell = f"{source.column(j).label}, row {row} (counted from 0) holds {value}"
+            raise ValueError(f"Input X contains infinity: {cell}. Clip it, or make it missing (NaN).") from error
         return Table(X, self.categorical)
 
     def _matrix(self, source: Source) -> Matrix:
@@ -135,9 +132,8 @@ class Schema:
         if j in self.categories:
             return codes_of(column.factors, self.categories[j], column.label)
         if source.block is None and (text := column.text()) is not None:
-            raise ValueError(
-                f"{column.label} holds {text!r}, but held numbers ({self.dtypes[j]}) at fit: pass numbers."
-            )
+            at_fit = f"held numbers ({self.dtypes[j]}) at fit"
+            raise ValueError(f"{column.label} holds {text!r}, but {at_fit}: pass numbers.")
         return column.numbers()
 
     def roles(self) -> ColumnRoles:
@@ -215,7 +211,7 @@ def _warn_of_rounding(column: Column) -> None:
     values = column.numbers()
     if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or not len(values):
         return
-    if max(abs(int(values.min())), abs(int(values.max()))) > _EXACT:
+    if max(-int(values.min()), int(values.max())) > _EXACT:
         n_distinct, n_floats = len(np.unique(values)), len(np.unique(values.astype(np.float64)))
         if n_floats < n_distinct:
             messages.warn(
@@ -231,10 +227,8 @@ def _chosen(source: Source, categorical_features: CategoricalFeatures) -> list[i
     if isinstance(categorical_features, str) and categorical_features == "from_dtype":
         return [j for j, column in enumerate(source.columns) if column.is_categorical]
     if isinstance(categorical_features, str) or not isinstance(categorical_features, Iterable):
-        raise ValueError(
-            f"categorical_features={categorical_features!r} is not known: use 'from_dtype', None, "
-            "or a list of column names, column numbers or bools."
-        )
+        cure = "use 'from_dtype', None, or a list of column names, column numbers or bools"
+        raise ValueError(f"categorical_features={categorical_features!r} is not known: {cure}.")
     items: list[Any] = list(categorical_features)
     n_features, names = source.original.shape[1], source.names or ()
     if all(isinstance(item, (bool, np.bool_)) for item in items):

@@ -238,10 +238,8 @@ def test_csv_files_whose_first_blocks_disagree_are_named(tmp_path):
     assert read_table(tmp_path / "t", "y")[0]["a"].astype(object).tolist()[2:] == ["x", "z"]
 
 
-def test_a_cell_that_does_not_fit_is_named_by_file_column_and_row(tmp_path):
+def test_a_cell_that_does_not_fit_is_named_by_file_column_and_row(tmp_path, small_blocks):
     (tmp_path / "t").mkdir()
-    (tmp_path / "t" / "0.csv").write_text(
-        "b,a,y\n" + "1,1.5,1\n" * 1_200_000 + "1,late text,1\n"
-    )  # beyond the first block
-    with pytest.raises(ValueError, match=r"t/0.csv: In column 'a': Row #1200002: CSV conversion error.*'late text'"):
+    (tmp_path / "t" / "0.csv").write_text("b,a,y\n" + "1,1.5,1\n" * 3000 + "1,late text,1\n")
+    with pytest.raises(ValueError, match=r"t/0.csv: In column 'a': Row #3002: CSV conversion error.*'late text'"):
         BoostBPRegressor().fit(tmp_path / "t", "y")

@@ -12,7 +12,6 @@ from boostbp import BoostBPRegressor
 from boostbp.files.reading import chunks, columns_like, read_table
 from boostbp.files.tables import ColumnRoles
 
-MANY = 1_200_000  # rows of 8 bytes: more than the first block of a CSV file, from which types are inferred
 TABLE = pa.table(
     {
         "whole": pa.array([1, None, 3, 4]),
@@ -80,8 +79,7 @@ def test_target_keeps_its_values(tmp_path, column, expected, kind, form):
     assert y.dtype.kind == kind
 
 
-def test_chunks_put_together_are_the_whole(path, monkeypatch):
-    monkeypatch.setattr("boostbp.files.parts._PARQUET_ROWS", 3)
+def test_chunks_put_together_are_the_whole(path, small_blocks):
     columns = ColumnRoles(verbatim=["id"], drop=["y", "text"])
     pieces, kept = zip(*chunks(path, columns), strict=True)
     whole, _, _ = read_table(path, "y", ColumnRoles(drop=["id", "text"]))
@@ -90,21 +88,21 @@ def test_chunks_put_together_are_the_whole(path, monkeypatch):
     assert len(pieces) == (2 if path.suffix == ".parquet" else 1)
 
 
-def test_large_csv_comes_in_more_than_one_chunk(tmp_path):
-    values = np.random.default_rng(0).normal(size=MANY)
+def test_large_csv_comes_in_more_than_one_chunk(tmp_path, small_blocks):
+    values = np.random.default_rng(0).normal(size=2000)
     where = tmp_path / "rows.csv"
     csv.write_csv(pa.table({"x": values}), where)
     pieces = [X["x"].to_numpy() for X, _ in chunks(where)]
-    assert len(pieces) > 2
+    assert len(pieces) > 5
     np.testing.assert_array_equal(np.concatenate(pieces), values)
 
 
-def test_type_that_changes_after_the_first_block_is_explained(tmp_path):
+def test_type_that_changes_after_the_first_block_is_explained(tmp_path, small_blocks):
     where = tmp_path / "rows.csv"
-    where.write_text("x\n" + "1.50000\n" * MANY + "late text\n")
+    where.write_text("x\n" + "1.5\n" * 3000 + "late text\n")
     with pytest.raises(ValueError, match=r"rows.csv: .*late text.*name a column of text categorical"):
         list(chunks(where))
-    assert sum(len(X) for X, _ in chunks(where, ColumnRoles(categorical=["x"]))) == MANY + 1
+    assert sum(len(X) for X, _ in chunks(where, ColumnRoles(categorical=["x"]))) == 3001
 
 
 @pytest.mark.parametrize(
@@ -217,9 +215,9 @@ def test_text_that_spells_numbers_is_refused_unless_it_is_called_missing_or_cate
     assert X["x"].cat.categories.size == 400
 
 
-def test_a_number_misspelt_after_the_first_block_is_refused_with_the_cure(tmp_path):
+def test_a_number_misspelt_after_the_first_block_is_refused_with_the_cure(tmp_path, small_blocks):
     where = tmp_path / "rows.csv"
-    where.write_text("x,y\n" + "1.500,1\n" * MANY + "?,1\n")
+    where.write_text("x,y\n" + "1.5,1\n" * 3000 + "?,1\n")
     with pytest.raises(ValueError, match=r"rows.csv: .*'\?'.*--missing"):
         read_table(where, "y")
     X, _, _ = read_table(where, "y", ColumnRoles(missing=["?"]))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,15 +24,6 @@ def demand(condition: object, fault: str, cure: str) -> None:
     """Raise a ConformanceError with the fault and its cure, unless a condition holds."""
     if not condition:
         raise ConformanceError(f"{fault} {cure}")
-
-
-@contextmanager
-def faults() -> Iterator[None]:
-    """Raise the error of a check that layers share as a ConformanceError."""
-    try:
-        yield
-    except ValueError as error:
-        raise ConformanceError(str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +68,19 @@ class Trial:
             table = Table(read_only(table.X), table.categorical)
         with refuse_writes("the backend writes into X, grad or hess: work on a copy."):
             grown = self.fork(table, params, grad.shape[1], seed).grow(read_only(grad), read_only(hess))
-        check_trees(grown, 1 if params.multi_output else grad.shape[1], table, params)
-        for tree in grown:
-            check_sizes(tree, table, params, count_rows=bool(np.ptp(hess) == 0.0))
+        count = 1 if params.multi_output else grad.shape[1]
+        check_trees(grown, count, table, params, count_rows=bool(np.ptp(hess) == 0.0))
         return grown
 
 
-def check_trees(grown: Sequence[Tree], count: int, table: Table, growth: TreeParams) -> None:
-    """Demand trees that layers accept, with category sets where there are categories, and gains."""
-    with faults():
+def check_trees(
+    grown: Sequence[Tree], count: int, table: Table, growth: TreeParams, *, count_rows: bool = True
+) -> None:
+    """Demand trees that layers accept, of the sizes that were asked for; rows are counted as `Tree.leaf_of` says."""
+    try:
         checked_trees(grown, count, table, growth)
+    except ValueError as error:
+        raise ConformanceError(str(error)) from error
     for tree in grown:
         demand(
             np.array_equal(tree.cat_start >= 0, np.isin(tree.feature, table.categorical)),
@@ -100,23 +93,17 @@ def check_trees(grown: Sequence[Tree], count: int, table: Table, growth: TreePar
             f"a tree of {len(tree.feature)} splits has the gains {tree.gain.tolist()}.",
             "Leave them out (NaN), or let each be what its split takes from the loss.",
         )
-
-
-def check_sizes(tree: Tree, table: Table, growth: TreeParams, *, count_rows: bool = True) -> None:
-    """Demand a tree of the sizes that were asked for; rows are counted as `Tree.leaf_of` routes them."""
-    rows = np.bincount(tree.leaf_of(table.X), minlength=tree.n_leaves)
-    demand(
-        tree.n_leaves == 1 or not count_rows or rows.min() >= growth.min_samples_leaf,
-        f"min_samples_leaf={growth.min_samples_leaf} was asked for, and Tree.leaf_of sends {rows.min()} to a leaf.",
-        "If the library sent them elsewhere, mend missing_left or the threshold (boostbp.backends.dialects knows "
-        "float32). If it counts no rows, take out such splits by boostbp.backends.dialects.without_small_leaves.",
-    )
-    depth = _depth(tree, 0 if len(tree.feature) else -1)
-    demand(
-        not 0 <= growth.max_depth < depth,
-        f"max_depth={growth.max_depth} was asked for, and a tree has the depth {depth}.",
-        "Keep to TreeParams.max_depth; 0 is a tree of one leaf.",
-    )
+    for tree in grown:
+        rows = np.bincount(tree.leaf_of(table.X), minlength=tree.n_leaves).min()
+        demand(
+            tree.n_leaves == 1 or not count_rows or rows >= growth.min_samples_leaf,
+            f"min_samples_leaf={growth.min_samples_leaf} was asked for, and Tree.leaf_of sends {rows} to a leaf.",
+            "If the library sent them elsewhere, mend missing_left or the threshold (boostbp.backends.dialects knows "
+            "float32). If it counts no rows, take out such splits by boostbp.backends.dialects.without_small_leaves.",
+        )
+        depth = _depth(tree, 0 if len(tree.feature) else -1)
+        fault = f"max_depth={growth.max_depth} was asked for, and a tree has the depth {depth}."
+        demand(not 0 <= growth.max_depth < depth, fault, "Keep to TreeParams.max_depth; 0 is a tree of one leaf.")
 
 
 def _depth(tree: Tree, node: int) -> int:

@@ -51,11 +51,9 @@ def counts_rows_and_not_hessians(trial: Trial) -> None:
         X = np.repeat([0.0, 1.0], [smallest, 3 * smallest])[:, None]
         grad = np.where(X < 0.5, -hessian, hessian)
         [tree] = trial.grow(Table(X), grad, np.full_like(grad, hessian), max_depth=1, min_samples_leaf=smallest)
-        demand(
-            tree.n_leaves == 2,
-            f"{smallest} rows were not split off with min_samples_leaf={smallest} and hessians of {hessian}.",
-            "Count rows; a bound on the sum of hessians is a little less than `min_samples_leaf` times their mean.",
-        )
+        fault = f"{smallest} rows were not split off with min_samples_leaf={smallest} and hessians of {hessian}."
+        cure = "Count rows; a bound on the sum of hessians is a little less than `min_samples_leaf` times their mean."
+        demand(tree.n_leaves == 2, fault, cure)
 
 
 def follows_the_gradient(trial: Trial) -> None:
@@ -66,11 +64,8 @@ def follows_the_gradient(trial: Trial) -> None:
     grad = -hess * (2.0 * np.where(heavy, table.X[:, 0], table.X[:, 1]) - 1.0)[:, None]
     [tree] = trial.grow(table, grad, hess, max_depth=1)
     left = loss_left(tree, table.X, grad, hess)
-    demand(
-        left <= 0.5,
-        f"a split of two features of 0 and 1 leaves {left:.3g} of the loss where the better one leaves 0.005.",
-        "Fit the target -grad / hess by squared error with sample weights hess.",
-    )
+    fault = f"a split of two features of 0 and 1 leaves {left:.3g} of the loss where the better one leaves 0.005."
+    demand(left <= 0.5, fault, "Fit the target -grad / hess by squared error with sample weights hess.")
 
 
 def tells_neighbours_apart(trial: Trial) -> None:
