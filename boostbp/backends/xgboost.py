@@ -155,26 +155,22 @@ def _binned(
     if not (in_files and hasattr(library, "ExtMemQuantileDMatrix")):  # from version 3 on
         rows = representable(ranks.encode(table.X))
         return library.QuantileDMatrix(rows, **options, feature_types=types, ref=reference)
-    folder = mkdtemp(dir=scratch_folder(), prefix="boostbp-")
-    try:
-        blocks = _blocks(library, table.X, types, ranks, cache_prefix=f"{folder}/bins")
-        matrix = library.ExtMemQuantileDMatrix(blocks, **options, ref=reference)
-    except BaseException:
-        rmtree(folder)
-        raise
-    matrix.files = _BinFiles(folder)
+    files = _BinFiles()
+    blocks = _blocks(library, table.X, types, ranks, cache_prefix=f"{files.folder}/bins")
+    matrix = library.ExtMemQuantileDMatrix(blocks, **options, ref=reference)
+    matrix.files = files
     return matrix
 
 
 class _BinFiles:
     """The folder with the bins of a matrix, which owns this object: the folder is removed when the matrix ends."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self) -> None:
         self.lock = Lock()  # XGBoost refuses to read them in two threads at a time
-        self._folder, self._remove = folder, rmtree
+        self.folder, self._remove = mkdtemp(dir=scratch_folder(), prefix="boostbp-"), rmtree
 
     def __del__(self) -> None:
-        self._remove(self._folder, ignore_errors=True)
+        self._remove(self.folder, ignore_errors=True)
 
 
 def _matrix_turn(matrix: QuantileDMatrix) -> AbstractContextManager[Any]:
