@@ -103,7 +103,8 @@ def _check_range(table: Table, ranks: Ranks) -> None:
     for j in np.setdiff1d(np.flatnonzero(largest > np.finfo(np.float32).max), table.categorical):
         wrong.setdefault(j, f"{largest[j]:.3g}, beyond the range of float32, in which LightGBM fits linear leaves")
     for column, what in wrong.items():
-        raise ValueError(f"column {column} holds {what}: scale it, or let boostbp fit the leaves, leaves='refit'.")
+        cure = "scale the column, or let boostbp fit the leaves, leaves='refit'"
+        raise ValueError(f"column {column} holds {what}: {cure}.")
 
 
 @dataclass

@@ -35,7 +35,8 @@ def spells_number(value: object) -> bool:
     if text.isdecimal() or _NUMBER.fullmatch(text):
         return True
     with suppress(ValueError):
-        return float(text) is not None  # inf, nan
+        float(text)  # inf, nan
+        return True
     return False
 
 

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +28,7 @@ from boostbp.runtime.disk_arrays import scratch_folder
 from boostbp.runtime.messages import named_in_errors
 from boostbp.trees.sparse import Sparse
 
+Blocks: TypeAlias = "TableFiles | TableSource | Iterator[Any]"
 NO_ROWS = "X has no rows: give at least one block of them."
 BLOCK_ROWS = 65_536  # of an array in a file: 16 MB of 30 columns
 
@@ -59,7 +60,7 @@ def is_blocks(X: object) -> bool:
 
 
 def rows_of(
-    X: TableFiles | TableSource | Iterator[Any],
+    X: Blocks,
     beside: Mapping[str, Any],
     *,
     labels: bool,
@@ -98,9 +99,7 @@ def rows_of(
     else:
         table = open_table(X)
         if beside["y"] is None:
-            raise ValueError(
-                f"y=None with a table in files: name the column of the target, one of {quoted(table.names)}."
-            )
+            raise ValueError(f"y=None with a table in files: name the target, one of {quoted(table.names)}.")
         names = {name: columns for name, value in beside.items() if (columns := _names(value))}
         table = table.resolve(beside=list(chain(*names.values())), categorical=_names(categorical_features))
         blocks, declared = _blocks_of_table(table, names), {*table.roles.categorical}
@@ -113,7 +112,7 @@ def rows_of(
     return rows, {name: arrays.get(name) if name in names else value for name, value in beside.items()}
 
 
-def blocks_of(X: TableFiles | TableSource | Iterator[Any], schema: Schema) -> Iterator[Any]:
+def blocks_of(X: Blocks, schema: Schema) -> Iterator[Any]:
     """Yield blocks of the features of some rows, as tables that an estimator with this schema reads.
 
     `X` is as in `rows_of`, but an iterator gives blocks of features alone. Raises ValueError if there are no rows.

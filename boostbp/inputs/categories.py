@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +41,7 @@ class Factors(NamedTuple):
         values = [value.item() if isinstance(value, np.generic) else value for value in values]
         missing = np.array([is_missing(value) for value in values], np.bool_)
         index = np.append(np.where(missing, -1, np.cumsum(~missing) - 1), -1)  # -1 finds the last
-        return cls(index[place], [value for value in values if not is_missing(value)], ordered)
+        return cls(index[place], list(compress(values, ~missing)), ordered)
 
 
 def is_missing(value: object) -> bool:

@@ -53,7 +53,8 @@ def _frame_values(y: object, labels: bool) -> NDArray[Any]:
     if len(columns) == 1:
         return _of_column(columns[0])[:, None]
     if labels:
-        _refuse_several(f"{len(columns)} columns ({columns[0].label}, {columns[1].label}, ...)")
+        named = ", ".join([*(column.label for column in columns[:2]), *["..."] * (len(columns) > 2)])
+        _refuse_several(f"{len(columns)} columns ({named})")
     for column in columns:
         refuse_text(np.array([column.text()]), f"y: {column.label}")
     return matrix_of([column.numbers() for column in columns])

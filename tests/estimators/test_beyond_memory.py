@@ -315,7 +315,7 @@ def test_blocks_without_rows_are_none():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"y": None}, r"y=None with a table in files: name the column of the target, one of 'a', 'b'"),
+        ({"y": None}, r"y=None with a table in files: name the target, one of 'a', 'b'"),
         ({"y": "goal"}, r"rows.parquet has no column 'goal': its columns are a, b"),
         ({"y": "target", "sample_weight": "w"}, r"rows.parquet has no column 'w'"),
         ({"y": "b"}, r"'b' is missing in \d+ rows"),

@@ -45,7 +45,7 @@ def test_a_dataset_is_a_table_like_others(rows):
         ValueError, match=r"Column 'when' of FileSystemDataset holds timestamp\[\w+\], which is neither"
     ):
         BoostBPRegressor().fit(theirs, "y")
-    with pytest.raises(ValueError, match=r"y=None with a table in files: name the column of the target, one of 'x'"):
+    with pytest.raises(ValueError, match=r"y=None with a table in files: name the target, one of 'x'"):
         BoostBPRegressor().fit(theirs)
     with pytest.raises(ValueError, match=r"Scanner has no column 'z': its columns are x, kind, year, y"):
         BoostBPRegressor().fit(theirs.scanner(columns=COLUMNS), "z")
