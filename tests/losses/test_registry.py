@@ -142,5 +142,5 @@ def test_a_loss_that_is_added_to_the_list_is_known_by_its_names():
         for name in ("l4", "fourth_power"):
             assert isinstance(losses.load(name, n_outputs=2), Fourth)
         assert metrics.load("fourth_power", losses.SquaredError())(y + 2, y, np.ones(2)) == pytest.approx(4.0)
-    with pytest.raises(TypeError, match="dataclass"):
-        loss_of(Fourth())
+        with pytest.raises(TypeError, match="dataclass"):
+            loss_of(Fourth())
