@@ -273,7 +273,7 @@ def test_a_file_system_that_takes_no_byte_costs_one_warning(package):
 def test_two_processes_warm_up_at_once(package):
     code = """
 from boostbp.trees import warmup
-warmup.PARTS = {"monotone fit": warmup.PARTS["monotone fit"], "sparse input": warmup.PARTS["sparse input"]}  # some of them
+warmup.PARTS = {"monotone fit": warmup.PARTS["monotone fit"], "sparse input": warmup.PARTS["sparse input"]}
 print(warmup.warmup().compiled)
 """
     both = [start(code, package, HOME=str(package)) for _ in range(2)]
