@@ -43,7 +43,7 @@ typedef struct {
 /* The layers of a model. */
 typedef struct {
     const boostbp_node *nodes;
-    const boostbp_tree *trees; /* of each layer a multiple of BOOSTBP_LOCKSTEP */
+    const boostbp_tree *trees; /* of each layer a positive multiple of BOOSTBP_LOCKSTEP */
     const boostbp_layer *layers;
     const int64_t *steps; /* to the deepest leaf of the trees that are walked together */
     const double *bounds; /* the thresholds of each input column, ascending */

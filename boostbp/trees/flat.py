@@ -119,8 +119,8 @@ class Flat(NamedTuple):
         skip : bool
             As in `Network`.
         """
-        arrays = self._replace(nodes=self.nodes.view(np.uint64), table=self.table.view(np.uint8))
-        return predict_rows.bind_first((*arrays, baseline), self.table.itemsize, skip)
+        arrays = self._asdict() | {"nodes": self.nodes.view(np.uint64), "table": self.table.view(np.uint8)}
+        return predict_rows.bind_first((*arrays.values(), baseline), self.table.itemsize, skip)
 
 
 def _arrays_of(forest: Forest) -> dict[str, NDArray[Any]]:
@@ -148,7 +148,7 @@ def _arrays_of(forest: Forest) -> dict[str, NDArray[Any]]:
     column[of_split] = np.where(
         has_set, 2 * forest.n_features + np.cumsum(has_set) - 1, 2 * nodes.feature + ~nodes.missing_left
     )
-    trees = np.zeros((-(-len(size) // LOCKSTEP) * LOCKSTEP, 4), np.int32)
+    trees = np.zeros((-(-max(len(size), 1) // LOCKSTEP) * LOCKSTEP, 4), np.int32)
     trees[:, 0] = n_nodes
     trees[: len(size)] = np.column_stack([root, leaves.tree_output, leaves.tree_degree])
     sets = np.column_stack([nodes.feature, nodes.cat_start, nodes.cat_words, nodes.missing_left])[has_set]
