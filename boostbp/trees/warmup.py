@@ -21,7 +21,7 @@ class WarmUp:
     Attributes
     ----------
     seconds : dict
-        Seconds of each part of the package, such as "predict" or "jacobian".
+        Seconds of each part of the package, such as "predict".
     compiled : int
         Number of loops that were compiled now; the others were there already.
     folder : str or None
