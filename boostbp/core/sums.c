@@ -90,15 +90,33 @@ static inline void add_ends(double lower, double upper, double *range)
         range[1] = upper;
 }
 
+/* Returns the bits of a number as an integer of the same order, or such an integer as bits: -0.0 comes before 0.0.
+
+   Numbers are ordered by sign and size, so the bits below the sign of a negative one are inverted. */
+static inline int64_t key_of(int64_t bits)
+{
+    return bits ^ ((bits >> 63) & INT64_MAX);
+}
+
 /* Adds the range of n values, some of them missing, row by row. */
 static void add_known(const double *z, const double *h, int64_t n, double *range)
 {
+    int64_t ends[2], bits;
+    double total = range[2], weight = range[3];
+    memcpy(ends, range, sizeof ends);
+    int64_t lower = key_of(ends[0]), upper = key_of(ends[1]);
     for (int64_t i = 0; i < n; i++)
         if (z[i] == z[i]) {
-            add_ends(z[i], z[i], range);
-            range[2] += h ? h[i] * z[i] : z[i];
-            range[3] += h ? h[i] : 1.0;
+            memcpy(&bits, z + i, sizeof bits);
+            bits = key_of(bits);
+            lower = bits < lower ? bits : lower;
+            upper = bits > upper ? bits : upper;
+            total += h ? h[i] * z[i] : z[i];
+            weight += h ? h[i] : 1.0;
         }
+    ends[0] = key_of(lower), ends[1] = key_of(upper);
+    memcpy(range, ends, sizeof ends);
+    range[2] = total, range[3] = weight;
 }
 
 /* Returns whether a zero among n numbers has the sign asked for. */
