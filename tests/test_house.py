@@ -48,8 +48,8 @@ DIALECT = (
 OLD_NAMES = r"Growth|Kept|Replay|Marks|SquaredTo|BoostTo|Option|Head"  # of classes
 # What a variable holds has a noun.
 PRONOUNS = {"one", "each", "it", "its", "own", "said", "seen", "asked", "ours", "theirs", "mine"}
-# Functions of a module that is always named beside them, such as `losses.load`.
-SHARED_NAMES = {"load", "read", "write"}
+# Functions of a module that is always named beside them: `losses.load`, `metrics.load`.
+SHARED_NAMES = {"load"}
 LIBRARIES = {"lightgbm", "xgboost"}
 OPTIONAL = {
     "autogluon",

@@ -56,12 +56,12 @@ NODES = (
     "missing_left: bool[splits]", "cat_start: i4[splits]", "cat_words: i4[splits]", "categories: u4[_]",
 )  # fmt: skip
 LEAVES = (
-    "trees", "tree_leaf: i8[trees+1]", "tree_output: i8[trees, _]", "tree_degree: i8[trees]", "start: i8[leaves+1]",
-    "column: i4[paths]", "scaling: f8[paths, _]", "weight_start: i8[leaves+1]", "weight: f8[_]",
+    "trees", "tree_leaf: i8[trees+1]", "tree_output: i8[trees, 2]", "tree_degree: i8[trees]", "start: i8[leaves+1]",
+    "column: i4[paths]", "scaling: f8[paths, 4]", "weight_start: i8[leaves+1]", "weight: f8[_]",
 )  # fmt: skip
 
 # scalings.c
-scalings = Loop("scalings", "ranges: f8[paths, _]", "flat_scale: float", "out: f8[paths, _] out")
+scalings = Loop("scalings", "ranges: f8[paths, 4]", "flat_scale: float", "out: f8[paths, 4] out")
 
 # solving.c
 solve_leaves = Loop(
@@ -69,7 +69,7 @@ solve_leaves = Loop(
     "penalty: float", "penalize_constant: bool", "scale: float",
 )  # fmt: skip
 scale_weights = Loop(
-    "scale_weights", "path_start: i8[leaves+1]", "degree: int", "n_outputs: int", "scaling: f8[paths, _]",
+    "scale_weights", "path_start: i8[leaves+1]", "degree: int", "n_outputs: int", "scaling: f8[paths, 4]",
     "weight: f8[_] out",
 )  # fmt: skip
 
@@ -77,14 +77,14 @@ scale_weights = Loop(
 LEAST_SCALE = 1e-12  # relative to the center: with a smaller scale, rounding would change predictions
 rescale = Loop("rescale", LEAVES, "ratio: f8[paths]", "shift: f8[paths]", "weight: f8[_] out")
 common_scalings = Loop(
-    "common_scalings", LEAVES, "first_tree: i8[runs+1]", "scaling: f8[paths, _] out", "ratio: f8[paths] out",
+    "common_scalings", LEAVES, "first_tree: i8[runs+1]", "scaling: f8[paths, 4] out", "ratio: f8[paths] out",
     "shift: f8[paths] out",
 )  # fmt: skip
 
 # monotone.c
 solve_monotone = Loop(
     "solve_monotone", NODES, "first: int", "sign: i8[_]", "path_start: i8[leaves+1]", "column: i4[paths]",
-    "degree: int", "scaling: f8[paths, _]", "gram: f8[_]", "weight: f8[terms] out", "penalty: float",
+    "degree: int", "scaling: f8[paths, 4]", "gram: f8[_]", "weight: f8[terms] out", "penalty: float",
     "penalize_constant: bool", "scale: float",
 )  # fmt: skip
 
@@ -100,7 +100,7 @@ paths_of = Loop(
 # evaluation.c
 add_values = Loop(
     "add_values", "row_start: i8[leaves+1]", "order: u2[_]", "first_row: int", "path_start: i8[leaves+1]",
-    "grouped: f8[_]", "degree: int", "scaling: f8[_, _]", "weight: f8[_]", "out: f8[outputs, rows] out",
+    "grouped: f8[_]", "degree: int", "scaling: f8[_, 4]", "weight: f8[_]", "out: f8[outputs, rows] out",
 )  # fmt: skip
 evaluate = Loop(
     "evaluate", LEAVES, "leaf: leaf[trees, rows]", "Z: f8[rows, columns]", "clip: bool", "begin: int", "end: int",
@@ -126,7 +126,7 @@ vjp = Loop(
 # sums.c
 leaf_ranges = Loop(
     "leaf_ranges", "row_start: i8[leaves+1]", "order: u2[rows]", "first_row: int", "path_start: i8[leaves+1]",
-    "grouped: f8[_]", "hess: f8[all_rows]", "out: f8[paths, _] out",
+    "grouped: f8[_]", "hess: f8[all_rows]", "out: f8[paths, 4] out",
 )  # fmt: skip
 leaf_sums = Loop(
     "leaf_sums", "row_start: i8[leaves+1]", "order: u2[rows]", "first_row: int", "path_start: i8[leaves+1]",
@@ -139,14 +139,14 @@ term_moments = Loop(
 
 # moments.c
 ENTRIES = "indptr: leaf[all_columns+1]", "indices: leaf[entries]", "data: f8[entries]"
-STANDARDISED = "column: i4[columns]", "scaling: f8[columns, _]", "zero: f8[columns]"
-column_sums = Loop("column_sums", "Z: f8[rows, columns]", "weight: f8[rows]", "sums: f8[columns, _] out")
-column_sums_sparse = Loop("column_sums_sparse", *ENTRIES, "weight: f8[_]", "sums: f8[all_columns, _] out")
+STANDARDISED = "column: i4[columns]", "scaling: f8[columns, 4]", "zero: f8[columns]"
+column_sums = Loop("column_sums", "Z: f8[rows, columns]", "weight: f8[rows]", "sums: f8[columns, 6] out")
+column_sums_sparse = Loop("column_sums_sparse", *ENTRIES, "weight: f8[_]", "sums: f8[all_columns, 6] out")
 column_squares = Loop(
-    "column_squares", "Z: f8[rows, columns]", "weight: f8[rows]", "scaling: f8[columns, _]", "out: f8[columns] out"
+    "column_squares", "Z: f8[rows, columns]", "weight: f8[rows]", "scaling: f8[columns, 4]", "out: f8[columns] out"
 )
 column_squares_sparse = Loop(
-    "column_squares_sparse", *ENTRIES, "weight: f8[_]", "scaling: f8[all_columns, _]", "out: f8[all_columns] out"
+    "column_squares_sparse", *ENTRIES, "weight: f8[_]", "scaling: f8[all_columns, 4]", "out: f8[all_columns] out"
 )
 add_products = Loop(
     "add_products", "Z: f8[rows, all_columns]", *STANDARDISED, "V: f8[columns, outputs]", "out: f8[rows, outputs] out"
@@ -165,7 +165,7 @@ fill = Loop("fill", *ENTRIES, "column: i8[columns]", "begin: int", "end: int", "
 # grouping.c
 put_in_bins = Loop(
     "put_in_bins", "X: f8[rows, features]", "cuts: f8[features, _]", "bins: u1[features, rows] out",
-    "lower: f8[features, _] out", "upper: f8[features, _] out",
+    "lower: f8[features, 256] out", "upper: f8[features, 256] out",
 )  # fmt: skip
 group_rows = Loop(
     "group_rows", "leaf: leaf[trees, rows]", "tree: int", "top: int", "n: int", "order: u2[_] out",
@@ -176,7 +176,7 @@ group_paths = Loop(
     "Z: f8[part, columns]", "begin: int", "end: int", "at: i8[leaves] out", "values: f8[_] out",
 )  # fmt: skip
 group_block = Loop(
-    "group_block", NODES, "bins: u1[features, rows]", "lower: f8[features, _]", "upper: f8[features, _]",
+    "group_block", NODES, "bins: u1[features, rows]", "lower: f8[features, 256]", "upper: f8[features, 256]",
     "X: f8[rows, features]", "Z: f8[rows, columns]", "top: int", "path_start: i8[leaves+1]", "column: i4[_]",
     "leaf: leaf[_, rows] out", "order: u2[of_block] out", "values: f8[_] out", "row_start: i8[leaves+1] out",
 )  # fmt: skip
@@ -184,10 +184,10 @@ group_block = Loop(
 # tree_fits.c
 fit_trees = Loop(
     "fit_trees", NODES, "tree_split: i8[trees+1]", "start: i8[leaves+1]", "column: i4[paths]",
-    "bins: u1[features, rows]", "lower: f8[features, _]", "upper: f8[features, _]", "X: f8[rows, features]",
+    "bins: u1[features, rows]", "lower: f8[features, 256]", "upper: f8[features, 256]", "X: f8[rows, features]",
     "Z: f8[rows, columns]", "degree: int", "grad: f8[trees, rows]", "hess: f8[hessians, rows]", "penalty: float",
     "penalize_constant: bool", "standardize: bool", "learning_rate: float", "block_rows: int", "order: u2[rows] out",
-    "values: f8[_] out", "scaling: f8[paths, _] out", "weight: f8[_] out", "leaf: leaf[trees, rows] out",
+    "values: f8[_] out", "scaling: f8[paths, 4] out", "weight: f8[_] out", "leaf: leaf[trees, rows] out",
     "out: f8[trees, rows] out",
 )  # fmt: skip
 
@@ -195,8 +195,8 @@ fit_trees = Loop(
 LOCKSTEP = 16  # trees that are walked together
 AT_ONCE = 512  # trees that are walked before their leaves are read
 FLAT = (
-    "layers", "nodes: u8[_]", "trees: i4[_, _]", "layers: i8[layers, _]", "steps: i8[_]", "bounds: f8[_]",
-    "first_bound: i8[_]", "table: u1[_]", "sets: i8[_, _]", "categories: u4[_]", "baseline: f8[outputs]",
+    "layers", "nodes: u8[_]", "trees: i4[_, 4]", "layers: i8[layers, 7]", "steps: i8[_]", "bounds: f8[_]",
+    "first_bound: i8[_]", "table: u1[_]", "sets: i8[_, 4]", "categories: u4[_]", "baseline: f8[outputs]",
 )  # fmt: skip
 predict_rows = Loop(
     "predict_rows", FLAT, "bytes: int", "skip: bool", "X: f8[rows, columns]", "out: f8[rows, outputs] out"

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from boostbp.core.binding import library
+from boostbp.core.binding import shared_library
 
 R = TypeVar("R")
 LEAST = 1 << 20  # bytes of an array in a file; smaller ones are blocks of rows, which take no memory to speak of
@@ -145,6 +145,6 @@ def _python_function(name: str, result: Any, *kinds: Any) -> Any:
 
 
 def _core_function(name: str, result: Any, *kinds: Any) -> Any:
-    function = library()[f"boostbp_{name}"]
+    function = shared_library()[f"boostbp_{name}"]
     function.restype, function.argtypes = result, kinds
     return function
