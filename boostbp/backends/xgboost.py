@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import cache
 from shutil import rmtree
 from tempfile import mkdtemp
 from threading import Lock
@@ -155,27 +156,31 @@ def _binned(
     if not (in_files and hasattr(library, "ExtMemQuantileDMatrix")):  # from version 3 on
         rows = representable(ranks.encode(table.X))
         return library.QuantileDMatrix(rows, **options, feature_types=types, ref=reference)
-    files = _BinFiles()
-    blocks = _blocks(library, table.X, types, ranks, cache_prefix=f"{files.folder}/bins")
-    matrix = library.ExtMemQuantileDMatrix(blocks, **options, ref=reference)
-    matrix.files = files
-    return matrix
+    return _matrix_in_files(library)(
+        lambda prefix: _blocks(library, table.X, types, ranks, cache_prefix=prefix), **options, ref=reference
+    )
 
 
-class _BinFiles:
-    """The folder with the bins of a matrix, which owns this object: the folder is removed when the matrix ends."""
+@cache
+def _matrix_in_files(library: ModuleType) -> type[QuantileDMatrix]:
+    """Return a class of matrices whose bins lie in a folder, which is removed once XGBoost has closed its files."""
 
-    def __init__(self) -> None:
-        self.lock = Lock()  # XGBoost refuses to read them in two threads at a time
-        self.folder, self._remove = mkdtemp(dir=scratch_folder(), prefix="boostbp-"), rmtree
+    class MatrixInFiles(library.ExtMemQuantileDMatrix):  # type: ignore[name-defined, misc]
+        def __init__(self, blocks: Callable[[str], DataIter], **options: Any) -> None:
+            self.lock = Lock()  # XGBoost refuses to read them in two threads at a time
+            self.folder, self.remove = mkdtemp(dir=scratch_folder(), prefix="boostbp-"), rmtree
+            super().__init__(blocks(f"{self.folder}/bins"), **options)
 
-    def __del__(self) -> None:
-        self._remove(self.folder, ignore_errors=True)
+        def __del__(self) -> None:
+            super().__del__()
+            self.remove(self.folder, ignore_errors=True)
+
+    return MatrixInFiles
 
 
 def _matrix_turn(matrix: QuantileDMatrix) -> AbstractContextManager[Any]:
     """Wait until no other thread reads a matrix that is in files."""
-    return matrix.files.lock if hasattr(matrix, "files") else nullcontext()
+    return getattr(matrix, "lock", None) or nullcontext()
 
 
 def _blocks(library: ModuleType, X: Matrix, types: Sequence[str] | None, ranks: Ranks, **cache: str) -> DataIter:

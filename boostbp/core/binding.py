@@ -61,7 +61,7 @@ class _Number:
 
 
 class _Array:
-    """An array, C-contiguous; leaf numbers have any unsigned type, and their bytes follow the pointer.
+    """An array, C-contiguous; leaf numbers have any integer type, none is negative, and their bytes follow.
 
     sizes : for each axis that is named, its place, its name, and what is added to the size of that name
     fixed : for each axis of a given length, its place and that length

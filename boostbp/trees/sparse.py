@@ -51,11 +51,8 @@ class Sparse:
 
     @property
     def arrays(self) -> tuple[NDArray[Any], NDArray[Any], Floats]:
-        """Compressed columns, for the core: ``indptr, indices, data``; it takes unsigned numbers of any size."""
-        indptr, indices = [
-            numbers.view(f"u{numbers.itemsize}") for numbers in (self.entries.indptr, self.entries.indices)
-        ]
-        return indptr, indices, self.entries.data
+        """Compressed columns, for the core: ``indptr, indices, data``; it takes integers of any size."""
+        return self.entries.indptr, self.entries.indices, self.entries.data
 
     def __getitem__(self, rows: slice | NDArray[Any]) -> Self:
         """Return some of the rows, by numbers or by a mask."""

@@ -7,7 +7,7 @@ import importlib
 
 import pytest
 
-ROOMS = ("estimators.regressor", "estimators.autoencoder", "storage.models", "single")
+ROOMS = ("estimators.regressor", "estimators.autoencoder", "storage", "single")
 
 
 @pytest.mark.parametrize("room", ROOMS)
