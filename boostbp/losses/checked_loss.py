@@ -70,8 +70,16 @@ class CheckedLoss:
         return self._array("hessian", self._call("hessian", h, y), h.shape)
 
     def derivatives(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return value, gradient and hessian; by the loss's own method `derivatives`, if it has one."""
-        if getattr(self.loss, "derivatives", None) is None:
+        """Return value, gradient and hessian; by the loss's own method `derivatives`, if it has one.
+
+        A class that overrides one of the three, but not `derivatives`, means its own: each is then called by itself.
+        """
+        members = [getattr(self.loss, "__dict__", {}), *map(vars, type(self.loss).__mro__)]
+        joint, *single = [
+            next((place for place, names in enumerate(members) if name in names), len(members))
+            for name in ("derivatives", "value", "gradient", "hessian")
+        ]
+        if getattr(self.loss, "derivatives", None) is None or joint > min(single):
             return self.raw_value(h, y), self.gradient(h, y), self.hessian(h, y)
         triple = self._call("derivatives", h, y)
         if not isinstance(triple, tuple | list) or len(triple) != 3:

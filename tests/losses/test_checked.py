@@ -362,3 +362,16 @@ def test_the_predicted_class_is_the_most_probable_by_the_link_of_a_users_loss():
     model = BoostBPClassifier((2,), **parameters(loss=Reversed(), eval_metric="logloss", **FAST)).fit(X, labels)
     np.testing.assert_array_equal(model.predict(X), model.predict_proba(X).argmax(axis=1))
     assert (model.predict(X) == labels).mean() > 1.3 * np.bincount(labels).max() / len(labels)
+
+
+@pytest.mark.parametrize("kind", [losses.Logistic, losses.Softmax])
+@pytest.mark.parametrize("name", ["gradient", "hessian"])
+def test_a_derivative_that_a_class_overrides_counts(kind, name):
+    class Own(kind):
+        pass
+
+    setattr(Own, name, lambda self, h, y: 2.0 * getattr(kind, name)(self, h, y))
+    h, y = rng.normal(size=(20, 2)), np.eye(2)[rng.integers(0, 2, 20)]
+    place = ("value", "gradient", "hessian").index(name)
+    expected = CheckedLoss(kind()).derivatives(h, y)[place]
+    np.testing.assert_array_equal(CheckedLoss(Own()).derivatives(h, y)[place], 2.0 * expected)
