@@ -165,7 +165,7 @@ def _binned(
 def _matrix_in_files(library: ModuleType) -> type[QuantileDMatrix]:
     """Return a class of matrices whose bins lie in a folder, which is removed once XGBoost has closed its files."""
 
-    class MatrixInFiles(library.ExtMemQuantileDMatrix):  # type: ignore[name-defined, misc]
+    class MatrixInFiles(library.ExtMemQuantileDMatrix):  # type: ignore[name-defined]
         def __init__(self, blocks: Callable[[str], DataIter], **options: Any) -> None:
             self.lock = Lock()  # XGBoost refuses to read them in two threads at a time
             self.folder, self.remove = mkdtemp(dir=scratch_folder(), prefix="boostbp-"), rmtree
