@@ -119,9 +119,10 @@ else:
             target = os.environ.get("BOOSTBP_TARGET", "")
             if target and target not in TARGETS:
                 raise RuntimeError(f"BOOSTBP_TARGET={target!r} is not one of {', '.join(TARGETS)}.")
-            for other in CORE.glob("lib_boostbp.*"):  # of a build for another system
-                other.unlink()
-            build(target)
+            library = build(target)
+            for other in CORE.glob("lib_boostbp.*"):
+                if other.name != library.name:  # of a build for another system
+                    other.unlink(missing_ok=True)
             build_data["pure_python"] = False
             build_data["artifacts"].append("boostbp/core/lib_boostbp.*")
             build_data["tag"] = f"py3-none-{TARGETS[target][0] if target else own_platform()}"
