@@ -201,7 +201,7 @@ def path_length(problem: Problem, score: float) -> float:
     """Return the sum of the learning rates of all steps, each relative to the score of equal weights.
 
     For classes the score is a log-loss. The evidence of rows for one model over another is the sum of the differences
-    of their log-losses, and by Bayes' rule weights should not differ by more. If nearly all rows are told with
+    of their log-losses, and by Bayes' rule weights should not differ by more. If nearly all rows are predicted with
     certainty, the score is small, and without this limit a few of the other rows would decide.
     """
     n_rows = np.count_nonzero(problem.held_out.weight)

@@ -80,8 +80,8 @@ def candidates_for(problem: Problem, settings: EnsembleSettings, level: QualityL
     tried: dict[str, Candidate] = {}
     for candidate in CANDIDATES:
         in_average = settings.quality >= candidate.least_quality and candidate.kind in kinds
-        wanted = candidate.name in OF_ONE_NETWORK if settings.deep is True else in_average
-        applies = wanted and all(condition(problem) for condition in candidate.when)
+        is_member = candidate.name in OF_ONE_NETWORK if settings.deep is True else in_average
+        applies = is_member and all(condition(problem) for condition in candidate.when)
         if applies and candidate.needs in {None, *tried}:
             tried[candidate.name] = candidate
     return list(tried.values())

@@ -40,8 +40,8 @@ def train_all(race: Race) -> KeyboardInterrupt | None:
     networks = race.of_kind(CandidateKind.NETWORK)
     if level.one_layer:
         return race.begin_best(layers, stage=FIRST_STAGE)
-    wanted = race.network_needed or problem.resume is not None
-    if problem.has_several_classes and not (wanted or level.networks_of_classes):
+    needed = race.network_needed or problem.resume is not None
+    if problem.has_several_classes and not (needed or level.networks_of_classes):
         networks = []
     begun, interrupt = time.perf_counter(), None
     while interrupt is None and layers and not race.layers:  # more than once if the first ones fail
@@ -55,7 +55,7 @@ def train_all(race: Race) -> KeyboardInterrupt | None:
     # At quality 2 and above there is always time for some trials.
     trials = max(constants.TRIALS_WORK * level.layers.work * first, 1.01 * first)
     interrupt = interrupt or race.begin(layers, constants.TRIAL_PIECES, limit=trials)
-    if not (wanted or slopes_win(race)):
+    if not (needed or slopes_win(race)):
         networks = []
     race.total = limit = level.effort(networks=bool(networks)).work * first
     layers = [one for one in layers if one.name not in race.layers and one.name not in race.failed]

@@ -157,8 +157,8 @@ class CheckedLoss:
             raise self.error(f"its {member}{where} has dtype {array.dtype}, not numbers: return float64")
         got = () if isinstance(returned, Number) else getattr(returned, "shape", None)
         received = f"type {type(returned).__name__}" if got is None else f"shape {tuple(got)}"
-        wanted = f"{'an array of shape ' if got is None else ''}{shape}, which is {_NAMES[member]}"
-        raise self.error(f"its {member}{where} has {received}, not {wanted}: {_cure(member, got, shape)}")
+        expected = f"{'an array of shape ' if got is None else ''}{shape}, which is {_NAMES[member]}"
+        raise self.error(f"its {member}{where} has {received}, not {expected}: {_cure(member, got, shape)}")
 
 
 def _cure(member: str, got: Shape | None, shape: Shape) -> str:

@@ -19,10 +19,10 @@ MAX_ROWS = 1000
 
 def refit_r2(target: Floats, fit: Floats, weight: Floats) -> float:
     """Return R^2 over the rows of all workers and all outputs; NaN if the target is constant."""
-    moment, weights, missed = workers().sum(weight @ target, weight.sum(), weight @ np.square(target - fit).sum(1))
-    # R^2 = 1 - missed / total; both are sums over all outputs, so outputs of large variance count most.
+    moment, weights, residual = workers().sum(weight @ target, weight.sum(), weight @ np.square(target - fit).sum(1))
+    # R^2 = 1 - residual / total; both are sums over all outputs, so outputs of large variance count most.
     [total] = workers().sum(weight @ np.square(target - moment / weights).sum(1))
-    return 1.0 - float(missed) / float(total) if total > 0 else float("nan")
+    return 1.0 - float(residual) / float(total) if total > 0 else float("nan")
 
 
 def drift(old: Floats, new: Floats, weight: Floats) -> float:

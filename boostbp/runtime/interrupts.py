@@ -31,7 +31,7 @@ POLL = 0.05  # seconds between two checks while other threads work; arbitrary, b
 
 
 class Stopped(BaseException):
-    """Raised by `check` in a thread whose work is no longer wanted."""
+    """Raised by `check` in a thread whose work is no longer needed."""
 
 
 class _Deferral:
@@ -102,7 +102,7 @@ def check() -> None:
     Raises
     ------
     Stopped
-        In a thread whose work is no longer wanted (`stoppable`).
+        In a thread whose work is no longer needed (`stoppable`).
     BaseException
         Whatever the user's handler of Ctrl-C raises, in the main thread.
     """

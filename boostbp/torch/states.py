@@ -69,7 +69,7 @@ def tensor_of(module: GBDTModule) -> Tensor:
 def tree_state(state: object, module: GBDTModule) -> TreeState:
     """Return the state of a module like this one, checked.
 
-    Raises ValueError if it is none, or of another version, shape or basis, or with other categories, or damaged.
+    Raises ValueError if it is no state, if it is damaged, or if version, shape, basis or categories differ.
     """
     if not isinstance(state, torch.Tensor) or state.dtype != torch.uint8 or state.ndim != 1:
         raise ValueError(
