@@ -147,7 +147,7 @@ def test_xgboost_reads_ranks_from_files_and_from_samples(monkeypatch):
     monkeypatch.setattr(xgboost, "SAMPLE", 3000)
     with on_disk():
         grower, tree = first_tree("xgboost", X, grad)
-    assert hasattr(grower.matrix, "files")
+    assert hasattr(grower.matrix, "folder")
     assert tree.n_leaves > 8
     assert np.var(grad - means(tree, X, grad)) == pytest.approx(
         np.var(grad - means(expected, t[:, None], grad)), rel=0.1
