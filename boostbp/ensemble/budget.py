@@ -53,6 +53,8 @@ class QualityLevel:
         (`boostbp.ensemble.schedule`). None: no fit does.
     one_layer : bool
         Whether the model is a single layer.
+    trials : int or None
+        Limit on the layers that get a trial beside the first two; None for no limit.
     networks_of_classes : bool
         Whether networks are also trained for three or more classes.
     all_epochs : bool
@@ -64,6 +66,7 @@ class QualityLevel:
     layers: Effort
     networks: Effort | None
     one_layer: bool = False
+    trials: int | None = None
     networks_of_classes: bool = False
     all_epochs: bool = False
     refit: bool = True
@@ -87,8 +90,8 @@ class QualityLevel:
 # journal, "Where networks are tried".
 LEVELS: dict[int, QualityLevel] = {
     1: QualityLevel(Effort(1.0), networks=None, one_layer=True),
-    2: QualityLevel(Effort(2.2), networks=Effort(2.2)),
-    3: QualityLevel(Effort(3.0), networks=Effort(5.0)),
+    2: QualityLevel(Effort(1.3), networks=Effort(2.2), trials=1),
+    3: QualityLevel(Effort(2.0), networks=Effort(5.0)),
     4: QualityLevel(Effort(3.0, members=2), networks=Effort(15.0), networks_of_classes=True, all_epochs=True),
     5: QualityLevel(
         Effort(3.0, members=6), networks=Effort(15.0, members=4), networks_of_classes=True, all_epochs=True

@@ -71,6 +71,11 @@ def has_copies(problem: Problem) -> bool:
     return traits_of(problem.loss).copies is not None
 
 
+def has_no_copies(problem: Problem) -> bool:
+    """Return whether the outputs are not several quantiles of one target, on which constant leaves learn slowly."""
+    return not has_copies(problem)
+
+
 def has_base(problem: Problem) -> bool:
     """Return whether the output layer starts from a regression."""
     return problem.settings.layers[-1].base is not None
@@ -148,10 +153,11 @@ def first_layer(problem: Problem) -> LayerSettings:
 
 
 def deep_trees(problem: Problem) -> LayerSettings:
-    """Return a layer of deeper trees with smaller leaves, each grown on some of the rows."""
+    """Return a layer of deeper trees of best thresholds with smaller leaves, each grown on some of the rows."""
     layer = layer_as_asked(problem)
     depth, leaf = layer.growth.max_depth + constants.DEEPER_BY, _half_of_the_rows_per_leaf(layer)
-    return varied(problem, layer, max_depth=depth, min_samples_leaf=leaf, subsample=constants.SAMPLED_ROWS)
+    rows = {"min_samples_leaf": leaf, "subsample": constants.SAMPLED_ROWS}
+    return varied(problem, layer, extra_trees=False, max_depth=depth, **rows)
 
 
 def sampled(problem: Problem) -> LayerSettings:
@@ -180,26 +186,31 @@ def additive_base(problem: Problem) -> LayerSettings:
 
 
 def constant_leaves(problem: Problem) -> LayerSettings:
-    """Return a layer of deeper trees with constant leaves of one row or more, grown on some rows and features."""
-    constant = varied(
+    """Return a layer of the trees that libraries grow by default, each on some of the rows."""
+    return varied(
         problem,
         replace(_asked_layer(problem), basis=Polynomial(0), base=None),
         extra_trees=False,
-        min_samples_leaf=1,
-        max_depth=constants.CONSTANT_LEAVES_DEPTH,
-        max_leaves=constants.CONSTANT_LEAVES_MAX_LEAVES,
-        reg_lambda=constants.CONSTANT_LEAVES_PENALTY,
+        min_samples_leaf=constants.LIBRARY_MIN_SAMPLES_LEAF,
+        max_depth=-1,
+        max_leaves=constants.LIBRARY_MAX_LEAVES,
+        reg_lambda=0.0,
         penalize_constant=True,
         standardize=True,
         subsample=constants.SAMPLED_ROWS,
     )
-    return _on_some_features(constant, problem)
 
 
-def many_constant_leaves(problem: Problem) -> LayerSettings:
-    """Return `constant_leaves` with more leaves."""
-    size = {"max_leaves": constants.MANY_LEAVES, "max_depth": constants.MANY_LEAVES_DEPTH}
-    return varied(problem, constant_leaves(problem), **size)
+def small_constant_leaves(problem: Problem) -> LayerSettings:
+    """Return a layer of constant leaves of one row or more under a penalty, each tree grown on some of the rows."""
+    return varied(
+        problem,
+        constant_leaves(problem),
+        min_samples_leaf=1,
+        max_depth=constants.SMALL_LEAVES_DEPTH,
+        max_leaves=constants.SMALL_LEAVES_MAX_LEAVES,
+        reg_lambda=constants.SMALL_LEAVES_PENALTY,
+    )
 
 
 def _half_of_the_rows_per_leaf(layer: LayerSettings) -> int:

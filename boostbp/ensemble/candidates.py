@@ -18,13 +18,15 @@ from boostbp.ensemble.candidate import (
     single_layer,
 )
 from boostbp.ensemble.problem import EnsembleSettings, Problem
-from boostbp.network.choice import NETWORK
+from boostbp.network.choice import LIBRARY_DEFAULT, NETWORK
 
 _of_quantiles = (how.has_copies,)
 _on_directions = (how.fits_leaves, how.has_directions)
 CANDIDATES: list[Candidate] = [
-    # Layers on the features, in the order in which they are tried. The first two do best for their seconds, alone and
-    # together, and their work is the unit of all limits.
+    # Layers on the features, in the order in which they are tried. The first is the library's own default, so that no
+    # fit does worse; the second has leaves with slopes. Together they do best for their seconds, and their work is the
+    # unit of all limits.
+    single_layer(LIBRARY_DEFAULT, how.constant_leaves, when=(how.may_be_constant, how.has_no_copies), least_quality=1),
     single_layer("single layer", how.first_layer, least_quality=1),
     mean_and_quantiles(single_layer("mean", how.layer_as_asked, when=_of_quantiles)),
     mean_and_quantiles(
@@ -35,12 +37,12 @@ CANDIDATES: list[Candidate] = [
             "mean", how.layer_as_asked, name="directions of the mean", when=(*_of_quantiles, how.has_directions)
         )
     ),
-    single_layer("single layer, constant leaves", how.constant_leaves, when=(how.may_be_constant,)),
-    single_layer("single layer, random thresholds", how.layer_as_asked, when=(how.has_thresholds_left_out,)),
-    single_layer("single layer, sampled", how.sampled, when=(how.has_thresholds_as_asked,), least_quality=1),
+    single_layer(LIBRARY_DEFAULT, how.constant_leaves, when=(*_of_quantiles, how.may_be_constant)),
     directions_of("single layer", how.first_layer, name="directions of the single layer", when=_on_directions),
+    single_layer("single layer, small constant leaves", how.small_constant_leaves, when=(how.may_be_constant,)),
     single_layer("single layer, deep trees", how.deep_trees, when=(how.fits_leaves, how.trees_may_be_deeper)),
-    single_layer("single layer, many constant leaves", how.many_constant_leaves, when=(how.may_be_constant,)),
+    single_layer("single layer, sampled", how.sampled, when=(how.has_thresholds_as_asked,)),
+    single_layer("single layer, random thresholds", how.layer_as_asked, when=(how.has_thresholds_left_out,)),
     single_layer("single layer, large leaves, no base", how.large_leaves_without_base, when=(how.may_change_base,)),
     single_layer(
         "single layer, additive base",

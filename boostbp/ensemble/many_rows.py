@@ -21,11 +21,12 @@ from boostbp.runtime.group import training_in
 def train_many(race: Race) -> KeyboardInterrupt | None:
     """Train the candidates of a race; return the interrupt, if one came.
 
-    The first layer is boosted to its end on all rows. Then the whole course of a smaller table runs on a sample of the
-    rows: trials, the race, networks. At last the output layers of the models with weight there are boosted to their end
-    on all rows, those of most weight first. Their hidden layers stay.
+    A sample of the rows chooses the first layer, which is boosted to its end on all rows. Then the whole course of a
+    smaller table runs on a sample: trials, the race, networks. At last the output layers of the models with weight
+    there are boosted to their end on all rows, those of most weight first. Their hidden layers stay.
     """
-    interrupt = _boost(race.of_kind(CandidateKind.SINGLE_LAYER)[0], race, FIRST_STAGE)
+    first_layer, interrupt = _first_layer(race)
+    interrupt = interrupt or _boost(first_layer, race, FIRST_STAGE)
     first = race.spent
     race.total = constants.ALL_ROWS_WORK * race.level.effort(networks=True).work * first
     if interrupt is not None or race.level.one_layer or len(race.candidates) == 1 or race.budget.over():
@@ -43,6 +44,20 @@ def train_many(race: Race) -> KeyboardInterrupt | None:
     names = _names(race)
     race.others += [new for old, new in zip(found, named, strict=True) if old.name not in names]
     return interrupt
+
+
+def _first_layer(race: Race) -> tuple[Candidate, KeyboardInterrupt | None]:
+    """Return the candidate of the lowest quality that does best on a sample of the rows."""
+    candidates = [one for one in race.of_kind(CandidateKind.SINGLE_LAYER) if one.least_quality == 1]
+    if len(candidates) == 1:
+        return candidates[0], None
+    sample = Race(race.problem.on_some_rows(), race.budget, failed=race.failed)
+    with training_in(sample.problem.rows.group):
+        interrupt = sample.audition(candidates, stage=FIRST_STAGE)
+    if interrupt is not None:
+        race.others += [replace(one, name=f"{one.name}, some rows") for one in sample.trained()]
+    chosen = [one for one in candidates if one.name in sample.layers]
+    return (chosen or candidates)[0], interrupt
 
 
 def _sample_of(race: Race) -> Race:

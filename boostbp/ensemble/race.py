@@ -150,19 +150,22 @@ class Race:
         return None
 
     def begin_best(self, candidates: Sequence[Candidate], *, stage: str) -> KeyboardInterrupt | None:
-        """Begin candidates, boost one of them to its end, and drop the others.
-
-        That one is the first candidate, unless the loss of another is clearly lower after a piece.
-        """
-        interrupt = self.begin(candidates, constants.FIRST_LAYER_PIECES if len(candidates) > 1 else None, stage=stage)
-        if interrupt is not None or len(candidates) == 1 or not self.layers:
+        """Begin candidates, boost the one that `audition` chooses to its end, and drop the others."""
+        interrupt = self.audition(candidates, stage=stage)
+        if interrupt is not None or not self.layers:
             return interrupt
-        scores = {name: training.best_score for name, training in self.layers.items()}
-        first, best = next(iter(scores)), min(scores, key=lambda name: scores[name])
-        min_lead = constants.FIRST_LAYER_LEAD * self.problem.scale_of(scores[first])
-        chosen = workers().agree(best if scores[first] - scores[best] >= min_lead else first)
-        self.layers = {chosen: self.layers[chosen]}
-        return self._run({chosen: partial(boost, self.layers[chosen], None, partial(self.budget.over, 0.0))})
+        return self._run({name: partial(boost, one, None, self.budget.over) for name, one in self.layers.items()})
+
+    def audition(self, candidates: Sequence[Candidate], *, stage: str) -> KeyboardInterrupt | None:
+        """Begin candidates, and keep one of them: the first, unless the loss of another is clearly lower by then."""
+        interrupt = self.begin(candidates, constants.FIRST_LAYER_PIECES, stage=stage)
+        if interrupt is None and self.layers:
+            scores = {name: training.best_score for name, training in self.layers.items()}
+            first, best = next(iter(scores)), min(scores, key=lambda name: scores[name])
+            min_lead = constants.FIRST_LAYER_LEAD * self.problem.scale_of(scores[first])
+            chosen = workers().agree(best if scores[first] - scores[best] >= min_lead else first)
+            self.layers = {chosen: self.layers[chosen]}
+        return interrupt
 
     def begin_layer(
         self, candidate: Candidate, n_pieces: int | None, over: Callable[[], bool], *, required: bool

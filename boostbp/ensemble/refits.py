@@ -6,16 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
+
 from boostbp.backends.failures import attempted
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.output_layers import Boosted, OutputLayerPlan, TrainedCandidate, sum_of_pieces
 from boostbp.ensemble.problem import Problem
+from boostbp.ensemble.safeguard import ROUNDING
 from boostbp.layers import Layer
 from boostbp.layers.rounds import rounds_of
 from boostbp.network.history import History
 from boostbp.network.network import Network
 from boostbp.network.trainer import kept_structures
-from boostbp.runtime.group import training_in
+from boostbp.runtime.group import training_in, workers
 from boostbp.runtime.threads import run_tasks
 
 
@@ -82,7 +85,8 @@ def boost_again(problem: Problem, plan: OutputLayerPlan, *, over: Callable[[], b
     Returns
     -------
     Layer or None
-        None if time was up before the end.
+        None if time was up before the end, or if the new fit is worse than the constant: a loss of the user's own may
+        be well-behaved on some rows only.
     """
     n_rounds = sum(rounds_of(piece.forest) for piece in plan.pieces)
     keeps_structures = plan.settings.leaves == "refit"
@@ -95,4 +99,13 @@ def boost_again(problem: Problem, plan: OutputLayerPlan, *, over: Callable[[], b
             return None
         boosted = boosted or Boosted.begin(problem, settings, n_rounds, backend=backend)
         boosted = boosted.advance(structures_of=piece if keeps_structures else None)
-    return None if boosted is None else sum_of_pieces(boosted.pieces)
+    return None if boosted is None or not _has_learned(boosted) else sum_of_pieces(boosted.pieces)
+
+
+def _has_learned(boosted: Boosted) -> bool:
+    """Return whether the loss on the training rows is at most that of the raw output that boosting starts from."""
+    problem, rows = boosted.problem, boosted.problem.rows
+    with np.errstate(all="ignore"):
+        losses = [problem.loss.value(raw, rows.y) for raw in (boosted.fit, problem.start)]
+    loss, constant = workers().sum(*(rows.weight @ np.where(np.isnan(values), np.inf, values) for values in losses))
+    return bool(loss - constant <= ROUNDING * abs(constant))

@@ -54,8 +54,9 @@ def train_all(race: Race) -> KeyboardInterrupt | None:
     race.total = level.effort(networks=bool(networks)).work * first
     # At quality 2 and above there is always time for some trials.
     trials = max(constants.TRIALS_WORK * level.layers.work * first, 1.01 * first)
+    layers = layers[: level.trials]
     interrupt = interrupt or race.begin(layers, constants.TRIAL_PIECES, limit=trials)
-    if not (needed or slopes_win(race)):
+    if not (needed or depth_promises(race)):
         networks = []
     race.total = limit = level.effort(networks=bool(networks)).work * first
     layers = [one for one in layers if one.name not in race.layers and one.name not in race.failed]
@@ -113,20 +114,27 @@ def _train_one(candidate: Candidate, race: Race) -> KeyboardInterrupt | None:
     return training.history.interrupt
 
 
-def slopes_win(race: Race) -> bool:
-    """Return whether leaves with slopes clearly beat constant leaves in a trial; True if either kind is missing.
+def depth_promises(race: Race) -> bool:
+    """Return whether networks are worth a trial, by the losses of layers in theirs; True if a kind is missing.
 
-    Networks are sums of smooth functions. Where they gain, leaves with slopes gain as well. Where slopes gain little,
-    the target has steps, or is noise. Only the rounds of a trial count: in ever more rounds on many rows, constant
-    leaves come near to any function.
+    Networks are sums of smooth functions of directions. They gain where leaves with slopes, on the features or on
+    directions, clearly beat constant leaves, or where leaves on directions clearly beat those on the features. Only
+    shallow trees count, as deep ones come near to steps. So do only the rounds of a trial: in ever more rounds on many
+    rows, constant leaves come near to any function.
     """
-    problem, scores = race.problem, {False: np.inf, True: np.inf}
+    problem, scores = race.problem, dict.fromkeys(("constant", "features", "directions"), np.inf)
+    depth = problem.settings.layers[-1].growth.max_depth
     for training in race.layers.values():
         slopes = training.settings.basis.columns_per_feature > 0
-        scores[slopes] = min(scores[slopes], training.trial_score)
-    if not np.isfinite([*scores.values()]).all():
+        if not slopes or training.settings.growth.max_depth <= depth:
+            kind = "constant" if not slopes else "directions" if training.below.layers else "features"
+            scores[kind] = min(scores[kind], training.trial_score)
+    constant, features, directions = scores.values()
+    if not np.isfinite([constant, features]).all():
         return True
-    return workers().agree(scores[False] - scores[True] >= constants.SLOPES_LEAD * problem.scale_of(scores[False]))
+    is_smooth = constant - min(features, directions) >= constants.SLOPES_LEAD * problem.scale_of(constant)
+    gains = features - directions >= constants.DIRECTIONS_LEAD * problem.scale_of(features)
+    return workers().agree(is_smooth or gains)
 
 
 def cost_hint(level: QualityLevel, seconds: float, *, networks: bool) -> str:

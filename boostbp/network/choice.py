@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 NETWORK = "network"
 # Name of the constant that a model is shrunk towards.
 CONSTANT = "constant"
+# Name of the candidate that is the library's own default.
+LIBRARY_DEFAULT = "single layer, constant leaves"
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 

