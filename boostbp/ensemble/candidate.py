@@ -12,6 +12,7 @@ import numpy as np
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget, epoch_work
 from boostbp.ensemble.directions import directions_layer
+from boostbp.ensemble.encodings import encodings_layer
 from boostbp.ensemble.output_layers import LayerTraining, OutputLayerPlan, TrainedCandidate
 from boostbp.ensemble.problem import Problem
 from boostbp.inputs.rows import NO_OFFSET
@@ -35,6 +36,7 @@ class CandidateKind(Enum):
 
     SINGLE_LAYER = "single layer of boosted trees on the features"
     DIRECTIONS = "layer on the features and on the directions in which another layer varies most"
+    ENCODINGS = "layer on the features and on the means of the target for the levels of categories"
     NETWORK = "network trained by back-propagation"
     OUTPUT_LAYER = "network under an output layer that is boosted to its end"
 
@@ -94,6 +96,22 @@ def directions_of(
         return LayerTraining.begin(name, None, settings, problem, below)
 
     return Candidate(name, CandidateKind.DIRECTIONS, begin, when, needs)
+
+
+def encodings_below(
+    name: str, settings: Callable[[Problem], LayerSettings], when: tuple[Condition, ...] = ()
+) -> Candidate:
+    """Return a candidate that is a layer on the features and on the means of the levels of categories.
+
+    The layer is not fitted again on all rows, as its training rows see means of other rows.
+    """
+
+    def begin(problem: Problem, needed: TrainedCandidate | None) -> LayerTraining:
+        layer, units = encodings_layer(problem)
+        below = Network((layer,), problem.baseline, skip=True)
+        return replace(LayerTraining.begin(name, None, settings, problem, below, units=units), refits=False)
+
+    return Candidate(name, CandidateKind.ENCODINGS, begin, when, least_quality=1)
 
 
 def network(name: str, settings: Callable[[Problem], Settings], when: tuple[Condition, ...] = ()) -> Candidate:

@@ -11,6 +11,7 @@ from typing import Any
 
 from boostbp.backends.capabilities import capabilities_of
 from boostbp.ensemble import constants
+from boostbp.ensemble.encodings import encoded_columns
 from boostbp.ensemble.problem import Problem
 from boostbp.layers import LayerSettings
 from boostbp.losses import traits_of
@@ -103,6 +104,12 @@ def has_directions(problem: Problem) -> bool:
     return dense and free and _n_numeric(problem) > 1 and len(problem.settings.units) == 1
 
 
+def has_many_levels(problem: Problem) -> bool:
+    """Return whether a category has many levels, whose means fit into one hidden layer beside the networks'."""
+    one_layer = len(problem.settings.units) == 1 and not isinstance(problem.rows.X, Sparse)
+    return one_layer and is_free(problem) and bool(encoded_columns(problem))
+
+
 def _n_numeric(problem: Problem) -> int:
     return problem.rows.X.shape[1] - len(problem.rows.table.categorical)
 
@@ -186,31 +193,28 @@ def additive_base(problem: Problem) -> LayerSettings:
 
 
 def constant_leaves(problem: Problem) -> LayerSettings:
-    """Return a layer of the trees that libraries grow by default, each on some of the rows."""
+    """Return a layer of deeper trees with constant leaves of one row or more, each grown on some of the rows.
+
+    Each tree sees all features: half of them ruin tables where every tree needs one or two.
+    """
     return varied(
         problem,
         replace(_asked_layer(problem), basis=Polynomial(0), base=None),
         extra_trees=False,
-        min_samples_leaf=constants.LIBRARY_MIN_SAMPLES_LEAF,
-        max_depth=-1,
-        max_leaves=constants.LIBRARY_MAX_LEAVES,
-        reg_lambda=0.0,
+        min_samples_leaf=1,
+        max_depth=constants.CONSTANT_LEAVES_DEPTH,
+        max_leaves=constants.CONSTANT_LEAVES_MAX_LEAVES,
+        reg_lambda=constants.CONSTANT_LEAVES_PENALTY,
         penalize_constant=True,
         standardize=True,
         subsample=constants.SAMPLED_ROWS,
     )
 
 
-def small_constant_leaves(problem: Problem) -> LayerSettings:
-    """Return a layer of constant leaves of one row or more under a penalty, each tree grown on some of the rows."""
-    return varied(
-        problem,
-        constant_leaves(problem),
-        min_samples_leaf=1,
-        max_depth=constants.SMALL_LEAVES_DEPTH,
-        max_leaves=constants.SMALL_LEAVES_MAX_LEAVES,
-        reg_lambda=constants.SMALL_LEAVES_PENALTY,
-    )
+def large_constant_leaves(problem: Problem) -> LayerSettings:
+    """Return a layer of the trees that LightGBM and scikit-learn grow by default, each on some of the rows."""
+    size = {"max_leaves": constants.LIBRARY_MAX_LEAVES, "min_samples_leaf": constants.LIBRARY_MIN_SAMPLES_LEAF}
+    return varied(problem, constant_leaves(problem), max_depth=-1, reg_lambda=0.0, **size)
 
 
 def _half_of_the_rows_per_leaf(layer: LayerSettings) -> int:

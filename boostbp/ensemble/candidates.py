@@ -12,21 +12,23 @@ from boostbp.ensemble.candidate import (
     Candidate,
     CandidateKind,
     directions_of,
+    encodings_below,
     mean_and_quantiles,
     network,
     output_layer_on,
     single_layer,
 )
 from boostbp.ensemble.problem import EnsembleSettings, Problem
-from boostbp.network.choice import LIBRARY_DEFAULT, NETWORK
+from boostbp.network.choice import CONSTANT_LEAVES, NETWORK
 
 _of_quantiles = (how.has_copies,)
 _on_directions = (how.fits_leaves, how.has_directions)
 CANDIDATES: list[Candidate] = [
-    # Layers on the features, in the order in which they are tried. The first is the library's own default, so that no
-    # fit does worse; the second has leaves with slopes. Together they do best for their seconds, and their work is the
-    # unit of all limits.
-    single_layer(LIBRARY_DEFAULT, how.constant_leaves, when=(how.may_be_constant, how.has_no_copies), least_quality=1),
+    # Layers on the features, in the order in which they are tried. The first has constant leaves, as libraries have by
+    # default, so that no fit does much worse; the second has leaves with slopes. Together they do best for their
+    # seconds, and their work is the unit of all limits.
+    single_layer(CONSTANT_LEAVES, how.constant_leaves, when=(how.may_be_constant, how.has_no_copies), least_quality=1),
+    encodings_below("means of levels", how.first_layer, when=(how.fits_leaves, how.has_many_levels, how.has_no_copies)),
     single_layer("single layer", how.first_layer, least_quality=1),
     mean_and_quantiles(single_layer("mean", how.layer_as_asked, when=_of_quantiles)),
     mean_and_quantiles(
@@ -37,9 +39,9 @@ CANDIDATES: list[Candidate] = [
             "mean", how.layer_as_asked, name="directions of the mean", when=(*_of_quantiles, how.has_directions)
         )
     ),
-    single_layer(LIBRARY_DEFAULT, how.constant_leaves, when=(*_of_quantiles, how.may_be_constant)),
+    single_layer(CONSTANT_LEAVES, how.constant_leaves, when=(*_of_quantiles, how.may_be_constant)),
     directions_of("single layer", how.first_layer, name="directions of the single layer", when=_on_directions),
-    single_layer("single layer, small constant leaves", how.small_constant_leaves, when=(how.may_be_constant,)),
+    single_layer("single layer, large constant leaves", how.large_constant_leaves, when=(how.may_be_constant,)),
     single_layer("single layer, deep trees", how.deep_trees, when=(how.fits_leaves, how.trees_may_be_deeper)),
     single_layer("single layer, sampled", how.sampled, when=(how.has_thresholds_as_asked,)),
     single_layer("single layer, random thresholds", how.layer_as_asked, when=(how.has_thresholds_left_out,)),
@@ -78,7 +80,7 @@ def candidates_for(problem: Problem, settings: EnsembleSettings, level: QualityL
     kinds = {CandidateKind.SINGLE_LAYER}
     if settings.deep == "auto":
         trained = level.networks is not None and (problem.settings.epochs > 0 or settings.network_needed)
-        kinds |= set(CandidateKind) if trained else {CandidateKind.DIRECTIONS}
+        kinds |= set(CandidateKind) if trained else {CandidateKind.DIRECTIONS, CandidateKind.ENCODINGS}
     tried: dict[str, Candidate] = {}
     for candidate in CANDIDATES:
         in_average = settings.quality >= candidate.least_quality and candidate.kind in kinds

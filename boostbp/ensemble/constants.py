@@ -71,16 +71,16 @@ SAMPLED_ROWS, SAMPLED_FEATURES, MIN_FEATURES_SAMPLED = 0.6, 0.5, 10
 # From this number of training rows on, the first layer takes the best thresholds, and so do the layers over an
 # additive base and on directions. Journal, "Random thresholds, or the best": 3,000 to 31,000 rows.
 BEST_THRESHOLDS_ROWS = 6000
-# Additional depth of the deep trees. Journal, "Random thresholds, or the best": 0 and 2; "The library's own default": 2
+# Additional depth of the deep trees. Journal, "Random thresholds, or the best": 0 and 2; "Constant leaves first": 2
 # and 4.
 DEEPER_BY = 4
 # Factor on the rows per leaf in candidates with large leaves. Pools: 3 against 1/3.
 LARGE_LEAVES_FACTOR = 3
+# Depth, leaves and ridge penalty of trees with constant leaves. Journal, "Sampled rows and features": 24, 48 and 96
+# leaves; "Constant leaves first": others. The depth and the penalty were not varied alone.
+CONSTANT_LEAVES_DEPTH, CONSTANT_LEAVES_MAX_LEAVES, CONSTANT_LEAVES_PENALTY = 8, 24, 1.0
 # Leaves of a tree, and rows of a leaf, that LightGBM and scikit-learn have by default.
 LIBRARY_MAX_LEAVES, LIBRARY_MIN_SAMPLES_LEAF = 31, 20
-# Depth, leaves and ridge penalty of trees with small constant leaves. Journal, "Sampled rows and features": 24, 48 and
-# 96 leaves. The depth and the penalty were not varied.
-SMALL_LEAVES_DEPTH, SMALL_LEAVES_MAX_LEAVES, SMALL_LEAVES_PENALTY = 8, 24, 1.0
 # Limit on the numeric features of a base of smooth functions. With more, each function has too few knots. Not varied.
 ADDITIVE_MAX_FEATURES = 200
 # Ridge penalty of linear hidden units. Under it they follow their gradients faster than under a cross-validated one.
@@ -99,12 +99,17 @@ DIRECTIONS, DIRECTIONS_ROWS = 8, 2000
 # Features whose pairwise sums and differences join the directions. Journal, "Sums and differences": 0, 3, 4 and 6.
 DIRECTIONS_PAIRED = 4
 
+# Number of levels from which on the means of a category's levels are hidden units; folds of the rows, each of which
+# takes the means of the others; and leaves of a tree of means. Journal, "Means of many levels": 20 to 15,000 levels.
+# The folds and leaves were not varied.
+ENCODED_MIN_LEVELS, ENCODING_FOLDS, ENCODED_LEAVES = 100, 5, 256
+
 # Race. All figures are in the journal, "A fit that is good whenever it stops", unless another heading is named.
 # Layers that are boosted to their end before all others: 1 and 2.
 FIRST_LAYERS = 2
 # At quality 1, another layer replaces the first one if its loss is lower by this share after this many pieces.
-# Journal, "The better of two first layers": 1 and 2 pieces; 0 and .02.
-FIRST_LAYER_PIECES, FIRST_LAYER_LEAD = 1, 0.02
+# Journal, "Constant leaves first": 1, 2 and 4 pieces; .02 and .1.
+FIRST_LAYER_PIECES, FIRST_LAYER_LEAD = 4, 0.02
 # Pieces of a trial: 2 and 4. Pieces between two decisions: 1 and 2. Pieces over which a layer's last change is
 # extrapolated: not varied.
 TRIAL_PIECES, RACE_PIECES, PIECES_AHEAD = 4, 2, 4
@@ -120,7 +125,7 @@ FIRST_LOOK = 8
 FIRST_NEAR, NEAR, MIN_FALL = 1.0, 0.15, 0.03
 # Networks are trained if leaves with slopes beat constant leaves by this share of the loss in the rounds of a trial.
 # Journal, "Where networks are tried": smooth targets reach .12 or more, most tables less than .07. They are also
-# trained if leaves on directions beat those on the features by the second share. Journal, "The library's own default".
+# trained if leaves on directions beat those on the features by the second share. Journal, "Constant leaves first".
 SLOPES_LEAD, DIRECTIONS_LEAD = 0.1, 0.15
 # Shares of a fit's work. They limit the last trials, the race of layers before networks, the networks, and the begin of
 # output layers on networks. The first two: .4 and .25, and .5 and .4; the others were not varied.

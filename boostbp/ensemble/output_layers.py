@@ -59,7 +59,7 @@ class TrainedCandidate:
 
     @property
     def on_directions(self) -> bool:
-        """Whether the hidden layer consists of directions, without back-propagation."""
+        """Whether the hidden layer consists of directions or means, without back-propagation."""
         return self.is_deep and self.network is None
 
 
@@ -157,6 +157,8 @@ class LayerTraining:
         A fall of the held-out loss counts as a gain if it exceeds this.
     levels : Problem or None
         If the layer learns a mean, the problem whose outputs are the quantiles around it.
+    refits : bool
+        Whether the leaves may be fitted again on all rows.
     """
 
     name: str
@@ -173,6 +175,7 @@ class LayerTraining:
     best_trial: float = np.inf
     min_gain: float = 0.0
     levels: Problem | None = None
+    refits: bool = True
 
     @classmethod
     def begin(
@@ -182,14 +185,19 @@ class LayerTraining:
         settings: Callable[[Problem], LayerSettings],
         problem: Problem,
         below: Network,
+        *,
+        units: Floats | None = None,
     ) -> LayerTraining:
         """Bind the input of an output layer above the hidden layers of `below`, ready for the first piece.
 
         `settings` returns the settings of the layer for the problem whose table the layer sees. Their number of rounds
-        is the limit for all pieces together.
+        is the limit for all pieces together. `units` are the hidden units of the training rows, (rows, units), if they
+        differ from those that `below` gives.
         """
         held_out = above(below.layers, problem.held_out.X, skip=below.skip, n_jobs=problem.settings.n_threads)
         problem = problem.above(below)
+        if units is not None:
+            problem.rows.X[:, : units.shape[1]] = units
         layer = settings(problem)
         piece = replace(layer, n_estimators=min(constants.PIECE_ROUNDS, layer.n_estimators))
         boosted = Boosted.begin(problem, piece, layer.n_estimators)
@@ -250,7 +258,7 @@ class LayerTraining:
     @property
     def refit_work(self) -> float:
         """Work of fitting the leaves of the best pieces once more."""
-        if self.levels is not None:
+        if self.levels is not None or not self.refits:
             return 0.0
         return self.best * self._work(float(self.settings.leaves == "native"))
 
@@ -267,7 +275,7 @@ class LayerTraining:
         """The model of the best pieces."""
         pieces, model = self.boosted.pieces[: self.best], self.below
         layer = sum_of_pieces(pieces)
-        plan = OutputLayerPlan(self.settings, pieces) if self.levels is None else None
+        plan = OutputLayerPlan(self.settings, pieces) if self.levels is None and self.refits else None
         if self.levels is not None:
             layer = repeated(layer, len(self.levels.baseline))
             baseline = self.boosted.problem.baseline + residual_quantiles(self.best_raw, self.levels)

@@ -36,7 +36,7 @@ def train_all(race: Race) -> KeyboardInterrupt | None:
     The order depends on losses and on counted work alone, and so not on the number of threads.
     """
     problem, level = race.problem, race.level
-    layers = race.of_kind(CandidateKind.SINGLE_LAYER, CandidateKind.DIRECTIONS)
+    layers = race.of_kind(CandidateKind.SINGLE_LAYER, CandidateKind.DIRECTIONS, CandidateKind.ENCODINGS)
     networks = race.of_kind(CandidateKind.NETWORK)
     if level.one_layer:
         return race.begin_best(layers, stage=FIRST_STAGE)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 NETWORK = "network"
 # Name of the constant that a model is shrunk towards.
 CONSTANT = "constant"
-# Name of the candidate that is the library's own default.
-LIBRARY_DEFAULT = "single layer, constant leaves"
+# Name of the candidate that is nearest to what libraries do by default.
+CONSTANT_LEAVES = "single layer, constant leaves"
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
@@ -31,7 +31,8 @@ class CandidateResult:
         Name of the back-propagated network whose hidden layers the candidate uses: "network" for the one with the
         user's `hidden_layer_sizes`; None for no network.
     directions : bool
-        Whether the candidate has a hidden layer of directions of the features, which back-propagation does not train.
+        Whether the candidate has a hidden layer of directions of the features, or of means of the levels of categories,
+        which back-propagation does not train.
     """
 
     name: str

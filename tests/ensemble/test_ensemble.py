@@ -36,7 +36,7 @@ LAYERS = [
     "single layer, constant leaves",
     "single layer",
     "directions of the single layer",
-    "single layer, small constant leaves",
+    "single layer, large constant leaves",
     "single layer, deep trees",
     "single layer, sampled",
     "single layer, large leaves, no base",

@@ -17,7 +17,7 @@ from boostbp.ensemble.output_layers import Boosted
 from boostbp.ensemble.problem import EnsembleSettings
 from boostbp.layers.cheaper_growth import RowSampling
 from boostbp.losses import Logistic
-from boostbp.network.choice import LIBRARY_DEFAULT
+from boostbp.network.choice import CONSTANT_LEAVES
 from boostbp.network.history import Stop
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
@@ -124,7 +124,7 @@ def test_the_same_model_on_any_threads(quality):
 @pytest.mark.parametrize("quality", [1, 3])
 def test_next_to_no_time_leaves_one_piece_of_the_first_layer(quality):
     model = regressor(quality=quality, max_time=1e-9).fit(X, Y, eval_set=[HELD])
-    assert names_of(model) == [LIBRARY_DEFAULT]
+    assert names_of(model) == [CONSTANT_LEAVES]
     assert model.history_.choice.cut_by_time
 
 

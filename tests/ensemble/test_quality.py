@@ -17,7 +17,7 @@ from boostbp.ensemble import constants, ensemble, schedule
 from boostbp.ensemble.average import HeldOutScore
 from boostbp.ensemble.budget import DEFAULT_QUALITY, LEVELS
 from boostbp.ensemble.output_layers import Boosted
-from boostbp.network.choice import LIBRARY_DEFAULT
+from boostbp.network.choice import CONSTANT_LEAVES
 from boostbp.network.history import Stop
 from boostbp.network.trainer import Trainer
 
@@ -56,23 +56,23 @@ def test_more_quality_tries_all_that_less_does(backend):
 
 @pytest.mark.parametrize("backend", ONE_AT_ONCE)
 def test_one_layer_is_the_better_of_two(tune, backend):
-    """The library's default, or leaves with slopes."""
+    """Constant leaves, or leaves with slopes."""
     whole = constants.MAX_PIECES
     tune(MAX_PIECES=1)
     found = regressor(deep=False, quality=2, backend=backend).fit(X, Y).history_.choice.candidates
     tune(MAX_PIECES=whole)
-    losses = {one.name: one.loss for one in found if one.name in ("single layer", LIBRARY_DEFAULT)}
-    assert list(losses) == [LIBRARY_DEFAULT, "single layer"]
-    for lead, name in ((np.inf, LIBRARY_DEFAULT), (-np.inf, min(losses, key=losses.get))):
+    losses = {one.name: one.loss for one in found if one.name in ("single layer", CONSTANT_LEAVES)}
+    assert list(losses) == [CONSTANT_LEAVES, "single layer"]
+    for lead, name in ((np.inf, CONSTANT_LEAVES), (-np.inf, min(losses, key=losses.get))):
         tune(FIRST_LAYER_LEAD=lead)
         [layer] = regressor(deep=False, quality=1, backend=backend).fit(X, Y).history_.choice.candidates
         assert (layer.name, layer.weight) == (name, 1.0)
 
 
-def test_one_layer_of_steps_is_the_librarys_default():
+def test_one_layer_of_steps_has_constant_leaves():
     steps = np.floor(6 * X[:, 0]) % 2 + (X[:, 1] > 0.3) * (X[:, 2] > 0.6)
     how = parameters(quality=1, random_state=0)
-    assert names_of(BoostBPRegressor(**how).fit(X, steps)) == [LIBRARY_DEFAULT]
+    assert names_of(BoostBPRegressor(**how).fit(X, steps)) == [CONSTANT_LEAVES]
     assert names_of(BoostBPRegressor(**how).fit(X, Y)) == ["single layer"]
 
 
@@ -181,7 +181,7 @@ def test_rows_that_the_user_holds_out_are_not_learned_from(quality):
 def test_next_to_no_time_leaves_a_piece_of_the_first_layer(quality, n_jobs, tmp_path):
     model = regressor(quality=quality, max_time=1e-9, n_jobs=n_jobs).fit(X, Y, eval_set=[HELD])
     choice = model.history_.choice
-    assert names_of(model) == [LIBRARY_DEFAULT]
+    assert names_of(model) == [CONSTANT_LEAVES]
     assert sum(one.weight for one in choice.candidates) == pytest.approx(1.0)
     assert choice.cut_by_time
     assert model.history_.stop is Stop.NO_NETWORK

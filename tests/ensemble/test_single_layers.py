@@ -16,7 +16,7 @@ from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, cal
 from boostbp.ensemble.candidate import CandidateKind
 from boostbp.ensemble.candidates import CANDIDATES
 from boostbp.ensemble.output_layers import Boosted
-from boostbp.network.choice import LIBRARY_DEFAULT
+from boostbp.network.choice import CONSTANT_LEAVES
 from boostbp.network.history import REFITTED, Stop
 from boostbp.network.trainer import Trainer
 
@@ -62,7 +62,7 @@ def test_all_qualities_do_without_networks(quality):
     assert model.history_.stop is Stop.NO_NETWORK
     assert model.history_.refitted
     names = [one.name for one in model.history_.choice.candidates]
-    assert quality == 1 or names[:2] == [LIBRARY_DEFAULT, "single layer"]
+    assert quality == 1 or names[:2] == [CONSTANT_LEAVES, "single layer"]
     assert (len(names) == 1) == (quality == 1)
     assert np.isfinite(model.predict(X)).all()
 
@@ -168,7 +168,7 @@ def test_without_held_out_rows_it_is_one_single_layer(backend):
 @pytest.mark.usefixtures("no_network")
 def test_next_to_no_time_leaves_one_single_layer(n_jobs):
     model = BoostBPRegressor(**parameters(deep=False, max_time=1e-9, n_jobs=n_jobs, **FAST)).fit(X, Y)
-    assert [one.name for one in model.history_.choice.candidates] == [LIBRARY_DEFAULT]
+    assert [one.name for one in model.history_.choice.candidates] == [CONSTANT_LEAVES]
     assert model.history_.choice.cut_by_time
     assert not model.history_.refitted
     whole = BoostBPRegressor(**parameters(deep=False, max_time=1e6, n_jobs=n_jobs, **FAST)).fit(X, Y)

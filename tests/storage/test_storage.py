@@ -67,6 +67,22 @@ def classifier(labels, inputs=FLOWERS, **changes):
     return BoostBPClassifier(**parameters(**(TINY | changes))).fit(inputs, labels)
 
 
+def means_of_levels():
+    """A model whose hidden layer holds the means of the levels of a category, some of them missing in training."""
+    model = BoostBPRegressor(quality=1, categorical_features=[2], random_state=0).fit(*LEVELS)
+    assert [part.name for part in model.history_.choice.parts] == ["means of levels"]
+    return model
+
+
+def levels():
+    rng = np.random.default_rng(0)
+    code = rng.integers(0, 130, 900)
+    y = rng.normal(size=130)[code] + 0.1 * rng.normal(size=900)
+    code = np.where(rng.random(900) < 0.05, np.nan, code)
+    return np.column_stack([rng.normal(size=(900, 2)), code]), y
+
+
+LEVELS = levels()
 MODELS = {
     **{f"regressor {backend}": (lambda b=backend: regressor(backend=b), X) for backend in BACKENDS},
     "two outputs": (lambda: regressor(np.c_[Y, -Y], hidden_layer_sizes=[4, 2], n_estimators=(2, 3, 4)), X),
@@ -94,6 +110,7 @@ MODELS = {
     "objects": (lambda: classifier(np.array(["b", "a", "c"], object)[SPECIES]), FLOWERS),
     "weights": (lambda: classifier(SPECIES.astype(np.int16), class_weight={0: 1.0, 1: 2.5, 2: 1}), FLOWERS),
     "reals": (lambda: classifier(np.array([0.0, 2.0, 7.0], np.float32)[SPECIES]), FLOWERS),
+    "means of levels": (means_of_levels, LEVELS[0]),
     "autoencoder": (lambda: BoostBPAutoencoder(**parameters(**TINY)).fit(FLOWERS), FLOWERS),
 }
 
