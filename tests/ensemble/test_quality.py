@@ -303,3 +303,12 @@ def test_summary_counts_the_seconds_of_all_stages(deep, tmp_path):
     assert f"Training took {sum(seconds.values()):.1f} s: first layers " in model.summary()
     save(model, tmp_path / "model")
     assert load(tmp_path / "model").history_.choice.seconds == seconds
+
+
+def test_a_model_of_constant_leaves_says_that_its_derivative_is_0():
+    steps = np.floor(6 * X[:, 0]) % 2 + (X[:, 1] > 0.3) * (X[:, 2] > 0.6)
+    model = BoostBPRegressor(quality=1, random_state=0).fit(X, steps)
+    with pytest.warns(UserWarning, match="jacobian is 0 everywhere, as all leaves of the model are constants"):
+        assert not model.jacobian(X).any()
+    with_slopes = BoostBPRegressor(quality=1, output={"basis": "quadratic"}, random_state=0).fit(X, steps)
+    assert with_slopes.jacobian(X).any()
