@@ -50,7 +50,10 @@ def compiler() -> list[str] | None:
 
 def zig() -> list[str] | None:
     """Return the command of zig's C compiler, from the package ziglang; None if it is not installed."""
-    return [sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline"] if importlib.util.find_spec("ziglang") else None
+    if not importlib.util.find_spec("ziglang"):
+        return None
+    # -s: without debug information, which would be most of a library
+    return [sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline", "-s"]
 
 
 def library_name(target: str = "") -> str:
@@ -111,21 +114,29 @@ else:
         """Compile the core before its wheel is packed, or for an editable installation."""
 
         def dependencies(self) -> list[str]:
-            """Return what a build needs beside hatchling: a compiler, if the system has none."""
-            return ["ziglang"] if os.environ.get("BOOSTBP_TARGET") or compiler() is None else []
+            """Return what a build needs beside hatchling: a compiler, if the system has none.
+
+            Where ziglang cannot be had either, pip ends with the words of the requirement: the extra, which the package
+            does not have, tells the cure.
+            """
+            if os.environ.get("BOOSTBP_TARGET"):
+                return ["ziglang"]
+            return ["ziglang[or-install-gcc-or-clang]"] if compiler() is None else []
 
         def initialize(self, version: str, build_data: dict[str, Any]) -> None:
             """Compile, and mark the wheel as one for this system and any Python."""
             target = os.environ.get("BOOSTBP_TARGET", "")
             if target and target not in TARGETS:
                 raise RuntimeError(f"BOOSTBP_TARGET={target!r} is not one of {', '.join(TARGETS)}.")
-            library = build(target)
-            for other in CORE.glob("lib_boostbp.*"):
-                if other.name != library.name:  # of a build for another system
-                    other.unlink(missing_ok=True)
+            self.folder = tempfile.TemporaryDirectory()  # a library for another system stays out of the checkout
+            library = build(target, to=Path(self.folder.name) if target else None)
             build_data["pure_python"] = False
-            build_data["artifacts"].append("boostbp/core/lib_boostbp.*")
+            build_data["force_include"][str(library)] = f"boostbp/core/{library.name}"
             build_data["tag"] = f"py3-none-{TARGETS[target][0] if target else own_platform()}"
+
+        def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+            """Remove what was compiled for another system."""
+            self.folder.cleanup()
 
 
 if __name__ == "__main__":

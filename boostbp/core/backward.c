@@ -29,22 +29,6 @@ static void take_columns(const double *Z, int64_t n_rows, int64_t n_columns, con
     }
 }
 
-/* Sorts rows by leaf: leaf l has order[row_start[l]] to order[row_start[l + 1] - 1], in their order. */
-static inline void group(const void *leaf, int64_t bytes, int64_t place, int64_t n_rows, int64_t n_leaves,
-                  const block_t *block)
-{
-    int64_t *row_start = block->row_start, before = 0;
-    memset(row_start, 0, (n_leaves + 1) * sizeof *row_start);
-    for (int64_t row = 0; row < n_rows; row++)
-        row_start[leaf_at(leaf, bytes, place + row)]++;
-    for (int64_t number = 0; number <= n_leaves; number++) {
-        before += row_start[number];
-        row_start[number] = before;
-    }
-    for (int64_t row = n_rows - 1; row >= 0; row--)
-        block->order[--row_start[leaf_at(leaf, bytes, place + row)]] = (uint16_t)row;
-}
-
 /* Adds g (linear + 2 u square) per_unit to the gradient of the rows of one leaf in one column, where u is in the range.
 
    Degree 1 has no `square`. Numbers of rows are volatile so that rows are copied one by one: vectors that are gathered
@@ -145,10 +129,7 @@ API int64_t boostbp_vjp(const leaves_t *leaves, const void *leaf, int64_t bytes,
         for (int64_t tree = 0; tree < n_trees; tree++) {
             int64_t of_tree = leaves->tree_leaf[tree + 1] - leaves->tree_leaf[tree];
             const double *g = G + top * n_outputs + leaves->tree_output[2 * tree];
-            if (bytes == 1) /* one version of the loops for a constant */
-                group(leaf, 1, tree * n_rows + top, n, of_tree, &block);
-            else
-                group(leaf, bytes, tree * n_rows + top, n, of_tree, &block);
+            sort_rows(leaf, bytes, tree * n_rows + top, n, of_tree, block.order, block.row_start);
             for (int64_t number = 0; number < of_tree; number++)
                 add_leaf(leaves, tree, number, &block, clip, g, n_outputs, unit);
         }

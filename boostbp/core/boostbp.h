@@ -21,8 +21,9 @@
 #define API __attribute__((visibility("default")))
 #endif
 
-/* One version of a loop for each width of vector registers, chosen when the library is loaded. */
-#if defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && !defined(BOOSTBP_ONE_VERSION)
+/* One version of a loop for each width of vector registers, chosen when the library is loaded: before a sanitizer runs. */
+#if defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && !defined(BOOSTBP_ONE_VERSION) \
+    && !defined(__SANITIZE_ADDRESS__)
 #define WIDE __attribute__((target_clones("default", "avx2", "avx512f")))
 #else
 #define WIDE

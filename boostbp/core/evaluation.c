@@ -35,9 +35,10 @@ WIDE static void leaf_values(const double *z, int64_t stride, int64_t n, int64_t
     }
 }
 
-void add_values(const int64_t *row_start, const uint16_t *order, int64_t first_row, const int64_t *path_start,
-                const double *grouped, int64_t degree, const double *scaling, const double *weight, double *out,
-                int64_t n_leaves, int64_t n_outputs, int64_t n_rows)
+/* Adds the values of training rows, grouped by leaf, to `out`, (outputs, rows); path_start is relative to `scaling`. */
+API int64_t boostbp_add_values(const int64_t *row_start, const uint16_t *order, int64_t first_row,
+                               const int64_t *path_start, const double *grouped, int64_t degree, const double *scaling,
+                               const double *weight, double *out, int64_t n_leaves, int64_t n_outputs, int64_t n_rows)
 {
     double total[BLOCK];
     for (int64_t leaf = 0; leaf < n_leaves; leaf++) {
@@ -55,15 +56,6 @@ void add_values(const int64_t *row_start, const uint16_t *order, int64_t first_r
         grouped += k * (end - begin);
         weight += (1 + degree * k) * n_outputs;
     }
-}
-
-/* Adds the values of training rows, grouped by leaf, to `out`, (outputs, rows). */
-API int64_t boostbp_add_values(const int64_t *row_start, const uint16_t *order, int64_t first_row,
-                               const int64_t *path_start, const double *grouped, int64_t degree, const double *scaling,
-                               const double *weight, double *out, int64_t n_leaves, int64_t n_outputs, int64_t n_rows)
-{
-    add_values(row_start, order, first_row, path_start, grouped, degree, scaling, weight, out, n_leaves, n_outputs,
-               n_rows);
     return 0;
 }
 

@@ -120,34 +120,12 @@ static void partition(const grouping_t *grouping, int64_t first, int64_t n_split
     }
 }
 
-/* A counting sort: rows of a leaf keep their order. `at` is (leaves,) scratch. */
-static inline void sort_rows(const void *leaf, int64_t bytes, int64_t first, int64_t n, uint16_t *restrict order,
-                             int64_t *restrict start, int64_t *restrict at, int64_t leaves)
-{
-    memset(start, 0, sizeof *start * (size_t)(leaves + 1));
-    for (int64_t row = 0; row < n; row++)
-        start[leaf_at(leaf, bytes, first + row) + 1]++;
-    for (int64_t i = 0; i < leaves; i++) {
-        at[i] = start[i];
-        start[i + 1] += start[i];
-    }
-    for (int64_t row = 0; row < n; row++)
-        order[at[leaf_at(leaf, bytes, first + row)]++] = (uint16_t)row;
-}
-
 /* Writes n rows from `top` on, sorted by their leaves under `tree`, to `order`; the first place of each leaf to
    `start`. */
 API int64_t boostbp_group_rows(const void *leaf, int64_t bytes, int64_t tree, int64_t top, int64_t n, uint16_t *order,
                                int64_t *start, int64_t trees, int64_t rows, int64_t leaves)
 {
-    int64_t *at = malloc(sizeof *at * (size_t)(leaves + 1));
-    if (!at)
-        return -1;
-    if (bytes == 1) /* nearly always; known where the loop is compiled */
-        sort_rows(leaf, 1, tree * rows + top, n, order, start, at, leaves);
-    else
-        sort_rows(leaf, bytes, tree * rows + top, n, order, start, at, leaves);
-    free(at);
+    sort_rows(leaf, bytes, tree * rows + top, n, leaves, order, start);
     return 0;
 }
 

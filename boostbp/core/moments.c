@@ -100,33 +100,57 @@ WIDE static void add_many(double *restrict to, double factor, const double *rest
         to[i] += factor * from[i];
 }
 
+static inline void add_few(double *restrict to, double factor, const double *restrict from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] += factor * from[i];
+}
+
 /* Adds `factor` times one row of numbers to another. */
-static inline void add_row(double *restrict to, double factor, const double *restrict from, int64_t n)
+static inline void add_row(double *to, double factor, const double *from, int64_t n)
 {
     if (n >= MANY)
         add_many(to, factor, from, n);
     else
-        for (int64_t i = 0; i < n; i++)
-            to[i] += factor * from[i];
+        add_few(to, factor, from, n);
+}
+
+/* Adds one row of U - zero, column by column, times MANY or more numbers of `from`, a step apart, to those of `to`. */
+WIDE static void add_columns(const double *Z, const int32_t *column, const double *scaling, const double *zero,
+                             int64_t columns, const double *from, int64_t from_step, double *to, int64_t to_step,
+                             int64_t n)
+{
+    for (int64_t j = 0; j < columns; j++, from += from_step, to += to_step) {
+        double z = Z[column[j]];
+        if (z != 0.0) {
+            const double *restrict one = from;
+            double *restrict other = to, factor = standardised(z, scaling + 4 * j) - zero[j];
+            for (int64_t i = 0; i < n; i++)
+                other[i] += factor * one[i];
+        }
+    }
 }
 
 /* Adds (U - zero) V to `out`, (rows, outputs). */
 API int64_t boostbp_add_products(const double *Z, const int32_t *column, const double *scaling, const double *zero,
                                  const double *V, double *out, int64_t rows, int64_t all_columns, int64_t columns,
-                                      int64_t outputs)
+                                 int64_t outputs)
 {
-    for (int64_t row = 0; row < rows; row++, Z += all_columns, out += outputs)
-        for (int64_t j = 0; j < columns; j++) {
+    for (int64_t row = 0; row < rows; row++, Z += all_columns, out += outputs) {
+        if (outputs >= MANY)
+            add_columns(Z, column, scaling, zero, columns, V, outputs, out, 0, outputs);
+        for (int64_t j = 0; j < columns && outputs < MANY; j++) {
             double z = Z[column[j]];
             if (z != 0.0)
-                add_row(out, standardised(z, scaling + 4 * j) - zero[j], V + j * outputs, outputs);
+                add_few(out, standardised(z, scaling + 4 * j) - zero[j], V + j * outputs, outputs);
         }
+    }
     return 0;
 }
 
 API int64_t boostbp_add_products_sparse(ENTRIES, const int32_t *column, const double *scaling, const double *zero,
-                                             const double *V, double *out, int64_t all_columns, int64_t entries,
-                                             int64_t columns, int64_t outputs)
+                                        const double *V, double *out, int64_t all_columns, int64_t entries,
+                                        int64_t columns, int64_t outputs)
 {
     for (int64_t j = 0; j < columns; j++) {
         int64_t end = leaf_at(indptr, ptr_bytes, column[j] + 1);
@@ -140,21 +164,24 @@ API int64_t boostbp_add_products_sparse(ENTRIES, const int32_t *column, const do
 
 /* Adds (U - zero)' G to `out`, (columns, outputs). */
 API int64_t boostbp_add_moments(const double *Z, const int32_t *column, const double *scaling, const double *zero,
-                                     const double *G, double *out, int64_t rows, int64_t all_columns, int64_t columns,
-                                     int64_t outputs)
+                                const double *G, double *out, int64_t rows, int64_t all_columns, int64_t columns,
+                                int64_t outputs)
 {
-    for (int64_t row = 0; row < rows; row++, Z += all_columns, G += outputs)
-        for (int64_t j = 0; j < columns; j++) {
+    for (int64_t row = 0; row < rows; row++, Z += all_columns, G += outputs) {
+        if (outputs >= MANY)
+            add_columns(Z, column, scaling, zero, columns, G, 0, out, outputs, outputs);
+        for (int64_t j = 0; j < columns && outputs < MANY; j++) {
             double z = Z[column[j]];
             if (z != 0.0)
-                add_row(out + j * outputs, standardised(z, scaling + 4 * j) - zero[j], G, outputs);
+                add_few(out + j * outputs, standardised(z, scaling + 4 * j) - zero[j], G, outputs);
         }
+    }
     return 0;
 }
 
 API int64_t boostbp_add_moments_sparse(ENTRIES, const int32_t *column, const double *scaling, const double *zero,
-                                            const double *G, double *out, int64_t all_columns, int64_t entries,
-                                            int64_t columns, int64_t outputs)
+                                       const double *G, double *out, int64_t all_columns, int64_t entries,
+                                       int64_t columns, int64_t outputs)
 {
     for (int64_t j = 0; j < columns; j++) {
         int64_t end = leaf_at(indptr, ptr_bytes, column[j] + 1);

@@ -72,11 +72,33 @@ static inline double or_zero(double value, int is_kept)
     return value;
 }
 
-/* evaluation.c: adds the values of the rows of a block, grouped by leaf, to `out`, (outputs, n_rows); see
-   `boostbp_add_values`. Pointers may be those of one tree: path_start is relative to `scaling`. */
-void add_values(const int64_t *row_start, const uint16_t *order, int64_t first_row, const int64_t *path_start,
-                const double *grouped, int64_t degree, const double *scaling, const double *weight, double *out,
-                int64_t n_leaves, int64_t n_outputs, int64_t n_rows);
+/* evaluation.c */
+API int64_t boostbp_add_values(const int64_t *row_start, const uint16_t *order, int64_t first_row,
+                               const int64_t *path_start, const double *grouped, int64_t degree, const double *scaling,
+                               const double *weight, double *out, int64_t n_leaves, int64_t n_outputs, int64_t n_rows);
+
+/* A counting sort of n rows by leaf: rows of a leaf keep their order; `start` (leaves + 1,). */
+static inline void sort_rows_of(const void *leaf, int64_t bytes, int64_t first, int64_t n, int64_t leaves,
+                                uint16_t *restrict order, int64_t *restrict start)
+{
+    int64_t before = 0;
+    memset(start, 0, sizeof *start * (size_t)(leaves + 1));
+    for (int64_t row = 0; row < n; row++)
+        start[leaf_at(leaf, bytes, first + row)]++;
+    for (int64_t number = 0; number <= leaves; number++)
+        start[number] = before += start[number];
+    for (int64_t row = n - 1; row >= 0; row--)
+        order[--start[leaf_at(leaf, bytes, first + row)]] = (uint16_t)row;
+}
+
+static inline void sort_rows(const void *leaf, int64_t bytes, int64_t first, int64_t n, int64_t leaves, uint16_t *order,
+                             int64_t *start)
+{
+    if (bytes == 1) /* nearly always; known where the loop is compiled */
+        sort_rows_of(leaf, 1, first, n, leaves, order, start);
+    else
+        sort_rows_of(leaf, bytes, first, n, leaves, order, start);
+}
 
 /* grouping.c: what the grouping of rows by the leaves of trees reads, and memory that it needs for one tree. */
 typedef struct {

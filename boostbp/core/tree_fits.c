@@ -192,8 +192,8 @@ API int64_t boostbp_fit_trees(const nodes_t *nodes, const int64_t *tree_split, c
             failed |= boostbp_scale_weights(of.paths, degree, 1, scaling, weight, of.n_leaves, of.n_paths);
         for (int64_t block = 0; block < n_blocks && !failed; block++) {
             int64_t top = block * block_rows;
-            add_values(of.row_start + block * (of.n_leaves + 1), order + top, top, of.paths, values + top * most,
-                       degree, scaling, weight, out + tree * rows, of.n_leaves, 1, rows);
+            boostbp_add_values(of.row_start + block * (of.n_leaves + 1), order + top, top, of.paths,
+                               values + top * most, degree, scaling, weight, out + tree * rows, of.n_leaves, 1, rows);
         }
         start += of.n_leaves;
         scaling += 4 * of.n_paths;
