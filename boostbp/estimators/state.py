@@ -18,12 +18,13 @@ from boostbp.inspection.summary import SUMMARY, Summary
 from boostbp.losses import traits_of
 from boostbp.model import Calibration, Model, Targets
 from boostbp.network.stored import history_from, history_of, loss_from, loss_of, network_from, network_of
+from boostbp.runtime import plain
 
 if TYPE_CHECKING:
     from boostbp.estimators.base import BaseBoostBP
 
-VERSION = 8  # of the content of files and pickles
-OLDEST = 8  # earlier versions have another format
+VERSION = 9  # of the content of files and pickles
+OLDEST = 9  # earlier versions have another format
 _STATE, _STATE_KIND = "_fitted_state", "state"
 # Attributes of a training that copies of a fitted estimator leave out; scikit-learn does the same since 1.9.
 TRAINING_ATTRIBUTES = ("_training", "_callback_fit_ctx", "_parent_callback_ctx")
@@ -55,7 +56,7 @@ def model_facts(model: Model) -> tuple[dict[str, Any], Arrays]:
         raise ValueError(f"loss cannot be stored: {error}. Store the model with pickle or joblib.") from error
     facts: dict[str, Any] = {
         "network": network,
-        "schema": model.schema.to_dict(),
+        "schema": plain.encode(model.schema, records=True),
         "history": history_of(model.history),
         "loss": loss,
         "classes": None if targets.classes is None else _labels_of(targets.classes),
@@ -80,7 +81,7 @@ def model_from(kind: type, facts: dict[str, Any], arrays: Arrays) -> Model:
         If content and arrays do not fit together.
     """
     _require(set(facts) == _FACTS, f"it holds {sorted(facts)}")
-    network, schema = network_from(facts["network"], arrays), Schema.from_dict(facts["schema"])
+    network, schema = network_from(facts["network"], arrays), Schema.decoded(facts["schema"])
     n_features, n_outputs = schema.n_features, len(network.baseline)
     _require(network.layers[0].forest.n_features == n_features, "the network reads other features than the schema")
     summary = {name: take(arrays, f"summary.{name}", float, (n_features,)) for name in SUMMARY}

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from boostbp import backends, layers, losses
 from boostbp.backends.base import Backend, Table
+from boostbp.estimators.single_layer import check_codes
 from boostbp.inputs.targets import drop_zero_weight
 from boostbp.layers import BoundInput, Layer, LayerSpec, LossObjective, Objective, SquaredObjective
 from boostbp.layers.layer_spec import HIDDEN, settings_of
@@ -23,7 +24,6 @@ from boostbp.runtime import checks, interrupts, threads
 from boostbp.runtime.arrays import Floats, errstate_in_methods
 from boostbp.runtime.messages import require
 from boostbp.runtime.native_threads import single_threaded_blas
-from boostbp.single import check_codes
 from boostbp.torch import states, tensors
 from boostbp.torch.gathered import GatheredRows, LastFit, Momentum, Numbers, PendingCalls, StepTarget, check_known
 from boostbp.torch.tensors import NOT_FINITE, as_tensor, differentiable, uncompiled_forward
