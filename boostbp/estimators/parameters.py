@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -17,8 +17,7 @@ from boostbp.estimators.nested_parameters import LAYER_PARAMETERS, OUTPUT_PARAME
 from boostbp.estimators.parameter_use import Way, deep_of, level_of, way_of
 from boostbp.inputs.schema import Schema
 from boostbp.layers import LayerSettings, LayerSpec
-from boostbp.layers.constraints import Signs, signs_of
-from boostbp.layers.layer_spec import HIDDEN, OUTPUT
+from boostbp.layers.layer_spec import HIDDEN, OUTPUT, Signs, is_constrained
 from boostbp.layers.layer_spec import settings_of as layer_settings_of
 from boostbp.network import steps
 from boostbp.network.callbacks import Checkpoint
@@ -156,6 +155,55 @@ def _signs(estimator: BaseBoostBP, spec: LayerSpec, n_outputs: int, schema: Sche
         categorical=schema.categories.keys(),
         n_outputs=n_outputs,
     )
+
+
+def signs_of(
+    constraints: Sequence[int] | Mapping[str, int] | None,
+    n_features: int,
+    *,
+    names: Sequence[str] | None = None,
+    categorical: Collection[int] = (),
+    n_outputs: int = 1,
+) -> Signs:
+    """Return the sign of each feature in which a layer is to be monotone, (features,); () if it is in none.
+
+    Parameters
+    ----------
+    constraints : sequence, mapping or None
+        See `checked_constraints`.
+    names : sequence of str or None
+        Of the features.
+    categorical : collection of int
+        Features that are category codes.
+
+    Raises
+    ------
+    ValueError
+        If they are not those of such an input, or cannot be kept.
+    """
+    if constraints is None or not is_constrained(constraints):
+        return ()
+    shown = f"monotone_constraints={checks.shown(constraints)}"
+    if isinstance(constraints, Mapping):
+        unknown = [name for name in constraints if name not in (names or ())]
+        if unknown:
+            known = "X has no column names" if names is None else f"the columns are {list(names)}"
+            raise ValueError(f"{shown} names {unknown}, but {known}.")
+        constraints = tuple(constraints.get(name, 0) for name in names or ())
+    if len(constraints) != n_features:
+        raise ValueError(f"{shown} has {len(constraints)} signs, but X has {n_features} columns: give one for each.")
+    without_order = [j for j in categorical if constraints[j]]
+    if without_order:
+        raise ValueError(
+            f"{shown} is not supported for columns {without_order} of X, whose categories have no order: use 0 there, "
+            "or give numbers in their place."
+        )
+    if n_outputs != 1:
+        raise ValueError(
+            f"{shown} is not supported with {n_outputs} outputs, classes or levels: constraints are of a single one. "
+            "Train one model for each."
+        )
+    return tuple(constraints)
 
 
 def _structure_epochs(backprop: BackpropSpec, native: bool) -> int:

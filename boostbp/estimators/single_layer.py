@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 
 from boostbp import backends, layers
 from boostbp.backends.base import Backend, Table
-from boostbp.inputs.targets import drop_zero_weight, read_weight, refuse_extreme, refuse_text
+from boostbp.estimators.parameters import signs_of
+from boostbp.inputs.rows import Rows
+from boostbp.inputs.targets import read_weight, refuse_extreme, refuse_text
 from boostbp.layers import BoundInput, Layer, LayerSpec, SquaredObjective
-from boostbp.layers.constraints import signs_of
 from boostbp.layers.layer_spec import OUTPUT, settings_of
 from boostbp.runtime import checks, interrupts, threads
 from boostbp.runtime.arrays import Floats, numpy_errstate
@@ -91,11 +92,10 @@ def fit_layer(
     spec = LayerSpec.of(layer, "layer").complete(OUTPUT)
     signs = signs_of(spec.monotone_constraints, X.shape[1], categorical=categorical, n_outputs=target.shape[1])
     settings = settings_of(spec, backend, seed=seed, signs=signs)
-    table, target, weight = drop_zero_weight(Table(X, categorical), target, read_weight(sample_weight, len(X)))
-    bound = BoundInput(backends.load(backend), table, settings, weight)
-    return layers.fit(
-        bound, SquaredObjective(target, weight), n_threads=threads_, seed=settings.growth.random_state
-    ).layer
+    rows = Rows(Table(X, categorical), target, read_weight(sample_weight, len(X))).counted()
+    bound = BoundInput(backends.load(backend), rows.table, settings, rows.weight)
+    objective = SquaredObjective(rows.y, rows.weight)
+    return layers.fit(bound, objective, n_threads=threads_, seed=settings.growth.random_state).layer
 
 
 def check_codes(X: Floats, categorical: tuple[int, ...]) -> None:

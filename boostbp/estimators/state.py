@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from functools import partial
 from itertools import pairwise
@@ -29,13 +30,7 @@ _STATE, _STATE_KIND = "_fitted_state", "state"
 # Attributes of a training that copies of a fitted estimator leave out; scikit-learn does the same since 1.9.
 TRAINING_ATTRIBUTES = ("_training", "_callback_fit_ctx", "_parent_callback_ctx")
 _LABELS = (bool, int, float, str)
-_LABEL_DTYPES = (
-    "U",
-    "|O",
-    "|b1",
-    *(f"{'|' if size == 1 else '<'}{sign}{size}" for sign in "iu" for size in (1, 2, 4, 8)),
-    *("<f2", "<f4", "<f8"),
-)
+_LABEL_DTYPE = re.compile(r"U|\|O|\|b1|\|[iu]1|<[iu][248]|<f[248]")
 _FACTS = {"network", "schema", "history", "loss", "classes", "one_dimensional", "is_input", "with_offset"}
 _CALIBRATION = {field.name: f"calibration.{field.name}" for field in fields(Calibration)}
 
@@ -130,8 +125,8 @@ def _labels_of(classes: NDArray[Any]) -> dict[str, Any]:
 
 def _labels_from(facts: dict[str, Any]) -> NDArray[Any]:
     values, kind = facts["values"], facts["dtype"]
-    valid = isinstance(values, list) and all(type(value) in _LABELS for value in values) and kind in _LABEL_DTYPES
-    _require(valid and len(facts) == 2, f"the classes are {facts!r:.999}")
+    valid = len(facts) == 2 and isinstance(values, list) and all(type(value) in _LABELS for value in values)
+    _require(valid and bool(_LABEL_DTYPE.fullmatch(kind)), f"the classes are {facts!r:.999}")
     labels = np.array(values, kind)
     exact = labels.shape == (len(values),) and labels.tolist() == values
     ascending = len(values) >= 2 and all(a < b for a, b in pairwise(values))

@@ -12,7 +12,6 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 
-from boostbp.backends.base import Table
 from boostbp.inputs.categories import text_in
 from boostbp.inputs.sources import ArrayColumn, Column, FrameColumn, is_frame, matrix_of, open_source
 from boostbp.runtime import messages
@@ -150,17 +149,6 @@ def read_groups(groups: ArrayLike, n_rows: int) -> NDArray[np.integer]:
     place = ArrayColumn(values.astype(object) if values.dtype.kind in "mMSU" else values, "groups").factors.place
     _refuse_where(place < 0, values, "groups", "Drop these rows, or give each a group of its own.")
     return place
-
-
-def drop_zero_weight(table: Table, y: Floats, weight: Floats) -> tuple[Table, Floats, Floats]:
-    """Leave out the rows without weight, which must not count in `min_samples_leaf` either.
-
-    The weights of the others are those of `weights_in_rows`.
-    """
-    used = weight > 0
-    if not used.all():
-        table, y, weight = table.take(used), y[used], weight[used]
-    return table, y, weights_in_rows(weight)
 
 
 def weights_in_rows(weight: Floats) -> Floats:

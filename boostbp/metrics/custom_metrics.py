@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,19 +19,6 @@ _OF_LABELS = """
     accuracy_score balanced_accuracy_score cohen_kappa_score f1_score fbeta_score hamming_loss jaccard_score
     matthews_corrcoef precision_score recall_score zero_one_loss
 """
-
-
-def _words(name: str) -> frozenset[str]:
-    return frozenset(re.findall("[a-z0-9]+", name.lower()))
-
-
-# Words in names of metrics that are better when greater, of those that are better when smaller, and what reverses both.
-_GOOD = _words(
-    "acc accuracy auc aucpr auroc corr correlation f1 fbeta gain gini kappa likelihood mcc ndcg pearson precision "
-    "profit r2 recall reward spearman"
-)
-_BAD = _words("brier cost crps deviance error interval loss mae mape mse pinball regret rmse rmsle winkler")
-_NEGATIVE = _words("neg negative minus")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,24 +85,9 @@ def name_of(function: Callable[..., object]) -> str:
 
 
 def is_maximised(function: Callable[..., object]) -> bool:
-    """Return whether greater is better: if the name of the function ends in ``_score``, as in scikit-learn.
-
-    Raises ValueError if other words in the name of the user's own function suggest the opposite.
-    """
-    name = name_of(function)
-    words = _words(name)
+    """Return whether greater is better: if the name of the function ends in ``_score``, as in scikit-learn."""
     # the one function of scikit-learn among those of labels that is maximised without that ending
-    maximised = name.endswith("_score") or name == "matthews_corrcoef"
-    good, bad = bool(words & _GOOD), bool(words & _BAD)
-    suggested = good != bool(words & _NEGATIVE)
-    # Words of both kinds, as in gain_loss, or of none suggest nothing.
-    if good != bad and suggested != maximised and not _is_sklearn(function):
-        raise ValueError(
-            f"eval_metric={name} would be {'max' if maximised else 'min'}imised, as a function is whose name "
-            f"{'ends' if maximised else 'does not end'} in _score, but its name suggests the opposite. Say which: "
-            f"eval_metric=({name!r}, {name}, {suggested}), where True means that greater is better."
-        )
-    return maximised
+    return name_of(function).endswith("_score") or name_of(function) == "matthews_corrcoef"
 
 
 def _is_sklearn(function: Callable[..., object]) -> bool:

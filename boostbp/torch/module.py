@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from boostbp import backends, layers, losses
 from boostbp.backends.base import Backend, Table
 from boostbp.estimators.single_layer import check_codes
-from boostbp.inputs.targets import drop_zero_weight
+from boostbp.inputs.rows import Rows
 from boostbp.layers import BoundInput, Layer, LayerSpec, LossObjective, Objective, SquaredObjective
 from boostbp.layers.layer_spec import HIDDEN, settings_of
 from boostbp.losses import Loss
@@ -309,8 +309,9 @@ class GBDTModule(nn.Module):
     def _start(self, X: Floats, weight: Floats) -> Floats:
         """Return the target of the first trees, (rows, outputs), from the rows with weight; 0 in the others."""
         target = np.zeros((len(X), self.out_features))
-        table, _, used = drop_zero_weight(Table(X, self.categorical), target, weight)
-        target[weight > 0] = start_of(STARTS[self.start], table, used, self.out_features, self._random)
+        rows = Rows(Table(X, self.categorical), target, weight).counted()
+        how = STARTS[self.start]
+        target[weight > 0] = start_of(how, rows.table, rows.weight, self.out_features, self._random)
         return target
 
     def _rows(self) -> GatheredRows:
@@ -331,8 +332,8 @@ class GBDTModule(nn.Module):
         Rows of weight 0 are left out.
         """
         complete, random = tensors.complete_columns(X), copy.deepcopy(self._random)
-        table, target, weight = drop_zero_weight(Table(X, self.categorical), target, weight)
-        baseline = self.baseline
+        rows = Rows(Table(X, self.categorical), target, weight).counted()
+        table, target, weight, baseline = rows.table, rows.y, rows.weight, self.baseline
         objective: Objective = SquaredObjective(target, weight)
         with interrupts.deferred(), single_threaded_blas():
             if loss is not None:

@@ -15,8 +15,8 @@ from monotone import thresholds_of, violations
 from boostbp import Elementwise, fit_layer
 from boostbp.backends import load
 from boostbp.backends.base import Table, TreeParams
+from boostbp.estimators.parameters import signs_of
 from boostbp.layers import BoundInput, SquaredObjective, fit
-from boostbp.layers.constraints import signs_of
 from boostbp.layers.layer_spec import OUTPUT, settings_of
 from boostbp.trees.leaf_rows import BLOCK_ROWS
 from boostbp.trees.sparse import Sparse
