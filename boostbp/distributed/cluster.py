@@ -59,17 +59,11 @@ def computed(value: object, compute: Callable[[Collection], object] = methodcall
 
 @dataclass(frozen=True)
 class _Cluster:
-    """A cluster, on which nothing waits longer than `timeout` seconds for a frozen worker.
-
-    Attributes
-    ----------
-    frozen : list of str
-        Workers that were silent when the fit began; they get none of its tasks.
-    """
+    """A cluster, on which nothing waits longer than `timeout` seconds for a frozen worker."""
 
     client: Client
     timeout: float
-    frozen: list[str]
+    frozen: list[str]  # workers that were silent when the fit began; they get none of its tasks
 
     @property
     def where(self) -> dict[str, Any]:
@@ -112,6 +106,9 @@ def fit_cluster(
 ) -> E:
     """Fit an estimator on the workers that hold the rows.
 
+    Raises ValueError if columns are in different partitions, there are no rows, or parameters are not supported. Raises
+    WorkersLostError if a worker died, or did not answer in time; the message names it. No task is left behind.
+
     Parameters
     ----------
     estimator : BoostBPRegressor or BoostBPClassifier
@@ -129,13 +126,6 @@ def fit_cluster(
     -------
     estimator
         A fitted copy.
-
-    Raises
-    ------
-    ValueError
-        If columns are in different partitions, there are no rows, or parameters are not supported.
-    WorkersLostError
-        If a worker died, or did not answer in time; the message names it. No task is left behind.
     """
     refuse_unsupported(estimator, fit=fit)
     distributed = _dask("distributed")

@@ -77,6 +77,8 @@ def hold_out(
 ) -> Drawing:
     """Hold out rows as `early_stopping` and `validation` of the estimator specify.
 
+    Raises ValueError if `validation` or `groups` cannot be used, or leave no training row.
+
     Parameters
     ----------
     rows : Rows
@@ -96,11 +98,6 @@ def hold_out(
         Training rows.
     sets : list of EvalSet
         The held-out rows as one evaluation set; empty if none are held out.
-
-    Raises
-    ------
-    ValueError
-        If `validation` or `groups` cannot be used, or leave no training row.
     """
     stopping = checks.one_of("early_stopping", estimator.early_stopping, (True, False, "auto"))
     validation = check_validation(estimator.validation)

@@ -167,6 +167,8 @@ def signs_of(
 ) -> Signs:
     """Return the sign of each feature in which a layer is to be monotone, (features,); () if it is in none.
 
+    Raises ValueError if they are not those of such an input, or cannot be kept.
+
     Parameters
     ----------
     constraints : sequence, mapping or None
@@ -175,11 +177,6 @@ def signs_of(
         Of the features.
     categorical : collection of int
         Features that are category codes.
-
-    Raises
-    ------
-    ValueError
-        If they are not those of such an input, or cannot be kept.
     """
     if constraints is None or not is_constrained(constraints):
         return ()

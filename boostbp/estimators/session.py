@@ -65,28 +65,15 @@ class FittedOn:
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """A training that can continue.
-
-    Attributes
-    ----------
-    fitted : FittedOn
-    problem : Problem
-    ensemble : EnsembleSettings or None
-        None trains only the network of the problem.
-    others : sequence of callable
-        Each returns the problem of a further member of an average, with other held-out rows.
-    earlier : Network or None
-        Network to which the trained one is added.
-    state : State or None
-        State after the last epoch of the network.
-    """
+    """A training that can continue."""
 
     fitted: FittedOn
     problem: Problem
-    ensemble: EnsembleSettings | None
+    ensemble: EnsembleSettings | None  # None trains only the network of the problem
+    # each returns the problem of a further member of an average, with other held-out rows
     others: Sequence[Callable[[], Problem]] = ()
-    earlier: Network | None = None
-    state: State | None = None
+    earlier: Network | None = None  # network to which the trained one is added
+    state: State | None = None  # state after the last epoch of the network
 
     def train(
         self, callbacks: Sequence[Callback], resume: State | None, report: Callable[[Stage], object]

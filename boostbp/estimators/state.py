@@ -38,10 +38,7 @@ _CALIBRATION = {field.name: f"calibration.{field.name}" for field in fields(Cali
 def model_facts(model: Model) -> tuple[dict[str, Any], Arrays]:
     """Return the JSON content and the arrays of a model.
 
-    Raises
-    ------
-    ValueError
-        If the loss or the basis is the user's own code, or a class is neither text nor a number.
+    Raises ValueError if the loss or the basis is the user's own code, or a class is neither text nor a number.
     """
     network, arrays = network_of(model.network)
     targets = model.targets
@@ -70,10 +67,7 @@ def model_facts(model: Model) -> tuple[dict[str, Any], Arrays]:
 def model_from(kind: type, facts: dict[str, Any], arrays: Arrays) -> Model:
     """Return the model of an estimator of class `kind` from its JSON content and arrays.
 
-    Raises
-    ------
-    ValueError
-        If content and arrays do not fit together.
+    Raises ValueError if content and arrays do not fit together.
     """
     _require(set(facts) == _FACTS, f"it holds {sorted(facts)}")
     network, schema = network_from(facts["network"], arrays), Schema.decoded(facts["schema"])
@@ -172,10 +166,7 @@ def pack_state(kind: type[BaseBoostBP], attributes: dict[str, Any]) -> dict[str,
 def unpack_state(kind: type[BaseBoostBP], state: dict[str, Any]) -> dict[str, Any]:
     """Return the attributes from which `pack_state` made the state.
 
-    Raises
-    ------
-    ValueError
-        If the bytes are corrupted, inconsistent, or of another version, or a parameter is missing.
+    Raises ValueError if the bytes are corrupted, inconsistent, or of another version, or a parameter is missing.
     """
     attributes = dict(state)
     if _STATE not in attributes:

@@ -24,26 +24,14 @@ _BITS = np.uint8(1) << np.arange(8, dtype=np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """Names of the input of a layer.
+    """Names of the input of a layer."""
 
-    Attributes
-    ----------
-    features : str
-        (features, rows), NaN where missing; "" if the layer sees no features.
-    n_units : int
-        Number of hidden units, which come before the features in `below` and `above`.
-    below : str
-    above : function () -> str
-        (columns, rows), with a number below, or above, all thresholds in place of missing values.
-    single : bool
-        Whether there is one row.
-    """
-
-    features: str
-    n_units: int
+    features: str  # (features, rows), NaN where missing; "" if the layer sees no features
+    n_units: int  # number of hidden units, which come before the features in `below` and `above`
     below: str
+    # (columns, rows), with a number below, or above, all thresholds in place of missing values
     above: Callable[[], str]
-    single: bool
+    single: bool  # whether there is one row
 
     @classmethod
     def of(cls, graph: Graph, X: str, *, single: bool) -> Input:

@@ -43,6 +43,8 @@ class Schema:
     ) -> Schema:
         """Look at a training table.
 
+        Raises ValueError if a column that is not categorical holds strings, or `categorical_features` names no column.
+
         Parameters
         ----------
         categorical_features : "from_dtype", None or sequence of str, int or bool
@@ -52,11 +54,6 @@ class Schema:
             Whether to look for columns of categories that hold none: ValueError if strings that nobody calls
             categories spell numbers or dates, and a warning if nearly all values are distinct. A part of a table does
             not tell.
-
-        Raises
-        ------
-        ValueError
-            If a column that is not categorical holds strings, or `categorical_features` names no column.
         """
         n_features = source.original.shape[1]
         chosen = _chosen(source, categorical_features)

@@ -26,16 +26,10 @@ LEAST_WEIGHT = 1e-290
 
 @dataclass(frozen=True, slots=True)
 class SquaredObjective:
-    """Half the squared distance to a target: what hidden layers are fitted by (Algorithm 1).
+    """Half the squared distance to a target: what hidden layers are fitted by (Algorithm 1)."""
 
-    Attributes
-    ----------
-    target : (rows, outputs) float64
-    weight : (rows,) float64
-    """
-
-    target: Floats
-    weight: Floats
+    target: Floats  # (rows, outputs)
+    weight: Floats  # (rows,)
     separable: ClassVar[bool] = True  # the gradient of an output depends on no other output
     curved: ClassVar[bool] = False  # the hessian is the same for any fit
 

@@ -29,12 +29,9 @@ UPHILL = -0.5  # correlation of the gradient with differences of the value below
 def try_loss(loss: Loss, start: Floats, y: Floats) -> CheckedLoss:
     """Try a loss at the raw outputs from which training begins, (outputs,) or (rows, outputs).
 
-    Raises
-    ------
-    ValueError
-        If an array has a wrong shape or is not finite; if the loss writes into its arguments; if its result for a
-        row depends on other rows or on earlier calls; if the gradient does not point where the value rises; if
-        steps by its hessian would be far too long; or if it declares `scale_free` and is not.
+    Raises ValueError if an array has a wrong shape or is not finite; if the loss writes into its arguments; if its
+    result for a row depends on other rows or on earlier calls; if the gradient does not point where the value rises; if
+    steps by its hessian would be far too long; or if it declares `scale_free` and is not.
     """
     if isinstance(loss, CheckedLoss):
         return loss

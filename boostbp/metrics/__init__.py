@@ -55,15 +55,12 @@ class Metric:
     def __call__(self, prediction: Floats, y: Floats, weight: Floats) -> float:
         """Return the metric; or the worst value (inf, or -inf) if a prediction is not finite, or the metric is NaN.
 
+        Raises ValueError if no row has a positive weight, or the rows do not determine the metric.
+
         Parameters
         ----------
         prediction, y : (rows, outputs) float64
         weight : (rows,) float64
-
-        Raises
-        ------
-        ValueError
-            If no row has a positive weight, or the rows do not determine the metric.
         """
         worst = -np.inf if self.greater_is_better else np.inf
         if not np.isfinite(prediction).all():

@@ -23,22 +23,12 @@ _OF_LABELS = """
 
 @dataclass(frozen=True, slots=True)
 class CustomMetric:
-    """``f(prediction, y, weight)`` of a function ``f(y_true, y_pred)`` of the user or of scikit-learn.
-
-    Attributes
-    ----------
-    classes : bool
-        Whether classes are predicted: the function then sees their numbers, not one-hot rows.
-    of_labels : bool
-        Whether it also sees labels in place of probabilities.
-    weighted : bool
-        Whether it takes ``sample_weight``.
-    """
+    """``f(prediction, y, weight)`` of a function ``f(y_true, y_pred)`` of the user or of scikit-learn."""
 
     function: Callable[..., object]
-    classes: bool
-    of_labels: bool
-    weighted: bool
+    classes: bool  # whether classes are predicted: the function then sees their numbers, not one-hot rows
+    of_labels: bool  # whether it also sees labels in place of probabilities
+    weighted: bool  # whether it takes ``sample_weight``
 
     @classmethod
     def of(cls, function: Callable[..., object], *, classes: bool) -> CustomMetric:

@@ -59,12 +59,8 @@ class BackPropagation:
     def advance(self, until: int | None = None) -> None:
         """Train until the epoch of this number, or to the end.
 
-        Raises
-        ------
-        FloatingPointError
-            If the network diverged in its first epoch.
-        KeyboardInterrupt
-            If it came in the first epoch. A later one is in the history, and training is over.
+        Raises FloatingPointError if the network diverged in its first epoch. Raises KeyboardInterrupt if it came in the
+        first epoch. A later one is in the history, and training is over.
         """
         trainer, monitor = self._trainer, self._monitor
         last = self.settings.epochs if until is None else min(until, self.settings.epochs)

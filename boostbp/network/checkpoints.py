@@ -42,12 +42,7 @@ VERSION = 7
 def write_state(path: str | os.PathLike[str], state: State) -> None:
     """Write a state atomically.
 
-    Raises
-    ------
-    ValueError
-        If the basis has functions of the user's own.
-    OSError
-        If the file cannot be written.
+    Raises ValueError if the basis has functions of the user's own. Raises OSError if the file cannot be written.
     """
     arrays: Arrays = {}
     for i, (h, g, m) in enumerate(zip(state.h, state.g, state.m, strict=True), start=1):
@@ -103,12 +98,8 @@ def _file_of_rows(path: str | os.PathLike[str], epoch: int, rank: int) -> Path:
 def read_state(path: str | os.PathLike[str]) -> State:
     """Read a state that `write_state` wrote.
 
-    Raises
-    ------
-    ValueError
-        If the file has another format or version, or is truncated, corrupted or inconsistent.
-    OSError
-        If the file cannot be read.
+    Raises ValueError if the file has another format or version, or is truncated, corrupted or inconsistent. Raises
+    OSError if the file cannot be read.
     """
     state = archive.load(path, _state, kind=KIND, version=VERSION, oldest=VERSION)
     return replace(state, origin=f"checkpoint={str(path)!r}")

@@ -97,35 +97,21 @@ class Settings:
     """How a network is trained.
 
     Fields with the names of `BackpropSpec` have the same meaning. The others:
-
-    Attributes
-    ----------
-    layers : tuple of LayerSettings
-        Settings of each T_i, i = 0 .. L-1.
-    units : tuple of int
-        Number of units of each hidden layer, L-1 numbers.
-    step : Step
-        Rule that moves hidden variables, with its alpha and mu.
-    structure_samples : int or None
-        Number of rows.
-    max_time : float or None
-        Seconds after which no new epoch begins.
-    given : frozenset of str
-        Fields of the output layer's `LayerSpec` that the user set. Single layers of an ensemble keep them.
     """
 
-    layers: tuple[LayerSettings, ...]
-    units: tuple[int, ...]
+    layers: tuple[LayerSettings, ...]  # settings of each T_i, i = 0 .. L-1
+    units: tuple[int, ...]  # number of units of each hidden layer, L-1 numbers
     epochs: int = 30
-    step: Step = field(default_factory=Normalised)
+    step: Step = field(default_factory=Normalised)  # rule that moves hidden variables, with its alpha and mu
     start: Start = projection
     refit_order: Literal["upward", "downward"] = "upward"
     output_target: Literal["loss", "moved"] = "loss"
     n_iter_no_change: int | None = None
     skip: bool = False
     structure_epochs: int = 1
-    structure_samples: int | None = None
-    max_time: float | None = None
+    structure_samples: int | None = None  # number of rows
+    max_time: float | None = None  # seconds after which no new epoch begins
     n_threads: int = 1
     seed: int = 0
+    # Fields of the output layer's `LayerSpec` that the user set. Single layers of an ensemble keep them.
     given: frozenset[str] = frozenset()

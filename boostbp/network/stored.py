@@ -20,10 +20,7 @@ from boostbp.trees import packed
 def network_of(network: Network) -> tuple[Any, Arrays]:
     """Return the JSON content of a network, and its arrays: ``baseline``, and ``layer{i}.NAME`` for layer i.
 
-    Raises
-    ------
-    ValueError
-        If a basis has functions of the user's own.
+    Raises ValueError if a basis has functions of the user's own.
     """
     facts: list[Any] = []
     arrays: Arrays = {"baseline": network.baseline}
@@ -37,15 +34,12 @@ def network_of(network: Network) -> tuple[Any, Arrays]:
 def network_from(facts: object, arrays: Arrays, prefix: str = "") -> Network:
     """Return the network that `network_of` described.
 
+    Raises ValueError if parts of the network do not fit together.
+
     Parameters
     ----------
     arrays : dict
         Arrays by name. Those of the network, whose names begin with `prefix`, are removed.
-
-    Raises
-    ------
-    ValueError
-        If parts of the network do not fit together.
     """
     facts = _checked(facts, {"layers", "skip"}, "a network")
     if type(facts["skip"]) is not bool or not isinstance(facts["layers"], list) or not facts["layers"]:
@@ -66,15 +60,12 @@ def history_of(history: History) -> Any:
 def history_from(facts: object, *, hidden: int | None = None) -> History:
     """Return the history that `history_of` described.
 
+    Raises ValueError if a field is missing or has another type, or if epochs describe other layers or evaluation sets.
+
     Parameters
     ----------
     hidden : int, optional
         Number of hidden layers that each epoch must describe; by default the number in the first epoch.
-
-    Raises
-    ------
-    ValueError
-        If a field is missing or has another type, or if epochs describe other layers or evaluation sets.
     """
     history: History = plain.decode_as(History, facts)
     epochs, choice, rounds = history.epochs, history.choice, [look.rounds for look in history.looks]

@@ -26,10 +26,7 @@ def encode(value: Any, *, records: bool = False) -> Any:
 
     Dataclasses and members of enums, which only `decode_as` reads, are taken with `records`.
 
-    Raises
-    ------
-    TypeError
-        If the value, or one inside it, has another type.
+    Raises TypeError if the value, or one inside it, has another type.
     """
     inner = partial(encode, records=records)
     if isinstance(value, np.generic | np.ndarray):

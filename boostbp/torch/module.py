@@ -309,9 +309,9 @@ class GBDTModule(nn.Module):
     def _start(self, X: Floats, weight: Floats) -> Floats:
         """Return the target of the first trees, (rows, outputs), from the rows with weight; 0 in the others."""
         target = np.zeros((len(X), self.out_features))
-        rows = Rows(Table(X, self.categorical), target, weight).counted()
-        how = STARTS[self.start]
-        target[weight > 0] = start_of(how, rows.table, rows.weight, self.out_features, self._random)
+        used = Rows(Table(X, self.categorical), target, weight).counted()
+        start = STARTS[self.start]
+        target[weight > 0] = start_of(start, used.table, used.weight, self.out_features, self._random)
         return target
 
     def _rows(self) -> GatheredRows:
@@ -327,10 +327,7 @@ class GBDTModule(nn.Module):
         return rows
 
     def _fit(self, last: LastFit, X: Floats, target: Floats, weight: Floats, loss: Loss | None = None) -> None:
-        """Fit the trees to a target, or by boosting on a loss of it; if that fails, nothing has changed.
-
-        Rows of weight 0 are left out.
-        """
+        """Fit the trees to a target, or by boosting on a loss, on the rows with weight; a failure changes nothing."""
         complete, random = tensors.complete_columns(X), copy.deepcopy(self._random)
         rows = Rows(Table(X, self.categorical), target, weight).counted()
         table, target, weight, baseline = rows.table, rows.y, rows.weight, self.baseline

@@ -109,31 +109,20 @@ class SplineTerms:
     The columns of a feature span the splines of a degree with knots at its quantiles. The first is linear; the others
     are uncorrelated with it and with each other, and the rougher a function, the smaller its variance (Demmler and
     Reinsch 1975). One ridge penalty on all columns therefore prefers smooth functions, and linear ones where they fit.
-
-    Attributes
-    ----------
-    X : (rows, features) float64, C-contiguous, or Sparse
-    splines : list of FeatureSplines
-        The functions of each feature that has some.
-    start : (features with functions + 1,) int64
-        First column of each of these features.
-    trees : Trees
-        One tree per feature, split at the knots; a tree of one leaf if no feature has functions.
-    leaves : Leaves
-        The leaves of these trees, for one output, with weights of 0.
-    leaf : (trees, rows), smallest integer type
     """
 
-    X: Matrix
-    splines: list[FeatureSplines]
-    start: NDArray[np.int64]
-    trees: Trees
-    leaves: Leaves
-    leaf: NDArray[np.integer]
+    X: Matrix  # (rows, features) float64, C-contiguous, or Sparse
+    splines: list[FeatureSplines]  # the functions of each feature that has some
+    start: NDArray[np.int64]  # (features with functions + 1,): first column of each of these features
+    trees: Trees  # one tree per feature, split at the knots; a tree of one leaf if no feature has functions
+    leaves: Leaves  # the leaves of these trees, for one output, with weights of 0
+    leaf: NDArray[np.integer]  # (trees, rows), smallest integer type
 
     @classmethod
     def of(cls, X: Matrix, features: NDArray[np.integer], weight: Floats, *, degree: int, most: int) -> SplineTerms:
         """Return the spline functions of some features.
+
+        Raises ValueError if there are more features than columns allowed.
 
         Parameters
         ----------
@@ -147,11 +136,6 @@ class SplineTerms:
             1: piecewise linear. 2: piecewise quadratic, with a continuous slope.
         most : int
             Most columns. With many features each gets fewer knots, in the extreme the linear function alone.
-
-        Raises
-        ------
-        ValueError
-            If there are more features than columns allowed.
         """
         if len(features) > most:
             raise ValueError(

@@ -58,10 +58,7 @@ class Forest:
         Its basis is that of the forests whose leaves read columns. Trees on [1, x] and on [1, x, x^2] can stand side by
         side, as each has its own degree. Gains are rounded to `GAIN_BITS` bits.
 
-        Raises
-        ------
-        ValueError
-            If leaves read columns of other different bases, or forests clip them differently.
+        Raises ValueError if leaves read columns of other different bases, or forests clip them differently.
         """
         # Forests of constant leaves read no column, and go with any basis.
         reading = [part for part in parts if len(part.leaves.column)] or [parts[0]]

@@ -55,31 +55,18 @@ BaseTerms: TypeAlias = LinearTerms | SplineTerms
 
 @dataclass(frozen=True, slots=True)
 class RidgeBase:
-    """A ridge regression bound to one input: the spectrum is computed once, and any number of targets fitted.
+    """A ridge regression bound to one input: the spectrum is computed once, and any number of targets fitted."""
 
-    Attributes
-    ----------
-    U : BaseTerms
-        The columns.
-    weight : (rows,) float64
-        Row weights.
-    n_rows, total : float
-        Number of all rows, and sum of their weights.
-    vectors : (columns, rank) float64, or (rows, rank) where columns outnumber rows
-        Singular vectors of ``sqrt(weight) U`` on its shorter side.
-    values : (rank,) float64
-        Weighted sum of squares along each direction: the squared singular values.
-    least : float
-        Least penalty that cross-validation may choose.
-    """
-
-    U: BaseTerms
-    weight: Floats
+    U: BaseTerms  # the columns
+    weight: Floats  # (rows,): row weights
+    # n_rows, total: number of all rows, and sum of their weights
     n_rows: float
     total: float
+    # (columns, rank) float64, or (rows, rank) where columns outnumber rows: singular vectors of ``sqrt(weight) U`` on
+    # its shorter side
     vectors: Floats
-    values: Floats
-    least: float = 0.0
+    values: Floats  # (rank,): weighted sum of squares along each direction: the squared singular values
+    least: float = 0.0  # least penalty that cross-validation may choose
 
     @classmethod
     def additive(
