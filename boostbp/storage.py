@@ -96,9 +96,7 @@ def save(estimator: BaseBoostBP, path: Path | BinaryIO) -> None:
         raise TypeError(f"{name} cannot be stored: store the local estimator, save(model.to_local(), ...).")
     if type(estimator) is not _ESTIMATORS.get(name):
         known = ", ".join(sorted(_ESTIMATORS))
-        raise TypeError(
-            f"{name} cannot be stored: give a fitted {known}, not a subclass, or store it with pickle or joblib."
-        )
+        raise TypeError(f"{name} cannot be stored: give a fitted {known}, not a subclass, or use pickle or joblib.")
     check_is_fitted(estimator)
     check_parameters(estimator)  # `load` would refuse a wrong value that was set after the fit
     facts, arrays = model_facts(estimator.model_)
@@ -188,8 +186,7 @@ def parameters_of(estimator: BaseBoostBP) -> dict[str, Any]:
             params[name] = _encoded(name, value)
         except TypeError as error:
             raise ValueError(
-                f"{name} cannot be stored: {error}. Set a name instead where there is one, "
-                f"or store the model with pickle or joblib."
+                f"{name} cannot be stored: {error}. Set a name instead, or use pickle or joblib."
             ) from error
     return params
 

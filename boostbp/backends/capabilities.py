@@ -150,8 +150,7 @@ def checked_trees(grown: object, count: int, table: Table, growth: TreeParams) -
     feature = trees.feature
     if (wrong := feature[(feature < 0) | (feature >= n_features)]).size:
         raise ValueError(
-            f"the backend grew a tree that splits feature {wrong[0]}, of {n_features}: number features from 0, in the "
-            "order of the table's columns."
+            f"the backend grew a tree that splits feature {wrong[0]}, of {n_features}: number features from 0."
         )
     try:
         check_nodes(trees.nodes, trees.tree_split, n_features)
@@ -170,8 +169,7 @@ def check_leaves(trees: Trees, most: int, growth: TreeParams) -> None:
     leaves = int(np.diff(trees.tree_split).max(initial=0)) + 1
     if leaves > most:
         raise ValueError(
-            f"the backend grew a tree of {leaves} leaves, but max_depth and max_leaves allow {growth.leaves}: a "
-            "backend must keep to `TreeParams.leaves`."
+            f"the backend grew a tree of {leaves} leaves, not {growth.leaves} at most: keep to `TreeParams.leaves`."
         )
 
 

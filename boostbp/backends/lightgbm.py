@@ -132,8 +132,7 @@ class LightGBMGrower:
         columns, n_threads = grad.shape[1], self.growth.n_threads
         if self.growth.multi_output and columns != 1:
             raise ValueError(
-                f"multi_output=True needs a gradient of one column here, got {columns}: LightGBM has no vector leaves. "
-                "Combine the columns into one first."
+                f"multi_output=True needs a gradient of one column here, got {columns}: combine them into one."
             )
         if not self._may_split():
             return Trees.stumps(columns)

@@ -168,8 +168,7 @@ def _rows(client: Client, columns: Mapping[str, object], frozen: Sequence[str]) 
     for name, column in columns.items():
         if not is_collection(column):
             raise TypeError(
-                f"{name} is a {type(column).__module__}.{type(column).__name__}: give Dask arrays or data frames, such "
-                "as dask.array.from_array(...), or use the estimator without Dask."
+                f"{name} is a {type(column).__module__}.{type(column).__name__}: give a Dask array or data frame."
             )
         divided[name] = parts_of(column)
     counts = {name: len(parts) for name, parts in divided.items()}

@@ -130,8 +130,7 @@ def refuse_unsupported(estimator: E, X: object = None, fit: Mapping[str, object]
     """
     if not isinstance(estimator, BoostBPClassifier | BoostBPRegressor):
         raise TypeError(
-            f"estimator={checks.shown(estimator)} is not supported on several workers: give a BoostBPRegressor or a "
-            "BoostBPClassifier."
+            f"estimator={checks.shown(estimator)} is not supported on several workers: give a regressor or classifier."
         )
     sentences = [
         f"{name}={checks.shown(value)} is not supported on several workers: {cure}."
@@ -179,6 +178,5 @@ def _check_alike(group: Group, estimator: E, fit: Mapping[str, object]) -> None:
         for name, words in first.items():
             if other.get(name) != words:
                 raise ValueError(
-                    f"Worker {rank} has {name}={other.get(name)}, worker 0 has {words}: let all workers have the same "
-                    "parameters, arguments of fit and versions."
+                    f"Worker {rank} has {name}={other.get(name)}, worker 0 has {words}: let all workers have the same."
                 )

@@ -269,8 +269,7 @@ def _by_hash(
     n_held_out = int(group.sum(float(held.sum()))[0])
     if not 0 < n_held_out < n_rows:
         raise ValueError(
-            f"validation={_shown(estimator.validation)} would hold out {n_held_out} of {n_rows} rows, as most rows are "
-            "repeated: pass an eval_set, or early_stopping=False."
+            f"validation={_shown(estimator.validation)} would hold out {n_held_out} of {n_rows} rows: pass an eval_set."
         )
     return counted[held]
 
@@ -285,9 +284,7 @@ def _from_validation(
     train, held = (_rows_of(part, n_rows) for part in splits[-1])
     both = np.intersect1d(train, held)
     if len(both):
-        raise ValueError(
-            f"validation holds row {both[0]} on both sides: give different training rows and held-out rows."
-        )
+        raise ValueError(f"validation holds row {both[0]} on both sides: training and held-out rows must differ.")
     return train, held
 
 
@@ -298,8 +295,7 @@ def _rows_of(part: ArrayLike, n_rows: int) -> RowNumbers:
         rows = np.flatnonzero(rows)
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows) or rows.min() < 0 or rows.max() >= n_rows:
         raise ValueError(
-            f"validation holds {part!r}: give at least one row number from 0 to {n_rows - 1}, or a mask of {n_rows} "
-            "bools."
+            f"validation holds {part!r}: give row numbers from 0 to {n_rows - 1}, or a mask of {n_rows} bools."
         )
     return np.unique(rows).astype(np.intp)
 
@@ -310,9 +306,7 @@ def _check_sides(
     """Raise ValueError if a side has no weight, or training rows lack a class; random draws never do."""
     for rows in (train, held):
         if not weight[rows].any():
-            raise ValueError(
-                f"validation={_shown(validation)}: all rows of one side have weight 0. Give it rows with weight."
-            )
+            raise ValueError(f"validation={_shown(validation)}: all rows of one side have weight 0: give it others.")
     if strata is not None:
         missing = np.setdiff1d(strata[held[weight[held] > 0]], strata[train[weight[train] > 0]])
         if len(missing):

@@ -118,9 +118,7 @@ def attributions(
     assert model.summary is not None
     start = model.summary.center[None] if baseline is None else dense(self._read(baseline).X)
     if len(start) not in (1, len(table.X)):
-        raise ValueError(
-            f"baseline has {len(start)} rows: give one row, or one for each of the {len(table.X)} rows of X."
-        )
+        raise ValueError(f"baseline has {len(start)} rows: give one, or one for each of the {len(table.X)} rows of X.")
     rows, n_threads, names = dense(table.X), threads.count(self.n_jobs), model.names()
     categorical = table.categorical
     result = attribute(
@@ -326,7 +324,6 @@ def model_of_trees(estimator: BaseBoostBP) -> Model:
     model = fitted_model(estimator)
     if not isinstance(model.network, Network):
         raise AttributeError(
-            f"{type(estimator).__name__} contains a neural network, and this method needs trees only. Use "
-            "jacobian or hidden_representation."
+            f"{type(estimator).__name__} contains a neural network: use jacobian or hidden_representation."
         )
     return model

@@ -55,8 +55,7 @@ def training_settings(
     check_validation(estimator.validation)
     if estimator._min_hidden and not estimator.deep:
         raise ValueError(
-            f"deep=False is not supported by {type(estimator).__name__}, which needs its hidden layers: leave it "
-            "'auto', or use BoostBPRegressor or BoostBPClassifier."
+            f"deep=False is not supported by {type(estimator).__name__}, which needs hidden layers: leave it 'auto'."
         )
     units = _sizes(estimator.hidden_layer_sizes, estimator._min_hidden)
     backprop = BackpropSpec.of(estimator.backprop, "backprop")
@@ -88,8 +87,7 @@ def _layer_specs(estimator: BaseBoostBP, backprop: BackpropSpec, n_hidden: int, 
     several = isinstance(specs, Sequence) and not isinstance(specs, str | bytes)
     if several and len(specs) != n_hidden:
         raise ValueError(
-            f"hidden={checks.shown(specs)} has {len(specs)} specs for {n_hidden} hidden layers: give one for each, "
-            "or a single one for all."
+            f"hidden={checks.shown(specs)} has {len(specs)} specs for {n_hidden} hidden layers: give one, or as many."
         )
     named = [(f"hidden[{i}]", specs[i]) if several else ("hidden", specs) for i in range(n_hidden)]
     hidden = [LayerSpec.of(value, name).or_else(any_layer).complete(HIDDEN) for name, value in named]
@@ -192,14 +190,10 @@ def signs_of(
     without_order = [j for j in categorical if constraints[j]]
     if without_order:
         raise ValueError(
-            f"{shown} is not supported for columns {without_order} of X, whose categories have no order: use 0 there, "
-            "or give numbers in their place."
+            f"{shown} is not supported for columns {without_order} of X, which are categories: use 0 there."
         )
     if n_outputs != 1:
-        raise ValueError(
-            f"{shown} is not supported with {n_outputs} outputs, classes or levels: constraints are of a single one. "
-            "Train one model for each."
-        )
+        raise ValueError(f"{shown} is not supported with {n_outputs} outputs: train one model for each.")
     return tuple(constraints)
 
 
@@ -231,8 +225,7 @@ def _sizes(hidden_layer_sizes: Any, fewest: int) -> tuple[int, ...]:
     sizes = tuple(hidden_layer_sizes) if several else (hidden_layer_sizes,)
     if len(sizes) < fewest or not all(_is_size(size) for size in sizes):
         raise ValueError(
-            f"hidden_layer_sizes={hidden_layer_sizes!r} must hold at least {fewest} hidden layers of 1 to "
-            f"{MAX_UNITS} units, such as (32,)."
+            f"hidden_layer_sizes={hidden_layer_sizes!r} must hold {fewest} layers or more, of 1 to {MAX_UNITS} units."
         )
     return tuple(int(size) for size in sizes)
 

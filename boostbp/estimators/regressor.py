@@ -260,8 +260,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         traits = losses.traits_of(loss)
         if traits.task == "classification":
             raise ValueError(
-                f"loss={self.loss!r} is for classification, and a regressor predicts numbers: use BoostBPClassifier, "
-                "or a regression loss, such as loss='squared_error'."
+                f"loss={self.loss!r} is for classification: use BoostBPClassifier, or loss='squared_error'."
             )
         n_outputs = traits.copies or target.shape[1]
         shift, scale = np.zeros(n_outputs), np.ones(n_outputs)

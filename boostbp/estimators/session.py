@@ -162,8 +162,7 @@ def continue_fit(estimator: BaseBoostBP, epochs: int, options: FitOptions) -> No
     training: Training | None = vars(estimator).get("_training")
     if training is not None and training.state is None and estimator.max_time is not None:
         raise ValueError(
-            f"fit_more needs the state of the network, which did not start within max_time={estimator.max_time!r}: "
-            "call fit with a longer max_time, and keep_state=True."
+            f"fit_more needs a network, and none was started within max_time={estimator.max_time!r}: give more."
         )
     if training is None or training.state is None:
         raise ValueError(
@@ -265,9 +264,7 @@ def run_training(estimator: BaseBoostBP, training: Training, options: FitOptions
     """Train an estimator, from the state `resume` if there is one, and store the model in it."""
     callbacks = options.checked_callbacks()
     if not isinstance(estimator.verbose, Integral):
-        raise ValueError(
-            f"verbose={estimator.verbose!r} is not a whole number: 0 is silent, 1 a progress bar, 2 a log."
-        )
+        raise ValueError(f"verbose={estimator.verbose!r} is not a whole number: 0 is silent, 1 a bar, 2 a log.")
     if int(estimator.verbose) >= 2:
         callbacks.append(log_evaluation())
         show_log()

@@ -80,9 +80,7 @@ def described(model: BaseBoostBP) -> Description:
     forests = _used_forests(network)
     for forest in forests:
         if forest.basis.has_functions and len(forest.leaves.column):
-            raise ValueError(
-                f"basis={forest.basis!r} cannot be exported: its functions are code. Use basis='linear' or 'quadratic'."
-            )
+            raise ValueError(f"basis={forest.basis!r} cannot be exported: it is code. Use 'linear' or 'quadratic'.")
     return Description(
         n_features=schema.n_features,
         forests=forests,
@@ -148,8 +146,7 @@ def _values_of(column: int, categories: tuple[Any, ...]) -> Floats:
         values = np.full(len(categories), np.inf)
     if len(np.unique(values)) < len(values) or not np.isfinite(values).all():
         raise ValueError(
-            f"Column {column} has categories, such as {max(categories, key=abs)!r}, that are integers which float64 "
-            "does not distinguish: make them text before the fit."
+            f"Column {column} has categories that float64 merges, such as {max(categories, key=abs)!r}: make them text."
         )
     return values
 
@@ -164,10 +161,7 @@ def labels_of(classes: NDArray[Any]) -> NDArray[Any]:
     dtype = next((dtype for kind, dtype in _LABEL_TYPES if all(isinstance(value, kind) for value in values)), None)
     for value in sorted(values, key=lambda value: isinstance(value, str | int | float)):
         if fault := _fault(value, dtype):
-            raise ValueError(
-                f"classes_ holds {value!r}, {fault}, so the model cannot be exported: fit it to other labels, such as "
-                "the numbers 0, 1, 2, ... or text."
-            )
+            raise ValueError(f"classes_ holds {value!r}, {fault}, so the model cannot be exported: use other labels.")
     return np.array(values, dtype)
 
 

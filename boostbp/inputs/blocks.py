@@ -92,8 +92,7 @@ def rows_of(
     if isinstance(X, Iterator):
         if beside["y"] is not None:
             raise ValueError(
-                f"y is given, a {type(beside['y']).__name__}, with an iterator of blocks: let blocks be (X, y) or "
-                "(X, y, sample_weight), and leave y out."
+                f"y is given, a {type(beside['y']).__name__}, with blocks: let these be (X, y), and leave y out."
             )
         blocks, names, declared = _blocks_of_tuples(X), {"y": [], "sample_weight": []}, set[Any]()
     else:

@@ -139,9 +139,7 @@ class Schema:
         Raises ValueError if the table had no names.
         """
         if self.names is None:
-            raise ValueError(
-                "The model was trained without names of features: train it on a table, or with boostbp fit."
-            )
+            raise ValueError("The model was trained without feature names: train it on a table, or with boostbp fit.")
         # as text: a float64 would not hold large whole numbers, and text that spells a number is that category, too
         categorical = [self.names[j] for j in self.categories]
         numeric = [name for name in self.names if name not in categorical]

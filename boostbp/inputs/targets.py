@@ -79,9 +79,7 @@ def _labels(values: NDArray[Any]) -> NDArray[Any]:
 
 def _numbers(values: NDArray[Any]) -> Floats:
     if values.dtype.kind == "b" or (values.dtype.kind == "O" and set(map(type, values.ravel())) <= {bool, np.bool_}):
-        messages.warn(
-            "y holds True and False, which a regressor takes for 1 and 0: use BoostBPClassifier, or y.astype(float)."
-        )
+        messages.warn("y holds bools, which a regressor takes for 1 and 0: use BoostBPClassifier, or y.astype(float).")
     floats = _finite(values, "y", "Drop these rows, or fill them in.")
     refuse_extreme(floats, "y")
     return floats
@@ -106,8 +104,7 @@ def read_weight(sample_weight: ArrayLike | None, n_rows: int) -> Floats:
         raise ValueError("sample_weight is zero for every row: at least one weight must be non-zero.")
     if not 1 / HEAVIEST <= largest <= HEAVIEST:
         raise ValueError(
-            f"sample_weight has the largest value {largest:.3g}, and trees are grown in float32, from 1e-38 to 1e38: "
-            f"divide the weights by {largest:.3g}."
+            f"sample_weight has the largest value {largest:.3g}, beyond float32: divide them by {largest:.3g}."
         )
     return weight
 
@@ -170,9 +167,7 @@ def refuse_extreme(values: Floats, name: str) -> None:
     largest = np.atleast_1d(np.abs(values).max(axis=0, initial=0.0))
     wrong = largest[(largest > LARGEST) | ((largest > 0) & (largest < 1 / LARGEST))]
     if len(wrong):
-        raise ValueError(
-            f"{name} holds numbers of size {wrong[0]:.3g}, whose squares float64 does not hold: divide by a constant."
-        )
+        raise ValueError(f"{name} holds numbers of size {wrong[0]:.3g}, with squares beyond float64: rescale them.")
 
 
 def refuse_text(values: NDArray[Any], name: str) -> None:

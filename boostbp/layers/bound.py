@@ -175,10 +175,7 @@ def _check_basis(settings: LayerSettings, *, is_sparse: bool) -> None:
             why = f"with basis={basis!r}: its functions need not be 0 at 0. Use 'linear' or 'quadratic'"
         raise ValueError(f"X is sparse, which is not supported {why}, or pass X.toarray().")
     if basis.has_functions and settings.base == "additive":
-        raise ValueError(
-            "base='additive' is not supported with functions of your own: it has functions of its own. Use "
-            "base='ridge', or basis='linear' or 'quadratic'."
-        )
+        raise ValueError("base='additive' is not supported with functions of your own. Use base='ridge'.")
 
 
 def run_without_group(work: Callable[[], R]) -> R:

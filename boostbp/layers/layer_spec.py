@@ -248,8 +248,7 @@ class LayerSpec(Spec):
             both = sorted(natives.intersection(self.backend_params or ()))
             if both and getattr(self, name) != 1.0:
                 raise ValueError(
-                    f"{name}={getattr(self, name)!r} and backend_params[{both[0]!r}] say the same: leave one of them "
-                    "out."
+                    f"{name}={getattr(self, name)!r} and backend_params[{both[0]!r}] say the same: leave one out."
                 )
 
     def _check_monotone(self, signs: Signs | None, shared: bool) -> Signs:

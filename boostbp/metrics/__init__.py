@@ -72,8 +72,7 @@ class Metric:
         if not np.isnan(value):
             return value
         messages.warn(
-            f"eval_metric={self.name!r} gave NaN, which counts as the worst value there is: return a number where the "
-            "metric is not defined, such as 0."
+            f"eval_metric={self.name!r} gave NaN, which counts as the worst value: return a number, such as 0."
         )
         return worst
 
@@ -207,10 +206,7 @@ def _by_name(name: str, loss: Loss, classes: bool, scale: Floats | float) -> Met
     if stem not in (_AT if at else _CLASSES):
         raise _unknown(name, classes)
     if stem in _CLASSES and not classes:
-        raise ValueError(
-            f"eval_metric={name!r} is for classes, and numbers are predicted, by loss={loss.name!r}: use e.g. 'rmse', "
-            "or a classifier."
-        )
+        raise ValueError(f"eval_metric={name!r} is for classes, and loss={loss.name!r} for numbers: use e.g. 'rmse'.")
     if not at:
         return Metric(name, *_CLASSES[name])
     function, is_valid, words = _AT[stem]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +22,19 @@ _OF_LABELS = """
 """
 
 
+def _words(name: str) -> frozenset[str]:
+    return frozenset(re.findall("[a-z0-9]+", name.lower()))
+
+
+# Words in names of metrics that are better when greater, of those that are better when smaller, and what reverses both.
+_GOOD = _words(
+    "acc accuracy auc aucpr auroc corr correlation f1 fbeta gain gini kappa likelihood mcc ndcg pearson precision "
+    "profit r2 recall reward spearman"
+)
+_BAD = _words("brier cost crps deviance error interval loss mae mape mse pinball regret rmse rmsle winkler")
+_NEGATIVE = _words("neg negative minus")
+
+
 @dataclass(frozen=True, slots=True)
 class CustomMetric:
     """``f(prediction, y, weight)`` of a function ``f(y_true, y_pred)`` of the user or of scikit-learn."""
@@ -36,8 +50,7 @@ class CustomMetric:
         of_labels = _is_sklearn(function) and name_of(function) in _OF_LABELS.split()
         if of_labels and not classes:
             raise ValueError(
-                f"eval_metric={name_of(function)} is for classes, and numbers are predicted: use a metric of numbers, "
-                "such as 'rmse', or a classifier."
+                f"eval_metric={name_of(function)} is for classes, and numbers are predicted: use one such as 'rmse'."
             )
         return cls(function, classes, of_labels, _takes_weight(function))
 
@@ -75,9 +88,23 @@ def name_of(function: Callable[..., object]) -> str:
 
 
 def is_maximised(function: Callable[..., object]) -> bool:
-    """Return whether greater is better: if the name of the function ends in ``_score``, as in scikit-learn."""
+    """Return whether greater is better: if the name of the function ends in ``_score``, as in scikit-learn.
+
+    ValueError if other words in the name of the user's own function suggest the opposite.
+    """
+    name = name_of(function)
+    words = _words(name)
     # the one function of scikit-learn among those of labels that is maximised without that ending
-    return name_of(function).endswith("_score") or name_of(function) == "matthews_corrcoef"
+    maximised = name.endswith("_score") or name == "matthews_corrcoef"
+    good, bad = bool(words & _GOOD), bool(words & _BAD)
+    suggested = good != bool(words & _NEGATIVE)
+    # Words of both kinds, as in gain_loss, or of none suggest nothing.
+    if good != bad and suggested != maximised and not _is_sklearn(function):
+        raise ValueError(
+            f"eval_metric={name} would be {'max' if maximised else 'min'}imised, but its name suggests the opposite. "
+            f"Say which: eval_metric=({name!r}, {name}, {suggested}), where True means that greater is better."
+        )
+    return maximised
 
 
 def _is_sklearn(function: Callable[..., object]) -> bool:

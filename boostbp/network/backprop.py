@@ -139,14 +139,9 @@ def _check(state: State, epochs: int, fingerprint: Mapping[str, str]) -> None:
         if state.fingerprint.get(name) != now
     ]
     if other:
-        raise ValueError(
-            f"{state.origin} belongs to another fit: {'; '.join(other)}. "
-            "Pass what it was fitted to, or start anew without it."
-        )
+        raise ValueError(f"{state.origin} belongs to another fit: {'; '.join(other)}. Start anew without it.")
     if state.epoch > epochs:
-        raise ValueError(
-            f"epochs={epochs} is less than the {state.epoch} epochs of {state.origin}: give a larger number."
-        )
+        raise ValueError(f"epochs={epochs} is less than the {state.epoch} epochs of {state.origin}: give more.")
 
 
 def _check_shapes(state: State, trainer: Trainer) -> None:

@@ -164,8 +164,7 @@ def rule_of(step: str | Step, step_size: float, momentum: float) -> Step:
         missing = [member for member in _MEMBERS if not hasattr(step, member)]
         if missing:
             raise TypeError(
-                f"step={checks.shown(step)} lacks {', '.join(missing)}: use one of {names}, or an object like "
-                "boostbp.network.steps.Step, such as Normalised(alpha=0.2)."
+                f"step={checks.shown(step)} lacks {', '.join(missing)}: use {names}, or a boostbp.network.steps.Step."
             )
         _try(step)
         return step

@@ -84,9 +84,7 @@ def splits(
     y = np.asarray(y)
     labels: tuple[str, ...] = ()
     if folds is not None and not 2 <= folds <= len(y):
-        raise ValueError(
-            f"folds={folds} does not split {len(y)} rows: give at least 2 and at most the rows, or leave it out."
-        )
+        raise ValueError(f"folds={folds} does not split {len(y)} rows: give 2 to {len(y)}, or leave it out.")
     if task == "classification":
         classes, y, counts = np.unique(y, return_inverse=True, return_counts=True)
         labels, needed = tuple(map(str, classes)), max(4, folds or 0)

@@ -142,9 +142,7 @@ class GBDTModule(nn.Module):
             tensors.refuse_empty_columns(X, self._last.complete)
         rows = self._announced if gathers or self._watched is not None else None
         if rows is not None and len(rows) != len(X):
-            raise ValueError(
-                f"{len(rows)} row numbers were announced for a call of {len(X)} rows: announce each batch."
-            )
+            raise ValueError(f"{len(rows)} row numbers were announced for {len(X)} rows: announce each batch.")
         if self._watched is not None:
             self._watched.append((X, rows))
         if self.layer is None:
@@ -296,9 +294,7 @@ class GBDTModule(nn.Module):
 
     def _first_trees(self, X: Floats, sample_weight: ArrayLike | None = None) -> Self:
         if not self.training:
-            raise RuntimeError(
-                "this GBDTModule has no trees yet: call it in train mode, boost it, or load a state_dict."
-            )
+            raise RuntimeError("this GBDTModule has no trees: call it in train mode, boost it, or load a state_dict.")
         if len(X) == 0:
             raise ValueError(f"x has shape {X.shape}: the first trees are fitted to the first rows that come.")
         weight = tensors.weights(sample_weight, len(X))
@@ -317,9 +313,7 @@ class GBDTModule(nn.Module):
     def _rows(self) -> GatheredRows:
         """Return the rows of a step, checked."""
         if not self._gathered:
-            raise RuntimeError(
-                "no gradient reached this GBDTModule: in train mode call the model and loss.backward() first."
-            )
+            raise RuntimeError("no gradient reached this module: call the model in train mode, then loss.backward().")
         rows = self._gathered.join()
         self._last.check(rows, self.expected_rows)
         if not np.isfinite(rows.g).all():

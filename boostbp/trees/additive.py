@@ -139,8 +139,7 @@ class SplineTerms:
         """
         if len(features) > most:
             raise ValueError(
-                f"base='additive' is not supported with {len(features)} numeric features, more than {most}: use "
-                "base='ridge'."
+                f"base='additive' is for {most} numeric features at most, not {len(features)}: use base='ridge'."
             )
         per_feature = most // max(1, len(features))
         n_intervals = max(1, min(INTERVALS, per_feature + 1 - degree))

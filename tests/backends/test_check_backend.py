@@ -113,7 +113,7 @@ BROKEN: dict[str, tuple[Wrapped, str]] = {
     ),
     "no limit of leaves": (
         Wrapped(growth=lambda growth: replace(growth, max_leaves=None)),
-        "max_leaves allow 2: a backend must keep to `TreeParams.leaves`",
+        "not 2 at most: keep to `TreeParams.leaves`",
     ),
     "larger leaves": (
         Wrapped(growth=lambda growth: replace(growth, min_samples_leaf=growth.min_samples_leaf + 1)),
