@@ -65,18 +65,9 @@ def write(
 ) -> None:
     """Write a file atomically; see `atomic_write`, also for the OSError that it raises.
 
-    Raises TypeError if an array has another dtype.
-
-    Parameters
-    ----------
-    kind, version : str and int
-        What the file is, such as "model", and the version of this kind's content.
-    content : dict, list, str, int, finite float, bool or None
-        Nested as JSON may be.
-    arrays : mapping of str to array
-        float64, int64, int32, uint32, uint8 or bool.
-    compress : bool
-        Whether to deflate the arrays, which takes a second for some 30 MB.
+    `kind` says what the file is, such as "model", and `version` is that of this kind's content, which is what JSON may
+    hold. Arrays are float64, int64, int32, uint32, uint8 or bool; another dtype raises TypeError. To deflate them, with
+    `compress`, takes a second for some 30 MB.
     """
     with atomic_write(path) as part, open(part, "w+b") as file:
         _write(file, _header(kind, version, content), arrays, compress=compress)
@@ -134,11 +125,8 @@ def load(
     Raises ValueError if the file is foreign, truncated, corrupted, or of another kind or version, if `build` leaves an
     array, or if it raises anything: the file is at fault. Raises OSError if the file cannot be read.
 
-    Parameters
-    ----------
-    build : callable
-        ``build(content, arrays)`` takes all arrays that it uses out of `arrays` (see `take`). `Archive` is one that
-        returns content and arrays as they are.
+    ``build(content, arrays)`` takes all arrays that it uses out of `arrays` (see `take`). `Archive` is one that returns
+    content and arrays as they are.
     """
     with open(path, "rb") as file:
         data = file.read(_NAME_AT + len(_HEADER))

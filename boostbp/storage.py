@@ -185,9 +185,7 @@ def parameters_of(estimator: BaseBoostBP) -> dict[str, Any]:
         try:
             params[name] = _encoded(name, value)
         except TypeError as error:
-            raise ValueError(
-                f"{name} cannot be stored: {error}. Set a name instead, or use pickle or joblib."
-            ) from error
+            raise ValueError(f"{name} cannot be stored: {error}. Set a name, or use pickle.") from error
     return params
 
 

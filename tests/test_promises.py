@@ -305,7 +305,7 @@ def zeroed_gradient(X, G):
 
 BASES = {
     "powers that kernels lack": (Squares(powers=3), "has powers=3: let it be 1 or 2"),
-    "half a column": (Squares(columns_per_feature=0.5), "has columns_per_feature=0.5: let it count columns"),
+    "half a column": (Squares(columns_per_feature=0.5), "has columns_per_feature=0.5, not a count"),
     "too few columns": (Squares(expand=lambda X: X), r"its expand\(\) returned .* not an array of the shape"),
     "columns that are not finite": (
         Squares(expand=lambda X: squares(X) / np.zeros(1)),
@@ -397,7 +397,7 @@ BACKENDS = {
     "one leaf twice": (growing(lambda: stump(right=[~0])), "cannot be walked down. .* a leaf has no parent, or two"),
     "no threshold": (growing(lambda: stump(threshold=[np.nan])), "cannot be walked down. .* a threshold and a set"),
     "arrays of other lengths": (growing(lambda: replace(stump(), threshold=np.zeros(0))), "cannot be walked down."),
-    "too many leaves": (growing(lambda: chain(100)), "a tree of 101 leaves, not "),
+    "too many leaves": (growing(lambda: chain(100)), "grew 101 leaves: "),
     "written gradient": (Stumps(grow=careless), "writes into grad or hess"),
     "capabilities of another kind": (Stumps(capabilities={"missing": True}), "has capabilities="),
 }

@@ -145,9 +145,7 @@ class TreeParams:
         if len(self.monotone) not in (0, table.X.shape[1]):
             raise ValueError(f"monotone={self.monotone!r} must hold {table.X.shape[1]} signs, one for each column.")
         if any(self.monotone[j] for j in table.categorical if self.monotone):
-            raise ValueError(
-                f"monotone={self.monotone!r} has signs for columns of categories, {table.categorical}: use 0 there."
-            )
+            raise ValueError(f"monotone={self.monotone!r} has signs for categories, {table.categorical}: use 0.")
 
 
 CHECKS: Mapping[str, Callable[[str, Any], Any]] = {

@@ -106,26 +106,12 @@ def fit_cluster(
 ) -> E:
     """Fit an estimator on the workers that hold the rows.
 
+    `columns` are Dask collections ``X``, ``y`` and, unless None, ``sample_weight``, in the same partitions; the client
+    is by default the one that was made last. The timeout is that of workers that wait for one another, and of a worker
+    with rows of the fit that is silent, in seconds. The estimator is not changed: a fitted copy is returned.
+
     Raises ValueError if columns are in different partitions, there are no rows, or parameters are not supported. Raises
     WorkersLostError if a worker died, or did not answer in time; the message names it. No task is left behind.
-
-    Parameters
-    ----------
-    estimator : BoostBPRegressor or BoostBPClassifier
-        Not changed.
-    columns : mapping
-        Dask collections ``X``, ``y`` and, unless None, ``sample_weight``, in the same partitions.
-    client : distributed.Client, optional
-        By default the one that was made last.
-    timeout : float
-        Seconds that workers wait for one another, and that a worker with rows of the fit may be silent.
-    **fit :
-        Other arguments of `fit`.
-
-    Returns
-    -------
-    estimator
-        A fitted copy.
     """
     refuse_unsupported(estimator, fit=fit)
     distributed = _dask("distributed")
@@ -167,9 +153,7 @@ def _rows(client: Client, columns: Mapping[str, object], frozen: Sequence[str]) 
     divided, scheduler = {}, cast(Any, client.scheduler)
     for name, column in columns.items():
         if not is_collection(column):
-            raise TypeError(
-                f"{name} is a {type(column).__module__}.{type(column).__name__}: give a Dask array or data frame."
-            )
+            raise TypeError(f"{name} is a {type(column).__name__}: give a Dask array or data frame.")
         divided[name] = parts_of(column)
     counts = {name: len(parts) for name, parts in divided.items()}
     if len(set(counts.values())) > 1:

@@ -121,12 +121,7 @@ def _ctrl_c_ends_fit() -> Iterator[None]:
 def refuse_unsupported(estimator: E, X: object = None, fit: Mapping[str, object] = {}) -> None:
     """Refuse arguments that are not supported on several workers, before any work.
 
-    Raises
-    ------
-    TypeError
-        If the estimator is of another class.
-    ValueError
-        With the parameter, its value and the cure.
+    Raises TypeError if the estimator is of another class, and ValueError with the parameter, its value and the cure.
     """
     if not isinstance(estimator, BoostBPClassifier | BoostBPRegressor):
         raise TypeError(

@@ -75,29 +75,13 @@ def hold_out(
     X: object = None,
     number: int = 0,
 ) -> Drawing:
-    """Hold out rows as `early_stopping` and `validation` of the estimator specify.
+    """Hold out rows as `early_stopping` and `validation` of the estimator specify; each `number` draws other rows.
 
-    Raises ValueError if `validation` or `groups` cannot be used, or leave no training row.
-
-    Parameters
-    ----------
-    rows : Rows
-        All rows. Rows of weight 0 are neither counted nor drawn at random.
-    strata : (rows,) array or None
-        Classes. Each keeps its share, and at least one training row.
-    groups : array-like, (rows,), optional
-        Rows of a group stay on one side. Without groups, repeated rows do (`boostbp.inputs.repeats`).
-    X : object
-        The input as the user passed it, for a splitter.
-    number : int
-        Number of the draw; each draws other rows.
-
-    Returns
-    -------
-    rows : Rows
-        Training rows.
-    sets : list of EvalSet
-        The held-out rows as one evaluation set; empty if none are held out.
+    Rows of weight 0 are neither counted nor drawn at random. `strata`, (rows,), are classes, each of which keeps its
+    share, and at least one training row. Rows of a group stay on one side; without groups, repeated rows do
+    (`boostbp.inputs.repeats`). A splitter gets `X` as the user passed it. Returns the training rows, and the held-out
+    rows as one evaluation set, or no set. Raises ValueError if `validation` or `groups` cannot be used, or leave no
+    training row.
     """
     stopping = checks.one_of("early_stopping", estimator.early_stopping, (True, False, "auto"))
     validation = check_validation(estimator.validation)

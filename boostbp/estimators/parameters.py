@@ -189,9 +189,7 @@ def signs_of(
         raise ValueError(f"{shown} has {len(constraints)} signs, but X has {n_features} columns: give one for each.")
     without_order = [j for j in categorical if constraints[j]]
     if without_order:
-        raise ValueError(
-            f"{shown} is not supported for columns {without_order} of X, which are categories: use 0 there."
-        )
+        raise ValueError(f"{shown} is not supported for columns {without_order}, categories: use 0.")
     if n_outputs != 1:
         raise ValueError(f"{shown} is not supported with {n_outputs} outputs: train one model for each.")
     return tuple(constraints)

@@ -161,9 +161,7 @@ def continue_fit(estimator: BaseBoostBP, epochs: int, options: FitOptions) -> No
     epochs = checks.whole("epochs", epochs, 1)
     training: Training | None = vars(estimator).get("_training")
     if training is not None and training.state is None and estimator.max_time is not None:
-        raise ValueError(
-            f"fit_more needs a network, and none was started within max_time={estimator.max_time!r}: give more."
-        )
+        raise ValueError(f"fit_more needs a network, and max_time={estimator.max_time!r} left none: give more.")
     if training is None or training.state is None:
         raise ValueError(
             "fit_more needs the state of training, which was not kept (files and copies never have it): "

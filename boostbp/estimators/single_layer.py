@@ -82,10 +82,8 @@ def fit_layer(
     target = target.reshape(len(target), -1)
     if len(target) != len(X):
         raise ValueError(f"targets has {len(target)} rows and H has {len(X)}: give one target for each row.")
-    if not np.isfinite(target).all():
-        raise ValueError(
-            f"targets has {np.count_nonzero(~np.isfinite(target))} values that are not finite: leave those rows out."
-        )
+    if n_wrong := np.count_nonzero(~np.isfinite(target)):
+        raise ValueError(f"targets has {n_wrong} values that are not finite: leave those rows out.")
     refuse_extreme(target, "targets")
     threads_ = threads.count(n_jobs)
     seed = checks.whole("random_state", random_state, 0)

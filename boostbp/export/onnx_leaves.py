@@ -86,10 +86,7 @@ class OutputParts(NamedTuple):
 def total_of(graph: Graph, parts: Sequence[OutputParts], n_outputs: int, inputs: Input, *, in_order: bool) -> str:
     """Add the sums of parts, in the order of the core; returns the name of (outputs, rows).
 
-    Parameters
-    ----------
-    in_order : bool
-        Whether sums must have the bits of the core: those of hidden units must, outputs may round otherwise.
+    With `in_order` sums have the bits of the core: those of hidden units must, outputs may round otherwise.
     """
     names = [part.name for part in parts]
     if n_outputs == 1 and names and not in_order:
@@ -128,14 +125,7 @@ class ReachedLeaves:
     def parts(self, output: NDArray[np.int64], n_outputs: int, *, in_order: bool) -> Iterator[OutputParts]:
         """Add the predictions of the leaves, as parts of the outputs of a layer.
 
-        Parameters
-        ----------
-        output : (trees,) int64
-            The first output that each tree serves.
-        n_outputs : int
-            Of the layer.
-        in_order : bool
-            As in `total_of`.
+        `output`, (trees,), is the first output that each tree serves; `in_order` is as in `total_of`.
         """
         graph, tables, order = self.graph, self.tables, self.tables.tree << 32
         if tables.constant.shape[1] > 1:
@@ -228,10 +218,7 @@ class ReachedLeaves:
     def _row_by_row(self, flat: Sequence[str]) -> str:
         """Add the sums of trees that serve the same outputs, (outputs, rows), one row after the other.
 
-        Parameters
-        ----------
-        flat : list of str
-            Names of the leaves, (trees * rows,), and of the factors of slopes and squares, (terms read * rows,).
+        `flat` names the leaves, (trees * rows,), and the factors of slopes and squares, (terms read * rows,).
         """
         graph, groups, m = self.graph, self.tables.groups, self.tables.constant.shape[1]
         weights = [graph.table(weight) for weight in _weights_of_leaves(self.tables)]

@@ -132,13 +132,10 @@ def _terms_read(most_terms: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _nodes(forest: Forest, trees: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
-    """Return the nodes of some trees breadth first.
+    """Return the nodes of some trees breadth first, in four arrays, (nodes,).
 
-    Returns
-    -------
-    tree, step, split, leaf : (nodes,) int64
-        Place of the node's tree in `trees`, steps from the root, and the forest's number of the split and of the leaf,
-        -1 where the node is the other.
+    They hold the place of the node's tree in `trees`, the steps from the root, and the forest's number of the split and
+    of the leaf, -1 where the node is the other.
     """
     nodes, first_leaf = forest.nodes, forest.leaves.tree_leaf
     tree, is_grown = np.arange(len(trees)), np.diff(forest.tree_split)[trees] > 0

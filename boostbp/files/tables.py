@@ -132,9 +132,7 @@ class TableFiles:
             return pa.float64()
         if pa.types.is_binary(kind):
             raise ValueError(f"Column {name!r} of {self.name} holds bytes that are not UTF-8: save the file in UTF-8.")
-        raise ValueError(
-            f"Column {name!r} of {self.name} holds {kind}: drop it, name it categorical, or turn it into numbers."
-        )
+        raise ValueError(f"Column {name!r} of {self.name} holds {kind}: drop it, or make it categorical or numbers.")
 
     def batches(self) -> Iterator[tuple[pa.Table, pa.Table]]:
         """Yield tables of the features, float64 or text, and of the verbatim columns of the same rows, unchanged.

@@ -103,9 +103,7 @@ def read_weight(sample_weight: ArrayLike | None, n_rows: int) -> Floats:
     if not largest > 0:
         raise ValueError("sample_weight is zero for every row: at least one weight must be non-zero.")
     if not 1 / HEAVIEST <= largest <= HEAVIEST:
-        raise ValueError(
-            f"sample_weight has the largest value {largest:.3g}, beyond float32: divide them by {largest:.3g}."
-        )
+        raise ValueError(f"sample_weight has the largest value {largest:.3g}, beyond float32: divide them by it.")
     return weight
 
 

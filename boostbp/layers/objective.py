@@ -135,9 +135,7 @@ class LossObjective:
     def refuse_value(self, fit: Floats) -> None:
         """Refuse a sum of values that is NaN; the error names the first row with one."""
         self.loss.value(fit + self.baseline, self.y)
-        raise ValueError(
-            f"loss={self.loss.name!r}: the sum of its values is NaN in training: let value() return finite numbers."
-        )
+        raise ValueError(f"loss={self.loss.name!r}: the sum of its values is NaN: let value() return finite numbers.")
 
     def gathered(self) -> Self:
         """Of the rows of one worker, that of the rows of all."""

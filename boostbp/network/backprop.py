@@ -23,12 +23,7 @@ from boostbp.runtime.group import workers
 class BackPropagation:
     """A training by back-propagation that can stop at some epoch and go on.
 
-    Attributes
-    ----------
-    history : History
-        The epochs so far. Its `stop` is valid once `finished`.
-    finished : bool
-        Whether training is over, for the reason in the history.
+    Once it is `finished`, the `history` says why.
     """
 
     def __init__(self, task: NetworkTask) -> None:

@@ -131,16 +131,9 @@ def compare_models(
 ) -> list[Result]:
     """Train models on the same splits, each in its own process, and return their results.
 
-    A model that fails does not stop the others.
-
-    Parameters
-    ----------
-    parts : iterable of Data
-        One split, or the folds of a cross-validation; see `splits`.
-    evidence : bool
-        Whether results hold the data of a report's pictures.
-    watch : callable, optional
-        Called with the label of each model and the number of the split before its training.
+    `parts` are one split, or the folds of a cross-validation; see `splits`. With `evidence` results hold the data of a
+    report's pictures. `watch` is called with the label of each model and the number of the split before its training. A
+    model that fails does not stop the others.
     """
     runs: dict[str, list[Result]] = {contender.label: [] for contender in contenders}
     with TemporaryDirectory(prefix="boostbp-") as name:

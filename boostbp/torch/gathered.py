@@ -142,9 +142,7 @@ class LastFit(NamedTuple):
         if expected is not None:
             _check_number(len(step.X), expected, f"n_rows={expected} are expected", _OTHER_NUMBER)
             if changed and np.array_equal(np.sort(changed[0]), np.sort(changed[1])):
-                raise ValueError(
-                    f"the rows of this step come in another order, and momentum belongs to rows: {_ANNOUNCE}"
-                )
+                raise ValueError(f"these rows come in another order, and momentum belongs to rows: {_ANNOUNCE}")
             if changed:
                 _refuse_repeats(*changed)
             return
@@ -216,9 +214,7 @@ def in_order(parts: list[Numbers]) -> tuple[NDArray[np.intp] | slice, Numbers]:
     if not known:
         return slice(None), None
     if len(known) < len(parts):
-        raise ValueError(
-            f"{len(known)} of {len(parts)} forward calls had row numbers: announce all of a step, or none."
-        )
+        raise ValueError(f"{len(known)} of {len(parts)} forward calls had row numbers: announce all or none.")
     rows = np.concatenate(known)
     order = np.argsort(rows, kind="stable")
     rows = rows[order]

@@ -143,9 +143,7 @@ def progress_of(layer: GBDTModule, record: Mapping[str, Any]) -> Progress:
     if expected is not None and (type(expected) is not int or expected < 1):
         raise ValueError(f"the state expects {expected!r:.99} rows.")
     if n_rows != layer.n_rows:
-        raise ValueError(
-            f"the state is of {n_rows} rows, these trees of {layer.n_rows}: load the state of the model first."
-        )
+        raise ValueError(f"the state is of {n_rows} rows, these trees of {layer.n_rows}: load the model first.")
     names = [name for name in ("row_hashes", "rows", "momentum", "momentum_rows") if record[name] is not None]
     arrays = {name: record[name].cpu().numpy().copy() for name in names}
     hashes, rows = (_taken(arrays, name, "i8", n_rows) for name in ("row_hashes", "rows"))

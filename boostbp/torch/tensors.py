@@ -203,9 +203,7 @@ class _Slope(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> NoReturn:
-        raise RuntimeError(
-            "a second derivative through a tree layer: only first ones exist. Detach its slope, or leave it out."
-        )
+        raise RuntimeError("a second derivative through a tree layer: only first ones exist. Detach its slope.")
 
 
 def as_floats(values: ArrayLike) -> Floats:

@@ -122,25 +122,13 @@ class SplineTerms:
     def of(cls, X: Matrix, features: NDArray[np.integer], weight: Floats, *, degree: int, most: int) -> SplineTerms:
         """Return the spline functions of some features.
 
-        Raises ValueError if there are more features than columns allowed.
-
-        Parameters
-        ----------
-        X : (rows, features) float64, C-contiguous, or Sparse
-            NaN is missing.
-        features : (numeric features,) int
-            Those without two different values get no function.
-        weight : (rows,) float64
-            Row weights: a weight of 2 is a row twice.
-        degree : int
-            1: piecewise linear. 2: piecewise quadratic, with a continuous slope.
-        most : int
-            Most columns. With many features each gets fewer knots, in the extreme the linear function alone.
+        Those of degree 1 are piecewise linear, those of degree 2 piecewise quadratic, with a continuous slope. NaN is
+        missing, a weight of 2 is a row twice, and features without two different values get no function. There are at
+        most `most` columns: with many features each gets fewer knots, in the extreme the linear function alone. Raises
+        ValueError if there are more features than columns allowed.
         """
         if len(features) > most:
-            raise ValueError(
-                f"base='additive' is for {most} numeric features at most, not {len(features)}: use base='ridge'."
-            )
+            raise ValueError(f"base='additive' is for {most} features at most, not {len(features)}: use base='ridge'.")
         per_feature = most // max(1, len(features))
         n_intervals = max(1, min(INTERVALS, per_feature + 1 - degree))
         candidates = [

@@ -169,9 +169,7 @@ def load(basis: str | Basis) -> Basis:
     if basis.powers not in (1, 2):
         raise ValueError(f"basis={basis!r} has powers={basis.powers!r}: let it be 1 or 2, which the core knows.")
     if not isinstance(basis.columns_per_feature, Integral) or basis.columns_per_feature < 0:
-        raise ValueError(
-            f"basis={basis!r} has columns_per_feature={basis.columns_per_feature!r}: let it count columns."
-        )
+        raise ValueError(f"basis={basis!r} has columns_per_feature={basis.columns_per_feature!r}, not a count.")
     return basis
 
 

@@ -57,15 +57,8 @@ class Flat(NamedTuple):
     def of(cls, forests: Sequence[Forest], node: list[tuple[str, str]] = NODE) -> Flat | None:
         """Lay out the forests of layers, from the input up; their bases must have no functions.
 
-        Parameters
-        ----------
-        node : `NODE` or `WIDE`
-
-        Returns
-        -------
-        Flat or None
-            None if there are more nodes of a tree, columns or records than a node has bits for, or a leaf that reads
-            columns more than once.
+        A node is `NODE` or `WIDE`. Returns None if there are more nodes of a tree, columns or records than a node has
+        bits for, or a leaf that reads columns more than once.
         """
         parts = [_arrays_of(forest) for forest in forests]
         begins = {name: offsets([len(part[name]) for part in parts]) for name in parts[0]}
@@ -97,12 +90,7 @@ class Flat(NamedTuple):
     def loop(self, baseline: Floats, *, skip: bool) -> Callable[[Floats, Floats], None]:
         """Return what writes the outputs of rows, (rows, features), to an array, (rows, outputs).
 
-        Parameters
-        ----------
-        baseline : (outputs,) float64
-            Added to the outputs of the last layer.
-        skip : bool
-            As in `Network`.
+        The baseline, (outputs,), is added to those of the last layer; `skip` is as in `Network`.
         """
         arrays = self._asdict() | {"nodes": self.nodes.view(np.uint64), "table": self.table.view(np.uint8)}
         return predict_rows.bind_first((*arrays.values(), baseline), self.table.itemsize, skip)
@@ -155,14 +143,8 @@ def _arrays_of(forest: Forest) -> dict[str, NDArray[Any]]:
 def _numbered_thresholds(nodes: core.Nodes, n_features: int) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64]]:
     """Return the number of each split's threshold among the different ones of its feature.
 
-    Returns
-    -------
-    number : (splits,) int64
-        -1 for a split by a set of categories, whose threshold is NaN.
-    bounds : (different thresholds,) float64
-        Those of a feature side by side, ascending.
-    first_bound : (features + 1,) int64
-        Where those of each feature begin.
+    It is -1 for a split by a set of categories, whose threshold is NaN. Then come the different thresholds, those of a
+    feature side by side, ascending, and where those of each feature begin, (features + 1,).
     """
     number = np.full(len(nodes.feature), -1)
     numeric = np.flatnonzero(~np.isnan(nodes.threshold))

@@ -100,19 +100,8 @@ def rows_by_leaf(
 ) -> list[LeafRows]:
     """Route all rows and group them by leaf, block by block, with the columns that their leaves read.
 
-    Sums and values then read these numbers in the order in which they lie, and not the whole input.
-
-    Parameters
-    ----------
-    tree : Trees
-        One tree.
-    leaves : Leaves
-        Its leaves, of which the path columns are read.
-    X : (rows, features), Z : (rows, columns) float64, C-contiguous; or two sparse inputs, of the same columns
-    bins : ColumnBins or None
-        Of a dense input.
-    leaf : (rows,), any integer type
-        Written.
+    Sums and values then read these numbers in the order in which they lie, and not the whole input. `tree` is one tree,
+    and of its leaves the path columns are read; `bins` are those of a dense input; `leaf`, (rows,), is written.
     """
 
     def group(first: int) -> LeafRows:

@@ -143,7 +143,7 @@ def test_folders_that_disagree_or_name_nothing_are_refused(tmp_path, names, mess
 def test_days_are_refused_by_name_unless_they_are_categories(tmp_path):
     for day in range(1, 4):
         write(rows(seed=day).assign(y=float(day)), tmp_path / "t" / f"day=2020-01-0{day}" / "p.parquet")
-    with pytest.raises(ValueError, match=r"Column 'day' of t holds date32\[day\].*drop it, name it categorical"):
+    with pytest.raises(ValueError, match=r"Column 'day' of t holds date32\[day\].*drop it, or make it categorical"):
         BoostBPRegressor().fit(tmp_path / "t", "y")
     model = BoostBPRegressor(quality=1, categorical_features=["day"]).fit(tmp_path / "t", "y")
     assert model.schema_.categories == {1: ("2020-01-01", "2020-01-02", "2020-01-03")}

@@ -156,7 +156,7 @@ def test_several_outputs_and_categories_are_refused():
     X, y = data(categorical=True)
     with pytest.raises(ValueError, match="not supported with 2 outputs"):
         fit_layer(X, np.stack([y, y], axis=1), {"monotone_constraints": SIGNS})
-    with pytest.raises(ValueError, match=r"not supported for columns \[3\] of X, which are categories"):
+    with pytest.raises(ValueError, match=r"not supported for columns \[3\], categories"):
         fit_layer(X, y, {"monotone_constraints": (0, 0, 0, 1)}, categorical=(3,))
 
 
@@ -176,5 +176,5 @@ def test_libraries_get_a_sign_for_each_column(backend, signs):
 @pytest.mark.parametrize("backend", WITH_CATEGORIES)
 def test_libraries_get_no_sign_for_categories(backend):
     X, _ = data(categorical=True)
-    with pytest.raises(ValueError, match=r"monotone=\(0, 0, 0, 1\) has signs for columns of categories, \(3,\)"):
+    with pytest.raises(ValueError, match=r"monotone=\(0, 0, 0, 1\) has signs for categories, \(3,\)"):
         load(backend).bind(Table(X, (3,)), TreeParams(monotone=(0, 0, 0, 1)))  # LightGBM would end the process
