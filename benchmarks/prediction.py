@@ -171,8 +171,7 @@ def _rows_alone(ours: Any, theirs: Any, fresh: Any, repeats: int) -> dict[str, f
 def _named(model: Any, names: list[str]) -> Any:
     """The same model, as if it had been fitted to a frame."""
     model = copy.copy(model)
-    schema = type(model.schema_).from_dict({**model.schema_.to_dict(), "names": names})
-    model.model_ = replace(model.model_, schema=schema)
+    model.model_ = replace(model.model_, schema=replace(model.schema_, names=tuple(names)))
     model.feature_names_in_ = np.array(names, object)
     return model
 

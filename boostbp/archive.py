@@ -65,21 +65,9 @@ def write(
 ) -> None:
     """Write a file atomically; see `atomic_write`, also for the OSError that it raises.
 
-    Parameters
-    ----------
-    kind, version : str and int
-        What the file is, such as "model", and the version of this kind's content.
-    content : dict, list, str, int, finite float, bool or None
-        Nested as JSON may be.
-    arrays : mapping of str to array
-        float64, int64, int32, uint32, uint8 or bool.
-    compress : bool
-        Whether to deflate the arrays, which takes a second for some 30 MB.
-
-    Raises
-    ------
-    TypeError
-        If an array has another dtype.
+    `kind` says what the file is, such as "model", and `version` is that of this kind's content, which is what JSON may
+    hold. Arrays are float64, int64, int32, uint32, uint8 or bool; another dtype raises TypeError. To deflate them, with
+    `compress`, takes a second for some 30 MB.
     """
     with atomic_write(path) as part, open(part, "w+b") as file:
         _write(file, _header(kind, version, content), arrays, compress=compress)
@@ -134,19 +122,11 @@ def load(
 ) -> T:
     """Read a file of a kind, with a version from `oldest` to `version`, and build what it describes.
 
-    Parameters
-    ----------
-    build : callable
-        ``build(content, arrays)`` takes all arrays that it uses out of `arrays` (see `take`). `Archive` is one that
-        returns content and arrays as they are.
+    Raises ValueError if the file is foreign, truncated, corrupted, or of another kind or version, if `build` leaves an
+    array, or if it raises anything: the file is at fault. Raises OSError if the file cannot be read.
 
-    Raises
-    ------
-    ValueError
-        If the file is foreign, truncated, corrupted, or of another kind or version, if `build` leaves an array, or if
-        it raises anything: the file is at fault.
-    OSError
-        If the file cannot be read.
+    ``build(content, arrays)`` takes all arrays that it uses out of `arrays` (see `take`). `Archive` is one that returns
+    content and arrays as they are.
     """
     with open(path, "rb") as file:
         data = file.read(_NAME_AT + len(_HEADER))
@@ -180,10 +160,7 @@ def from_bytes(
 def take(arrays: Arrays, name: str, dtype: DTypeLike, shape: tuple[int | None, ...]) -> NDArray[Any]:
     """Take an array out of those of a file.
 
-    Raises
-    ------
-    ValueError
-        If it is missing, or has another type or shape, in which None is any length.
+    Raises ValueError if it is missing, or has another type or shape, in which None is any length.
     """
     array = arrays.pop(name, None)
     if array is None:

@@ -28,27 +28,15 @@ QUARTILES = ((0.75, 1.349), (0.9, 2.563), (0.98, 4.107))
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Conversion between targets as users pass them and raw outputs.
-
-    Attributes
-    ----------
-    loss : Loss
-    shift, scale : (outputs,) float64
-        ``raw * scale + shift`` has the units of the target; 0 and 1 for classes.
-    classes : (classes,) array or None
-        Labels in ascending order; None for numeric targets.
-    one_dimensional : bool
-        Whether the target was (rows,) and not (rows, outputs).
-    is_input : bool
-        Whether the target is the input, as in an auto-encoder.
-    """
+    """Conversion between targets as users pass them and raw outputs."""
 
     loss: Loss
+    # (outputs,) each: ``raw * scale + shift`` has the units of the target; 0 and 1 for classes
     shift: Floats
     scale: Floats
-    classes: NDArray[Any] | None = None
-    one_dimensional: bool = False
-    is_input: bool = False
+    classes: NDArray[Any] | None = None  # labels in ascending order; None for numeric targets
+    one_dimensional: bool = False  # whether the target was (rows,) and not (rows, outputs)
+    is_input: bool = False  # whether the target is the input, as in an auto-encoder
 
     @property
     def n_outputs(self) -> int:
@@ -143,19 +131,12 @@ class Targets:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Distances of a model from the targets of rows that it was not trained on; see `boostbp.estimators.conformal`.
+    """Distances of a model from the targets of rows that it was not trained on; see `boostbp.estimators.conformal`."""
 
-    Attributes
-    ----------
-    scores : (rows, outputs) float64
-        For numbers the target minus the prediction, divided by the deviation that the loss states for it. For classes
-        one column: 1 minus the probability of the true class.
-    weight : (rows,) float64
-        Above 0, in any unit.
-    """
-
+    # (rows, outputs). For numbers the target minus the prediction, divided by the deviation that the loss states for
+    # it. For classes one column: 1 minus the probability of the true class.
     scores: Floats
-    weight: Floats
+    weight: Floats  # (rows,), above 0, in any unit
 
     def bound(self, scores: Floats, coverage: float) -> float:
         """Return the score below which the share `coverage` of future rows stays, from `scores`, (rows,).
@@ -180,29 +161,14 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Result of a fit.
+    """Result of a fit."""
 
-    Attributes
-    ----------
-    schema : Schema
-        The columns of the training table.
-    targets : Targets
-    network : Network
-    history : History
-    summary : Summary or None
-        Summary of the training rows; None for a mixture with a neural network.
-    with_offset : bool
-        Whether the fit had an offset, which predictions then need too.
-    calibration : Calibration or None
-        Distances between predictions and targets of rows that the model was not trained on.
-    """
-
-    schema: Schema
+    schema: Schema  # the columns of the training table
     targets: Targets
     network: Network
     history: History
-    summary: Summary | None = None
-    with_offset: bool = False
+    summary: Summary | None = None  # of the training rows; None for a mixture with a neural network
+    with_offset: bool = False  # whether the fit had an offset, which predictions then need too
     calibration: Calibration | None = None
 
     def names(self) -> Names:

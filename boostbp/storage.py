@@ -1,14 +1,14 @@
 """Files of fitted estimators, without pickle.
 
-The file is a `boostbp.archive`, kind "model", version 8. Its content is
+The file is a `boostbp.archive`, kind "model", version 9. Its content is
 
 - ``estimator``: "BoostBPRegressor", "BoostBPClassifier" or "BoostBPAutoencoder";
-- ``parameters``: arguments of the constructor (see `boostbp.plain`). ``{"loss": ...}``, ``{"step": ...}`` and
+- ``parameters``: arguments of the constructor (see `boostbp.runtime.plain`). ``{"loss": ...}``, ``{"step": ...}`` and
   ``{"basis": ...}`` are objects that have a name, ``{"spec": {...}}`` and ``{"dict": {...}}`` are specs with their
   fields. Rows or a splitter in `validation` belong to a training and are left out;
 - ``network``: for each layer ``n_features``, ``n_outputs``, ``basis`` and ``clip``; its arrays are
   ``layer{i}.NAME`` (see `boostbp.trees.packed`), and ``baseline``;
-- ``schema`` (`Schema.to_dict`), ``history``, ``with_offset``, and ``set_output`` of the estimator;
+- ``schema``, ``history``, ``with_offset``, and ``set_output`` of the estimator;
 - ``loss``, ``classes``, ``one_dimensional`` and ``is_input``, and the arrays ``shift`` and ``scale`` for numeric
   targets (`boostbp.model.Targets`);
 - the arrays ``summary.NAME``, with the names in `Summary`, which describe the training rows;
@@ -27,7 +27,7 @@ from typing import Any, BinaryIO
 
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp import archive, plain
+from boostbp import archive
 from boostbp.archive import Arrays
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.base import BaseBoostBP
@@ -37,7 +37,7 @@ from boostbp.estimators.state import OLDEST, VERSION, fitted_attributes, model_f
 from boostbp.layers import LayerSpec
 from boostbp.network.settings import BackpropSpec
 from boostbp.network.stored import loss_from, loss_of, step_from, step_of
-from boostbp.runtime import interrupts
+from boostbp.runtime import interrupts, plain
 from boostbp.runtime.arrays import numpy_errstate
 from boostbp.trees.basis import BASES, Basis
 
@@ -96,9 +96,7 @@ def save(estimator: BaseBoostBP, path: Path | BinaryIO) -> None:
         raise TypeError(f"{name} cannot be stored: store the local estimator, save(model.to_local(), ...).")
     if type(estimator) is not _ESTIMATORS.get(name):
         known = ", ".join(sorted(_ESTIMATORS))
-        raise TypeError(
-            f"{name} cannot be stored: give a fitted {known}, not a subclass, or store it with pickle or joblib."
-        )
+        raise TypeError(f"{name} cannot be stored: give a fitted {known}, not a subclass, or use pickle or joblib.")
     check_is_fitted(estimator)
     check_parameters(estimator)  # `load` would refuse a wrong value that was set after the fit
     facts, arrays = model_facts(estimator.model_)
@@ -187,10 +185,7 @@ def parameters_of(estimator: BaseBoostBP) -> dict[str, Any]:
         try:
             params[name] = _encoded(name, value)
         except TypeError as error:
-            raise ValueError(
-                f"{name} cannot be stored: {error}. Set a name instead where there is one, "
-                f"or store the model with pickle or joblib."
-            ) from error
+            raise ValueError(f"{name} cannot be stored: {error}. Set a name, or use pickle.") from error
     return params
 
 

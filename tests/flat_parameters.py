@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from boostbp import fit_layer, search
-from boostbp.layers.layer_spec import FIELDS
+from boostbp.layers import LayerSpec
 
 
 def parameters(**flat):
@@ -15,7 +15,9 @@ def parameters(**flat):
     for name in ("n_estimators", "learning_rate"):
         if flat.get(name) is not None and not isinstance(flat[name], list | tuple):
             single |= {f"hidden__{name}": flat[name]}
-    per_layer = {name: shared.pop(name) for name in FIELDS if isinstance(flat.get(name), list | tuple)}
+    per_layer = {
+        name: shared.pop(name) for name in LayerSpec.__dataclass_fields__ if isinstance(flat.get(name), list | tuple)
+    }
     single |= {f"output__{name}": values[-1] for name, values in per_layer.items()}
     made = search.parameters({**single, **shared})
     if per_layer:
@@ -27,8 +29,8 @@ def parameters(**flat):
 
 def spec_and_rest(words):
     """The fields of a `LayerSpec` among words, and the others."""
-    spec = {name: value for name, value in words.items() if name in FIELDS}
-    return spec, {name: value for name, value in words.items() if name not in FIELDS}
+    spec = {name: value for name, value in words.items() if name in LayerSpec.__dataclass_fields__}
+    return spec, {name: value for name, value in words.items() if name not in LayerSpec.__dataclass_fields__}
 
 
 def layer_of(H, targets, **words):

@@ -45,8 +45,8 @@ def _xgboost(grower: Any, rows: np.ndarray) -> np.ndarray:
 
 def nodes_of_leaves(booster: Any) -> list[np.ndarray]:
     """XGBoost's node number of each leaf, as ``pred_leaf`` gives it, for each tree of a booster."""
-    records = _xgboost_ubj.read_trees(booster.save_raw("ubj"))
-    return [Numbering.of(nodes["left_children"].astype(np.int64)).leaves for nodes in records]
+    left_children = _xgboost_ubj.arrays_in_ubj(booster.save_raw("ubj"), "left_children")
+    return [Numbering.of(of_tree.astype(np.int64)).leaves for of_tree in left_children]
 
 
 def _sklearn(grower: Any, rows: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # A room imports from lower floors only: never up, never sideways.
 FLOORS = (
-    {"core", "plain"},
+    {"core"},
     {"runtime"},
     {"archive", "files"},
     {"trees"},
@@ -31,7 +31,7 @@ FLOORS = (
     {"network"},
     {"ensemble", "inspection"},
     {"model"},
-    {"estimators", "single"},
+    {"estimators"},
     {"distributed", "export", "interop", "mlflow", "search", "storage", "torch"},
     {"dask", "plots"},
     {"report"},

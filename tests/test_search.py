@@ -227,7 +227,7 @@ def test_pruning_wants_a_study_that_goes_the_way_of_the_metric():
         ValueError, match=r"optuna_pruning\(name='late'\): the evaluation sets are 'valid_0', 'valid_1'"
     ):
         fit(study.ask(), "late")
-    with pytest.raises(ValueError, match=r"optuna_pruning\(...\) has no evaluation set .* pass eval_set to fit"):
+    with pytest.raises(ValueError, match=r"optuna_pruning\(...\) has no evaluation set: pass eval_set to fit"):
         fit(study.ask(), eval_set=None)
     trial = study.ask()
     history = fit(trial, "valid_1")

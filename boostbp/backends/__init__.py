@@ -82,10 +82,7 @@ def _cure() -> str:
 def draws(backend: str | Backend, extra_trees: bool | str) -> bool:
     """Return whether thresholds are drawn at random: as `extra_trees` says, and with "auto" where the backend can.
 
-    Raises
-    ------
-    ValueError
-        If `extra_trees` is True and the backend cannot draw them.
+    Raises ValueError if `extra_trees` is True and the backend cannot draw them.
     """
     is_able = capabilities_of(load(backend)).extra_trees
     if extra_trees == "auto":

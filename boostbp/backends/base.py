@@ -143,14 +143,9 @@ class TreeParams:
             If there is not one for each column, or one for a column of categories.
         """
         if len(self.monotone) not in (0, table.X.shape[1]):
-            raise ValueError(
-                f"monotone={self.monotone!r} has not a sign for each of {table.X.shape[1]} columns: give as many."
-            )
+            raise ValueError(f"monotone={self.monotone!r} must hold {table.X.shape[1]} signs, one for each column.")
         if any(self.monotone[j] for j in table.categorical if self.monotone):
-            raise ValueError(
-                f"monotone={self.monotone!r} has signs for some of the columns {table.categorical}, whose categories "
-                "have no order: use 0 there."
-            )
+            raise ValueError(f"monotone={self.monotone!r} has signs for categories, {table.categorical}: use 0.")
 
 
 CHECKS: Mapping[str, Callable[[str, Any], Any]] = {

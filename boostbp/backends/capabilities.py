@@ -149,10 +149,7 @@ def checked_trees(grown: object, count: int, table: Table, growth: TreeParams) -
     trees, n_features = as_trees(received), table.X.shape[1]
     feature = trees.feature
     if (wrong := feature[(feature < 0) | (feature >= n_features)]).size:
-        raise ValueError(
-            f"the backend grew a tree that splits feature {wrong[0]}, of {n_features}: number features from 0, in the "
-            "order of the table's columns."
-        )
+        raise ValueError(f"the backend splits feature {wrong[0]}, of {n_features}: number features from 0.")
     try:
         check_nodes(trees.nodes, trees.tree_split, n_features)
     except ValueError as error:
@@ -169,10 +166,7 @@ def check_leaves(trees: Trees, most: int, growth: TreeParams) -> None:
     """Refuse trees of more leaves than `most`: leaves without a number would be routed wrongly, and silently."""
     leaves = int(np.diff(trees.tree_split).max(initial=0)) + 1
     if leaves > most:
-        raise ValueError(
-            f"the backend grew a tree of {leaves} leaves, but max_depth and max_leaves allow {growth.leaves}: a "
-            "backend must keep to `TreeParams.leaves`."
-        )
+        raise ValueError(f"the backend grew {leaves} leaves: `TreeParams.leaves` allows {growth.leaves}.")
 
 
 def check_streams(count: object, n_outputs: int) -> None:

@@ -131,10 +131,7 @@ class LightGBMGrower:
         """
         columns, n_threads = grad.shape[1], self.growth.n_threads
         if self.growth.multi_output and columns != 1:
-            raise ValueError(
-                f"multi_output=True needs a gradient of one column here, got {columns}: LightGBM has no vector leaves. "
-                "Combine the columns into one first."
-            )
+            raise ValueError(f"multi_output=True needs a gradient of one column, not {columns}: combine them.")
         if not self._may_split():
             return Trees.stumps(columns)
         with device_turn(self.params), ThreadGate(n_threads), _naming_params(self.growth):

@@ -34,29 +34,18 @@ def _by_name(names: Mapping[T, str]) -> dict[str, T]:
 
 @dataclass(frozen=True, slots=True)
 class Natives:
-    """What boostbp knows of the native parameters of a library, by their main names.
+    """What boostbp knows of the native parameters of a library, by their main names."""
 
-    Attributes
-    ----------
-    title : str
-        Name of the library in messages.
-    allowed : mapping of str to check
-        Parameters that are passed on. A check takes the name for messages and the value; it returns the value that the
-        library gets, or raises ValueError.
-    reasons : mapping of str to str
-        Why other parameters are refused, with the cure. A parameter that is on neither list is refused with the name of
-        the parameter of boostbp that it repeats (`boostbp.runtime.suggestions.MEANT`), or in general words.
-    defaults : mapping of str to tuple
-        Values of refused parameters that boostbp sets anyway: they are accepted, and have no effect.
-    aliases : mapping of str to str
-        The main name of each other name that the library knows.
-    """
-
-    title: str
+    title: str  # name of the library in messages
+    # Parameters that are passed on. A check takes the name for messages and the value; it returns the value that the
+    # library gets, or raises ValueError.
     allowed: Mapping[str, Check]
+    # Why other parameters are refused, with the cure. A parameter that is on neither list is refused with the name of
+    # the parameter of boostbp that it repeats (`boostbp.runtime.suggestions.MEANT`), or in general words.
     reasons: Mapping[str, str]
+    # values of refused parameters that boostbp sets anyway: they are accepted, and have no effect
     defaults: Mapping[str, tuple[Any, ...]]
-    aliases: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)  # the main name of each other name that the library knows
 
     def checked(self, params: Mapping[str, Any], **more: Check) -> dict[str, Any]:
         """Return the user's parameters by their main names, with the values that the library gets.

@@ -30,14 +30,9 @@ Alike = Callable[[Floats], NDArray[np.bool_]]
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """Columns that become ranks for a library: the number of edges below a value, minus the number below zero.
+    """Columns that become ranks for a library: the number of edges below a value, minus the number below zero."""
 
-    Attributes
-    ----------
-    edges : mapping of int to float64
-        Numbers between the values of a column, ascending. A value that is an edge belongs below it.
-    """
-
+    # Numbers between the values of a column, ascending. A value that is an edge belongs below it.
     edges: Mapping[int, Floats]
 
     @classmethod

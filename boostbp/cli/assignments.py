@@ -29,16 +29,10 @@ def settings(
 ) -> dict[str, Any]:
     """Return the parameters of an estimator; `backend` wins over `assigned`, which wins over `config`.
 
+    `config` is a TOML file with ``key = value`` for parameters and a table for each parameter that holds others, such
+    as ``[hidden]``. `assigned` are ``key=value``, or ``hidden.key=value`` for a parameter inside another, which may be
+    written ``hidden__key=value``; the bare name of a spec's field is for every layer, see `boostbp.search.parameters`.
     Raises UsageError for a parameter that does not exist or a value that does not fit.
-
-    Parameters
-    ----------
-    config : Path, optional
-        TOML file with ``key = value`` for parameters and a table for each parameter that holds others, such as
-        ``[hidden]``.
-    assigned : iterable of str, optional
-        ``key=value``, or ``hidden.key=value`` for a parameter inside another; ``hidden__key=value`` is the same. The
-        bare name of a spec's field is for every layer, see `boostbp.search.parameters`.
     """
     values = _values_of(config, assigned)
     if backend is not None:

@@ -75,13 +75,10 @@ def _print_table(title: str, heads: Sequence[str], rows: Iterable[tuple[object, 
 def description_of(model: BaseBoostBP) -> dict[str, Any]:
     """Return the facts of a fitted estimator, as values that JSON holds.
 
-    Returns
-    -------
-    dict
-        ``estimator``, ``features`` and ``outputs`` (names), ``settings`` (those that are not the
-        defaults), ``layers`` (see below), ``training``, ``health`` and ``importances`` (by feature).
-        A layer has its number of ``inputs`` and ``outputs``, of ``trees`` that split and their ``leaves``,
-        of trees without splits (``ridge``), and the ``coefficients`` of all.
+    They are ``estimator``, ``features`` and ``outputs`` (names), ``settings`` (those that are not the defaults),
+    ``layers``, ``training``, ``health`` and ``importances`` (by feature). A layer has its number of ``inputs`` and
+    ``outputs``, of ``trees`` that split and their ``leaves``, of trees without splits (``ridge``), and the
+    ``coefficients`` of all.
     """
     features = model.layer_names(0)
     params = {name: _as_json(value) for name, value in model.get_params(deep=False).items()}

@@ -141,10 +141,7 @@ def _write(
         for outputs, beside in parts:
             table = beside.select(keep)
             if clashes := ", ".join(repr(name) for name in outputs if name in keep):
-                raise ValueError(
-                    f"--keep {clashes}: the output has a column of this name already. "
-                    f"Leave it out of --keep, or rename it in {data.name}."
-                )
+                raise ValueError(f"--keep {clashes}: the output has such a column: rename it in {data.name}.")
             for name, values in outputs.items():
                 table = table.append_column(name, pyarrow.array(values))
             n_rows += len(table)

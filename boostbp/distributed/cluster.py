@@ -59,17 +59,11 @@ def computed(value: object, compute: Callable[[Collection], object] = methodcall
 
 @dataclass(frozen=True)
 class _Cluster:
-    """A cluster, on which nothing waits longer than `timeout` seconds for a frozen worker.
-
-    Attributes
-    ----------
-    frozen : list of str
-        Workers that were silent when the fit began; they get none of its tasks.
-    """
+    """A cluster, on which nothing waits longer than `timeout` seconds for a frozen worker."""
 
     client: Client
     timeout: float
-    frozen: list[str]
+    frozen: list[str]  # workers that were silent when the fit began; they get none of its tasks
 
     @property
     def where(self) -> dict[str, Any]:
@@ -112,30 +106,12 @@ def fit_cluster(
 ) -> E:
     """Fit an estimator on the workers that hold the rows.
 
-    Parameters
-    ----------
-    estimator : BoostBPRegressor or BoostBPClassifier
-        Not changed.
-    columns : mapping
-        Dask collections ``X``, ``y`` and, unless None, ``sample_weight``, in the same partitions.
-    client : distributed.Client, optional
-        By default the one that was made last.
-    timeout : float
-        Seconds that workers wait for one another, and that a worker with rows of the fit may be silent.
-    **fit :
-        Other arguments of `fit`.
+    `columns` are Dask collections ``X``, ``y`` and, unless None, ``sample_weight``, in the same partitions; the client
+    is by default the one that was made last. The timeout is that of workers that wait for one another, and of a worker
+    with rows of the fit that is silent, in seconds. The estimator is not changed: a fitted copy is returned.
 
-    Returns
-    -------
-    estimator
-        A fitted copy.
-
-    Raises
-    ------
-    ValueError
-        If columns are in different partitions, there are no rows, or parameters are not supported.
-    WorkersLostError
-        If a worker died, or did not answer in time; the message names it. No task is left behind.
+    Raises ValueError if columns are in different partitions, there are no rows, or parameters are not supported. Raises
+    WorkersLostError if a worker died, or did not answer in time; the message names it. No task is left behind.
     """
     refuse_unsupported(estimator, fit=fit)
     distributed = _dask("distributed")
@@ -177,10 +153,7 @@ def _rows(client: Client, columns: Mapping[str, object], frozen: Sequence[str]) 
     divided, scheduler = {}, cast(Any, client.scheduler)
     for name, column in columns.items():
         if not is_collection(column):
-            raise TypeError(
-                f"{name} is a {type(column).__module__}.{type(column).__name__}: give Dask arrays or data frames, such "
-                "as dask.array.from_array(...), or use the estimator without Dask."
-            )
+            raise TypeError(f"{name} is a {type(column).__name__}: give a Dask array or data frame.")
         divided[name] = parts_of(column)
     counts = {name: len(parts) for name, parts in divided.items()}
     if len(set(counts.values())) > 1:

@@ -121,17 +121,11 @@ def _ctrl_c_ends_fit() -> Iterator[None]:
 def refuse_unsupported(estimator: E, X: object = None, fit: Mapping[str, object] = {}) -> None:
     """Refuse arguments that are not supported on several workers, before any work.
 
-    Raises
-    ------
-    TypeError
-        If the estimator is of another class.
-    ValueError
-        With the parameter, its value and the cure.
+    Raises TypeError if the estimator is of another class, and ValueError with the parameter, its value and the cure.
     """
     if not isinstance(estimator, BoostBPClassifier | BoostBPRegressor):
         raise TypeError(
-            f"estimator={checks.shown(estimator)} is not supported on several workers: give a BoostBPRegressor or a "
-            "BoostBPClassifier."
+            f"estimator={checks.shown(estimator)} is not supported on several workers: give a regressor or classifier."
         )
     sentences = [
         f"{name}={checks.shown(value)} is not supported on several workers: {cure}."
@@ -179,6 +173,5 @@ def _check_alike(group: Group, estimator: E, fit: Mapping[str, object]) -> None:
         for name, words in first.items():
             if other.get(name) != words:
                 raise ValueError(
-                    f"Worker {rank} has {name}={other.get(name)}, worker 0 has {words}: let all workers have the same "
-                    "parameters, arguments of fit and versions."
+                    f"Worker {rank} has {name}={other.get(name)}, worker 0 has {words}: let all workers have the same."
                 )

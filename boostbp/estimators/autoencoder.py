@@ -185,14 +185,8 @@ class BoostBPAutoencoder(BaseBoostBP):
 def check_numeric(estimator: BoostBPAutoencoder, X: TableLike, table: Table) -> None:
     """Refuse the table of an input that is sparse, has categories, or misses values."""
     if issparse(X):
-        raise TypeError(
-            "X is sparse: an auto-encoder does not support sparse input, as it reconstructs every entry. Use "
-            "X.toarray()."
-        )
+        raise TypeError("X is sparse: an auto-encoder reconstructs every entry. Use X.toarray().")
     if table.categorical:
-        raise ValueError(
-            f"X has categorical columns {list(table.categorical)}: an auto-encoder reconstructs numbers. "
-            "Encode them first."
-        )
+        raise ValueError(f"X has categorical columns {list(table.categorical)}: encode them as numbers first.")
     with np.errstate(invalid="ignore"):  # check_array first sums all values
         check_array(table.X, estimator=estimator, input_name="X")

@@ -222,8 +222,7 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             inspected.networks_left_out(self) and layer == -1
         ):  # with an error, the rows would decide whether a pipeline works
             messages.warn(
-                "transform returns no columns: this model has no hidden layer, as deep='auto' kept none. Use deep=True "
-                "for a model that is the network."
+                "transform returns no columns: this model has no hidden layer, as deep='auto' kept none. Use deep=True."
             )
             rows = map(self._read, blocks_of(X, self.schema_) if is_blocks(X) else [X])
             return np.empty((sum(table.X.shape[0] for table in rows), 0))

@@ -174,20 +174,14 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         if self.class_weight is not None:
             weight = weight * weights_of_classes(self.class_weight, values)
             if not workers().max(weight.max(initial=0.0))[0] > 0:
-                raise ValueError(
-                    f"class_weight={self.class_weight!r} leaves no row a weight: give a class of y, "
-                    f"{np.unique(values).tolist()}, a weight above 0."
-                )
+                raise ValueError(f"class_weight={self.class_weight!r} leaves no row a weight: give a class of y one.")
         if earlier is None:
             classes = classes_of(values)  # rows without weight count too: users expect a column for each label
         else:
             assert earlier.targets.classes is not None
             classes = earlier.targets.classes
             if len(unknown := np.setdiff1d(values, classes)):
-                raise ValueError(
-                    f"y has classes that init_model does not know: {unknown.tolist()!r}. Leave those rows out, or fit "
-                    "without init_model."
-                )
+                raise ValueError(f"y has classes unknown to init_model, {unknown.tolist()!r}: leave these out.")
         if len(classes) < 2:
             raise ValueError(f"y has only one class, {classes.tolist()[0]!r}: a classifier needs at least two.")
         warn_of_numbers(classes)
@@ -201,10 +195,7 @@ def load_loss(loss: str | Loss, n_outputs: int) -> Loss:
     loaded = losses.load(loss, n_outputs=n_outputs, task="classification")
     traits = losses.traits_of(loaded)
     if traits.task == "regression":
-        raise ValueError(
-            f"loss={loss!r} is for regression, and its output is not a probability: use loss='log_loss', or "
-            "BoostBPRegressor."
-        )
+        raise ValueError(f"loss={loss!r} is for regression: use loss='log_loss', or BoostBPRegressor.")
     if not traits.takes(n_outputs):
         raise ValueError(f"loss={loss!r} does not support {max(n_outputs, 2)} classes: use loss='log_loss'.")
     return loaded
@@ -233,8 +224,7 @@ def weights_of_classes(class_weight: Mapping[Any, float] | str, labels: NDArray[
     if wrong.any():
         row = int(np.argmax(wrong))
         raise ValueError(
-            f"class_weight={class_weight!r} gives class {labels[row]} the weight {weight[row]}: weights must be finite "
-            "and 0 or more."
+            f"class_weight={class_weight!r} gives class {labels[row]} the weight {weight[row]}: give 0 or more."
         )
     return weight
 

@@ -167,8 +167,7 @@ def calibration_rows(
     rows = at_random(estimator, table, weight, strata, names, 0, CALIBRATION_DRAW, n_reserved)
     if not len(rows):
         raise ValueError(
-            f"calibration={share!r} reserves none of {np.count_nonzero(weight)} rows: give more "
-            "distinct rows, or leave it None and call calibrate(X, y)."
+            f"calibration={share!r} reserves no row: give more rows, or leave it None and call calibrate(X, y)."
         )
     return rows
 

@@ -80,13 +80,10 @@ def check_target(earlier: Model, loss: Loss, n_outputs: int) -> None:
     """Raise ValueError unless an earlier model has the same loss and number of outputs."""
     if words_of(loss) != words_of(earlier.targets.loss):
         raise ValueError(
-            f"init_model was trained with loss={words_of(earlier.targets.loss)}, this estimator has "
-            f"loss={words_of(loss)}: use the same loss, as the raw outputs of both are added."
+            f"init_model has loss={words_of(earlier.targets.loss)}, this estimator loss={words_of(loss)}: use the same."
         )
     if n_outputs != earlier.targets.n_outputs:
-        raise ValueError(
-            f"y has {n_outputs} outputs, init_model has {earlier.targets.n_outputs}: give the same outputs."
-        )
+        raise ValueError(f"y has {n_outputs} outputs, init_model has {earlier.targets.n_outputs}: give as many.")
 
 
 def begin_from(
@@ -107,18 +104,14 @@ def begin_from(
     check_is_fitted(init_model)
     earlier: Model = init_model.model_
     if earlier.with_offset and not with_offset:
-        raise ValueError(
-            "init_model was fitted with an offset, but this fit has none: pass offset=..., with 0 for rows without one."
-        )
+        raise ValueError("init_model has an offset, this fit has none: pass offset=..., 0 for rows without one.")
     if constrained(estimator):
         raise ValueError(
             "init_model is not supported with monotone_constraints, which its predictions may violate. Train on all "
             "rows at once, or pass its predictions as offset, which are not a part of the new model."
         )
     if not isinstance(earlier.network, Network):
-        raise TypeError(
-            f"init_model is a {type(init_model).__name__}, which is not a sum of trees: give a fitted {kind}."
-        )
+        raise TypeError(f"init_model is a {type(init_model).__name__}, which is no sum of trees: give a fitted {kind}.")
     for name in ("n_features_in_", "feature_names_in_"):  # without names if its table had none
         estimator.__dict__.pop(name, None)
         if hasattr(init_model, name):

@@ -75,32 +75,13 @@ def hold_out(
     X: object = None,
     number: int = 0,
 ) -> Drawing:
-    """Hold out rows as `early_stopping` and `validation` of the estimator specify.
+    """Hold out rows as `early_stopping` and `validation` of the estimator specify; each `number` draws other rows.
 
-    Parameters
-    ----------
-    rows : Rows
-        All rows. Rows of weight 0 are neither counted nor drawn at random.
-    strata : (rows,) array or None
-        Classes. Each keeps its share, and at least one training row.
-    groups : array-like, (rows,), optional
-        Rows of a group stay on one side. Without groups, repeated rows do (`boostbp.inputs.repeats`).
-    X : object
-        The input as the user passed it, for a splitter.
-    number : int
-        Number of the draw; each draws other rows.
-
-    Returns
-    -------
-    rows : Rows
-        Training rows.
-    sets : list of EvalSet
-        The held-out rows as one evaluation set; empty if none are held out.
-
-    Raises
-    ------
-    ValueError
-        If `validation` or `groups` cannot be used, or leave no training row.
+    Rows of weight 0 are neither counted nor drawn at random. `strata`, (rows,), are classes, each of which keeps its
+    share, and at least one training row. Rows of a group stay on one side; without groups, repeated rows do
+    (`boostbp.inputs.repeats`). A splitter gets `X` as the user passed it. Returns the training rows, and the held-out
+    rows as one evaluation set, or no set. Raises ValueError if `validation` or `groups` cannot be used, or leave no
+    training row.
     """
     stopping = checks.one_of("early_stopping", estimator.early_stopping, (True, False, "auto"))
     validation = check_validation(estimator.validation)
@@ -272,8 +253,7 @@ def _by_hash(
     n_held_out = int(group.sum(float(held.sum()))[0])
     if not 0 < n_held_out < n_rows:
         raise ValueError(
-            f"validation={_shown(estimator.validation)} would hold out {n_held_out} of {n_rows} rows, as most rows are "
-            "repeated: pass an eval_set, or early_stopping=False."
+            f"validation={_shown(estimator.validation)} would hold out {n_held_out} of {n_rows} rows: pass an eval_set."
         )
     return counted[held]
 
@@ -288,9 +268,7 @@ def _from_validation(
     train, held = (_rows_of(part, n_rows) for part in splits[-1])
     both = np.intersect1d(train, held)
     if len(both):
-        raise ValueError(
-            f"validation holds row {both[0]} on both sides: give different training rows and held-out rows."
-        )
+        raise ValueError(f"validation holds row {both[0]} on both sides: training and held-out rows must differ.")
     return train, held
 
 
@@ -301,8 +279,7 @@ def _rows_of(part: ArrayLike, n_rows: int) -> RowNumbers:
         rows = np.flatnonzero(rows)
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows) or rows.min() < 0 or rows.max() >= n_rows:
         raise ValueError(
-            f"validation holds {part!r}: give at least one row number from 0 to {n_rows - 1}, or a mask of {n_rows} "
-            "bools."
+            f"validation holds {part!r}: give row numbers from 0 to {n_rows - 1}, or a mask of {n_rows} bools."
         )
     return np.unique(rows).astype(np.intp)
 
@@ -313,9 +290,7 @@ def _check_sides(
     """Raise ValueError if a side has no weight, or training rows lack a class; random draws never do."""
     for rows in (train, held):
         if not weight[rows].any():
-            raise ValueError(
-                f"validation={_shown(validation)}: all rows of one side have weight 0. Give it rows with weight."
-            )
+            raise ValueError(f"validation={_shown(validation)}: all rows of one side have weight 0: give it others.")
     if strata is not None:
         missing = np.setdiff1d(strata[held[weight[held] > 0]], strata[train[weight[train] > 0]])
         if len(missing):

@@ -111,7 +111,20 @@ def attributions(
     ValueError
         If a method is unknown, or the baseline has a wrong number of rows.
     """
-    return _attributed(self, X, method, baseline, steps)[0]
+    model = model_of_trees(self)
+    checks.one_of("method", method, METHODS)
+    steps = checks.whole("steps", steps, 1)
+    table = self._read(X)
+    assert model.summary is not None
+    start = model.summary.center[None] if baseline is None else dense(self._read(baseline).X)
+    if len(start) not in (1, len(table.X)):
+        raise ValueError(f"baseline has {len(start)} rows: give one, or one for each of the {len(table.X)} rows of X.")
+    rows, n_threads, names = dense(table.X), threads.count(self.n_jobs), model.names()
+    categorical = table.categorical
+    result = attribute(
+        model.network, rows, start, categorical=categorical, method=method, steps=steps, n_threads=n_threads
+    )
+    return result.in_units(model.targets.scale, model.targets.shift, names.features, names.outputs)
 
 
 def explain(
@@ -149,8 +162,8 @@ def explain(
         As in `attributions`.
     """
     shap = require("shap", extra="shap", what="explain(...)")
-    result, rows = _attributed(self, X, method, baseline, steps)
-    names = self.model_.names()
+    result = attributions(self, X, method, baseline=baseline, steps=steps)
+    rows, names = dense(self._read(X).X), self.model_.names()
     values, base, outputs = result.values.transpose(0, 2, 1), result.base_values, list(result.output_names)
     one_output = len(outputs) == 1
     return shap.Explanation(
@@ -161,28 +174,6 @@ def explain(
         feature_names=list(result.feature_names),
         output_names=outputs[0] if one_output else outputs,
     )
-
-
-def _attributed(
-    self: BaseBoostBP, X: TableLike, method: str, baseline: TableLike | None, steps: int
-) -> tuple[Attributions, Floats]:
-    """Return the attributions, and the rows as they were read, (rows, features)."""
-    model = model_of_trees(self)
-    checks.one_of("method", method, METHODS)
-    steps = checks.whole("steps", steps, 1)
-    table = self._read(X)
-    assert model.summary is not None
-    start = model.summary.center[None] if baseline is None else dense(self._read(baseline).X)
-    if len(start) not in (1, len(table.X)):
-        raise ValueError(
-            f"baseline has {len(start)} rows: give one row, or one for each of the {len(table.X)} rows of X."
-        )
-    rows, n_threads, names = dense(table.X), threads.count(self.n_jobs), model.names()
-    categorical = table.categorical
-    result = attribute(
-        model.network, rows, start, categorical=categorical, method=method, steps=steps, n_threads=n_threads
-    )
-    return result.in_units(model.targets.scale, model.targets.shift, names.features, names.outputs), rows
 
 
 def apply(self: BaseBoostBP, X: TableLike, layer: int = -1) -> NDArray[np.int32]:
@@ -333,7 +324,6 @@ def model_of_trees(estimator: BaseBoostBP) -> Model:
     model = fitted_model(estimator)
     if not isinstance(model.network, Network):
         raise AttributeError(
-            f"{type(estimator).__name__} contains a neural network, and this method needs trees only. Use "
-            "jacobian or hidden_representation."
+            f"{type(estimator).__name__} contains a neural network: use jacobian or hidden_representation."
         )
     return model

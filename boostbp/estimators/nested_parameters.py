@@ -10,6 +10,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from boostbp.layers import LayerSpec
+from boostbp.layers.layer_spec import is_constrained
 from boostbp.network.settings import BackpropSpec
 from boostbp.runtime.suggestions import suggestion
 
@@ -48,8 +49,7 @@ def nested_values(estimator: BaseBoostBP) -> dict[str, Any]:
 
 def constrained(estimator: BaseBoostBP) -> bool:
     """Return whether the model must be monotone in some feature."""
-    constraints: Any = LayerSpec.of(estimator.output, "output").monotone_constraints
-    return any(constraints.values() if isinstance(constraints, Mapping) else constraints or ())
+    return is_constrained(LayerSpec.of(estimator.output, "output").monotone_constraints)
 
 
 def replaced(name: str, value: Any, changes: Mapping[str, Any]) -> LayerSpec | BackpropSpec:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -17,8 +17,7 @@ from boostbp.estimators.nested_parameters import LAYER_PARAMETERS, OUTPUT_PARAME
 from boostbp.estimators.parameter_use import Way, deep_of, level_of, way_of
 from boostbp.inputs.schema import Schema
 from boostbp.layers import LayerSettings, LayerSpec
-from boostbp.layers.constraints import Signs, signs_of
-from boostbp.layers.layer_spec import HIDDEN, OUTPUT
+from boostbp.layers.layer_spec import HIDDEN, OUTPUT, Signs, is_constrained
 from boostbp.layers.layer_spec import settings_of as layer_settings_of
 from boostbp.network import steps
 from boostbp.network.callbacks import Checkpoint
@@ -56,8 +55,7 @@ def training_settings(
     check_validation(estimator.validation)
     if estimator._min_hidden and not estimator.deep:
         raise ValueError(
-            f"deep=False is not supported by {type(estimator).__name__}, which needs its hidden layers: leave it "
-            "'auto', or use BoostBPRegressor or BoostBPClassifier."
+            f"deep=False is not supported by {type(estimator).__name__}, which needs hidden layers: leave it 'auto'."
         )
     units = _sizes(estimator.hidden_layer_sizes, estimator._min_hidden)
     backprop = BackpropSpec.of(estimator.backprop, "backprop")
@@ -89,8 +87,7 @@ def _layer_specs(estimator: BaseBoostBP, backprop: BackpropSpec, n_hidden: int, 
     several = isinstance(specs, Sequence) and not isinstance(specs, str | bytes)
     if several and len(specs) != n_hidden:
         raise ValueError(
-            f"hidden={checks.shown(specs)} has {len(specs)} specs for {n_hidden} hidden layers: give one for each, "
-            "or a single one for all."
+            f"hidden={checks.shown(specs)} has {len(specs)} specs for {n_hidden} hidden layers: give one, or as many."
         )
     named = [(f"hidden[{i}]", specs[i]) if several else ("hidden", specs) for i in range(n_hidden)]
     hidden = [LayerSpec.of(value, name).or_else(any_layer).complete(HIDDEN) for name, value in named]
@@ -158,6 +155,46 @@ def _signs(estimator: BaseBoostBP, spec: LayerSpec, n_outputs: int, schema: Sche
     )
 
 
+def signs_of(
+    constraints: Sequence[int] | Mapping[str, int] | None,
+    n_features: int,
+    *,
+    names: Sequence[str] | None = None,
+    categorical: Collection[int] = (),
+    n_outputs: int = 1,
+) -> Signs:
+    """Return the sign of each feature in which a layer is to be monotone, (features,); () if it is in none.
+
+    Raises ValueError if they are not those of such an input, or cannot be kept.
+
+    Parameters
+    ----------
+    constraints : sequence, mapping or None
+        See `checked_constraints`.
+    names : sequence of str or None
+        Of the features.
+    categorical : collection of int
+        Features that are category codes.
+    """
+    if constraints is None or not is_constrained(constraints):
+        return ()
+    shown = f"monotone_constraints={checks.shown(constraints)}"
+    if isinstance(constraints, Mapping):
+        unknown = [name for name in constraints if name not in (names or ())]
+        if unknown:
+            known = "X has no column names" if names is None else f"the columns are {list(names)}"
+            raise ValueError(f"{shown} names {unknown}, but {known}.")
+        constraints = tuple(constraints.get(name, 0) for name in names or ())
+    if len(constraints) != n_features:
+        raise ValueError(f"{shown} has {len(constraints)} signs, but X has {n_features} columns: give one for each.")
+    without_order = [j for j in categorical if constraints[j]]
+    if without_order:
+        raise ValueError(f"{shown} is not supported for columns {without_order}, categories: use 0.")
+    if n_outputs != 1:
+        raise ValueError(f"{shown} is not supported with {n_outputs} outputs: train one model for each.")
+    return tuple(constraints)
+
+
 def _structure_epochs(backprop: BackpropSpec, native: bool) -> int:
     if backprop.structure_epochs == "auto":
         return 1 if native else STRUCTURE_EPOCHS
@@ -186,8 +223,7 @@ def _sizes(hidden_layer_sizes: Any, fewest: int) -> tuple[int, ...]:
     sizes = tuple(hidden_layer_sizes) if several else (hidden_layer_sizes,)
     if len(sizes) < fewest or not all(_is_size(size) for size in sizes):
         raise ValueError(
-            f"hidden_layer_sizes={hidden_layer_sizes!r} must hold at least {fewest} hidden layers of 1 to "
-            f"{MAX_UNITS} units, such as (32,)."
+            f"hidden_layer_sizes={hidden_layer_sizes!r} must hold {fewest} layers or more, of 1 to {MAX_UNITS} units."
         )
     return tuple(int(size) for size in sizes)
 

@@ -81,9 +81,7 @@ def names_of(eval_set: Sequence[object], eval_names: Sequence[str] | None) -> li
         return [f"valid_{number}" for number in range(len(eval_set))]
     names = [eval_names] if isinstance(eval_names, str) else list(eval_names)
     if len(set(names)) < len(names) or len(names) != len(eval_set) or not all(isinstance(name, str) for name in names):
-        raise ValueError(
-            f"eval_names={eval_names!r} must hold {len(eval_set)} different strings, one for each eval_set."
-        )
+        raise ValueError(f"eval_names={eval_names!r} must hold {len(eval_set)} different strings, one for each set.")
     return names
 
 
@@ -140,16 +138,11 @@ def _of_pairs(eval_set: Any) -> list[PassedSet]:
     if isinstance(eval_set, tuple) and len(eval_set) in (2, 3) and _is_table(eval_set[0]):
         eval_set = [eval_set]
     elif _is_table(eval_set) or isinstance(eval_set, (str, Mapping)) or not isinstance(eval_set, Iterable):
-        raise ValueError(
-            f"eval_set is a {type(eval_set).__name__}: give pairs (X, y) or triples (X, y, sample_weight), such as "
-            "eval_set=[(X_valid, y_valid)]."
-        )
+        raise ValueError(f"eval_set is a {type(eval_set).__name__}: give pairs (X, y), such as [(X_valid, y_valid)].")
     parts = []
     for number, part in enumerate(eval_set):
         if not isinstance(part, (tuple, list)) or len(part) not in (2, 3):
-            raise ValueError(
-                f"eval_set[{number}] is a {type(part).__name__}: give pairs (X, y), or triples (X, y, sample_weight)."
-            )
+            raise ValueError(f"eval_set[{number}] is a {type(part).__name__}: give (X, y) or (X, y, sample_weight).")
         parts.append(PassedSet(f"eval_set[{number}]", *part))
     return parts
 

@@ -259,10 +259,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         loss = losses.load(self.loss, n_outputs=target.shape[1], alpha=self.alpha, task="regression")
         traits = losses.traits_of(loss)
         if traits.task == "classification":
-            raise ValueError(
-                f"loss={self.loss!r} is for classification, and a regressor predicts numbers: use BoostBPClassifier, "
-                "or a regression loss, such as loss='squared_error'."
-            )
+            raise ValueError(f"loss={self.loss!r} is for classification: use BoostBPClassifier.")
         n_outputs = traits.copies or target.shape[1]
         shift, scale = np.zeros(n_outputs), np.ones(n_outputs)
         if earlier is not None and earlier.targets.n_outputs == n_outputs:

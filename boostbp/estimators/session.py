@@ -65,28 +65,15 @@ class FittedOn:
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """A training that can continue.
-
-    Attributes
-    ----------
-    fitted : FittedOn
-    problem : Problem
-    ensemble : EnsembleSettings or None
-        None trains only the network of the problem.
-    others : sequence of callable
-        Each returns the problem of a further member of an average, with other held-out rows.
-    earlier : Network or None
-        Network to which the trained one is added.
-    state : State or None
-        State after the last epoch of the network.
-    """
+    """A training that can continue."""
 
     fitted: FittedOn
     problem: Problem
-    ensemble: EnsembleSettings | None
+    ensemble: EnsembleSettings | None  # None trains only the network of the problem
+    # each returns the problem of a further member of an average, with other held-out rows
     others: Sequence[Callable[[], Problem]] = ()
-    earlier: Network | None = None
-    state: State | None = None
+    earlier: Network | None = None  # network to which the trained one is added
+    state: State | None = None  # state after the last epoch of the network
 
     def train(
         self, callbacks: Sequence[Callback], resume: State | None, report: Callable[[Stage], object]
@@ -174,10 +161,7 @@ def continue_fit(estimator: BaseBoostBP, epochs: int, options: FitOptions) -> No
     epochs = checks.whole("epochs", epochs, 1)
     training: Training | None = vars(estimator).get("_training")
     if training is not None and training.state is None and estimator.max_time is not None:
-        raise ValueError(
-            f"fit_more needs the state of the network, which did not start within max_time={estimator.max_time!r}: "
-            "call fit with a longer max_time, and keep_state=True."
-        )
+        raise ValueError(f"fit_more needs a network, and max_time={estimator.max_time!r} left none: give more.")
     if training is None or training.state is None:
         raise ValueError(
             "fit_more needs the state of training, which was not kept (files and copies never have it): "
@@ -278,9 +262,7 @@ def run_training(estimator: BaseBoostBP, training: Training, options: FitOptions
     """Train an estimator, from the state `resume` if there is one, and store the model in it."""
     callbacks = options.checked_callbacks()
     if not isinstance(estimator.verbose, Integral):
-        raise ValueError(
-            f"verbose={estimator.verbose!r} is not a whole number: 0 is silent, 1 a progress bar, 2 a log."
-        )
+        raise ValueError(f"verbose={estimator.verbose!r} is not a whole number: 0 is silent, 1 a bar, 2 a log.")
     if int(estimator.verbose) >= 2:
         callbacks.append(log_evaluation())
         show_log()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from functools import partial
 from itertools import pairwise
@@ -18,23 +19,18 @@ from boostbp.inspection.summary import SUMMARY, Summary
 from boostbp.losses import traits_of
 from boostbp.model import Calibration, Model, Targets
 from boostbp.network.stored import history_from, history_of, loss_from, loss_of, network_from, network_of
+from boostbp.runtime import plain
 
 if TYPE_CHECKING:
     from boostbp.estimators.base import BaseBoostBP
 
-VERSION = 8  # of the content of files and pickles
-OLDEST = 8  # earlier versions have another format
+VERSION = 9  # of the content of files and pickles
+OLDEST = 9  # earlier versions have another format
 _STATE, _STATE_KIND = "_fitted_state", "state"
 # Attributes of a training that copies of a fitted estimator leave out; scikit-learn does the same since 1.9.
 TRAINING_ATTRIBUTES = ("_training", "_callback_fit_ctx", "_parent_callback_ctx")
 _LABELS = (bool, int, float, str)
-_LABEL_DTYPES = (
-    "U",
-    "|O",
-    "|b1",
-    *(f"{'|' if size == 1 else '<'}{sign}{size}" for sign in "iu" for size in (1, 2, 4, 8)),
-    *("<f2", "<f4", "<f8"),
-)
+_LABEL_DTYPE = re.compile(r"U|\|O|\|b1|\|[iu]1|<[iu][248]|<f[248]")
 _FACTS = {"network", "schema", "history", "loss", "classes", "one_dimensional", "is_input", "with_offset"}
 _CALIBRATION = {field.name: f"calibration.{field.name}" for field in fields(Calibration)}
 
@@ -42,10 +38,7 @@ _CALIBRATION = {field.name: f"calibration.{field.name}" for field in fields(Cali
 def model_facts(model: Model) -> tuple[dict[str, Any], Arrays]:
     """Return the JSON content and the arrays of a model.
 
-    Raises
-    ------
-    ValueError
-        If the loss or the basis is the user's own code, or a class is neither text nor a number.
+    Raises ValueError if the loss or the basis is the user's own code, or a class is neither text nor a number.
     """
     network, arrays = network_of(model.network)
     targets = model.targets
@@ -55,7 +48,7 @@ def model_facts(model: Model) -> tuple[dict[str, Any], Arrays]:
         raise ValueError(f"loss cannot be stored: {error}. Store the model with pickle or joblib.") from error
     facts: dict[str, Any] = {
         "network": network,
-        "schema": model.schema.to_dict(),
+        "schema": plain.encode(model.schema, records=True),
         "history": history_of(model.history),
         "loss": loss,
         "classes": None if targets.classes is None else _labels_of(targets.classes),
@@ -74,13 +67,10 @@ def model_facts(model: Model) -> tuple[dict[str, Any], Arrays]:
 def model_from(kind: type, facts: dict[str, Any], arrays: Arrays) -> Model:
     """Return the model of an estimator of class `kind` from its JSON content and arrays.
 
-    Raises
-    ------
-    ValueError
-        If content and arrays do not fit together.
+    Raises ValueError if content and arrays do not fit together.
     """
     _require(set(facts) == _FACTS, f"it holds {sorted(facts)}")
-    network, schema = network_from(facts["network"], arrays), Schema.from_dict(facts["schema"])
+    network, schema = network_from(facts["network"], arrays), Schema.decoded(facts["schema"])
     n_features, n_outputs = schema.n_features, len(network.baseline)
     _require(network.layers[0].forest.n_features == n_features, "the network reads other features than the schema")
     summary = {name: take(arrays, f"summary.{name}", float, (n_features,)) for name in SUMMARY}
@@ -129,8 +119,8 @@ def _labels_of(classes: NDArray[Any]) -> dict[str, Any]:
 
 def _labels_from(facts: dict[str, Any]) -> NDArray[Any]:
     values, kind = facts["values"], facts["dtype"]
-    valid = isinstance(values, list) and all(type(value) in _LABELS for value in values) and kind in _LABEL_DTYPES
-    _require(valid and len(facts) == 2, f"the classes are {facts!r:.999}")
+    valid = len(facts) == 2 and isinstance(values, list) and all(type(value) in _LABELS for value in values)
+    _require(valid and bool(_LABEL_DTYPE.fullmatch(kind)), f"the classes are {facts!r:.999}")
     labels = np.array(values, kind)
     exact = labels.shape == (len(values),) and labels.tolist() == values
     ascending = len(values) >= 2 and all(a < b for a, b in pairwise(values))
@@ -176,10 +166,7 @@ def pack_state(kind: type[BaseBoostBP], attributes: dict[str, Any]) -> dict[str,
 def unpack_state(kind: type[BaseBoostBP], state: dict[str, Any]) -> dict[str, Any]:
     """Return the attributes from which `pack_state` made the state.
 
-    Raises
-    ------
-    ValueError
-        If the bytes are corrupted, inconsistent, or of another version, or a parameter is missing.
+    Raises ValueError if the bytes are corrupted, inconsistent, or of another version, or a parameter is missing.
     """
     attributes = dict(state)
     if _STATE not in attributes:

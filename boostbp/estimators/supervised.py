@@ -204,9 +204,7 @@ class Supervised(BaseBoostBP):
         table, targets = self._read(X), self.model_.targets
         target = targets.read(y, len(table.X))
         if target.shape[1] != targets.n_columns:
-            raise ValueError(
-                f"y has {target.shape[1]} outputs, the model was fitted to {targets.n_columns}: give the same outputs."
-            )
+            raise ValueError(f"y has {target.shape[1]} outputs, the model {targets.n_columns}: give as many.")
         store_calibration(self, table, target, read_weight(sample_weight, len(table.X)), offset)
         return self
 

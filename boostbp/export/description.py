@@ -28,61 +28,34 @@ _PROBES = np.array([-60.0, -3.0, -0.5, 0.0, 0.25, 2.0, 60.0])  # raw outputs tha
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Function from raw outputs to predictions.
+    """Function from raw outputs to predictions."""
 
-    Attributes
-    ----------
-    name : {"identity", "log", "logit", "softmax", "sorted"}
-        Link function, whose inverse is applied; "sorted" sorts the outputs of each row.
-    lowest, highest : float
-        Range to which raw outputs are clipped before the exponential.
-    """
-
-    name: str = "identity"
+    name: str = "identity"  # link function, whose inverse is applied; "sorted" sorts the outputs of each row
+    # lowest, highest: range to which raw outputs are clipped before the exponential
     lowest: float = -np.inf
     highest: float = np.inf
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A fitted model as forests, with the conversion of inputs and outputs.
-
-    Attributes
-    ----------
-    n_features : int
-    forests : tuple of Forest
-        One for each layer, from the input up.
-    skip : bool
-        Whether layers above the first also read the features, after the hidden units.
-    baseline : (outputs,) float64
-        Added to the output of the last forest.
-    link : Link
-    scale, shift : (outputs,) float64
-        ``link(raw) * scale + shift`` is the prediction.
-    one_dimensional : bool
-        Whether predictions are (rows,) and not (rows, outputs).
-    labels : (classes,) object, bool, int64 or float64 array, or None
-        Labels of a classifier; see `labels_of`.
-    categories : dict of int to (categories,) float64
-        Value of each category in its column: the category itself if it is a number, otherwise its code.
-    truncated : bool
-        Whether a fraction also stands for a category, by its integer part.
-    facts : dict of str to object
-        Facts about the model for its users, in JSON types.
-    """
+    """A fitted model as forests, with the conversion of inputs and outputs."""
 
     n_features: int
-    forests: tuple[Forest, ...]
-    skip: bool
-    baseline: Floats
+    forests: tuple[Forest, ...]  # one for each layer, from the input up
+    skip: bool  # whether layers above the first also read the features, after the hidden units
+    baseline: Floats  # (outputs,): added to the output of the last forest
     link: Link = Link()
+    # scale, shift: (outputs,) each: ``link(raw) * scale + shift`` is the prediction
     scale: Floats = field(default_factory=lambda: np.ones(1))
     shift: Floats = field(default_factory=lambda: np.zeros(1))
-    one_dimensional: bool = False
+    one_dimensional: bool = False  # whether predictions are (rows,) and not (rows, outputs)
+    # (classes,) object, bool, int64 or float64 array,: labels of a classifier; see `labels_of`
     labels: NDArray[Any] | None = None
+    # (categories,) each: value of each category in its column: the category itself if it is a number, otherwise its
+    # code
     categories: Mapping[int, Floats] = field(default_factory=dict)
-    truncated: bool = False
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    truncated: bool = False  # whether a fraction also stands for a category, by its integer part
+    facts: Mapping[str, Any] = field(default_factory=dict)  # facts about the model for its users, in JSON types
 
     @property
     def n_outputs(self) -> int:
@@ -93,15 +66,10 @@ class Description:
 def described(model: BaseBoostBP) -> Description:
     """Describe a fitted estimator.
 
-    Raises
-    ------
-    TypeError
-        If the model is not an estimator of this package, or is a subclass, which may predict differently.
-    ValueError
-        If parts are the user's own code, such as a basis with functions or a loss with a custom link, or if no type of
-        a graph or a program holds the labels.
-    sklearn.exceptions.NotFittedError
-        If the model is not fitted.
+    Raises TypeError if the model is not an estimator of this package, or is a subclass, which may predict differently.
+    Raises ValueError if parts are the user's own code, such as a basis with functions or a loss with a custom link, or
+    if no type of a graph or a program holds the labels. Raises sklearn.exceptions.NotFittedError if the model is not
+    fitted.
     """
     if type(model) not in _ESTIMATORS:
         known = ", ".join(kind.__name__ for kind in _ESTIMATORS)
@@ -112,9 +80,7 @@ def described(model: BaseBoostBP) -> Description:
     forests = _used_forests(network)
     for forest in forests:
         if forest.basis.has_functions and len(forest.leaves.column):
-            raise ValueError(
-                f"basis={forest.basis!r} cannot be exported: its functions are code. Use basis='linear' or 'quadratic'."
-            )
+            raise ValueError(f"basis={forest.basis!r} cannot be exported: it is code. Use 'linear' or 'quadratic'.")
     return Description(
         n_features=schema.n_features,
         forests=forests,
@@ -180,8 +146,7 @@ def _values_of(column: int, categories: tuple[Any, ...]) -> Floats:
         values = np.full(len(categories), np.inf)
     if len(np.unique(values)) < len(values) or not np.isfinite(values).all():
         raise ValueError(
-            f"Column {column} has categories, such as {max(categories, key=abs)!r}, that are integers which float64 "
-            "does not distinguish: make them text before the fit."
+            f"Column {column} has categories that float64 merges, such as {max(categories, key=abs)!r}: make them text."
         )
     return values
 
@@ -189,19 +154,14 @@ def _values_of(column: int, categories: tuple[Any, ...]) -> Floats:
 def labels_of(classes: NDArray[Any]) -> NDArray[Any]:
     """Return the labels as text (object), bool, int64 or float64, (classes,).
 
-    Raises
-    ------
-    ValueError
-        If none of these types represents all labels exactly; the message names the first that does not fit.
+    Raises ValueError if none of these types represents all labels exactly; the message names the first that does not
+    fit.
     """
     values = classes.tolist()
     dtype = next((dtype for kind, dtype in _LABEL_TYPES if all(isinstance(value, kind) for value in values)), None)
     for value in sorted(values, key=lambda value: isinstance(value, str | int | float)):
         if fault := _fault(value, dtype):
-            raise ValueError(
-                f"classes_ holds {value!r}, {fault}, so the model cannot be exported: fit it to other labels, such as "
-                "the numbers 0, 1, 2, ... or text."
-            )
+            raise ValueError(f"classes_ holds {value!r}, {fault}, so the model cannot be exported: use other labels.")
     return np.array(values, dtype)
 
 

@@ -96,8 +96,7 @@ def _link_of(objective: str) -> tuple[str, float]:
     options = {word.partition(":")[0]: word.partition(":")[2] for word in words}
     if name not in _LINKS or "sqrt" in options:
         raise ValueError(
-            f"objective={objective!r} is not supported: its predictions are no known function of the trees' sum. "
-            f"Supported are {', '.join(sorted(_LINKS))}, without reg_sqrt."
+            f"objective={objective!r} is not supported: use {', '.join(sorted(_LINKS))}, without reg_sqrt."
         )
     return _LINKS[name], float(options.get("sigmoid", 1.0)) if _LINKS[name] == "logit" else 1.0
 
@@ -108,9 +107,7 @@ def _check(head: str, text: str) -> None:
         raise ValueError("boosting='rf' is not supported: its predictions are averages of trees. Use 'gbdt' or 'dart'.")
     for line in re.findall(r"^decision_type=(.*)$", text, re.MULTILINE):
         if any(int(word) >> 2 & 3 == _MISSING_IS_ZERO for word in line.split()):
-            raise ValueError(
-                "zero_as_missing=True is not supported: a graph could not tell 0.0 from NaN. Train with zeros as NaN."
-            )
+            raise ValueError("zero_as_missing=True is not supported: graphs merge 0 and NaN. Recode zeros as NaN.")
 
 
 def _with_leaves(linear: LinearLeaves, slope: float) -> tuple[Tree, Leaves]:

@@ -26,10 +26,7 @@ _NARROW = {True: ("float16", "float32"), False: ("uint8", "int8", "uint16", "int
 def library() -> ModuleType:
     """Return the package onnx.
 
-    Raises
-    ------
-    ImportError
-        If it is not installed; the message says how to.
+    Raises ImportError if it is not installed; the message says how to.
     """
     return require("onnx", extra="onnx", what="to_onnx")
 
@@ -40,29 +37,15 @@ def _tensor_type(dtype: DTypeLike) -> int:
 
 @dataclass
 class Graph:
-    """A graph, or the body of a loop or branch within one; all share constants and names.
+    """A graph, or the body of a loop or branch within one; all share constants and names."""
 
-    Attributes
-    ----------
-    dtype : dtype
-        Type of all real numbers, float64 or float32.
-    nodes : list of NodeProto
-    constants : dict of str to array
-        By their names.
-    known : dict of key to str
-        Names of the constants, and of the first output of each operation of the outermost graph.
-    names : iterator of int
-        Numbers for new names.
-    outer : Graph or None
-        The graph that contains this one.
-    """
-
-    dtype: np.dtype[np.floating]
+    dtype: np.dtype[np.floating]  # type of all real numbers, float64 or float32
     nodes: list[NodeProto] = field(default_factory=list)
-    constants: dict[str, NDArray[Any]] = field(default_factory=dict)
+    constants: dict[str, NDArray[Any]] = field(default_factory=dict)  # by their names
+    # names of the constants, and of the first output of each operation of the outermost graph
     known: dict[tuple[object, ...], str] = field(default_factory=dict)
-    names: Iterator[int] = field(default_factory=lambda: count(1))
-    outer: Graph | None = None
+    names: Iterator[int] = field(default_factory=lambda: count(1))  # numbers for new names
+    outer: Graph | None = None  # the graph that contains this one
 
     @property
     def outermost(self) -> Graph:
@@ -76,10 +59,7 @@ class Graph:
     def constant(self, values: ArrayLike) -> str:
         """Return the name of a constant; equal ones are stored once. Real numbers get the type of the graph.
 
-        Raises
-        ------
-        ValueError
-            If a number is too large for the type, or so small that digits of it would be lost.
+        Raises ValueError if a number is too large for the type, or so small that digits of it would be lost.
         """
         array = np.ascontiguousarray(values).reshape(np.shape(values))  # a scalar stays one
         return self.stored(self._held(array) if array.dtype.kind == "f" else array)

@@ -24,26 +24,14 @@ _BITS = np.uint8(1) << np.arange(8, dtype=np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """Names of the input of a layer.
+    """Names of the input of a layer."""
 
-    Attributes
-    ----------
-    features : str
-        (features, rows), NaN where missing; "" if the layer sees no features.
-    n_units : int
-        Number of hidden units, which come before the features in `below` and `above`.
-    below : str
-    above : function () -> str
-        (columns, rows), with a number below, or above, all thresholds in place of missing values.
-    single : bool
-        Whether there is one row.
-    """
-
-    features: str
-    n_units: int
+    features: str  # (features, rows), NaN where missing; "" if the layer sees no features
+    n_units: int  # number of hidden units, which come before the features in `below` and `above`
     below: str
+    # (columns, rows), with a number below, or above, all thresholds in place of missing values
     above: Callable[[], str]
-    single: bool
+    single: bool  # whether there is one row
 
     @classmethod
     def of(cls, graph: Graph, X: str, *, single: bool) -> Input:
@@ -86,17 +74,8 @@ def compared_columns(
 ) -> tuple[str, NDArray[np.int64]]:
     """Add what splits compare: the layer's input, and a column for each different categorical split.
 
-    Parameters
-    ----------
-    values : dict of int to (categories,) float64
-        Numbers that stand for the categories in a column of the layer's input.
-
-    Returns
-    -------
-    columns : str
-        (columns, rows).
-    number : (splits,) int64
-        Column of each of the forest's splits.
+    `values` are the numbers, (categories,), that stand for the categories in a column of the layer's input. Returns
+    the name of the columns, (columns, rows), and the column of each of the forest's splits, (splits,).
     """
     nodes, width = forest.nodes, forest.n_features
     is_categorical = nodes.cat_start >= 0
@@ -142,16 +121,9 @@ def _split_columns(
 def _table_rows(graph: Graph, x: str, values: Sequence[Floats], begin: NDArray[np.int64]) -> str:
     """Add the row of the table for each cell; returns their name, (features, rows).
 
-    Behind the rows of a feature's categories come the row of unseen categories and that of missing values.
-
-    Parameters
-    ----------
-    x : str
-        Name of the cells, (features, rows).
-    values : list of (categories,) float64
-        Of each feature; there is more than one only if all hold codes.
-    begin : (features, 1) int64
-        First row of each feature in the table.
+    Behind the rows of a feature's categories come the row of unseen categories and that of missing values. `x` names
+    the cells, (features, rows). `values`, (categories,) of each feature, are of more than one only if all hold codes.
+    `begin`, (features, 1), is the first row of each feature in the table.
     """
     count = np.array([[len(part)] for part in values])
     if _is_codes(values[0]):

@@ -33,19 +33,12 @@ def concatenated(graph: Graph, parts: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BlockRows:
-    """The rows of a block, or a single row.
+    """The rows of a block, or a single row."""
 
-    Attributes
-    ----------
-    count, count32 : str
-        Names of the number of rows, (1,) int64 and int32; "" for a single row.
-    number : str
-        Name of the numbers of the rows, (rows,) int32.
-    """
-
+    # count, count32: names of the number of rows, (1,) int64 and int32; "" for a single row
     count: str = ""
     count32: str = ""
-    number: str = ""
+    number: str = ""  # name of the numbers of the rows, (rows,) int32
 
     @classmethod
     def of(cls, graph: Graph, columns: str) -> BlockRows:
@@ -81,18 +74,11 @@ class BlockRows:
 
 
 class OutputParts(NamedTuple):
-    """Summands of a layer's outputs.
+    """Summands of a layer's outputs."""
 
-    Attributes
-    ----------
-    name : str
-        Array of (parts, rows).
-    output, order : (parts,) int64
-        The output that each part belongs to, and a key by which the parts of an output are sorted before they are
-        added one after the other.
-    """
-
-    name: str
+    name: str  # array of (parts, rows)
+    # output, order: (parts,) each: the output that each part belongs to, and a key by which the parts of an output are
+    # sorted before they are added one after the other
     output: NDArray[np.int64]
     order: NDArray[np.int64]
 
@@ -100,10 +86,7 @@ class OutputParts(NamedTuple):
 def total_of(graph: Graph, parts: Sequence[OutputParts], n_outputs: int, inputs: Input, *, in_order: bool) -> str:
     """Add the sums of parts, in the order of the core; returns the name of (outputs, rows).
 
-    Parameters
-    ----------
-    in_order : bool
-        Whether sums must have the bits of the core: those of hidden units must, outputs may round otherwise.
+    With `in_order` sums have the bits of the core: those of hidden units must, outputs may round otherwise.
     """
     names = [part.name for part in parts]
     if n_outputs == 1 and names and not in_order:
@@ -128,44 +111,21 @@ def total_of(graph: Graph, parts: Sequence[OutputParts], n_outputs: int, inputs:
 
 @dataclass(frozen=True, slots=True)
 class ReachedLeaves:
-    """Leaves of all trees that a walk has led rows to.
-
-    Attributes
-    ----------
-    graph : Graph
-    tables : TreeTables
-    leaf : str
-        Name of the leaves' numbers by their nodes.
-    node : str
-        Name of the nodes reached, (trees * rows,).
-    cells : str
-        Name of the layer's input, flat.
-    inputs : Input
-    rows : BlockRows
-    clip : bool
-        Whether cells are clipped to the range of the leaf's training rows.
-    """
+    """Leaves of all trees that a walk has led rows to."""
 
     graph: Graph
     tables: TreeTables
-    leaf: str
-    node: str
-    cells: str
+    leaf: str  # name of the leaves' numbers by their nodes
+    node: str  # name of the nodes reached, (trees * rows,)
+    cells: str  # name of the layer's input, flat
     inputs: Input
     rows: BlockRows
-    clip: bool
+    clip: bool  # whether cells are clipped to the range of the leaf's training rows
 
     def parts(self, output: NDArray[np.int64], n_outputs: int, *, in_order: bool) -> Iterator[OutputParts]:
         """Add the predictions of the leaves, as parts of the outputs of a layer.
 
-        Parameters
-        ----------
-        output : (trees,) int64
-            The first output that each tree serves.
-        n_outputs : int
-            Of the layer.
-        in_order : bool
-            As in `total_of`.
+        `output`, (trees,), is the first output that each tree serves; `in_order` is as in `total_of`.
         """
         graph, tables, order = self.graph, self.tables, self.tables.tree << 32
         if tables.constant.shape[1] > 1:
@@ -258,10 +218,7 @@ class ReachedLeaves:
     def _row_by_row(self, flat: Sequence[str]) -> str:
         """Add the sums of trees that serve the same outputs, (outputs, rows), one row after the other.
 
-        Parameters
-        ----------
-        flat : list of str
-            Names of the leaves, (trees * rows,), and of the factors of slopes and squares, (terms read * rows,).
+        `flat` names the leaves, (trees * rows,), and the factors of slopes and squares, (terms read * rows,).
         """
         graph, groups, m = self.graph, self.tables.groups, self.tables.constant.shape[1]
         weights = [graph.table(weight) for weight in _weights_of_leaves(self.tables)]

@@ -124,9 +124,7 @@ def _check_float32(model: Description) -> None:
         with np.errstate(over="ignore", under="ignore"):
             held = values.astype(np.float32)
         if len(np.unique(held)) < len(values) or not np.isfinite(held).all():
-            raise ValueError(
-                f"dtype='float32' does not tell all categories of column {column} apart: use dtype='float64'."
-            )
+            raise ValueError(f"dtype='float32' merges categories of column {column}: use dtype='float64'.")
     if merged := _merged_columns(model):
         raise ValueError(
             f"dtype='float32' merges numbers of the columns {merged} that the model distinguishes: use "

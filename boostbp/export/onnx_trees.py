@@ -35,12 +35,8 @@ PADDING = 0.2  # share of trees that may already be at their leaves before they 
 def in_blocks(graph: Graph, model: Description, X: str, n_rows: str, work: Callable[[Graph, str], str]) -> str:
     """Add a loop over blocks of rows; returns the name of the outputs, (rows, outputs).
 
-    Blocks have one size; the last one is filled up with the last row.
-
-    Parameters
-    ----------
-    work : function (Graph, str) -> str
-        Adds the body of the loop: (rows of a block, features) -> (rows of a block, outputs).
+    `work` adds its body: (rows of a block, features) -> (rows of a block, outputs). Blocks have one size; the last one
+    is filled up with the last row.
     """
     *hidden, output = model.forests
     width = max([_width(output, by_row=True), *(_width(forest, by_row=False) for forest in hidden)])
@@ -75,14 +71,9 @@ def _width(forest: Forest, *, by_row: bool) -> int:
 
 
 def add_raw_output(graph: Graph, model: Description, X: str, *, single: bool) -> str:
-    """Add all layers; returns the name of the raw outputs, (rows, outputs).
+    """Add all layers on the features named X; returns the name of the raw outputs, (rows, outputs).
 
-    Parameters
-    ----------
-    X : str
-        Name of the features, (rows, features).
-    single : bool
-        Whether there is one row, which needs fewer operations.
+    A single row needs fewer operations.
     """
     features = inputs = Input.of(graph, X, single=single)
     values, output = dict(model.categories), ""
@@ -100,10 +91,7 @@ def add_raw_output(graph: Graph, model: Description, X: str, *, single: bool) ->
 def layer_outputs(graph: Graph, forest: Forest, inputs: Input, values: Mapping[int, Floats], *, last: bool) -> str:
     """Add a layer; returns the name of its outputs, (outputs, rows), which have the bits of ours if it is not the last.
 
-    Parameters
-    ----------
-    values : dict of int to (categories,) float64
-        Numbers that stand for the categories in a column of the layer's input.
+    `values` are the numbers, (categories,), that stand for the categories in a column of the layer's input.
     """
     columns, number = compared_columns(graph, forest, inputs, values)
     rows, once = BlockRows() if inputs.single else BlockRows.of(graph, columns), graph.outermost
@@ -125,10 +113,7 @@ def layer_outputs(graph: Graph, forest: Forest, inputs: Input, values: Mapping[i
 def _walk(graph: Graph, tables: TreeTables, child: str, columns: str, compared: Floats, rows: BlockRows) -> str:
     """Add a walk down some trees; returns the name of the nodes of the leaves, (trees * rows,).
 
-    Parameters
-    ----------
-    compared : (2, splits of the forest)
-        Column and threshold of each split.
+    `compared`, (2, splits of the forest), has the column and threshold of each split.
     """
     once, active = graph.outermost, len(tables.tree)
     is_split = tables.split >= 0

@@ -32,64 +32,33 @@ ORDINARY = 2.0**40  # largest scale, or inverse of one, with which slopes and sq
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Terms: each belongs to a leaf and one of its columns.
+    """Terms: each belongs to a leaf and one of its columns."""
 
-    Attributes
-    ----------
-    column : (terms,) int64
-        Column of the layer's input.
-    center, lower, upper : (terms,) float64
-    slope : (terms, outputs) float64
-    square : (terms, outputs) float64 or None
-        None: all are 0.
-    factor : (terms,) float64
-        Centered cells are multiplied by it.
-    """
-
-    column: NDArray[np.int64]
+    column: NDArray[np.int64]  # (terms,): column of the layer's input
+    # center, lower, upper: (terms,) each
     center: Floats
     lower: Floats
     upper: Floats
-    slope: Floats
-    square: Floats | None
-    factor: Floats
+    slope: Floats  # (terms, outputs)
+    square: Floats | None  # (terms, outputs): none: all are 0
+    factor: Floats  # (terms,): centered cells are multiplied by it
 
 
 @dataclass(frozen=True, slots=True)
 class TreeTables:
-    """Trees that walk together; each serves the same number of outputs.
+    """Trees that walk together; each serves the same number of outputs."""
 
-    Attributes
-    ----------
-    tree : (trees,) int64
-        Numbers of the trees in the forest.
-    n_steps : (trees,) int64
-        Splits on the longest path of a tree, or of a later tree if that has a longer one.
-    n_terms : (trees,) int64
-        How many terms are read of each leaf of a tree. Trees with the same number are neighbours.
-    root : (trees,) int64
-        Node of each root.
-    split : (nodes,) int64
-        Number of each split in the forest, -1 for leaves.
-    child : (nodes,) int64
-        First child of each split; a leaf is its own.
-    constant : (leaves, outputs) float64
-        Leaves are numbered in the order of their nodes.
-    n_read : (leaves,) int64
-        How many terms are read of each leaf.
-    terms : Terms
-        Those that are read, one leaf after the other; terms that a leaf does not have are 0.
-    """
-
-    tree: NDArray[np.int64]
+    tree: NDArray[np.int64]  # (trees,): numbers of the trees in the forest
+    # (trees,): splits on the longest path of a tree, or of a later tree if that has a longer one
     n_steps: NDArray[np.int64]
+    # (trees,): How many terms are read of each leaf of a tree. Trees with the same number are neighbours.
     n_terms: NDArray[np.int64]
-    root: NDArray[np.int64]
-    split: NDArray[np.int64]
-    child: NDArray[np.int64]
-    constant: Floats
-    n_read: NDArray[np.int64]
-    terms: Terms
+    root: NDArray[np.int64]  # (trees,): node of each root
+    split: NDArray[np.int64]  # (nodes,): number of each split in the forest, -1 for leaves
+    child: NDArray[np.int64]  # (nodes,): first child of each split; a leaf is its own
+    constant: Floats  # (leaves, outputs): leaves are numbered in the order of their nodes
+    n_read: NDArray[np.int64]  # (leaves,): how many terms are read of each leaf
+    terms: Terms  # those that are read, one leaf after the other; terms that a leaf does not have are 0
 
     @property
     def groups(self) -> list[tuple[int, int]]:
@@ -163,13 +132,10 @@ def _terms_read(most_terms: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _nodes(forest: Forest, trees: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
-    """Return the nodes of some trees breadth first.
+    """Return the nodes of some trees breadth first, in four arrays, (nodes,).
 
-    Returns
-    -------
-    tree, step, split, leaf : (nodes,) int64
-        Place of the node's tree in `trees`, steps from the root, and the forest's number of the split and of the leaf,
-        -1 where the node is the other.
+    They hold the place of the node's tree in `trees`, the steps from the root, and the forest's number of the split and
+    of the leaf, -1 where the node is the other.
     """
     nodes, first_leaf = forest.nodes, forest.leaves.tree_leaf
     tree, is_grown = np.arange(len(trees)), np.diff(forest.tree_split)[trees] > 0

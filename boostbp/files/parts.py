@@ -88,9 +88,7 @@ class TablePart:
             column = column.cast(column.type.value_type)
         if name in self.partition and not _is_constant(column, value):
             what = f"holds other values than {value.as_py()!r}, which its folder is named after"
-            raise ValueError(
-                f"Column {name!r} of {self.name} {what}: rename the folder, or drop the column from files."
-            )
+            raise ValueError(f"Column {name!r} of {self.name} {what}: rename the folder, or drop the column.")
         return column
 
 

@@ -91,24 +91,12 @@ def numbers_of(table: pa.Table, names: Sequence[str], source: str) -> NDArray[An
 def read_table(
     path: Path, target: str, roles: ColumnRoles | None = None, *, text: bool | None = None
 ) -> tuple[pd.DataFrame, NDArray[Any], pa.Table]:
-    """Read a whole file as features, target and verbatim columns.
+    """Read a whole file as features, target and verbatim columns, the target among them.
 
-    `text` says whether the target is text or numbers, as in another file; by default it is as this file looks.
-
-    Returns
-    -------
-    X : pandas.DataFrame, (rows, features)
-        float64 columns with NaN for missing, and categories.
-    y : (rows,) array
-        Text, int64 if every value is whole, or float64. Truth values are text.
-    beside : pyarrow.Table
-        The verbatim columns of the same rows, the target among them.
-
-    Raises
-    ------
-    ValueError
-        For a column that does not exist, cannot be read as numbers or categories, is text that spells numbers, or a
-        target with missing values.
+    Features are float64 columns with NaN for missing, and categories. The target, (rows,), is text, int64 if every
+    value is whole, or float64; truth values are text. `text` says whether it is text or numbers, as in another file; by
+    default it is as this file looks. Raises ValueError for a column that does not exist, cannot be read as numbers or
+    categories, is text that spells numbers, or a target with missing values.
     """
     table = open_table(path, roles).resolve(beside=[target])
     batches = list(table.batches())

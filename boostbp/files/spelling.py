@@ -63,19 +63,9 @@ def refuse_numbers_as_text(values: Sequence[Any], counts: Sequence[int], label: 
 def reason_not_categorical(values: Sequence[Any], counts: Sequence[int]) -> tuple[str, list[str]] | None:
     """Say what keeps a column of text from being categories: it holds numbers, or dates, that were written as text.
 
-    Whole numbers may be codes (of stores, say) if nothing else is among them, and they are few or come often.
-
-    Parameters
-    ----------
-    values : sequence
-        The distinct values of the column, none of them missing.
-    counts : sequence of int
-        The number of rows that hold each of them.
-
-    Returns
-    -------
-    tuple of str and list of str, or None
-        A sentence, and up to three values that do not spell what the others do; None if they may be categories.
+    `values` are the distinct ones of the column, none of them missing, and `counts` the rows that hold each. Returns a
+    sentence, and up to three values that do not spell what the others do; None if they may be categories. Whole numbers
+    may be codes (of stores, say) if nothing else is among them, and they are few or come often.
     """
     for what, spells in (("dates or times", spells_date), ("numbers", spells_number)):
         spelt = [spells(value) for value in values]

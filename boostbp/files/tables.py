@@ -110,8 +110,7 @@ class TableFiles:
             differing = sorted((counts.keys() ^ {*self.names}) - left_out)
             if differing and roles.features is None:
                 raise ValueError(
-                    f"{part.name} and {self.parts[0].name} differ in the columns {quoted(differing)}: give a folder "
-                    "whose files have the same columns."
+                    f"{part.name} and {self.parts[0].name} have other columns, {quoted(differing)}: make them the same."
                 )
         if roles.features is not None:
             return roles.features
@@ -133,10 +132,7 @@ class TableFiles:
             return pa.float64()
         if pa.types.is_binary(kind):
             raise ValueError(f"Column {name!r} of {self.name} holds bytes that are not UTF-8: save the file in UTF-8.")
-        raise ValueError(
-            f"Column {name!r} of {self.name} holds {kind}, which is neither numbers nor categories: drop it, name it "
-            "categorical, or turn it into numbers, such as days since a date."
-        )
+        raise ValueError(f"Column {name!r} of {self.name} holds {kind}: drop it, or make it categorical or numbers.")
 
     def batches(self) -> Iterator[tuple[pa.Table, pa.Table]]:
         """Yield tables of the features, float64 or text, and of the verbatim columns of the same rows, unchanged.

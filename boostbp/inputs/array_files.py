@@ -82,7 +82,6 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[_ArrayFile]:
         needed, there = math.prod(shape) * dtype.itemsize, os.fstat(file.fileno()).st_size - start
         if min(shape, default=0) < 0 or there < needed:
             raise ValueError(
-                f"{name!r} holds {there} bytes of an array {shape} of {dtype}, which takes {needed}: it was truncated, "
-                "or is still being written."
+                f"{name!r} holds {there} bytes of an array {shape} of {dtype}, which takes {needed}: it is truncated."
             )
         yield _ArrayFile(file, start, shape, is_fortran, dtype)

@@ -69,20 +69,11 @@ def rows_of(
 ) -> tuple[Any, dict[str, Any]]:
     """Read all rows, and what `fit` takes beside them: arrays of all rows, in files.
 
-    Raises ValueError if there are no rows, or blocks or files do not fit together, and OSError if the disk is full.
-
-    Parameters
-    ----------
-    X : path, TableFiles, dataset or iterator
-        A file in CSV, Parquet or NumPy's format, a folder of the first two, or blocks ``(X, y)`` or
-        ``(X, y, sample_weight)``.
-    beside : mapping
-        ``y``, ``sample_weight``, ``offset`` and ``groups`` as they were passed: names of columns of a table, files of
-        NumPy, arrays of all rows, None.
-    labels : bool
-        Whether targets are labels of classes.
-    schema : Schema or None
-        How to read the rows, if that is known already.
+    `X` is a file in CSV, Parquet or NumPy's format, a folder of the first two, or blocks ``(X, y)`` or
+    ``(X, y, sample_weight)``. `beside` has ``y``, ``sample_weight``, ``offset`` and ``groups`` as they were passed:
+    names of columns of a table, files of NumPy, arrays of all rows, None. `labels` says whether targets are labels of
+    classes, and the schema how to read the rows, if that is known already. Raises ValueError if there are no rows, or
+    blocks or files do not fit together, and OSError if the disk is full.
     """
     if _is_array_file(X):
         return read_array(X), {
@@ -91,10 +82,7 @@ def rows_of(
     names: dict[str, list[str]]  # columns of a table, by what `fit` calls them
     if isinstance(X, Iterator):
         if beside["y"] is not None:
-            raise ValueError(
-                f"y is given, a {type(beside['y']).__name__}, with an iterator of blocks: let blocks be (X, y) or "
-                "(X, y, sample_weight), and leave y out."
-            )
+            raise ValueError(f"y is given, a {type(beside['y']).__name__}, with blocks: let these be (X, y).")
         blocks, names, declared = _blocks_of_tuples(X), {"y": [], "sample_weight": []}, set[Any]()
     else:
         table = open_table(X)

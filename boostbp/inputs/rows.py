@@ -19,26 +19,16 @@ NO_OFFSET: Floats = np.zeros(())  # an offset is this, or (rows, outputs)
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows that a model is trained or evaluated on.
+    """Rows that a model is trained or evaluated on."""
 
-    Attributes
-    ----------
-    table : Table
-        Input of the first layer, h_0; the input of the output layer where that is trained alone.
-    y : (rows, outputs) float64
-        Targets, as the loss reads them for training rows, and as the metric reads them for evaluation sets.
-    weight : (rows,) float64
-    offset : (rows, outputs) float64, or `NO_OFFSET`
-        Added to the raw output of each row; not a part of the model.
-    group : Group
-        The workers that hold the rows.
-    """
-
-    table: Table
+    table: Table  # input of the first layer, h_0; the input of the output layer where that is trained alone
+    # (rows, outputs): targets, as the loss reads them for training rows, and as the metric reads them for evaluation
+    # sets
     y: Floats
-    weight: Floats
+    weight: Floats  # (rows,)
+    # (rows, outputs) float64, or `NO_OFFSET`: added to the raw output of each row; not a part of the model
     offset: Floats = field(default_factory=lambda: NO_OFFSET)
-    group: Group = SINGLE_PROCESS
+    group: Group = SINGLE_PROCESS  # the workers that hold the rows
 
     def __len__(self) -> int:
         return len(self.y)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from boostbp.backends.base import Table
 from boostbp.files.tables import ColumnRoles
 from boostbp.inputs.categories import Category, categories_of, check_categories, codes_of, sort_categories
 from boostbp.inputs.sources import DECLARED, Column, Source, matrix_of
-from boostbp.runtime import messages
+from boostbp.runtime import messages, plain
 from boostbp.trees.sparse import Matrix, Sparse
 
 _EXACT = 2**53  # float64 holds every whole number up to this one
@@ -43,6 +43,8 @@ class Schema:
     ) -> Schema:
         """Look at a training table.
 
+        Raises ValueError if a column that is not categorical holds strings, or `categorical_features` names no column.
+
         Parameters
         ----------
         categorical_features : "from_dtype", None or sequence of str, int or bool
@@ -52,11 +54,6 @@ class Schema:
             Whether to look for columns of categories that hold none: ValueError if strings that nobody calls
             categories spell numbers or dates, and a warning if nearly all values are distinct. A part of a table does
             not tell.
-
-        Raises
-        ------
-        ValueError
-            If a column that is not categorical holds strings, or `categorical_features` names no column.
         """
         n_features = source.original.shape[1]
         chosen = _chosen(source, categorical_features)
@@ -142,47 +139,24 @@ class Schema:
         Raises ValueError if the table had no names.
         """
         if self.names is None:
-            raise ValueError(
-                "The model was trained without names of features: train it on a table, or with boostbp fit."
-            )
+            raise ValueError("The model was trained without feature names: train it on a table, or with boostbp fit.")
         # as text: a float64 would not hold large whole numbers, and text that spells a number is that category, too
         categorical = [self.names[j] for j in self.categories]
         numeric = [name for name in self.names if name not in categorical]
         return ColumnRoles(self.names, categorical, numeric)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the schema in types that JSON holds; it writes tuples as lists and numbers of columns as text."""
-        return asdict(self)
-
     @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Schema:
-        """Return the schema that `to_dict` described; ValueError if the fields do not describe a schema."""
-        try:
-            names = None if fields["names"] is None else _as_tuple(fields["names"])
-            categories = {int(j): _as_tuple(values) for j, values in fields["categories"].items()}
-            schema = cls(fields["n_features"], names, categories, _as_tuple(fields["dtypes"]))
-            if not schema._is_consistent():
-                raise ValueError(f"{schema!r:.999} contradicts itself")
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"This is not a schema of columns: {error!r}.") from error
+    def decoded(cls, facts: object) -> Schema:
+        """Return the schema that `boostbp.runtime.plain.encode` was given; ValueError if it contradicts itself."""
+        schema: Schema = plain.decode_as(cls, facts)
+        n_features = schema.n_features
+        if not (
+            len(schema.dtypes) == n_features
+            and (schema.names is None or len(schema.names) == n_features)
+            and all(0 <= j < n_features and len({*values}) == len(values) for j, values in schema.categories.items())
+        ):
+            raise ValueError(f"This is not a schema of columns: {schema!r:.999} contradicts itself.")
         return schema
-
-    def _is_consistent(self) -> bool:
-        n_features = self.n_features
-        return (
-            type(n_features) is int
-            and len(self.dtypes) == n_features
-            and (self.names is None or list(map(type, self.names)) == [str] * n_features)
-            and all(0 <= j < n_features and len({*values}) == len(values) for j, values in self.categories.items())
-            and all(isinstance(value, (str, int, float)) for values in self.categories.values() for value in values)
-        )
-
-
-def _as_tuple(values: object) -> tuple[Any, ...]:
-    """Return the members of a list or tuple; TypeError for text, whose members are letters, and all else."""
-    if not isinstance(values, (list, tuple)):
-        raise TypeError(f"{values!r:.99} is no list")
-    return tuple(values)
 
 
 def _first_infinity(X: Matrix) -> tuple[int, int, float]:

@@ -12,7 +12,6 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 
-from boostbp.backends.base import Table
 from boostbp.inputs.categories import text_in
 from boostbp.inputs.sources import ArrayColumn, Column, FrameColumn, is_frame, matrix_of, open_source
 from boostbp.runtime import messages
@@ -80,9 +79,7 @@ def _labels(values: NDArray[Any]) -> NDArray[Any]:
 
 def _numbers(values: NDArray[Any]) -> Floats:
     if values.dtype.kind == "b" or (values.dtype.kind == "O" and set(map(type, values.ravel())) <= {bool, np.bool_}):
-        messages.warn(
-            "y holds True and False, which a regressor takes for 1 and 0: use BoostBPClassifier, or y.astype(float)."
-        )
+        messages.warn("y holds bools, which a regressor takes for 1 and 0: use BoostBPClassifier, or y.astype(float).")
     floats = _finite(values, "y", "Drop these rows, or fill them in.")
     refuse_extreme(floats, "y")
     return floats
@@ -106,10 +103,7 @@ def read_weight(sample_weight: ArrayLike | None, n_rows: int) -> Floats:
     if not largest > 0:
         raise ValueError("sample_weight is zero for every row: at least one weight must be non-zero.")
     if not 1 / HEAVIEST <= largest <= HEAVIEST:
-        raise ValueError(
-            f"sample_weight has the largest value {largest:.3g}, and trees are grown in float32, from 1e-38 to 1e38: "
-            f"divide the weights by {largest:.3g}."
-        )
+        raise ValueError(f"sample_weight has the largest value {largest:.3g}, beyond float32: divide them by it.")
     return weight
 
 
@@ -152,17 +146,6 @@ def read_groups(groups: ArrayLike, n_rows: int) -> NDArray[np.integer]:
     return place
 
 
-def drop_zero_weight(table: Table, y: Floats, weight: Floats) -> tuple[Table, Floats, Floats]:
-    """Leave out the rows without weight, which must not count in `min_samples_leaf` either.
-
-    The weights of the others are those of `weights_in_rows`.
-    """
-    used = weight > 0
-    if not used.all():
-        table, y, weight = table.take(used), y[used], weight[used]
-    return table, y, weights_in_rows(weight)
-
-
 def weights_in_rows(weight: Floats) -> Floats:
     """Return weights, (rows,), as numbers of rows, which penalties are counted in.
 
@@ -182,9 +165,7 @@ def refuse_extreme(values: Floats, name: str) -> None:
     largest = np.atleast_1d(np.abs(values).max(axis=0, initial=0.0))
     wrong = largest[(largest > LARGEST) | ((largest > 0) & (largest < 1 / LARGEST))]
     if len(wrong):
-        raise ValueError(
-            f"{name} holds numbers of size {wrong[0]:.3g}, whose squares float64 does not hold: divide by a constant."
-        )
+        raise ValueError(f"{name} holds numbers of size {wrong[0]:.3g}, with squares beyond float64: rescale them.")
 
 
 def refuse_text(values: NDArray[Any], name: str) -> None:

@@ -150,19 +150,11 @@ def _along(
 
 
 def _through(A: Floats, B: Floats, smooth: Floats, jump: Floats, shares: Floats) -> Floats:
-    """Return the changes of a layer's output by features, from those by its own input columns.
+    """Return the changes of a layer's output by features, (rows, outputs, features), from those by its input columns.
 
-    Parameters
-    ----------
-    A, B : (rows, columns)
-        The layer's input before and after: hidden units, then, if the layer sees them, the features.
-    smooth, jump : (rows, outputs, columns)
-    shares : (rows, units, features)
-        Changes of the hidden units by features.
-
-    Returns
-    -------
-    (rows, outputs, features) float64
+    `A` and `B` are its input before and after, (rows, columns): hidden units, then, if the layer sees them, the
+    features. `smooth` and `jump` are (rows, outputs, columns), and `shares` the changes of the hidden units by
+    features, (rows, units, features).
     """
     units = shares.shape[1]
     move = B[:, :units] - A[:, :units]

@@ -34,31 +34,20 @@ class LayerSettings:
     """How a layer is fitted.
 
     Fields that `LayerSpec` has too mean what they mean there, and none is left open. The others:
-
-    Attributes
-    ----------
-    growth : TreeParams
-        With ``growth.multi_output``, `n_estimators` counts trees in all, not trees per output.
-    ridge : Ridge
-        Of the leaf regressions.
-    base : {"ridge", "additive", None}
-        None: nothing.
-    base_lambda : float or None
-        None chooses by generalised cross-validation.
-    min_base_lambda : float or None
-        Least penalty that cross-validation may choose, as a share of the sum of squares of a column; None: one that
-        suits typed columns, see `RidgeBase.bind`.
     """
 
     n_estimators: int = 100
     learning_rate: float = 0.1
+    # with ``growth.multi_output``, `n_estimators` counts trees in all, not trees per output
     growth: TreeParams = field(default_factory=TreeParams)
     subsample: float = 1.0
     basis: Basis = BASES["quadratic"]
-    ridge: Ridge = field(default_factory=Ridge)
+    ridge: Ridge = field(default_factory=Ridge)  # of the leaf regressions
     clip: bool = True
-    base: Literal["ridge", "additive"] | None = None
-    base_lambda: float | None = None
+    base: Literal["ridge", "additive"] | None = None  # None: nothing
+    base_lambda: float | None = None  # None chooses by generalised cross-validation
+    # least penalty that cross-validation may choose, as a share of the sum of squares of a column; None: one that suits
+    # typed columns, see `RidgeBase.bind`
     min_base_lambda: float | None = 0.0
     leaves: Literal["refit", "native"] = "refit"
 
@@ -186,10 +175,7 @@ def _check_basis(settings: LayerSettings, *, is_sparse: bool) -> None:
             why = f"with basis={basis!r}: its functions need not be 0 at 0. Use 'linear' or 'quadratic'"
         raise ValueError(f"X is sparse, which is not supported {why}, or pass X.toarray().")
     if basis.has_functions and settings.base == "additive":
-        raise ValueError(
-            "base='additive' is not supported with functions of your own: it has functions of its own. Use "
-            "base='ridge', or basis='linear' or 'quadratic'."
-        )
+        raise ValueError("base='additive' is not supported with functions of your own. Use base='ridge'.")
 
 
 def run_without_group(work: Callable[[], R]) -> R:

@@ -43,19 +43,13 @@ class RowSampling:
 
     The cost of growing is proportional to the sample. The leaf regressions that make the model stay exact: they are
     sums over all rows.
-
-    Attributes
-    ----------
-    samples : int
-        Rows to grow on; a table with no more rows is used whole.
-    anew : bool
-        Whether each fit draws rows of its own. Otherwise rows are drawn and binned once for all fits on an input. Many
-        fits on top of one another would fit the noise of one sample. `min_samples_leaf` shrinks with a single sample;
-        where each fit draws its own, it counts rows of the sample, which is then a small part of the table.
     """
 
     backend: Backend
-    samples: int
+    samples: int  # rows to grow on; a table with no more rows is used whole
+    # Whether each fit draws rows of its own. Otherwise rows are drawn and binned once for all fits on an input. Many
+    # fits on top of one another would fit the noise of one sample. `min_samples_leaf` shrinks with a single sample;
+    # where each fit draws its own, it counts rows of the sample, which is then a small part of the table.
     anew: bool = False
 
     @property
@@ -127,23 +121,16 @@ class _SampledGrower:
 
 @dataclass
 class FixedStructure:
-    """The trees of a fitted layer, round by round, as a backend and its grower: nothing to bin, no gradient to look at.
-
-    Attributes
-    ----------
-    numbers : sequence of sequence of int
-        For each output the numbers of its trees, in the order of the rounds; a single entry if the trees serve all
-        outputs.
-    round : int
-        Number of the next round.
-    """
+    """The trees of a fitted layer, round by round, as a backend and its grower: nothing is binned, no gradient used."""
 
     capabilities: ClassVar[Capabilities] = Capabilities(
         missing=True, categories=True, sparse=True, vector_leaf=True, deterministic=True
     )
     trees: Trees
+    # for each output the numbers of its trees, in the order of the rounds; a single entry if the trees serve all
+    # outputs
     numbers: Sequence[Sequence[int]]
-    round: int = 0
+    round: int = 0  # number of the next round
 
     @classmethod
     def of(cls, forest: Forest, *, shared: bool) -> FixedStructure:

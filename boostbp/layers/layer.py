@@ -21,21 +21,12 @@ from boostbp.trees.sparse import Matrix
 @errstate_in_methods
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What a forward pass keeps for the backward pass, which routes rows again only if they are very many.
-
-    Attributes
-    ----------
-    forest : Forest
-    X : (rows, features) float64, or Sparse
-        The layer's input.
-    kept : (trees, rows), smallest integer type, or None
-        The leaf of each row under each tree. None if that would take more than `MOST_TRACE` bytes: then rows are routed
-        again.
-    n_threads : int
-    """
+    """What a forward pass keeps for the backward pass, which routes rows again only if they are very many."""
 
     forest: Forest
-    X: Matrix
+    X: Matrix  # the layer's input, (rows, features)
+    # The leaf of each row under each tree, (trees, rows), of the smallest integer type. None if that would take more
+    # than `MOST_TRACE` bytes: then rows are routed again.
     kept: NDArray[np.integer] | None
     n_threads: int = 1
 
@@ -103,16 +94,9 @@ class Fit(NamedTuple):
 
 
 def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: int = 0) -> Fit:
-    """Fit a layer from scratch.
+    """Fit a layer from scratch; the seed is that of whatever the library draws.
 
-    Parameters
-    ----------
-    bound : BoundInput
-    objective : Objective
-    n_threads : int
-        Outputs are shared among this many threads, and rows over those left. The result does not depend on it.
-    seed : int
-        Seed of whatever the library draws.
+    Outputs are shared among the threads, and rows over those left. The result does not depend on their number.
     """
     # Few rows in all: each worker fits the layer to all of them, and keeps its own rows of the result.
     if bound.local_rows is not None and not workers().is_single:

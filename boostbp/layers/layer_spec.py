@@ -10,7 +10,6 @@ from typing import Any, Literal, Self, TypeVar
 from boostbp import backends
 from boostbp.backends.base import CHECKS, MAX_THREADS, Backend, TreeParams
 from boostbp.layers.bound import LayerSettings
-from boostbp.layers.constraints import Signs, checked_constraints, is_constrained
 from boostbp.layers.rounds import rate_of
 from boostbp.runtime import checks
 from boostbp.runtime.suggestions import suggestion
@@ -26,14 +25,43 @@ SAID_NATIVELY: Mapping[str, frozenset[str]] = {
 }
 
 
+Signs = tuple[int, ...]
+
+
+def is_constrained(constraints: Sequence[int] | Mapping[str, int] | None) -> bool:
+    """Return whether any feature has a sign."""
+    return any(constraints.values() if isinstance(constraints, Mapping) else constraints or ())
+
+
+def checked_constraints(name: str, value: object) -> Signs | dict[str, int]:
+    """Return constraints as a tuple of signs, or as a dict of column names and signs.
+
+    Raises
+    ------
+    ValueError
+        If they are neither.
+    """
+    if not isinstance(value, Mapping):
+        return checks.signs(name, value)
+    named = checks.named(name, value)
+    return dict(
+        zip(named, checks.signs(f"{name}, the values of {checks.shown(named)},", list(named.values())), strict=True)
+    )
+
+
 def _known_basis(name: str, value: B) -> B:
     bases.load(value)
     return value
 
 
+def checked(default: object, check: Callable[[str, Any], Any]) -> Any:
+    """Return a field of a spec with its default and its check."""
+    return field(default=default, metadata={"check": check})
+
+
 def _setting(check: Callable[[str, Any], Any], default: object = None) -> Any:
     """Return a field of `LayerSpec` with its check and its default: None if places differ, or if it may stay None."""
-    return field(default=None, metadata={"check": check, "default": default})
+    return field(default=None, metadata={"check": checks.or_else(None, check), "default": default})
 
 
 _truth = partial(checks.one_of, allowed=(True, False))
@@ -43,6 +71,11 @@ _not_negative = partial(checks.at_least, least=0)
 @dataclass(frozen=True, slots=True, repr=False)
 class Spec:
     """Base of specs: frozen values that users may also give as a dict of their fields."""
+
+    def __post_init__(self) -> None:
+        for spec_field in fields(self):
+            if check := spec_field.metadata.get("check"):
+                object.__setattr__(self, spec_field.name, check(spec_field.name, getattr(self, spec_field.name)))
 
     def __repr__(self) -> str:
         """Return the call that makes it, without the fields that are at their defaults."""
@@ -181,12 +214,6 @@ class LayerSpec(Spec):
     monotone_constraints: Sequence[int] | Mapping[str, int] | None = _setting(checked_constraints)
     backend_params: Mapping[str, Any] | None = _setting(checks.named, {})
 
-    def __post_init__(self) -> None:
-        for spec_field in fields(self):
-            name, value = spec_field.name, getattr(self, spec_field.name)
-            if value is not None:
-                object.__setattr__(self, name, spec_field.metadata["check"](name, value))
-
     def _values(self, *names: str) -> dict[str, Any]:
         """Return some of the fields by their names."""
         return {name: getattr(self, name) for name in names}
@@ -221,8 +248,7 @@ class LayerSpec(Spec):
             both = sorted(natives.intersection(self.backend_params or ()))
             if both and getattr(self, name) != 1.0:
                 raise ValueError(
-                    f"{name}={getattr(self, name)!r} and backend_params[{both[0]!r}] say the same: leave one of them "
-                    "out."
+                    f"{name}={getattr(self, name)!r} and backend_params[{both[0]!r}] say the same: leave one out."
                 )
 
     def _check_monotone(self, signs: Signs | None, shared: bool) -> Signs:
@@ -254,7 +280,6 @@ class LayerSpec(Spec):
         return signs
 
 
-FIELDS = tuple(spec_field.name for spec_field in fields(LayerSpec))
 _ANY_PLACE = LayerSpec(**{spec_field.name: spec_field.metadata["default"] for spec_field in fields(LayerSpec)})
 HIDDEN = LayerSpec(n_estimators=20, max_depth=3).or_else(_ANY_PLACE)
 OUTPUT = LayerSpec(n_estimators=100, learning_rate=0.1, max_depth=4).or_else(_ANY_PLACE)

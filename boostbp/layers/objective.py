@@ -26,16 +26,10 @@ LEAST_WEIGHT = 1e-290
 
 @dataclass(frozen=True, slots=True)
 class SquaredObjective:
-    """Half the squared distance to a target: what hidden layers are fitted by (Algorithm 1).
+    """Half the squared distance to a target: what hidden layers are fitted by (Algorithm 1)."""
 
-    Attributes
-    ----------
-    target : (rows, outputs) float64
-    weight : (rows,) float64
-    """
-
-    target: Floats
-    weight: Floats
+    target: Floats  # (rows, outputs)
+    weight: Floats  # (rows,)
     separable: ClassVar[bool] = True  # the gradient of an output depends on no other output
     curved: ClassVar[bool] = False  # the hessian is the same for any fit
 
@@ -141,9 +135,7 @@ class LossObjective:
     def refuse_value(self, fit: Floats) -> None:
         """Refuse a sum of values that is NaN; the error names the first row with one."""
         self.loss.value(fit + self.baseline, self.y)
-        raise ValueError(
-            f"loss={self.loss.name!r}: the sum of its values is NaN in training: let value() return finite numbers."
-        )
+        raise ValueError(f"loss={self.loss.name!r}: the sum of its values is NaN: let value() return finite numbers.")
 
     def gathered(self) -> Self:
         """Of the rows of one worker, that of the rows of all."""

@@ -107,10 +107,7 @@ def _at_levels(loss: str | Loss, alpha: float | Sequence[float]) -> str | Loss:
     if isinstance(loss, str) and loss in (Quantile.name, *Quantile.aliases):
         return Quantiles(levels) if several else Quantile(float(levels[0]))
     if several:
-        raise ValueError(
-            f"alpha={alpha!r} holds levels of loss='quantile', and loss={loss!r} has none: leave alpha out, or use "
-            "loss='quantile'."
-        )
+        raise ValueError(f"alpha={alpha!r} holds levels of loss='quantile', and loss={loss!r} has none: leave it out.")
     return loss
 
 

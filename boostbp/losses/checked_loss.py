@@ -26,21 +26,14 @@ class CheckedLoss:
 
     Each method raises ValueError, with the name of the loss, if the loss writes into its arguments, or if its result
     has a wrong shape or does not hold numbers.
-
-    Attributes
-    ----------
-    loss : Loss
-    curved : bool
-        Whether the hessian varies. The ridge regression under its layer then minimises the loss itself, as one Newton
-        step from a constant would go too far, and rounds that raise the loss are shortened.
-    separable : bool
-        Whether outputs can be boosted side by side, as the loss is a sum over outputs.
-
-    `boostbp.losses.loss_trial.try_loss` finds out both. Until then they have their cautious values.
     """
 
     loss: Loss
+    # Whether the hessian varies. The ridge regression under its layer then minimises the loss itself, as one Newton
+    # step from a constant would go too far, and rounds that raise the loss are shortened.
     curved: bool = True
+    # Whether outputs can be boosted side by side, as the loss is a sum over outputs.
+    # `boostbp.losses.loss_trial.try_loss` finds out both. Until then they have their cautious values.
     separable: bool = False
 
     def __getattr__(self, name: str) -> Any:

@@ -99,9 +99,7 @@ class Poisson(_Likelihood, LogLink):
     def __post_init__(self) -> None:
         """Refuse a negative or endless step."""
         if not 0 <= self.max_delta_step < np.inf:
-            raise ValueError(
-                f"max_delta_step={self.max_delta_step!r} is not a number >= 0: use e.g. Poisson(max_delta_step=0.7)."
-            )
+            raise ValueError(f"max_delta_step={self.max_delta_step!r} is not a number >= 0, such as 0.7.")
 
     def _formula(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
         # link(h) stays at exp(highest) beyond; the tangent there adds exp(highest) for each unit of excess.
@@ -172,10 +170,7 @@ class Tweedie(_Likelihood, LogLink):
     def __post_init__(self) -> None:
         """Refuse a power outside (1, 2)."""
         if not 1 < self.power < 2:
-            raise ValueError(
-                f"power={self.power!r} is not between 1 and 2: use e.g. Tweedie(power=1.5); loss='poisson' has the "
-                "power 1, and loss='gamma' 2."
-            )
+            raise ValueError(f"power={self.power!r} is not between 1 (poisson) and 2 (gamma): use e.g. Tweedie(1.5).")
 
     def _formula(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
         near = self._within(h)

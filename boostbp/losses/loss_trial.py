@@ -29,12 +29,9 @@ UPHILL = -0.5  # correlation of the gradient with differences of the value below
 def try_loss(loss: Loss, start: Floats, y: Floats) -> CheckedLoss:
     """Try a loss at the raw outputs from which training begins, (outputs,) or (rows, outputs).
 
-    Raises
-    ------
-    ValueError
-        If an array has a wrong shape or is not finite; if the loss writes into its arguments; if its result for a
-        row depends on other rows or on earlier calls; if the gradient does not point where the value rises; if
-        steps by its hessian would be far too long; or if it declares `scale_free` and is not.
+    Raises ValueError if an array has a wrong shape or is not finite; if the loss writes into its arguments; if its
+    result for a row depends on other rows or on earlier calls; if the gradient does not point where the value rises; if
+    steps by its hessian would be far too long; or if it declares `scale_free` and is not.
     """
     if isinstance(loss, CheckedLoss):
         return loss
@@ -72,13 +69,9 @@ def _check_calls(loss: CheckedLoss, h: Floats, y: Floats) -> None:
         first = returned.copy()
         call(h + 1.0, y)  # a loss that reuses one array writes into `returned` here
         if not _same(returned, first):
-            raise loss.error(
-                f"an array that its {member}() returned was changed by a later call: return a new array from each call"
-            )
+            raise loss.error(f"a later call changed an array that its {member}() returned: return a new one each time")
         if not _same(call(h, y), first):
-            raise loss.error(
-                f"its {member}() returned two results for the same h and y: let it depend on h and y alone"
-            )
+            raise loss.error(f"its {member}() returned two results for the same h and y: let it depend on these alone")
         some = call(h[half], y[half])
         if len(some) and not _same(some, first[half]):
             row = int(np.argmax(~np.isclose(some, first[half], SAME, SAME).reshape(len(some), -1).all(axis=1)))
@@ -130,10 +123,7 @@ def _check_scale_free(loss: CheckedLoss, h: Floats, y: Floats) -> None:
     elif not np.allclose(2.0 * loss.link(h) + 1.0, loss.link(2.0 * h + 1.0), 1e-6, 1e-6):
         problem = "link is not linear"
     if problem:
-        raise ValueError(
-            f"loss={loss.name!r} has scale_free=True, but its {problem}: set scale_free = False, and training does not "
-            "scale the target."
-        )
+        raise ValueError(f"loss={loss.name!r} has scale_free=True, but its {problem}: set scale_free = False.")
 
 
 def _is_curved(loss: CheckedLoss, h: Floats, y: Floats) -> bool:

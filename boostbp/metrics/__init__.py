@@ -55,15 +55,12 @@ class Metric:
     def __call__(self, prediction: Floats, y: Floats, weight: Floats) -> float:
         """Return the metric; or the worst value (inf, or -inf) if a prediction is not finite, or the metric is NaN.
 
+        Raises ValueError if no row has a positive weight, or the rows do not determine the metric.
+
         Parameters
         ----------
         prediction, y : (rows, outputs) float64
         weight : (rows,) float64
-
-        Raises
-        ------
-        ValueError
-            If no row has a positive weight, or the rows do not determine the metric.
         """
         worst = -np.inf if self.greater_is_better else np.inf
         if not np.isfinite(prediction).all():
@@ -75,8 +72,7 @@ class Metric:
         if not np.isnan(value):
             return value
         messages.warn(
-            f"eval_metric={self.name!r} gave NaN, which counts as the worst value there is: return a number where the "
-            "metric is not defined, such as 0."
+            f"eval_metric={self.name!r} gave NaN, which counts as the worst value: return a number, such as 0."
         )
         return worst
 
@@ -210,10 +206,7 @@ def _by_name(name: str, loss: Loss, classes: bool, scale: Floats | float) -> Met
     if stem not in (_AT if at else _CLASSES):
         raise _unknown(name, classes)
     if stem in _CLASSES and not classes:
-        raise ValueError(
-            f"eval_metric={name!r} is for classes, and numbers are predicted, by loss={loss.name!r}: use e.g. 'rmse', "
-            "or a classifier."
-        )
+        raise ValueError(f"eval_metric={name!r} is for classes, and loss={loss.name!r} for numbers: use e.g. 'rmse'.")
     if not at:
         return Metric(name, *_CLASSES[name])
     function, is_valid, words = _AT[stem]

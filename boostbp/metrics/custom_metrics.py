@@ -37,22 +37,12 @@ _NEGATIVE = _words("neg negative minus")
 
 @dataclass(frozen=True, slots=True)
 class CustomMetric:
-    """``f(prediction, y, weight)`` of a function ``f(y_true, y_pred)`` of the user or of scikit-learn.
-
-    Attributes
-    ----------
-    classes : bool
-        Whether classes are predicted: the function then sees their numbers, not one-hot rows.
-    of_labels : bool
-        Whether it also sees labels in place of probabilities.
-    weighted : bool
-        Whether it takes ``sample_weight``.
-    """
+    """``f(prediction, y, weight)`` of a function ``f(y_true, y_pred)`` of the user or of scikit-learn."""
 
     function: Callable[..., object]
-    classes: bool
-    of_labels: bool
-    weighted: bool
+    classes: bool  # whether classes are predicted: the function then sees their numbers, not one-hot rows
+    of_labels: bool  # whether it also sees labels in place of probabilities
+    weighted: bool  # whether it takes ``sample_weight``
 
     @classmethod
     def of(cls, function: Callable[..., object], *, classes: bool) -> CustomMetric:
@@ -60,8 +50,7 @@ class CustomMetric:
         of_labels = _is_sklearn(function) and name_of(function) in _OF_LABELS.split()
         if of_labels and not classes:
             raise ValueError(
-                f"eval_metric={name_of(function)} is for classes, and numbers are predicted: use a metric of numbers, "
-                "such as 'rmse', or a classifier."
+                f"eval_metric={name_of(function)} is for classes, and numbers are predicted: use one such as 'rmse'."
             )
         return cls(function, classes, of_labels, _takes_weight(function))
 
@@ -101,7 +90,7 @@ def name_of(function: Callable[..., object]) -> str:
 def is_maximised(function: Callable[..., object]) -> bool:
     """Return whether greater is better: if the name of the function ends in ``_score``, as in scikit-learn.
 
-    Raises ValueError if other words in the name of the user's own function suggest the opposite.
+    ValueError if other words in the name of the user's own function suggest the opposite.
     """
     name = name_of(function)
     words = _words(name)
@@ -112,9 +101,8 @@ def is_maximised(function: Callable[..., object]) -> bool:
     # Words of both kinds, as in gain_loss, or of none suggest nothing.
     if good != bad and suggested != maximised and not _is_sklearn(function):
         raise ValueError(
-            f"eval_metric={name} would be {'max' if maximised else 'min'}imised, as a function is whose name "
-            f"{'ends' if maximised else 'does not end'} in _score, but its name suggests the opposite. Say which: "
-            f"eval_metric=({name!r}, {name}, {suggested}), where True means that greater is better."
+            f"eval_metric={name} would be {'max' if maximised else 'min'}imised, but its name suggests the opposite. "
+            f"Say which: eval_metric=({name!r}, {name}, {suggested}), where True means that greater is better."
         )
     return maximised
 

@@ -23,12 +23,7 @@ from boostbp.runtime.group import workers
 class BackPropagation:
     """A training by back-propagation that can stop at some epoch and go on.
 
-    Attributes
-    ----------
-    history : History
-        The epochs so far. Its `stop` is valid once `finished`.
-    finished : bool
-        Whether training is over, for the reason in the history.
+    Once it is `finished`, the `history` says why.
     """
 
     def __init__(self, task: NetworkTask) -> None:
@@ -59,12 +54,8 @@ class BackPropagation:
     def advance(self, until: int | None = None) -> None:
         """Train until the epoch of this number, or to the end.
 
-        Raises
-        ------
-        FloatingPointError
-            If the network diverged in its first epoch.
-        KeyboardInterrupt
-            If it came in the first epoch. A later one is in the history, and training is over.
+        Raises FloatingPointError if the network diverged in its first epoch. Raises KeyboardInterrupt if it came in the
+        first epoch. A later one is in the history, and training is over.
         """
         trainer, monitor = self._trainer, self._monitor
         last = self.settings.epochs if until is None else min(until, self.settings.epochs)
@@ -143,14 +134,9 @@ def _check(state: State, epochs: int, fingerprint: Mapping[str, str]) -> None:
         if state.fingerprint.get(name) != now
     ]
     if other:
-        raise ValueError(
-            f"{state.origin} belongs to another fit: {'; '.join(other)}. "
-            "Pass what it was fitted to, or start anew without it."
-        )
+        raise ValueError(f"{state.origin} belongs to another fit: {'; '.join(other)}. Start anew without it.")
     if state.epoch > epochs:
-        raise ValueError(
-            f"epochs={epochs} is less than the {state.epoch} epochs of {state.origin}: give a larger number."
-        )
+        raise ValueError(f"epochs={epochs} is less than the {state.epoch} epochs of {state.origin}: give more.")
 
 
 def _check_shapes(state: State, trainer: Trainer) -> None:

@@ -240,9 +240,7 @@ def checkpoint(path: str | os.PathLike[str], every: int = 1) -> Checkpoint:
 def _values(progress: Progress, name: str | None, callback: str) -> list[float]:
     names = list(progress.epoch.metrics)
     if not names:
-        raise ValueError(
-            f"{callback}(...) has no evaluation set to look at: pass eval_set to fit, or early_stopping=True."
-        )
+        raise ValueError(f"{callback}(...) has no evaluation set: pass eval_set to fit, or early_stopping=True.")
     if name is not None and name not in names:
         raise ValueError(f"{callback}(name={name!r}): the evaluation sets are {', '.join(map(repr, names))}.")
     return progress.history.metrics(name or names[0])

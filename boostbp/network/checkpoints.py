@@ -24,30 +24,25 @@ from typing import Any
 
 import numpy as np
 
-from boostbp import archive, plain
+from boostbp import archive
 from boostbp.archive import Arrays, take
 from boostbp.network.monitor import State
 from boostbp.network.network import Network
 from boostbp.network.stored import history_from, history_of, network_from, network_of
-from boostbp.runtime import interrupts
+from boostbp.runtime import interrupts, plain
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.atomic_write import remove_partial
 from boostbp.runtime.group import workers
 
 KIND, ROWS_KIND = "checkpoint", "rows of a checkpoint"
 # Version of both kinds of files; earlier versions have another format.
-VERSION = 6
+VERSION = 7
 
 
 def write_state(path: str | os.PathLike[str], state: State) -> None:
     """Write a state atomically.
 
-    Raises
-    ------
-    ValueError
-        If the basis has functions of the user's own.
-    OSError
-        If the file cannot be written.
+    Raises ValueError if the basis has functions of the user's own. Raises OSError if the file cannot be written.
     """
     arrays: Arrays = {}
     for i, (h, g, m) in enumerate(zip(state.h, state.g, state.m, strict=True), start=1):
@@ -67,7 +62,7 @@ def write_state(path: str | os.PathLike[str], state: State) -> None:
         "since": state.since,
         "random": plain.encode(state.random),
         "history": history_of(state.history),
-        "fingerprint": dict(state.fingerprint),
+        "fingerprint": plain.encode(state.fingerprint),
         "rows": list(state.rows),
     }
     archive.write(path, kind=KIND, version=VERSION, content=content, arrays=arrays | of_networks)
@@ -103,12 +98,8 @@ def _file_of_rows(path: str | os.PathLike[str], epoch: int, rank: int) -> Path:
 def read_state(path: str | os.PathLike[str]) -> State:
     """Read a state that `write_state` wrote.
 
-    Raises
-    ------
-    ValueError
-        If the file has another format or version, or is truncated, corrupted or inconsistent.
-    OSError
-        If the file cannot be read.
+    Raises ValueError if the file has another format or version, or is truncated, corrupted or inconsistent. Raises
+    OSError if the file cannot be read.
     """
     state = archive.load(path, _state, kind=KIND, version=VERSION, oldest=VERSION)
     return replace(state, origin=f"checkpoint={str(path)!r}")
@@ -175,18 +166,10 @@ def _state(content: object, arrays: Arrays) -> State:
     history = history_from(content["history"], hidden=len(sizes) - 1)
     if history.choice is not None:
         raise ValueError("its history has a choice of candidates")
-    elapsed, since, counts, fingerprint = (content[name] for name in ("elapsed", "since", "rows", "fingerprint"))
-    if (
-        type(elapsed) is not float
-        or not math.isfinite(elapsed)
-        or type(since) is not int
-        or not -1 <= since < len(history)
-    ):
-        raise ValueError(f"its numbers are elapsed={elapsed!r:.99} and since={since!r:.99}")
-    if not isinstance(counts, list) or not all(type(count) is int and count >= 0 for count in counts):
-        raise ValueError(f"its rows are {counts!r:.999}")
-    if not isinstance(fingerprint, dict) or not all(isinstance(value, str) for value in fingerprint.values()):
-        raise ValueError(f"its fingerprint is {fingerprint!r:.999}")
+    hints = {"elapsed": float, "since": int, "rows": list[int], "fingerprint": dict[str, str]}
+    elapsed, since, counts, fingerprint = (plain.decode_as(hint, content[name]) for name, hint in hints.items())
+    if not math.isfinite(elapsed) or not -1 <= since < len(history) or min(counts, default=0) < 0:
+        raise ValueError(f"its numbers are elapsed={elapsed}, since={since} and rows={counts!r:.999}")
     random = plain.decode(content["random"])
     # NumPy refuses what is no state of a generator.
     np.random.default_rng().bit_generator.state = random

@@ -13,18 +13,11 @@ from boostbp.runtime.arrays import Floats
 
 @dataclass(frozen=True, slots=True)
 class EvalSet:
-    """Rows that score a model during training, and that it does not learn from.
-
-    Attributes
-    ----------
-    name : str
-    rows : Rows
-    from_training : bool
-        Whether the fit held them out of the training rows; the chosen model may then be refitted on them.
-    """
+    """Rows that score a model during training, and that it does not learn from."""
 
     name: str
     rows: Rows
+    # whether the fit held them out of the training rows; the chosen model may then be refitted on them
     from_training: bool = False
 
 
@@ -35,19 +28,11 @@ def raw_output(raw: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Evaluation sets and the metric that models are compared by.
+    """Evaluation sets and the metric that models are compared by."""
 
-    Attributes
-    ----------
-    sets : tuple of EvalSet
-        The first one chooses the epoch and the weights of candidates.
-    metric : Metric or None
-    outcome : callable
-        Converts a raw output, offset included, to the values that `metric` compares with targets.
-    """
-
-    sets: tuple[EvalSet, ...] = ()
+    sets: tuple[EvalSet, ...] = ()  # the first one chooses the epoch and the weights of candidates
     metric: Metric | None = None
+    # converts a raw output, offset included, to the values that `metric` compares with targets
     outcome: Callable[[Floats], Floats] = raw_output
 
     def score(self, raw: Floats, rows: Rows) -> float:

@@ -137,7 +137,7 @@ class History:
     choice: ModelChoice | None = None
     refitted: bool = False
     looks: list[Look] = field(default_factory=list)
-    interrupt: KeyboardInterrupt | None = field(default=None, compare=False, repr=False)
+    interrupt: KeyboardInterrupt | None = field(default=None, init=False, compare=False, repr=False)
 
     def interrupted(self, interrupt: KeyboardInterrupt) -> None:
         """Record that an interrupt ended the training."""

@@ -23,43 +23,24 @@ from boostbp.runtime.group import workers
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A training after an epoch, which can go on from there.
+    """A training after an epoch, which can go on from there."""
 
-    Attributes
-    ----------
-    h, g, m : tuple of (rows, units) float64
-        Hidden variables h_1 .. h_L, the gradients of the loss in them, and their momenta. The arrays are those of the
-        training, not copies.
-    random : mapping
-        State of the random generator.
-    network, best : Network
-        Networks of this epoch and of the best one.
-    lowest_loss : Network or None
-        Network of the epoch of lowest training loss, if no metric chooses the best epoch.
-    elapsed : float
-        Seconds of training so far.
-    fingerprint : mapping
-        The data and parameters of the training; see `boostbp.network.fingerprint`.
-    since : int
-        Epoch at which the user asked for more epochs, from which patience counts; -1 for none.
-    origin : str
-        Source of the state as the user wrote it, for errors.
-    rows : tuple of int
-        Number of rows that each of several workers wrote to a file of its own; empty if `h`, `g` and `m` are here.
-    """
-
+    # h, g, m: (rows, units) each: Hidden variables h_1 .. h_L, the gradients of the loss in them, and their momenta.
+    # The arrays are those of the training, not copies.
     h: tuple[Floats, ...]
     g: tuple[Floats, ...]
     m: tuple[Floats, ...]
-    random: Mapping[str, Any]
+    random: Mapping[str, Any]  # state of the random generator
+    # network, best: networks of this epoch and of the best one
     network: Network
     best: Network
-    lowest_loss: Network | None
+    lowest_loss: Network | None  # network of the epoch of lowest training loss, if no metric chooses the best epoch
     history: History
-    elapsed: float
-    fingerprint: Mapping[str, str]
-    since: int = -1
-    origin: str = ""
+    elapsed: float  # seconds of training so far
+    fingerprint: Mapping[str, str]  # the data and parameters of the training; see `boostbp.network.fingerprint`
+    since: int = -1  # epoch at which the user asked for more epochs, from which patience counts; -1 for none
+    origin: str = ""  # source of the state as the user wrote it, for errors
+    # number of rows that each of several workers wrote to a file of its own; empty if `h`, `g` and `m` are here
     rows: tuple[int, ...] = ()
 
     @property
@@ -137,54 +118,35 @@ Callback = Callable[[Progress], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkTask:
-    """What a network is trained on, and how.
+    """What a network is trained on, and how."""
 
-    Attributes
-    ----------
-    rows : Rows
-        Training rows: h_0, targets as the loss takes them, weights and offsets, and the workers that hold them.
-    settings : Settings
-        Settings of the network. For an ensemble they are the user's, and candidates change them.
-    evaluation : Evaluation
-        Its first evaluation set chooses the best epoch, and has the held-out rows that weigh candidates.
-    resume : State or None
-        State of an earlier training of this network on the same data, from which this one goes on.
-    """
-
+    # training rows: h_0, targets as the loss takes them, weights and offsets, and the workers that hold them
     rows: Rows
     backend: Backend
     loss: Loss
-    settings: Settings
+    settings: Settings  # Settings of the network. For an ensemble they are the user's, and candidates change them.
+    # its first evaluation set chooses the best epoch, and has the held-out rows that weigh candidates
     evaluation: Evaluation = NO_EVALUATION
     callbacks: Sequence[Callback] = ()
+    # state of an earlier training of this network on the same data, from which this one goes on
     resume: State | None = None
 
 
 @dataclass
 class Monitor:
-    """Records epochs, keeps the best network and decides when to stop.
-
-    Attributes
-    ----------
-    state : callable
-        What callbacks receive as `Progress.state`.
-    best, lowest_loss : Network or None
-        The network of the best epoch; without evaluation sets that of the last epoch, and of the lowest training loss.
-    since : int
-        Patience counts from this epoch, or from the best epoch after it.
-    begun : float
-        Working time at which training began.
-    """
+    """Records epochs, keeps the best network and decides when to stop."""
 
     history: History
     evaluation: Evaluation
     callbacks: Sequence[Callback]
     settings: Settings
-    state: Callable[[], State]
+    state: Callable[[], State]  # what callbacks receive as `Progress.state`
+    # best, lowest_loss: the network of the best epoch; without evaluation sets that of the last epoch, and of the
+    # lowest training loss
     best: Network | None = None
     lowest_loss: Network | None = None
-    since: int = -1
-    begun: float = field(default_factory=lambda: time.perf_counter())
+    since: int = -1  # patience counts from this epoch, or from the best epoch after it
+    begun: float = field(default_factory=lambda: time.perf_counter())  # working time at which training began
 
     @property
     def sign(self) -> float:

@@ -50,22 +50,11 @@ def gradient_figures(g: Sequence[Floats]) -> tuple[tuple[float, ...], tuple[floa
 def linear_probe_r2(
     h: Floats, y: Floats, weight: Floats, held_out_rows: tuple[Floats, Floats, Floats] | None = None
 ) -> tuple[float, float]:
-    """Return the share of the target that a linear regression on a hidden layer explains.
+    """Return the share of the target, (rows, outputs), that a linear regression on a hidden layer explains.
 
-    Parameters
-    ----------
-    h : (rows, units) float64
-    y : (rows, outputs) float64
-    weight : (rows,) float64
-    held_out_rows : tuple of the same three, or None
-
-    Returns
-    -------
-    training : float
-        R^2; NaN if no output varies.
-    held_out : float
-        Squared correlation of the prediction with the target, which does not depend on the target's unit; 0 if it is
-        negative. It is averaged over the outputs as R^2 is.
+    On the training rows that is R^2, NaN if no output varies. On held-out rows, the same three arrays, it is the
+    squared correlation of the prediction with the target, which does not depend on the target's unit; 0 if it is
+    negative. It is averaged over the outputs as R^2 is.
     """
     # Targets may have any size; an overflow makes the probe NaN.
     with np.errstate(all="ignore"):

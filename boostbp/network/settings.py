@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
 from boostbp.layers import LayerSettings
-from boostbp.layers.layer_spec import Spec
+from boostbp.layers.layer_spec import Spec, checked
 from boostbp.network import steps
 from boostbp.network.starts import STARTS, Start, projection
 from boostbp.network.steps import Normalised, Step
 from boostbp.runtime import checks
+
+
+def _one_of(*allowed: object) -> Callable[[str, Any], Any]:
+    return partial(checks.one_of, allowed=allowed)
+
+
+_positive = partial(checks.whole, least=1)
 
 
 def _row_count(name: str, value: Any) -> Any:
@@ -21,17 +28,6 @@ def _row_count(name: str, value: Any) -> Any:
     if not (0.0 < value <= 1.0 if is_share else value >= 1):
         raise ValueError(f"{name}={value!r} is not allowed: give a share in (0, 1], or a number of rows.")
     return value
-
-
-FIELDS: Mapping[str, Callable[[str, Any], Any]] = {
-    "start": partial(checks.one_of, allowed=tuple(STARTS)),
-    "refit_order": partial(checks.one_of, allowed=("upward", "downward")),
-    "output_target": partial(checks.one_of, allowed=("loss", "moved")),
-    "skip": partial(checks.one_of, allowed=(True, False)),
-    "structure_epochs": checks.or_else("auto", partial(checks.whole, least=1)),
-    "structure_samples": checks.or_else(None, _row_count),
-    "n_iter_no_change": checks.or_else(None, partial(checks.whole, least=1)),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -80,20 +76,19 @@ class BackpropSpec(Spec):
     True
     """
 
-    start: Literal["projection", "principal", "identity", "noise"] = "projection"
+    start: Literal["projection", "principal", "identity", "noise"] = checked("projection", _one_of(*STARTS))
     step: str | Step = "normalised"
     step_size: float = 0.4
     momentum: float = 0.8
-    refit_order: Literal["upward", "downward"] = "upward"
-    output_target: Literal["loss", "moved"] = "loss"
-    skip: bool = False
-    structure_epochs: int | Literal["auto"] = "auto"
-    structure_samples: int | float | None = None
-    n_iter_no_change: int | None = 30
+    refit_order: Literal["upward", "downward"] = checked("upward", _one_of("upward", "downward"))
+    output_target: Literal["loss", "moved"] = checked("loss", _one_of("loss", "moved"))
+    skip: bool = checked(False, _one_of(True, False))
+    structure_epochs: int | Literal["auto"] = checked("auto", checks.or_else("auto", _positive))
+    structure_samples: int | float | None = checked(None, checks.or_else(None, _row_count))
+    n_iter_no_change: int | None = checked(30, checks.or_else(None, _positive))
 
     def __post_init__(self) -> None:
-        for name, check in FIELDS.items():
-            object.__setattr__(self, name, check(name, getattr(self, name)))
+        Spec.__post_init__(self)
         steps.rule_of(self.step, self.step_size, self.momentum)
 
 
@@ -102,35 +97,21 @@ class Settings:
     """How a network is trained.
 
     Fields with the names of `BackpropSpec` have the same meaning. The others:
-
-    Attributes
-    ----------
-    layers : tuple of LayerSettings
-        Settings of each T_i, i = 0 .. L-1.
-    units : tuple of int
-        Number of units of each hidden layer, L-1 numbers.
-    step : Step
-        Rule that moves hidden variables, with its alpha and mu.
-    structure_samples : int or None
-        Number of rows.
-    max_time : float or None
-        Seconds after which no new epoch begins.
-    given : frozenset of str
-        Fields of the output layer's `LayerSpec` that the user set. Single layers of an ensemble keep them.
     """
 
-    layers: tuple[LayerSettings, ...]
-    units: tuple[int, ...]
+    layers: tuple[LayerSettings, ...]  # settings of each T_i, i = 0 .. L-1
+    units: tuple[int, ...]  # number of units of each hidden layer, L-1 numbers
     epochs: int = 30
-    step: Step = field(default_factory=Normalised)
+    step: Step = field(default_factory=Normalised)  # rule that moves hidden variables, with its alpha and mu
     start: Start = projection
     refit_order: Literal["upward", "downward"] = "upward"
     output_target: Literal["loss", "moved"] = "loss"
     n_iter_no_change: int | None = None
     skip: bool = False
     structure_epochs: int = 1
-    structure_samples: int | None = None
-    max_time: float | None = None
+    structure_samples: int | None = None  # number of rows
+    max_time: float | None = None  # seconds after which no new epoch begins
     n_threads: int = 1
     seed: int = 0
+    # Fields of the output layer's `LayerSpec` that the user set. Single layers of an ensemble keep them.
     given: frozenset[str] = frozenset()

@@ -150,12 +150,8 @@ _MEMBERS = ("alpha", "decay", "move")
 def rule_of(step: str | Step, step_size: float, momentum: float) -> Step:
     """Return a step rule, by its name with a size and a momentum, or the user's object after a trial move.
 
-    Raises
-    ------
-    ValueError
-        If the name is unknown, a number is out of bounds, or `moved` refuses the trial move.
-    TypeError
-        If the object lacks a member of `Step`.
+    Raises ValueError if the name is unknown, a number is out of bounds, or `moved` refuses the trial move, and
+    TypeError if the object lacks a member of `Step`.
     """
     names = ", ".join(map(repr, STEPS))
     if not isinstance(step, str):
@@ -163,10 +159,7 @@ def rule_of(step: str | Step, step_size: float, momentum: float) -> Step:
             raise TypeError(f"step={step.__name__} is a class: pass an object of it, {step.__name__}().")
         missing = [member for member in _MEMBERS if not hasattr(step, member)]
         if missing:
-            raise TypeError(
-                f"step={checks.shown(step)} lacks {', '.join(missing)}: use one of {names}, or an object like "
-                "boostbp.network.steps.Step, such as Normalised(alpha=0.2)."
-            )
+            raise TypeError(f"step={checks.shown(step)} lacks {', '.join(missing)}: use {names}, or a Step.")
         _try(step)
         return step
     if step not in STEPS:
@@ -199,11 +192,8 @@ def _try(step: Step) -> None:
 def moved(step: Step, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[Floats, Floats]:
     """Return the target and the momentum of a rule that may be the user's own, after checks of both.
 
-    Raises
-    ------
-    ValueError
-        If the rule does not return two arrays of the shape of `h`, writes into its arguments, or returns NaN for finite
-        arguments.
+    Raises ValueError if the rule does not return two arrays of the shape of `h`, writes into its arguments, or returns
+    NaN for finite arguments.
     """
     with refuse_writes(f"step={step!r} writes into h, m, g or weight: use copies."):
         moved = step.move(*map(read_only, (h, m, g, weight)))

@@ -54,10 +54,7 @@ class Trainer:
         self.rng = np.random.default_rng(settings.seed)
         self.L = len(settings.layers)
         if settings.skip and self.L > 1 and isinstance(rows.X, Sparse):
-            raise ValueError(
-                "X is sparse, which is not supported with skip=True: layers above the first would see it beside "
-                "hidden units, dense. Use skip=False, or pass X.toarray()."
-            )
+            raise ValueError("X is sparse, which is not supported with skip=True. Use skip=False, or pass X.toarray().")
         # h_0 never changes, so it is binned once.
         self.input: BoundInput | None = None
         self.baseline = baseline_of(loss, rows, settings.output_target)

@@ -84,9 +84,7 @@ def splits(
     y = np.asarray(y)
     labels: tuple[str, ...] = ()
     if folds is not None and not 2 <= folds <= len(y):
-        raise ValueError(
-            f"folds={folds} does not split {len(y)} rows: give at least 2 and at most the rows, or leave it out."
-        )
+        raise ValueError(f"folds={folds} does not split {len(y)} rows: give 2 to {len(y)}, or leave it out.")
     if task == "classification":
         classes, y, counts = np.unique(y, return_inverse=True, return_counts=True)
         labels, needed = tuple(map(str, classes)), max(4, folds or 0)
@@ -133,16 +131,9 @@ def compare_models(
 ) -> list[Result]:
     """Train models on the same splits, each in its own process, and return their results.
 
-    A model that fails does not stop the others.
-
-    Parameters
-    ----------
-    parts : iterable of Data
-        One split, or the folds of a cross-validation; see `splits`.
-    evidence : bool
-        Whether results hold the data of a report's pictures.
-    watch : callable, optional
-        Called with the label of each model and the number of the split before its training.
+    `parts` are one split, or the folds of a cross-validation; see `splits`. With `evidence` results hold the data of a
+    report's pictures. `watch` is called with the label of each model and the number of the split before its training. A
+    model that fails does not stop the others.
     """
     runs: dict[str, list[Result]] = {contender.label: [] for contender in contenders}
     with TemporaryDirectory(prefix="boostbp-") as name:

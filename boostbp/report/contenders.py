@@ -88,15 +88,9 @@ def train_contender(
 ) -> Fitted:
     """Train a contender; ImportError if its library is not installed.
 
-    Parameters
-    ----------
-    split : Split
-        Labels are 0 .. classes - 1 for classification.
-    length : int, optional
-        Largest number of rounds or epochs, for a rehearsal; without rows to stop by, the number itself. The deep model
-        needs none: it holds rows out by itself.
-    trainers : mapping of str to callable, optional
-        A trainer for each kind of contender; `TRAINERS` by default.
+    Labels of classes are 0 .. classes - 1. `length` is the largest number of rounds or epochs, for a rehearsal; without
+    rows to stop by, the number itself. The deep model needs none: it holds rows out by itself. `trainers` has one for
+    each kind of contender.
     """
     contender = replace(contender, params=nested(contender.params))
     return (trainers or TRAINERS)[contender.kind](contender, split, task == "classification", n_jobs, seed, length)

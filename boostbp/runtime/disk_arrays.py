@@ -48,17 +48,7 @@ def on_disk() -> Iterator[Path]:
 
     On systems without posix_fallocate, arrays stay in memory.
 
-    Yields
-    ------
-    Path
-        The folder of the files.
-
-    Raises
-    ------
-    RuntimeError
-        If NumPy is not version 2.
-    OSError
-        If the disk is full.
+    Yields the folder of the files. Raises RuntimeError if NumPy is not version 2, and OSError if the disk is full.
     """
     folder = scratch_folder()
     files = _files_in(folder) if IS_SUPPORTED else None

@@ -99,12 +99,8 @@ def deferred() -> Iterator[None]:
 def check() -> None:
     """Hear a waiting Ctrl-C and the stop flag; call this between pieces of work, such as rounds.
 
-    Raises
-    ------
-    Stopped
-        In a thread whose work is no longer needed (`stoppable`).
-    BaseException
-        Whatever the user's handler of Ctrl-C raises, in the main thread.
+    Raises Stopped in a thread whose work is no longer needed (`stoppable`), and in the main thread whatever the user's
+    handler of Ctrl-C raises.
     """
     if _deferral is not None and threading.current_thread() is threading.main_thread():
         _deferral.run_handler()

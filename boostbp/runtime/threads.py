@@ -80,26 +80,10 @@ def run_tasks(
 ) -> KeyboardInterrupt | None:
     """Run independent tasks in their order, `n_at_once` at a time; keep the results that are there after Ctrl-C.
 
-    Parameters
-    ----------
-    tasks : dict of str to callable
-        ``task() -> result``.
-    results : dict
-        Each task adds its result under its name, also before an interrupt.
-    on_stop : callable
-        Called when a task fails or is interrupted, to end the others sooner.
-    interrupt_of : callable
-        Returns what ended the work of a result before its time; None if it is complete.
-
-    Returns
-    -------
-    KeyboardInterrupt or None
-        What ended the tasks, if that is Ctrl-C.
-
-    Raises
-    ------
-    BaseException
-        The error of the first task, in their order, that failed.
+    Each task adds its result under its name, also before an interrupt. `on_stop` is called when a task fails or is
+    interrupted, to end the others sooner. `interrupt_of` returns what ended the work of a result before its time; None
+    if it is complete. Returns the Ctrl-C that ended the tasks, if one did, and raises the error of the first task, in
+    their order, that failed.
     """
     stopped = Event()
     received: list[KeyboardInterrupt] = []

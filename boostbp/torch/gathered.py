@@ -142,10 +142,7 @@ class LastFit(NamedTuple):
         if expected is not None:
             _check_number(len(step.X), expected, f"n_rows={expected} are expected", _OTHER_NUMBER)
             if changed and np.array_equal(np.sort(changed[0]), np.sort(changed[1])):
-                raise ValueError(
-                    "the rows of this step are those of the last fit in another order, and momentum belongs to rows: "
-                    f"{_ANNOUNCE}"
-                )
+                raise ValueError(f"these rows come in another order, and momentum belongs to rows: {_ANNOUNCE}")
             if changed:
                 _refuse_repeats(*changed)
             return
@@ -160,8 +157,7 @@ class LastFit(NamedTuple):
             same = len(np.intersect1d(self.rows, step.rows, assume_unique=True))
             if 2 * same < len(step.rows):  # a loader may leave out a few
                 raise ValueError(
-                    f"{len(step.rows) - same} of the {len(step.rows)} rows of this step were not there at the last "
-                    f"fit: {_ALL_ROWS} {_FORGET}"
+                    f"{len(step.rows) - same} of the {len(step.rows)} rows of this step are new: {_ALL_ROWS} {_FORGET}"
                 )
         if changed:
             raise ValueError(
@@ -192,9 +188,7 @@ def _check_number(n_rows: int, expected: int, because: str, cure: str) -> None:
     if n_rows < expected:
         raise ValueError(f"{got}: {_ALL_ROWS} {cure}")
     if n_rows > expected:
-        raise ValueError(
-            f"{got}: drop the gradients of passes that only the neural layers learn from by {_ZERO_GRAD}. {cure}"
-        )
+        raise ValueError(f"{got}: drop the gradients of passes that train neural layers alone by {_ZERO_GRAD}. {cure}")
 
 
 def check_known(expected: int | None, *pending: PendingCalls) -> None:
@@ -220,10 +214,7 @@ def in_order(parts: list[Numbers]) -> tuple[NDArray[np.intp] | slice, Numbers]:
     if not known:
         return slice(None), None
     if len(known) < len(parts):
-        raise ValueError(
-            f"{len(known)} of {len(parts)} forward calls had row numbers: announce them for every call of a step, "
-            "or for none."
-        )
+        raise ValueError(f"{len(known)} of {len(parts)} forward calls had row numbers: announce all or none.")
     rows = np.concatenate(known)
     order = np.argsort(rows, kind="stable")
     rows = rows[order]

@@ -115,9 +115,7 @@ class GBDTStep:
         """
         active = [layer for layer in self.layers if layer._gathered]
         if not active:
-            raise RuntimeError(
-                "no gradient reached a tree layer: in train mode call the model and loss.backward() first."
-            )
+            raise RuntimeError("no gradient reached a tree layer: call the model in train mode, then loss.backward().")
         expected = next((layer.expected_rows for layer in active if layer.expected_rows is not None), None)
         check_known(expected, *(layer._gathered for layer in active))
         losses = self.losses if loss is None else [*self.losses, _number(loss)]
@@ -155,8 +153,7 @@ class GBDTStep:
             raise ValueError("this is not the state of a GBDTStep: load what its state_dict() gave.")
         if state.get("version") != VERSION:
             raise ValueError(
-                f"the state has version {state.get('version')}, this boostbp reads {VERSION}: update boostbp, or save "
-                "the state anew."
+                f"the state has version {state.get('version')}, not {VERSION}: update boostbp, or save it anew."
             )
         try:
             losses = [float(loss) for loss in state["losses"]]
@@ -187,9 +184,7 @@ class GBDTStep:
         inputs = _input_of(watched[place])
         n_rows = len(moved[place][1].X)
         if len(inputs) != n_rows:
-            raise ValueError(
-                f"forward() brought {len(inputs)} rows to a tree layer whose step has {n_rows}: run the same rows."
-            )
+            raise ValueError(f"forward() brought {len(inputs)} rows where the step has {n_rows}: run the same rows.")
         for (_, target), calls in zip(moved, watched, strict=True):
             if target.hashes is not None and not np.array_equal(_input_of(calls), target.X, equal_nan=True):
                 raise ValueError(
@@ -220,9 +215,7 @@ def _all_or_none(layers: list[GBDTModule]) -> Iterator[None]:
 def _number(loss: float | Tensor) -> float:
     value = float(loss.detach() if isinstance(loss, torch.Tensor) else loss)
     if not np.isfinite(value):
-        raise ValueError(
-            f"loss={value}: it must be finite. Take smaller steps, or look into the modules above the trees."
-        )
+        raise ValueError(f"loss={value}: it must be finite. Take smaller steps, or check the modules above the trees.")
     return value
 
 

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from boostbp import backends, layers, losses
 from boostbp.backends.base import Backend, Table
-from boostbp.inputs.targets import drop_zero_weight
+from boostbp.estimators.single_layer import check_codes
+from boostbp.inputs.rows import Rows
 from boostbp.layers import BoundInput, Layer, LayerSpec, LossObjective, Objective, SquaredObjective
 from boostbp.layers.layer_spec import HIDDEN, settings_of
 from boostbp.losses import Loss
@@ -23,7 +24,6 @@ from boostbp.runtime import checks, interrupts, threads
 from boostbp.runtime.arrays import Floats, errstate_in_methods
 from boostbp.runtime.messages import require
 from boostbp.runtime.native_threads import single_threaded_blas
-from boostbp.single import check_codes
 from boostbp.torch import states, tensors
 from boostbp.torch.gathered import GatheredRows, LastFit, Momentum, Numbers, PendingCalls, StepTarget, check_known
 from boostbp.torch.tensors import NOT_FINITE, as_tensor, differentiable, uncompiled_forward
@@ -142,9 +142,7 @@ class GBDTModule(nn.Module):
             tensors.refuse_empty_columns(X, self._last.complete)
         rows = self._announced if gathers or self._watched is not None else None
         if rows is not None and len(rows) != len(X):
-            raise ValueError(
-                f"{len(rows)} row numbers were announced for a call of {len(X)} rows: announce each batch."
-            )
+            raise ValueError(f"{len(rows)} row numbers were announced for {len(X)} rows: announce each batch.")
         if self._watched is not None:
             self._watched.append((X, rows))
         if self.layer is None:
@@ -296,9 +294,7 @@ class GBDTModule(nn.Module):
 
     def _first_trees(self, X: Floats, sample_weight: ArrayLike | None = None) -> Self:
         if not self.training:
-            raise RuntimeError(
-                "this GBDTModule has no trees yet: call it in train mode, boost it, or load a state_dict."
-            )
+            raise RuntimeError("this GBDTModule has no trees: call it in train mode, boost it, or load a state_dict.")
         if len(X) == 0:
             raise ValueError(f"x has shape {X.shape}: the first trees are fitted to the first rows that come.")
         weight = tensors.weights(sample_weight, len(X))
@@ -309,16 +305,15 @@ class GBDTModule(nn.Module):
     def _start(self, X: Floats, weight: Floats) -> Floats:
         """Return the target of the first trees, (rows, outputs), from the rows with weight; 0 in the others."""
         target = np.zeros((len(X), self.out_features))
-        table, _, used = drop_zero_weight(Table(X, self.categorical), target, weight)
-        target[weight > 0] = start_of(STARTS[self.start], table, used, self.out_features, self._random)
+        used = Rows(Table(X, self.categorical), target, weight).counted()
+        start = STARTS[self.start]
+        target[weight > 0] = start_of(start, used.table, used.weight, self.out_features, self._random)
         return target
 
     def _rows(self) -> GatheredRows:
         """Return the rows of a step, checked."""
         if not self._gathered:
-            raise RuntimeError(
-                "no gradient reached this GBDTModule: in train mode call the model and loss.backward() first."
-            )
+            raise RuntimeError("no gradient reached this module: call the model in train mode, then loss.backward().")
         rows = self._gathered.join()
         self._last.check(rows, self.expected_rows)
         if not np.isfinite(rows.g).all():
@@ -326,13 +321,10 @@ class GBDTModule(nn.Module):
         return rows
 
     def _fit(self, last: LastFit, X: Floats, target: Floats, weight: Floats, loss: Loss | None = None) -> None:
-        """Fit the trees to a target, or by boosting on a loss of it; if that fails, nothing has changed.
-
-        Rows of weight 0 are left out.
-        """
+        """Fit the trees to a target, or by boosting on a loss, on the rows with weight; a failure changes nothing."""
         complete, random = tensors.complete_columns(X), copy.deepcopy(self._random)
-        table, target, weight = drop_zero_weight(Table(X, self.categorical), target, weight)
-        baseline = self.baseline
+        rows = Rows(Table(X, self.categorical), target, weight).counted()
+        table, target, weight, baseline = rows.table, rows.y, rows.weight, self.baseline
         objective: Objective = SquaredObjective(target, weight)
         with interrupts.deferred(), single_threaded_blas():
             if loss is not None:

@@ -72,9 +72,7 @@ def tree_state(state: object, module: GBDTModule) -> TreeState:
     Raises ValueError if it is no state, if it is damaged, or if version, shape, basis or categories differ.
     """
     if not isinstance(state, torch.Tensor) or state.dtype != torch.uint8 or state.ndim != 1:
-        raise ValueError(
-            "this is not the state of a GBDTModule: load it into a model of the structure that it was saved from."
-        )
+        raise ValueError("this is not the state of a GBDTModule: load it into a model of the same structure.")
     data = state.cpu().numpy().tobytes()
     return archive.from_bytes(data, _NAME, partial(_built, module=module), kind=KIND, version=VERSION, oldest=OLDEST)
 
@@ -118,9 +116,7 @@ def _forest(facts: Mapping[str, Any], arrays: Arrays, basis: Basis) -> Forest:
     functions = packed.facts_of(basis)
     if isinstance(facts, dict) and any(name in facts and facts[name] != functions[name] for name in functions):
         stated = {name: facts.get(name) for name in functions}
-        raise MismatchError(
-            f"the trees of the state have {stated}, and this module {functions}: make it with the same basis."
-        )
+        raise MismatchError(f"the trees of the state have {stated}, and this module {functions}: use the same basis.")
     return packed.unpack(facts, arrays, functions=basis)
 
 
@@ -147,10 +143,7 @@ def progress_of(layer: GBDTModule, record: Mapping[str, Any]) -> Progress:
     if expected is not None and (type(expected) is not int or expected < 1):
         raise ValueError(f"the state expects {expected!r:.99} rows.")
     if n_rows != layer.n_rows:
-        raise ValueError(
-            f"the state is of trees that were fitted to {n_rows} rows, and these were to {layer.n_rows}: load the "
-            "state of the model first, that of the same moment."
-        )
+        raise ValueError(f"the state is of {n_rows} rows, these trees of {layer.n_rows}: load the model first.")
     names = [name for name in ("row_hashes", "rows", "momentum", "momentum_rows") if record[name] is not None]
     arrays = {name: record[name].cpu().numpy().copy() for name in names}
     hashes, rows = (_taken(arrays, name, "i8", n_rows) for name in ("row_hashes", "rows"))

@@ -79,8 +79,7 @@ def as_targets(y: ArrayLike, n_outputs: int, n_rows: int) -> Floats:
     if target.ndim == 1 and n_outputs > 1:
         if not np.isin(target, np.arange(n_outputs)).all():
             raise ValueError(
-                f"y has shape {target.shape} and values that are no class numbers 0 to {n_outputs - 1}: "
-                f"give (rows, {n_outputs})."
+                f"y has shape {target.shape} and no class numbers: give 0 to {n_outputs - 1}, or (rows, {n_outputs})."
             )
         return np.eye(n_outputs)[target.astype(int)]
     target = target.reshape(n_rows, -1) if target.size else target
@@ -204,10 +203,7 @@ class _Slope(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> NoReturn:
-        raise RuntimeError(
-            "a second derivative through a tree layer: only first derivatives exist. Detach its slope, or leave out "
-            "what differentiates it, such as a gradient penalty."
-        )
+        raise RuntimeError("a second derivative through a tree layer: only first ones exist. Detach its slope.")
 
 
 def as_floats(values: ArrayLike) -> Floats:

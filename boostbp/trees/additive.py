@@ -109,55 +109,26 @@ class SplineTerms:
     The columns of a feature span the splines of a degree with knots at its quantiles. The first is linear; the others
     are uncorrelated with it and with each other, and the rougher a function, the smaller its variance (Demmler and
     Reinsch 1975). One ridge penalty on all columns therefore prefers smooth functions, and linear ones where they fit.
-
-    Attributes
-    ----------
-    X : (rows, features) float64, C-contiguous, or Sparse
-    splines : list of FeatureSplines
-        The functions of each feature that has some.
-    start : (features with functions + 1,) int64
-        First column of each of these features.
-    trees : Trees
-        One tree per feature, split at the knots; a tree of one leaf if no feature has functions.
-    leaves : Leaves
-        The leaves of these trees, for one output, with weights of 0.
-    leaf : (trees, rows), smallest integer type
     """
 
-    X: Matrix
-    splines: list[FeatureSplines]
-    start: NDArray[np.int64]
-    trees: Trees
-    leaves: Leaves
-    leaf: NDArray[np.integer]
+    X: Matrix  # (rows, features) float64, C-contiguous, or Sparse
+    splines: list[FeatureSplines]  # the functions of each feature that has some
+    start: NDArray[np.int64]  # (features with functions + 1,): first column of each of these features
+    trees: Trees  # one tree per feature, split at the knots; a tree of one leaf if no feature has functions
+    leaves: Leaves  # the leaves of these trees, for one output, with weights of 0
+    leaf: NDArray[np.integer]  # (trees, rows), smallest integer type
 
     @classmethod
     def of(cls, X: Matrix, features: NDArray[np.integer], weight: Floats, *, degree: int, most: int) -> SplineTerms:
         """Return the spline functions of some features.
 
-        Parameters
-        ----------
-        X : (rows, features) float64, C-contiguous, or Sparse
-            NaN is missing.
-        features : (numeric features,) int
-            Those without two different values get no function.
-        weight : (rows,) float64
-            Row weights: a weight of 2 is a row twice.
-        degree : int
-            1: piecewise linear. 2: piecewise quadratic, with a continuous slope.
-        most : int
-            Most columns. With many features each gets fewer knots, in the extreme the linear function alone.
-
-        Raises
-        ------
-        ValueError
-            If there are more features than columns allowed.
+        Those of degree 1 are piecewise linear, those of degree 2 piecewise quadratic, with a continuous slope. NaN is
+        missing, a weight of 2 is a row twice, and features without two different values get no function. There are at
+        most `most` columns: with many features each gets fewer knots, in the extreme the linear function alone. Raises
+        ValueError if there are more features than columns allowed.
         """
         if len(features) > most:
-            raise ValueError(
-                f"base='additive' is not supported with {len(features)} numeric features, more than {most}: use "
-                "base='ridge'."
-            )
+            raise ValueError(f"base='additive' is for {most} features at most, not {len(features)}: use base='ridge'.")
         per_feature = most // max(1, len(features))
         n_intervals = max(1, min(INTERVALS, per_feature + 1 - degree))
         candidates = [

@@ -169,10 +169,7 @@ def load(basis: str | Basis) -> Basis:
     if basis.powers not in (1, 2):
         raise ValueError(f"basis={basis!r} has powers={basis.powers!r}: let it be 1 or 2, which the core knows.")
     if not isinstance(basis.columns_per_feature, Integral) or basis.columns_per_feature < 0:
-        raise ValueError(
-            f"basis={basis!r} has columns_per_feature={basis.columns_per_feature!r}: let it be the whole number of "
-            "columns that expand() makes of a feature."
-        )
+        raise ValueError(f"basis={basis!r} has columns_per_feature={basis.columns_per_feature!r}, not a count.")
     return basis
 
 
@@ -242,14 +239,10 @@ def try_basis(basis: Basis, X: Floats) -> None:
         Z = expand(basis, X)
         if not basis.has_functions and not np.array_equal(Z, X, equal_nan=True):
             raise ValueError(
-                f"basis={basis!r} has has_functions=False, but its expand() does not return the features: set "
-                "has_functions = True."
+                f"basis={basis!r} has has_functions=False, but its expand() does not return the features: set it True."
             )
         if not np.allclose(expand(basis, X[:half]), Z[:half], equal_nan=True):
-            raise ValueError(
-                f"basis={basis!r}: its expand() gives other columns for a row if other rows change: use the features "
-                "of the row alone."
-            )
+            raise ValueError(f"basis={basis!r}: its expand() depends on other rows: use the row alone.")
         _check_features(basis, X, Z)
         _check_slopes(basis, X, Z)
 

@@ -42,11 +42,8 @@ MOST_SCALE = 1e300
 def rounded(forest: Forest, weight_bits: int) -> Forest:
     """Return the forest with rounded leaves.
 
-    Parameters
-    ----------
-    weight_bits : int
-        Bits of a leaf's weights for an output, counted from the largest of them, or from the root mean square of these
-        largest weights over all leaves if that is smaller.
+    A leaf's weights for an output keep `weight_bits`, counted from the largest of them, or from the root mean square of
+    these largest weights over all leaves if that is smaller.
     """
     leaves = rescaled(forest.leaves, *_short_scalings(forest.leaves.scaling))
     return replace(forest, leaves=leaves._replace(weight=_short_weights(leaves, weight_bits)))
@@ -55,11 +52,7 @@ def rounded(forest: Forest, weight_bits: int) -> Forest:
 def rescaled(leaves: core.Leaves, scaling: Floats, ratio: Floats, shift: Floats) -> core.Leaves:
     """Return the same regressions with other scalings: ``u = ratio v + shift`` of each path column.
 
-    Parameters
-    ----------
-    scaling : (path columns, 4) float64
-        The scalings of ``v``.
-    ratio, shift : (path columns,) float64
+    `scaling`, (path columns, 4), are those of ``v``.
     """
     weight = leaves.weight.copy()
     core.rescale(leaves, ratio, shift, weight)

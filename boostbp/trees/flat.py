@@ -28,59 +28,37 @@ class Flat(NamedTuple):
     """The forests of successive layers in few arrays; the number of trees of each layer is a multiple of `LOCKSTEP`.
 
     Integers and floats are as short as they can be without a change of a bit: a row waits for memory.
-
-    Attributes
-    ----------
-    nodes : (nodes,) of `NODE` or `WIDE`
-        Splits and leaves of all trees; the two children of a split lie side by side. Of a split, ``step`` leads to the
-        left child, ``bound`` numbers the threshold among those of its column, and ``column`` names one of the numbers
-        that `boostbp/core/rows.c` makes of a layer's input. Of a leaf, ``step`` is 0, and ``column`` counts its path
-        columns. Its ``bound`` is the complement of the place where its record begins in `table`: larger than all
-        numbers that it is compared with, so that a row stays there.
-    trees : (trees, 4) int32
-        Root, first output, number of outputs, degree.
-    layers : (layers, 7) int64
-        First tree, number of trees, first and last set of categories, number of input columns, number of outputs, and
-        the place of its columns in `first_bound`.
-    steps : (trees / LOCKSTEP,) int64
-        Splits on the longest path of the trees that are walked together.
-    bounds : (bounds,) float64
-        The different thresholds of each input column of each layer, ascending.
-    first_bound : (layers' columns + 1,) int64
-        First threshold of each column, and after the last column of a layer their end.
-    table : float32, or float64 if float32 does not hold the same numbers
-        The record of each leaf: constants of all outputs, then for each path column its number, scaling, linear weights
-        of all outputs and, for degree 2, quadratic weights. Columns that do not vary are left out. Bounds are infinite
-        if inputs are not clipped.
-    sets : (sets, 4) int64
-        For each split by a set of categories: feature, first word, number of words, whether missing values go left.
-    categories : uint32
-        Words of the sets.
     """
 
+    # (nodes,) of `NODE` or `WIDE`: Splits and leaves of all trees; the two children of a split lie side by side. Of a
+    # split, ``step`` leads to the left child, ``bound`` numbers the threshold among those of its column, and ``column``
+    # names one of the numbers that `boostbp/core/rows.c` makes of a layer's input. Of a leaf, ``step`` is 0, and
+    # ``column`` counts its path columns. Its ``bound`` is the complement of the place where its record begins in
+    # `table`: larger than all numbers that it is compared with, so that a row stays there.
     nodes: NDArray[np.void]
-    trees: NDArray[np.int32]
+    trees: NDArray[np.int32]  # (trees, 4) int32: root, first output, number of outputs, degree
+    # (layers, 7): first tree, number of trees, first and last set of categories, number of input columns, number of
+    # outputs, and the place of its columns in `first_bound`
     layers: NDArray[np.int64]
-    steps: NDArray[np.int64]
-    bounds: Floats
+    steps: NDArray[np.int64]  # (trees / LOCKSTEP,): splits on the longest path of the trees that are walked together
+    bounds: Floats  # (bounds,): the different thresholds of each input column of each layer, ascending
+    # (layers' columns + 1,): first threshold of each column, and after the last column of a layer their end
     first_bound: NDArray[np.int64]
+    # The record of each leaf: constants of all outputs, then for each path column its number, scaling, linear weights
+    # of all outputs and, for degree 2, quadratic weights. Columns that do not vary are left out. Bounds are infinite if
+    # inputs are not clipped.
     table: Table
+    # (sets, 4): for each split by a set of categories: feature, first word, number of words, whether missing values go
+    # left
     sets: NDArray[np.int64]
-    categories: NDArray[np.uint32]
+    categories: NDArray[np.uint32]  # words of the sets
 
     @classmethod
     def of(cls, forests: Sequence[Forest], node: list[tuple[str, str]] = NODE) -> Flat | None:
         """Lay out the forests of layers, from the input up; their bases must have no functions.
 
-        Parameters
-        ----------
-        node : `NODE` or `WIDE`
-
-        Returns
-        -------
-        Flat or None
-            None if there are more nodes of a tree, columns or records than a node has bits for, or a leaf that reads
-            columns more than once.
+        A node is `NODE` or `WIDE`. Returns None if there are more nodes of a tree, columns or records than a node has
+        bits for, or a leaf that reads columns more than once.
         """
         parts = [_arrays_of(forest) for forest in forests]
         begins = {name: offsets([len(part[name]) for part in parts]) for name in parts[0]}
@@ -112,12 +90,7 @@ class Flat(NamedTuple):
     def loop(self, baseline: Floats, *, skip: bool) -> Callable[[Floats, Floats], None]:
         """Return what writes the outputs of rows, (rows, features), to an array, (rows, outputs).
 
-        Parameters
-        ----------
-        baseline : (outputs,) float64
-            Added to the outputs of the last layer.
-        skip : bool
-            As in `Network`.
+        The baseline, (outputs,), is added to those of the last layer; `skip` is as in `Network`.
         """
         arrays = self._asdict() | {"nodes": self.nodes.view(np.uint64), "table": self.table.view(np.uint8)}
         return predict_rows.bind_first((*arrays.values(), baseline), self.table.itemsize, skip)
@@ -170,14 +143,8 @@ def _arrays_of(forest: Forest) -> dict[str, NDArray[Any]]:
 def _numbered_thresholds(nodes: core.Nodes, n_features: int) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64]]:
     """Return the number of each split's threshold among the different ones of its feature.
 
-    Returns
-    -------
-    number : (splits,) int64
-        -1 for a split by a set of categories, whose threshold is NaN.
-    bounds : (different thresholds,) float64
-        Those of a feature side by side, ascending.
-    first_bound : (features + 1,) int64
-        Where those of each feature begin.
+    It is -1 for a split by a set of categories, whose threshold is NaN. Then come the different thresholds, those of a
+    feature side by side, ascending, and where those of each feature begin, (features + 1,).
     """
     number = np.full(len(nodes.feature), -1)
     numeric = np.flatnonzero(~np.isnan(nodes.threshold))

@@ -29,27 +29,15 @@ CHUNK = 8192
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """A sum of trees with regressions in their leaves: (rows, features) -> (rows, outputs).
+    """A sum of trees with regressions in their leaves: (rows, features) -> (rows, outputs)."""
 
-    Attributes
-    ----------
-    trees : Trees
-        Where each row goes.
-    leaves : core.Leaves
-        What the leaves of all trees predict.
-    clip : bool
-        Whether a leaf's inputs are clipped to the range that the leaf saw in training.
-    n_base : int
-        How many of the trees are the base that rounds stand on; they come first.
-    """
-
-    trees: Trees
-    leaves: Leaves
+    trees: Trees  # where each row goes
+    leaves: Leaves  # what the leaves of all trees predict
     n_features: int
     n_outputs: int
     basis: Basis
-    clip: bool = True
-    n_base: int = 0
+    clip: bool = True  # whether a leaf's inputs are clipped to the range that the leaf saw in training
+    n_base: int = 0  # how many of the trees are the base that rounds stand on; they come first
 
     @classmethod
     def concat(cls, parts: Sequence[Forest]) -> Forest:
@@ -58,10 +46,7 @@ class Forest:
         Its basis is that of the forests whose leaves read columns. Trees on [1, x] and on [1, x, x^2] can stand side by
         side, as each has its own degree. Gains are rounded to `GAIN_BITS` bits.
 
-        Raises
-        ------
-        ValueError
-            If leaves read columns of other different bases, or forests clip them differently.
+        Raises ValueError if leaves read columns of other different bases, or forests clip them differently.
         """
         # Forests of constant leaves read no column, and go with any basis.
         reading = [part for part in parts if len(part.leaves.column)] or [parts[0]]
@@ -94,14 +79,9 @@ class Forest:
     ) -> Forest:
         """Return the trees as part of a forest on other features and outputs.
 
-        Parameters
-        ----------
-        features : (its features,) int
-            Number of each of its features among the `n_features` of the other forest.
-        first_output : int
-            Output of the other forest, of `n_outputs`, that its first output is added to.
-        weight : float
-            What its outputs are multiplied by; gains, which grow with their square, by its square.
+        `features` numbers its features among the `n_features` of the other forest, and `first_output` is the output, of
+        `n_outputs`, that its first one is added to. Its outputs are multiplied by the weight; gains, which grow with
+        their square, by its square.
         """
         trees, leaves, per_feature = self.trees, self.leaves, max(self.basis.columns_per_feature, 1)
         # Column j Q + q of the basis is function q of feature j; features move, functions stay.
@@ -240,20 +220,11 @@ class Forest:
     def changes(
         self, A: Floats, B: Floats, leaf_a: NDArray[Any], leaf_b: NDArray[Any], n_threads: int = 1
     ) -> tuple[Floats, Floats]:
-        """Return the change of the outputs from rows `A` to rows `B`, feature by feature.
+        """Return the change of the outputs from rows `A` to rows `B`, feature by feature, in two parts that sum to it.
 
-        Parameters
-        ----------
-        A, B : (rows, features) float64
-        leaf_a, leaf_b : (trees, rows)
-            Their leaves, by `route`.
-
-        Returns
-        -------
-        smooth : (rows, outputs, features) float64
-            Along the leaf regressions, which are sums of functions of one feature each.
-        jump : (rows, outputs, features) float64
-            Between leaves, at the feature of the split where the two rows part. Both together sum to the change.
+        The first, (rows, outputs, features), is along the leaf regressions, which are sums of functions of one feature
+        each. The second is between leaves, at the feature of the split where the two rows part. `leaf_a` and `leaf_b`
+        are their leaves, by `route`.
         """
         ZA, ZB = bases.expand(self.basis, A), bases.expand(self.basis, B)
         smooth = np.zeros((len(A), self.n_outputs, ZA.shape[1]))

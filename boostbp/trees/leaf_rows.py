@@ -26,17 +26,10 @@ BLOCK_ROWS = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class ColumnBins:
-    """Bins of values, which decide most splits without a look at the input.
+    """Bins of values, which decide most splits without a look at the input."""
 
-    Attributes
-    ----------
-    bins : (features, rows) uint8
-        The bin of each value, in the order of values; 255 where missing.
-    lower, upper : (features, 256) float64
-        Smallest and largest value in each bin.
-    """
-
-    bins: NDArray[np.uint8]
+    bins: NDArray[np.uint8]  # (features, rows) uint8: the bin of each value, in the order of values; 255 where missing
+    # lower, upper: (features, 256) each: smallest and largest value in each bin
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
 
@@ -59,23 +52,13 @@ class ColumnBins:
 
 @dataclass(frozen=True, slots=True)
 class LeafRows:
-    """The rows of one block of the input, grouped by leaf, with the columns that their leaves read.
+    """The rows of one block of the input, grouped by leaf, with the columns that their leaves read."""
 
-    Attributes
-    ----------
-    first : int
-        First row of the block.
-    start : (leaves + 1,) int64
-    order : (rows of the block,) uint16
-        Leaf ``l`` has rows ``first + order[start[l]:start[l + 1]]``.
-    values : (at least rows of each leaf x its path columns,) float64
-        See `core.group_paths`.
-    """
-
-    first: int
-    start: NDArray[np.int64]
+    first: int  # first row of the block
+    start: NDArray[np.int64]  # (leaves + 1,)
+    # (rows of the block,) uint16: leaf ``l`` has rows ``first + order[start[l]:start[l + 1]]``
     order: NDArray[np.integer]
-    values: Floats
+    values: Floats  # (at least rows of each leaf x its path columns,): see `core.group_paths`
 
 
 class Workspace:
@@ -117,19 +100,8 @@ def rows_by_leaf(
 ) -> list[LeafRows]:
     """Route all rows and group them by leaf, block by block, with the columns that their leaves read.
 
-    Sums and values then read these numbers in the order in which they lie, and not the whole input.
-
-    Parameters
-    ----------
-    tree : Trees
-        One tree.
-    leaves : Leaves
-        Its leaves, of which the path columns are read.
-    X : (rows, features), Z : (rows, columns) float64, C-contiguous; or two sparse inputs, of the same columns
-    bins : ColumnBins or None
-        Of a dense input.
-    leaf : (rows,), any integer type
-        Written.
+    Sums and values then read these numbers in the order in which they lie, and not the whole input. `tree` is one tree,
+    and of its leaves the path columns are read; `bins` are those of a dense input; `leaf`, (rows,), is written.
     """
 
     def group(first: int) -> LeafRows:

@@ -48,15 +48,8 @@ def leaves_on_paths(trees: Trees, basis: Basis, n_outputs: int = 1) -> Leaves:
 def leaves_of_tree(start: ArrayLike, column: ArrayLike, scaling: Floats, weight: Floats, *, degree: int = 1) -> Leaves:
     """Return the leaves of one tree, which serves as many outputs from 0 on as `weight` has numbers for.
 
-    Parameters
-    ----------
-    start : (leaves + 1,) int
-        Leaf ``l`` reads ``column[start[l]:start[l + 1]]``.
-    column : (path columns,) int
-    scaling : (path columns, 4) float64
-        See `LeafRanges.scaling`.
-    weight : (sum of terms * outputs,) float64
-        Per leaf (terms, outputs), in units of ``u``, for terms ``1, u, u^2`` up to the `degree`.
+    Leaf ``l`` reads ``column[start[l]:start[l + 1]]``, by `LeafRanges.scaling` of each path column. Weights are, per
+    leaf, (terms, outputs) in units of ``u``, for terms ``1, u, u^2`` up to the `degree`.
     """
     # One tree: its terms are those of the columns, and a constant for each leaf.
     start = np.asarray(start, np.int64)
@@ -135,14 +128,9 @@ def add_to(out: Floats, leaves: Leaves, leaf: NDArray[np.integer], Z: Matrix) ->
 def with_missing_leaves(tree: Tree, leaves: Leaves, constant: Floats) -> tuple[Tree, Leaves]:
     """Return the tree and its leaves with splits and constant leaves for rows that miss a column of their leaf.
 
-    Leaves keep their numbers; the new ones come after them. The new splits have a gain of 0.
-
-    Parameters
-    ----------
-    leaves : Leaves
-        Of degree 1 and one output, whose columns are the features.
-    constant : (leaves,) float64
-        What a leaf predicts for a row that misses one of its columns.
+    The leaves are of degree 1 and one output, and read features; `constant`, (leaves,), is what each predicts for a row
+    that misses one of its columns. Leaves keep their numbers; the new ones come after them. The new splits have a gain
+    of 0.
     """
     # A chain of splits stands in place of each leaf that reads columns: each split asks for one column, sends a missing
     # value right to a new leaf, and all else left to the next split, at last to the leaf itself.

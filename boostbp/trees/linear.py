@@ -55,31 +55,18 @@ BaseTerms: TypeAlias = LinearTerms | SplineTerms
 
 @dataclass(frozen=True, slots=True)
 class RidgeBase:
-    """A ridge regression bound to one input: the spectrum is computed once, and any number of targets fitted.
+    """A ridge regression bound to one input: the spectrum is computed once, and any number of targets fitted."""
 
-    Attributes
-    ----------
-    U : BaseTerms
-        The columns.
-    weight : (rows,) float64
-        Row weights.
-    n_rows, total : float
-        Number of all rows, and sum of their weights.
-    vectors : (columns, rank) float64, or (rows, rank) where columns outnumber rows
-        Singular vectors of ``sqrt(weight) U`` on its shorter side.
-    values : (rank,) float64
-        Weighted sum of squares along each direction: the squared singular values.
-    least : float
-        Least penalty that cross-validation may choose.
-    """
-
-    U: BaseTerms
-    weight: Floats
+    U: BaseTerms  # the columns
+    weight: Floats  # (rows,): row weights
+    # n_rows, total: number of all rows, and sum of their weights
     n_rows: float
     total: float
+    # (columns, rank) float64, or (rows, rank) where columns outnumber rows: singular vectors of ``sqrt(weight) U`` on
+    # its shorter side
     vectors: Floats
-    values: Floats
-    least: float = 0.0
+    values: Floats  # (rank,): weighted sum of squares along each direction: the squared singular values
+    least: float = 0.0  # least penalty that cross-validation may choose
 
     @classmethod
     def additive(
@@ -94,21 +81,13 @@ class RidgeBase:
         """Return a base on the numeric columns of the input, standardised and decomposed.
 
         With more than `MAX_DECOMPOSED` rows and columns, the base uses the `MAX_DECOMPOSED` columns of largest
-        variance, measured in units of their range.
+        variance, measured in units of their range. NaN counts as the column's mean.
 
-        Parameters
-        ----------
-        Z : (rows, all columns) float64, C-contiguous, or Sparse
-            NaN counts as the column's mean.
-        columns : (columns,) int32
-            The numeric ones.
-        weight : (rows,) float64
-        least : float or None
-            Least penalty that cross-validation may choose, as a share of the mean sum of squares of the columns:
-            directions with a smaller sum of squares are shrunk most. None: a penalty that suits mistyped cells in later
-            rows. Without it, nearly equal columns get large weights of both signs, which multiply one wrong cell.
-            Errors of variance s^2 in every cell have the effect of a penalty of s^2 per row (Bishop 1995). A cell that
-            is off by 1, the size of its column, in one of a thousand rows gives s^2 = `LEAST_PER_ROW`.
+        `least` is the least penalty that cross-validation may choose, as a share of the mean sum of squares of the
+        columns: directions with a smaller sum of squares are shrunk most. None is a penalty that suits mistyped cells
+        in later rows: without it, nearly equal columns get large weights of both signs, which multiply one wrong cell.
+        Errors of variance s^2 in every cell have the effect of a penalty of s^2 per row (Bishop 1995). A cell that is
+        off by 1, the size of its column, in one of a thousand rows gives s^2 = `LEAST_PER_ROW`.
         """
         U = LinearTerms.of(Z, weight).take(columns)
         if len(columns) > MAX_DECOMPOSED and workers().sum(float(len(Z)))[0] > MAX_DECOMPOSED:
@@ -130,14 +109,10 @@ class RidgeBase:
         return cls(U, weight, n_rows, total, vectors, values, least * float(values.sum()) / max(U.n_columns, 1))
 
     def fit(self, target: Floats, reg_lambda: float | None = None) -> Leaves:
-        """Fit all outputs at once, and return the leaves of ``U.trees``.
+        """Fit a target, (rows, outputs), for all outputs at once, and return the leaves of ``U.trees``.
 
-        Parameters
-        ----------
-        target : (rows, outputs) float64
-        reg_lambda : float or None
-            Penalty on the standardised weights. None chooses one for all outputs by generalised cross-validation.
-            The constant is not penalised.
+        The penalty `reg_lambda` is one on the standardised weights, not on the constant. None chooses one for all
+        outputs by generalised cross-validation.
         """
         # Columns of U have mean 0, so the constant is the mean of the target and the rest a regression of what is left:
         # with W^(1/2) U = P S V', its weights are V (S^2 + lambda)^-1 V' U' W y (Linear Regression at Leaves, w*).
@@ -153,17 +128,10 @@ class RidgeBase:
     ) -> Leaves:
         """Fit all outputs to a loss other than the squared error, and return the leaves of ``U.trees``.
 
-        The constant gets a light penalty, that of one row, so that it is finite where a class is absent.
-
-        Parameters
-        ----------
-        loss : callable
-            ``loss(fit) -> (value, gradient)``: the weighted sum over the worker's rows and its derivative,
-            (rows, outputs).
-        hess : (rows, outputs) float64
-            Weighted second derivatives at a fit of 0.
-        reg_lambda : float or None
-            As in `fit`, in units of the mean second derivative.
+        ``loss(fit) -> (value, gradient)`` gives the weighted sum over the worker's rows and its derivative,
+        (rows, outputs); `hess`, (rows, outputs), has the weighted second derivatives at a fit of 0. The penalty is as
+        in `fit`, in units of the mean second derivative. The constant gets a light one, that of one row, so that it is
+        finite where a class is absent.
         """
         # L-BFGS in the directions V, in which the penalty is diagonal, from a fit of 0.
         n_rows, n_outputs = hess.shape
@@ -268,14 +236,8 @@ def _by_gcv(values: Floats, along: Floats, square: float, n_rows: float) -> floa
 
     The score is ``residual(lambda) / (1 - df(lambda) / n)^2``. Of moments a_i and sums of squares v_i, the residual is
     ``|y|^2 - sum a_i^2 / v_i + sum (a_i^2 / v_i) (lambda / (v_i + lambda))^2``, and the degrees of freedom are
-    ``df = 1 + sum v_i / (v_i + lambda)``, with 1 for the constant.
-
-    Parameters
-    ----------
-    values : (rank,) sums of squares along the directions
-    along : (rank,) squared moments, summed over outputs
-    square : weighted sum of squares of the centred targets
-    n_rows : number of rows
+    ``df = 1 + sum v_i / (v_i + lambda)``, with 1 for the constant. `values` are the v_i, (rank,), `along` the a_i^2
+    summed over outputs, (rank,), and `square` is |y|^2 of the centred targets.
     """
     if len(values) == 0:
         return 1.0

@@ -30,15 +30,8 @@ def pack(forest: Forest, *, functions: bool = False) -> tuple[dict[str, Any], Ar
     ``tree_leaf`` and ``weight_start`` are left out, because they follow from the others. An output that no tree serves
     gets a tree of one leaf, 0, so that a reader can tell from the arrays how many outputs there are.
 
-    Parameters
-    ----------
-    functions : bool
-        Whether the basis may be functions of the user's own, which are left out: the reader must have them.
-
-    Raises
-    ------
-    ValueError
-        If its basis has functions of the user's own, and may not.
+    With `functions` the basis may be functions of the user's own, which are left out: the reader must have them.
+    Otherwise they raise ValueError.
     """
     if facts_of(forest.basis)["basis"] == _OWN and not functions:
         raise ValueError(
@@ -75,21 +68,10 @@ def _serving_all_outputs(forest: Forest) -> Forest:
 
 
 def unpack(facts: Mapping[str, Any], arrays: Arrays, prefix: str = "", *, functions: Basis | None = None) -> Forest:
-    """Return the forest that `pack` described.
+    """Return the forest that `pack` described; its arrays, under names with the prefix, are taken out of `arrays`.
 
-    Parameters
-    ----------
-    arrays : dict
-        The arrays of the forest are taken out of it.
-    prefix : str
-        Stands before their names.
-    functions : Basis, optional
-        The basis of a forest on functions of the user's own, which no file holds.
-
-    Raises
-    ------
-    ValueError
-        If an index leads out of its array, a walk down a tree does not end, or sizes disagree.
+    `functions` is the basis of a forest on functions of the user's own, which no file holds. Raises ValueError if an
+    index leads out of its array, a walk down a tree does not end, or sizes disagree.
     """
     basis = _basis(facts, functions)
     parts = {

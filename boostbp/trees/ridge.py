@@ -31,21 +31,13 @@ ROOM = 1 << 25
 
 @dataclass(frozen=True, slots=True)
 class Ridge:
-    """How a leaf regression is penalised.
+    """How a leaf regression is penalised."""
 
-    Attributes
-    ----------
-    reg_lambda : float
-        Strength: ``w = (sum h phi phi' + reg_lambda I)^-1 sum h phi y``, the paper's printed solution.
-    penalize_constant : bool
-        Whether the constant term is penalised too, as in the paper.
-    standardize : bool
-        Whether to penalise the weights of path features that are centred and scaled in their leaf. The model then does
-        not depend on the units of the input. False penalises the weights in these units, as in the paper.
-    """
-
+    # strength: ``w = (sum h phi phi' + reg_lambda I)^-1 sum h phi y``, the paper's printed solution
     reg_lambda: float = 1.0
-    penalize_constant: bool = True
+    penalize_constant: bool = True  # whether the constant term is penalised too, as in the paper
+    # Whether to penalise the weights of path features that are centred and scaled in their leaf. The model then does
+    # not depend on the units of the input. False penalises the weights in these units, as in the paper.
     standardize: bool = True
 
     @property
@@ -69,14 +61,9 @@ class Ridge:
 
 @dataclass(frozen=True, slots=True)
 class LeafRanges:
-    """Range and weighted mean of each path column of each leaf; additive over rows.
+    """Range and weighted mean of each path column of each leaf; additive over rows."""
 
-    Attributes
-    ----------
-    values : (path columns, 4) float64
-        Smallest value, largest value, sum of ``hess * z``, sum of `hess`; missing values left out.
-    """
-
+    # (path columns, 4): smallest value, largest value, sum of ``hess * z``, sum of `hess`; missing values left out
     values: Floats
 
     @classmethod
@@ -119,18 +106,10 @@ class LeafRanges:
 
 @dataclass(frozen=True, slots=True)
 class LeafSums:
-    """Normal equations of each leaf; additive over rows, so that blocks, threads and workers are one operation.
+    """Normal equations of each leaf; additive over rows, so that blocks, threads and workers are one operation."""
 
-    Attributes
-    ----------
-    gram : (sum of terms^2,) float64
-        ``sum h phi phi'`` of each leaf (lower triangle), one leaf after the other.
-    moment : (sum of terms * outputs,) float64
-        ``-sum phi grad'`` of each leaf, (terms, outputs).
-    """
-
-    gram: Floats
-    moment: Floats
+    gram: Floats  # (sum of terms^2,): ``sum h phi phi'`` of each leaf (lower triangle), one leaf after the other
+    moment: Floats  # (sum of terms * outputs,): ``-sum phi grad'`` of each leaf, (terms, outputs)
     n_outputs: int
 
     @classmethod
@@ -179,25 +158,13 @@ def solve(sums: LeafSums, leaves: Leaves, ridge: Ridge, learning_rate: float = 1
 
 @dataclass(frozen=True, slots=True)
 class TreeRows:
-    """The rows of a tree and the gradients that its regressions are fitted to.
+    """The rows of a tree and the gradients that its regressions are fitted to."""
 
-    Attributes
-    ----------
-    blocks : sequence of LeafRows
-        All rows, grouped by leaf.
-    leaves : Leaves
-        Of the tree; their scalings and weights are not read.
-    grad : (outputs, rows) float64, C-contiguous
-    hess : (rows,) float64
-    nodes : core.Nodes or None
-        Splits of the tree, if it must be monotone.
-    """
-
-    blocks: Sequence[LeafRows]
-    leaves: Leaves
-    grad: Floats
-    hess: Floats
-    nodes: core.Nodes | None = None
+    blocks: Sequence[LeafRows]  # all rows, grouped by leaf
+    leaves: Leaves  # of the tree; their scalings and weights are not read
+    grad: Floats  # (outputs, rows) float64, C-contiguous
+    hess: Floats  # (rows,)
+    nodes: core.Nodes | None = None  # splits of the tree, if it must be monotone
 
 
 def fit_together(

@@ -22,14 +22,9 @@ class Sparse:
     """A sparse input, (rows, features): entries that are not held are 0, and a NaN that is held is missing.
 
     Kernels read dense rows of those few columns that trees split on. `row_blocks` says how many rows go at once.
-
-    Attributes
-    ----------
-    entries : scipy.sparse.csc_matrix of float64
-        Rows ascend within a column, and none comes twice.
     """
 
-    entries: sp.csc_matrix
+    entries: sp.csc_matrix  # rows ascend within a column, and none comes twice
 
     @classmethod
     def of(cls, X: sp.spmatrix | sp.sparray) -> Self:

@@ -21,27 +21,13 @@ Kernel: TypeAlias = Callable[..., object]
 
 @dataclass(frozen=True, slots=True)
 class Standardised:
-    """``U``, some columns of an input scaled to mean 0 and largest size 1, which is never stored.
+    """``U``, some columns of an input scaled to mean 0 and largest size 1, which is never stored."""
 
-    Attributes
-    ----------
-    Z : (rows, all columns) float64, C-contiguous, or Sparse
-        A missing value has ``u = 0``.
-    column : (columns,) int32
-        The columns of `Z` in use.
-    scaling : (columns, 4) float64
-        See `LeafRanges.scaling`.
-    zero : (columns,) float64
-        Scaled value of a zero, ``-center * inv_scale``; 0 for a column without zeros.
-    variance : (columns,) float64
-        Weighted mean of ``u^2``.
-    """
-
-    Z: Matrix
-    column: NDArray[np.int32]
-    scaling: Floats
-    zero: Floats
-    variance: Floats
+    Z: Matrix  # (rows, all columns) float64, C-contiguous, or Sparse: A missing value has ``u = 0``
+    column: NDArray[np.int32]  # (columns,) int32: the columns of `Z` in use
+    scaling: Floats  # (columns, 4): see `LeafRanges.scaling`
+    zero: Floats  # (columns,): scaled value of a zero, ``-center * inv_scale``; 0 for a column without zeros
+    variance: Floats  # (columns,): weighted mean of ``u^2``
 
     @classmethod
     @interrupts.deferred()

@@ -11,7 +11,7 @@ import pytest
 
 from boostbp import BoostBPRegressor, fit_layer
 from boostbp.backends.base import TreeParams
-from boostbp.layers.layer_spec import FIELDS
+from boostbp.layers import LayerSpec
 
 NAN, INF = float("nan"), float("inf")
 NOT_NUMBERS: list[Any] = [
@@ -68,7 +68,9 @@ def test_values_become_python_s_own():
 
 
 # Of one layer: the same words in estimators and in `fit_layer`.
-WRONG_OF_A_LAYER = {name: values for name, values in WRONG.items() if name in FIELDS and name != "extra_trees"} | {
+WRONG_OF_A_LAYER = {
+    name: values for name, values in WRONG.items() if name in LayerSpec.__dataclass_fields__ and name != "extra_trees"
+} | {
     "max_leaves": [*WRONG["max_leaves"], 1],
     "n_estimators": [*NOT_WHOLE, -1],
     "learning_rate": [*NOT_NUMBERS, -0.5, 2.5, 2**40, 1e300],

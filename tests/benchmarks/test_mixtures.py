@@ -107,7 +107,7 @@ def test_copies_predict_identical_bits(kind):
 @both
 def test_model_files_refuse_networks_and_say_what_keeps_them(kind, tmp_path):
     model = kind((4,), **parameters(**SMALL)).fit(*smooth())
-    with pytest.raises(TypeError, match=rf"{kind.__name__} cannot be stored: .* store it with pickle or joblib"):
+    with pytest.raises(TypeError, match=rf"{kind.__name__} cannot be stored: .* use pickle or joblib"):
         save(model, tmp_path / "model")
     assert not list(tmp_path.iterdir())
 

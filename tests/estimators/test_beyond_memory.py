@@ -342,7 +342,7 @@ def test_folders_that_are_no_table_are_refused(tmp_path):
     other = pa.Table.from_pandas(TABLE[["a", "target"]])
     parquet.write_table(other, folder / "zz.parquet")
     with pytest.raises(
-        ValueError, match=r"rows/zz.parquet and rows/day 00/part.parquet differ in the columns 'b', 'c', 'colour', 'd'"
+        ValueError, match=r"rows/zz.parquet and rows/day 00/part.parquet have other columns, 'b', 'c', 'colour', 'd'"
     ):
         model.fit(folder, "target")
     csv.write_csv(other, folder / "more.csv")
@@ -355,7 +355,7 @@ def test_who_does_not_read_blocks_says_so(tmp_path):
         BoostBPAutoencoder().fit("rows.parquet")
     with pytest.raises(TypeError, match=r"X is an iterator, which only fit, predict"):
         BoostBPRegressor(quality=1).fit(NUMBERS, TABLE["target"]).attributions(iter([NUMBERS]))
-    with pytest.raises(ValueError, match=r"y is given, a Series, with an iterator of blocks: let blocks be"):
+    with pytest.raises(ValueError, match=r"y is given, a Series, with blocks: let these be"):
         BoostBPRegressor().fit(iter([(NUMBERS, TABLE["target"])]), TABLE["target"])
     with pytest.raises(
         ValueError, match=r"X='rows.parquet' is not supported on several workers: pass this worker's rows"

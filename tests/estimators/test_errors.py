@@ -207,7 +207,7 @@ def test_structures_are_not_kept_under_native_leaves():
         ({"output": {"num_leaves": 3}}, "output has no parameter 'num_leaves': did you mean 'max_leaves'?"),
         ({"backprop": {"stepsize": 3}}, "backprop has no parameter 'stepsize': did you mean 'step_size'?"),
         ({"callbacks": print}, "is a single function: give a list"),
-        ({"hidden_layer_sizes": None}, "hidden_layer_sizes=None must hold at least"),
+        ({"hidden_layer_sizes": None}, "hidden_layer_sizes=None must hold"),
     ],
 )
 def test_parameter_of_another_kind(parameters, message):
@@ -219,7 +219,7 @@ def test_parameter_of_another_kind(parameters, message):
     ("hidden", "message"),
     [
         (3, "hidden=3 is not allowed: give a dict"),
-        ([{}, {}], "hidden=[{}, {}] has 2 specs for 1 hidden layers: give one for each"),
+        ([{}, {}], "hidden=[{}, {}] has 2 specs for 1 hidden layers: give one, or as many"),
         ([{"max_depth": -2}], "hidden[0]: max_depth=-2 is not allowed"),
     ],
 )

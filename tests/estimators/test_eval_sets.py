@@ -76,7 +76,7 @@ def test_other_estimators_have_named_sets_too():
 
 @pytest.mark.parametrize("names", [["calib"], ["calib", "calib"], ["calib", 2], "calib", []])
 def test_names_must_fit_the_sets(names):
-    with pytest.raises(ValueError, match=r"eval_names=.* must hold 2 different strings, one for each eval_set"):
+    with pytest.raises(ValueError, match=r"eval_names=.* must hold 2 different strings, one for each set"):
         fit(names=names)
 
 
@@ -150,8 +150,8 @@ def test_weights_of_evaluation_sets_may_be_an_argument():
         ({"eval_set": {"late": SETS[1]}}, "eval_set is a dict: give pairs"),
         ({"eval_set": 3}, "eval_set is a int: give pairs"),
         ({"eval_set": "valid"}, "eval_set is a str: give pairs"),
-        ({"eval_set": ["ab"]}, r"eval_set\[0\] is a str: give pairs"),
-        ({"eval_set": (X, Y, W, W)}, r"eval_set\[0\] is a ndarray: give pairs"),
+        ({"eval_set": ["ab"]}, r"eval_set\[0\] is a str: give \(X, y\)"),
+        ({"eval_set": (X, Y, W, W)}, r"eval_set\[0\] is a ndarray: give \(X, y\)"),
         (
             {"eval_set": [(X, Y), (X[:, :3], Y)]},
             r"eval_set\[1\]: X has 3 features, but BoostBPRegressor is expecting 10",

@@ -7,7 +7,7 @@ import importlib
 
 import pytest
 
-ROOMS = ("estimators.regressor", "estimators.autoencoder", "storage", "single")
+ROOMS = ("estimators.regressor", "estimators.autoencoder", "storage", "estimators.single_layer")
 
 
 @pytest.mark.parametrize("room", ROOMS)

@@ -43,11 +43,11 @@ def test_noise_far_from_zero_is_learned():
 
 @pytest.mark.parametrize("size", [1e-101, 1e101, LARGEST])
 def test_targets_whose_squares_float64_does_not_hold(size):
-    with pytest.raises(ValueError, match=r"y holds numbers of size .* divide by a constant"):
+    with pytest.raises(ValueError, match=r"y holds numbers of size .* rescale them"):
         BoostBPRegressor(**parameters(**SMALL)).fit(X, np.column_stack([Y, size * np.sign(Y)]))
-    with pytest.raises(ValueError, match=r"targets holds numbers of size .* divide by a constant"):
+    with pytest.raises(ValueError, match=r"targets holds numbers of size .* rescale them"):
         fit_layer(X, size * np.sign(Y))
-    with pytest.raises(ValueError, match=r"X holds numbers of size .* divide by a constant"):
+    with pytest.raises(ValueError, match=r"X holds numbers of size .* rescale them"):
         BoostBPAutoencoder(**parameters(**SMALL)).fit(np.column_stack([X, size * np.sign(Y)]))
 
 
@@ -69,7 +69,7 @@ def test_column_at_the_end_of_float64_has_its_mean_there(made):
 
 @pytest.mark.parametrize("weight", [1e-300, 1e-31, 1e31, 1e300])
 def test_weights_that_float32_does_not_hold(weight):
-    with pytest.raises(ValueError, match=r"sample_weight has the largest value .* divide the weights by"):
+    with pytest.raises(ValueError, match=r"sample_weight has the largest value .* divide them by"):
         BoostBPRegressor(**parameters(**SMALL)).fit(X, Y, sample_weight=np.full(60, weight))
 
 

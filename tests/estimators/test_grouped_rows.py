@@ -219,7 +219,7 @@ def test_groups_of_any_kind_are_the_same_groups(groups):
         (None, {"validation": "first"}, "validation='first' is not known: use one of 'last'"),
         (None, {"validation": 3}, "validation=3 is not allowed: give a number above 0, and below 1"),
         (None, {"validation": ([0, 1], [1, 2])}, "validation holds row 1 on both sides"),
-        (None, {"validation": ([0, 1], [2, 60])}, r"validation holds \[2, 60\]: .* row number from 0 to 59"),
+        (None, {"validation": ([0, 1], [2, 60])}, r"validation holds \[2, 60\]: .* row numbers from 0 to 59"),
         (None, {"validation": ([], [2])}, r"validation holds \[\]"),
         (None, {"validation": ([0.5], [2])}, r"validation holds \[0.5\]"),
         (np.arange(2).repeat(30), {"validation": 0.6}, "of 2 groups leaves none to train on"),

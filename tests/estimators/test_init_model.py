@@ -181,7 +181,7 @@ def test_classes_stay_those_of_the_first_model(n_classes):
     assert more.predict_proba(A[rows])[:, 1].mean() > first.predict_proba(A[rows])[:, 1].mean()
     raw = more.decision_function(A) - first.decision_function(A)
     assert np.isfinite(raw).all()
-    with pytest.raises(ValueError, match=r"classes that init_model does not know: \['d'\]"):
+    with pytest.raises(ValueError, match=r"classes unknown to init_model, \['d'\]"):
         BoostBPClassifier(**how).fit(A, np.where(rows, "d", labels), init_model=first)
 
 
@@ -221,7 +221,7 @@ def fitted(**changes):
         ("network", {}, BoostBPAutoencoder((2,)), TypeError, "give a fitted BoostBPRegressor"),
         ("network", {}, BoostBPClassifier(), TypeError, "give a fitted BoostBPRegressor"),
         ("network", {}, BoostBPRegressor(), NotFittedError, "not fitted yet"),
-        ("network", {"loss": "poisson"}, fitted, ValueError, r"trained with loss=SquaredError.*, this .* loss=Poisson"),
+        ("network", {"loss": "poisson"}, fitted, ValueError, r"has loss=SquaredError.*, this .* loss=Poisson"),
         ("network", {"loss": Quantile(0.9)}, lambda: fitted(loss=Quantile(0.8)), ValueError, r"alpha=0\.8.*alpha=0\.9"),
         ("skip", {}, fitted, ValueError, r"hidden_layer_sizes=\(3, 2\) has 2 hidden layers, init_model has 1"),
         ("network", {"clip": False}, fitted, ValueError, r"with clip=True, this .* clip=False.*: use the same"),

@@ -114,7 +114,7 @@ def test_what_predicts_without_the_offset_warns(case):
         scorer(fitted, X, y)
     with pytest.raises(ValueError, match="calibrate needs the offset of its rows"):
         fitted.calibrate(X, y)
-    with pytest.raises(ValueError, match="init_model was fitted with an offset, but this fit has none"):
+    with pytest.raises(ValueError, match="init_model has an offset, this fit has none"):
         clone(model).fit(X, y, init_model=fitted)
     fitted.fit(X, y)  # the last fit counts
     np.testing.assert_array_equal(fitted.predict(X), fitted.predict(X, offset=0))

@@ -111,7 +111,7 @@ class TooManyLeaves(MedianStumps):
 
 @pytest.mark.parametrize("multi_strategy", ["one_output_per_tree", "multi_output_tree"])
 def test_trees_beyond_the_allowed_leaves_are_refused(multi_strategy):
-    with pytest.raises(ValueError, match=r"tree of 300 leaves, but max_depth and max_leaves allow 8"):
+    with pytest.raises(ValueError, match=r"grew 300 leaves: `TreeParams.leaves` allows 8"):
         fit_layer(X, y, {"max_depth": 3, "n_estimators": 2, "multi_strategy": multi_strategy}, backend=TooManyLeaves())
     assert fit_layer(X, y, {"max_depth": 9, "n_estimators": 2}, backend=TooManyLeaves()).forest.n_trees == 3
 

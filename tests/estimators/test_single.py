@@ -105,7 +105,7 @@ def test_there_is_nothing_hidden_to_show():
 
 @pytest.mark.parametrize("kind", [BoostBPAutoencoder, pytest.param(GBDTNNRegressor, marks=needs_torch)])
 def test_what_lives_by_its_hidden_layer_asks_for_one(kind):
-    with pytest.raises(ValueError, match=r"hidden_layer_sizes=\(\) must hold at least 1 hidden layers"):
+    with pytest.raises(ValueError, match=r"hidden_layer_sizes=\(\) must hold 1 layers"):
         kind(()).fit(X, Y)
 
 

@@ -141,7 +141,7 @@ def test_fast_mathematics_are_refused(tmp_path, capfd):
 
 
 def test_what_cannot_be_exported_is_refused_by_name():
-    with pytest.raises(ValueError, match=r"basis=.*Use basis='linear'"):
+    with pytest.raises(ValueError, match=r"basis=.*Use 'linear'"):
         boostbp.to_c(regressor(basis=BASES["own"]))
     with pytest.raises(TypeError, match="give a fitted BoostBP"):
         boostbp.to_c(object())

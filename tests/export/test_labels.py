@@ -73,7 +73,7 @@ def test_a_program_has_the_labels(labels, tmp_path):
 def test_labels_that_no_file_holds_are_refused(labels, reason):
     model = classifier(labels)
     for export in (boostbp.to_onnx, boostbp.to_c):
-        with pytest.raises(ValueError, match=f"^classes_ holds .*{reason}.*fit it to other labels"):
+        with pytest.raises(ValueError, match=f"^classes_ holds .*{reason}.*use other labels"):
             export(model)
 
 

@@ -237,7 +237,7 @@ def test_a_graph_takes_about_the_room_of_the_file_of_the_model(basis, tmp_path):
 
 
 def test_what_cannot_be_exported_is_refused_by_name():
-    with pytest.raises(ValueError, match=r"basis=.*Use basis='linear'"):
+    with pytest.raises(ValueError, match=r"basis=.*Use 'linear'"):
         boostbp.to_onnx(regressor(basis=BASES["own"]))
     with pytest.raises(ValueError, match=r"loss='huber'.*its link is neither the identity"):
         boostbp.to_onnx(BoostBPRegressor((3,), loss=OwnLink(), epochs=1, deep=True).fit(X, Y))
@@ -254,7 +254,7 @@ def test_categories_that_float64_or_float32_does_not_tell_apart_are_refused():
     whole = np.empty(A.shape, object)
     whole[:, 0], whole[:, 1] = A[:, 0], [2**53 + row % 2 for row in range(120)]
     model = BoostBPRegressor((3,), epochs=1, deep=True, categorical_features=[1]).fit(whole, Y)
-    with pytest.raises(ValueError, match="Column 1 has categories, such as 9007199254740993"):
+    with pytest.raises(ValueError, match="Column 1 has categories that float64 merges, such as 9007199254740993"):
         boostbp.to_onnx(model)
     A[:, 1] = 1.0 + 1e-9 * (np.arange(120) % 2)
     model = BoostBPRegressor((3,), epochs=1, deep=True, categorical_features=[1]).fit(A, Y)

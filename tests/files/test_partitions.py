@@ -120,10 +120,10 @@ def test_a_column_that_is_in_the_files_too_is_read_from_there_if_they_agree(tmp_
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["year=2020", "."], r"t/year=2020/1.parquet and t/0.parquet differ in the columns 'year': give a folder"),
+        (["year=2020", "."], r"t/year=2020/1.parquet and t/0.parquet have other columns, 'year': make them"),
         (
             ["year=2020", "month=1"],
-            r"t/year=2020/1.parquet and t/month=1/0.parquet differ in the columns 'month', 'year'",
+            r"t/year=2020/1.parquet and t/month=1/0.parquet have other columns, 'month', 'year'",
         ),
         (["year=", "year=2020"], r"The folder 'year=' of 'year=/0.parquet' names no column, or no value: rename it"),
         (["=2020", "year=2020"], r"The folder '=2020' of '=2020/0.parquet' names no column, or no value: rename it"),
@@ -143,7 +143,7 @@ def test_folders_that_disagree_or_name_nothing_are_refused(tmp_path, names, mess
 def test_days_are_refused_by_name_unless_they_are_categories(tmp_path):
     for day in range(1, 4):
         write(rows(seed=day).assign(y=float(day)), tmp_path / "t" / f"day=2020-01-0{day}" / "p.parquet")
-    with pytest.raises(ValueError, match=r"Column 'day' of t holds date32\[day\].*drop it, name it categorical"):
+    with pytest.raises(ValueError, match=r"Column 'day' of t holds date32\[day\].*drop it, or make it categorical"):
         BoostBPRegressor().fit(tmp_path / "t", "y")
     model = BoostBPRegressor(quality=1, categorical_features=["day"]).fit(tmp_path / "t", "y")
     assert model.schema_.categories == {1: ("2020-01-01", "2020-01-02", "2020-01-03")}
@@ -213,7 +213,7 @@ def test_a_file_that_lacks_a_column_is_named(tmp_path):
     folder = folder_of(tmp_path, "number", "number")
     model = BoostBPRegressor(quality=1).fit(folder, "y")
     write(pa.table({"x": X, "y": X, "z": X}), folder / "2.parquet")
-    with pytest.raises(ValueError, match=r"t/2.parquet and t/0.parquet differ in the columns 'a', 'z'"):
+    with pytest.raises(ValueError, match=r"t/2.parquet and t/0.parquet have other columns, 'a', 'z'"):
         model.fit(folder, "y")
     with pytest.raises(ValueError, match=r"t/2.parquet has no column 'a': its columns are x, y, z"):
         model.predict(folder)

@@ -124,7 +124,7 @@ def test_dates_are_refused_with_the_cure(tmp_path):
     where = tmp_path / "rows.csv"
     where.write_text("when,y\n2020-01-01,1\n2020-01-02,2\n")
     with pytest.raises(
-        ValueError, match=r"Column 'when' of rows.csv holds date32\[day\].*drop it, name it categorical"
+        ValueError, match=r"Column 'when' of rows.csv holds date32\[day\].*drop it, or make it categorical"
     ):
         read_table(where, "y")
     X, _, _ = read_table(where, "y", ColumnRoles(categorical=["when"]))

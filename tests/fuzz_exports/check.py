@@ -28,7 +28,7 @@ ALL_LEVELS = (LEVELS.ORT_DISABLE_ALL, LEVELS.ORT_ENABLE_BASIC, LEVELS.ORT_ENABLE
 CLOSE = 1e-11  # of the size of an output: what a sum in another order may lose
 FLOAT32 = 1e-3  # of the size of an output, where no hidden unit can be rounded across a threshold
 REASON = re.compile(
-    r"^(classes_ holds|dtype='float32' (cannot hold|merges numbers|does not tell)|basis=.* cannot be exported|"
+    r"^(classes_ holds|dtype='float32' (cannot hold|merges (numbers|categories))|basis=.* cannot be exported|"
     r"Column \d+ has categories)"
 )
 

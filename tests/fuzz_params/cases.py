@@ -17,7 +17,7 @@ import numpy as np
 
 from boostbp.backends import available, load
 from boostbp.backends.base import Table, TreeParams
-from boostbp.layers.layer_spec import FIELDS
+from boostbp.layers import LayerSpec
 
 __all__ = ["BACKENDS", "N_FEATURES", "SURFACES", "Case", "combinations", "names", "walk"]
 
@@ -67,7 +67,7 @@ NO_NAMES: tuple[Any, ...] = (
 
 # Parameters of ours that reach compiled code; a great number of trees is no fault, but takes long.
 OF_GROWTH = [field.name for field in fields(TreeParams) if field.name != "params"]
-OF_A_LAYER = [name for name in FIELDS if name not in ("n_estimators", "basis", "backend_params")]
+OF_A_LAYER = [f.name for f in fields(LayerSpec) if f.name not in ("n_estimators", "basis", "backend_params")]
 
 
 @dataclass(frozen=True, slots=True)

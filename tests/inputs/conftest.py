@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 
 from boostbp.inputs.reader import learn_schema, read_input
 from boostbp.inputs.schema import Schema
+from boostbp.runtime import plain
 from boostbp.trees.sparse import dense
 
 
@@ -21,7 +22,7 @@ def _fit(X, categorical_features="from_dtype"):
     """Schema and table of a training input, after a way through JSON, which must change neither."""
     estimator = Estimator()
     schema, table = learn_schema(estimator, X, categorical_features=categorical_features)
-    estimator.schema_ = Schema.from_dict(json.loads(json.dumps(schema.to_dict(), allow_nan=False)))
+    estimator.schema_ = Schema.decoded(json.loads(json.dumps(plain.encode(schema, records=True), allow_nan=False)))
     again = read_input(estimator, X, estimator.schema_)
     np.testing.assert_array_equal(dense(again.X), dense(table.X))
     assert again.categorical == table.categorical

@@ -62,7 +62,7 @@ def features_of(X, rows):
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-@pytest.mark.filterwarnings("ignore:y holds True and False", "ignore:The number of unique classes")
+@pytest.mark.filterwarnings("ignore:y holds bools", "ignore:The number of unique classes")
 def test_they_are_those_of_arrow_everywhere(name):
     values, x = COLUMNS[name], np.arange(N) / 7
     frame, table = pd.DataFrame({"x": x, "c": of_pandas(values)}), pa.table({"x": x, "c": values})

@@ -11,6 +11,7 @@ import pytest
 from boostbp import BoostBPRegressor
 from boostbp.inputs.reader import learn_schema, read_input
 from boostbp.inputs.schema import Schema
+from boostbp.runtime import plain
 
 NAN = np.nan
 
@@ -98,22 +99,23 @@ def test_a_refused_fit_keeps_the_schema_of_the_last_one(fit):
     [
         {"n_features": 3},
         {"n_features": "2"},
-        {"names": ["a"]},
-        {"names": [1, 2]},
-        {"categories": {"5": ["a"]}},
-        {"categories": {"0": [["a"]]}},
-        {"categories": {"0": ["a", "a"]}},
-        {"categories": {"x": ["a"]}},
+        {"names": {"tuple": ["a"]}},
+        {"names": {"tuple": [1, 2]}},
+        {"names": ["s", "i"]},
+        {"categories": {"dict": [[5, {"tuple": ["a"]}]]}},
+        {"categories": {"dict": [[0, {"tuple": [["a"]]}]]}},
+        {"categories": {"dict": [[0, {"tuple": ["a", "a"]}]]}},
+        {"categories": {"dict": [["x", {"tuple": ["a"]}]]}},
         {"dtypes": None},
     ],
 )
 def test_a_damaged_schema_is_refused(fit, change):
-    fields = fit(pd.DataFrame({"s": ["b", "a"], "i": [1, 2]}))[0].schema_.to_dict()
-    Schema.from_dict(fields)
-    with pytest.raises(ValueError, match="not a schema"):
-        Schema.from_dict({**fields, **change})
-    with pytest.raises(ValueError, match="not a schema"):
-        Schema.from_dict({name: value for name, value in fields.items() if name not in change})
+    fields = plain.encode(fit(pd.DataFrame({"s": ["b", "a"], "i": [1, 2]}))[0].schema_, records=True)
+    Schema.decoded(fields)
+    with pytest.raises(ValueError, match="is not"):
+        Schema.decoded({**fields, **change})
+    with pytest.raises(ValueError, match="is not"):
+        Schema.decoded({name: value for name, value in fields.items() if name not in change})
 
 
 @pytest.mark.parametrize("as_frame", [False, True])

@@ -209,7 +209,7 @@ def test_a_column_of_text_among_several_outputs_is_named(make):
     "y", [np.array([True, False, True]), [True, False, True], np.array([True, False, True], object)]
 )
 def test_truth_values_are_numbers_with_a_hint(y):
-    with pytest.warns(UserWarning, match="^y holds True and False, which a regressor takes for 1 and 0: use BoostBPC"):
+    with pytest.warns(UserWarning, match="^y holds bools, which a regressor takes for 1 and 0: use BoostBPC"):
         np.testing.assert_array_equal(read_target(y, 3), [1, 0, 1])
 
 

@@ -179,7 +179,7 @@ def test_more_steps_than_memory_holds_change_nothing(monkeypatch):
         ({"method": "shap"}, "method='shap' is not known: use one of 'integrated_gradients', 'gradient_x_input'"),
         ({"steps": 0}, "steps=0 is not allowed: give a whole number of at least 1"),
         ({"steps": 2.5}, "steps=2.5 is not allowed: give a whole number of at least 1"),
-        ({"baseline": table()[0][:3]}, "baseline has 3 rows: give one row, or one for each of the 10 rows of X"),
+        ({"baseline": table()[0][:3]}, "baseline has 3 rows: give one, or one for each of the 10 rows of X"),
     ],
 )
 def test_errors_name_the_cure(arguments, message):

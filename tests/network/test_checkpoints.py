@@ -230,7 +230,7 @@ def test_patience_counts_anew_when_more_is_asked_for():
         ({"momentum": 0.25}, r"step was Normalised.*mu=0.25"),
         ({"loss": "huber"}, r"loss was SquaredError\(\), is Huber"),
         ({"backend": "sklearn"}, "backend was .* is "),
-        ({"random_state": 1}, "another fit: random_state differs. Pass"),
+        ({"random_state": 1}, "another fit: random_state differs. Start"),
         ({"hidden_layer_sizes": (2, 4)}, r"units was \(2, 3\), is \(2, 4\)"),
         ({"early_stopping": True}, "X differs; y differs; sample_weight differs; eval_set differs"),
         ({"epochs": 1}, "epochs=1 is less than the 2 epochs of checkpoint="),

@@ -244,7 +244,7 @@ def test_what_cannot_be_used_is_refused_by_name(client):
     model = DaskBoostBPRegressor((3,), **HOW)
     with pytest.raises(ValueError, match=r"backend='sklearn' is not supported on several workers: "):
         DaskBoostBPRegressor((3,), backend="sklearn").fit(parts, target)
-    with pytest.raises(TypeError, match=r"y is a numpy.ndarray: give Dask arrays or data frames"):
+    with pytest.raises(TypeError, match=r"y is a ndarray: give a Dask array or data frame"):
         model.fit(parts, y, client=client)
     with pytest.raises(ValueError, match=r"X has 3 partitions, y has 2 partitions|X has 3, y has 2 partitions"):
         model.fit(parts, target.rechunk(200), client=client)

@@ -77,7 +77,7 @@ def test_threads_change_nothing():
 
 
 def test_repr_says_what_there_is():
-    assert "in_features=None, out_features=3, backend='lightgbm', n_estimators=4, max_depth=3, no trees yet" in repr(
+    assert "in_features=None, out_features=3, backend='lightgbm', n_estimators=4, max_depth=3, no trees" in repr(
         module()
     )
     assert "in_features=4" in repr(fitted())

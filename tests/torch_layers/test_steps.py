@@ -165,7 +165,7 @@ def test_a_step_that_fails_draws_nothing():
         x, steps = rows(), GBDTStep(model)
         model(x).square().mean().backward()
         if fails:
-            with pytest.raises(ValueError, match="100 rows to a tree layer"):
+            with pytest.raises(ValueError, match="100 rows where the step has"):
                 steps.step(lambda: model(x[:100]))
         steps.step(lambda: model(x))
         return model.eval()(x).numpy()
@@ -192,7 +192,7 @@ def test_a_step_that_fails_in_one_layer_leaves_all_layers_as_they_were():
         steps.step()
     before = copy.deepcopy(model).eval()(x).detach()
     model(x).square().mean().backward()
-    with pytest.raises(ValueError, match="100 rows to a tree layer"):
+    with pytest.raises(ValueError, match="100 rows where the step has"):
         steps.step(lambda: model(x[:100]))
     np.testing.assert_array_equal(copy.deepcopy(model).eval()(x).detach(), before)
     twin = copy.deepcopy(first)

@@ -170,7 +170,7 @@ def test_many_features_get_few_functions(most, per_feature):
     X, weight, _ = make()
     U = smooth(X, weight, most=most)
     assert np.diff(U.start).tolist() == [per_feature] * 3
-    with pytest.raises(ValueError, match="base='additive' is not supported with 3 numeric features, more than 2"):
+    with pytest.raises(ValueError, match="base='additive' is for 2 features at most, not 3"):
         smooth(X, weight, most=2)
 
 

@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 
 from boostbp import backends, layers
 from boostbp.backends.base import Backend, Table
-from boostbp.inputs.targets import drop_zero_weight, read_weight, refuse_extreme, refuse_text
+from boostbp.estimators.parameters import signs_of
+from boostbp.inputs.rows import Rows
+from boostbp.inputs.targets import read_weight, refuse_extreme, refuse_text
 from boostbp.layers import BoundInput, Layer, LayerSpec, SquaredObjective
-from boostbp.layers.constraints import signs_of
 from boostbp.layers.layer_spec import OUTPUT, settings_of
 from boostbp.runtime import checks, interrupts, threads
 from boostbp.runtime.arrays import Floats, numpy_errstate
@@ -81,21 +82,18 @@ def fit_layer(
     target = target.reshape(len(target), -1)
     if len(target) != len(X):
         raise ValueError(f"targets has {len(target)} rows and H has {len(X)}: give one target for each row.")
-    if not np.isfinite(target).all():
-        raise ValueError(
-            f"targets has {np.count_nonzero(~np.isfinite(target))} values that are not finite: leave those rows out."
-        )
+    if n_wrong := np.count_nonzero(~np.isfinite(target)):
+        raise ValueError(f"targets has {n_wrong} values that are not finite: leave those rows out.")
     refuse_extreme(target, "targets")
     threads_ = threads.count(n_jobs)
     seed = checks.whole("random_state", random_state, 0)
     spec = LayerSpec.of(layer, "layer").complete(OUTPUT)
     signs = signs_of(spec.monotone_constraints, X.shape[1], categorical=categorical, n_outputs=target.shape[1])
     settings = settings_of(spec, backend, seed=seed, signs=signs)
-    table, target, weight = drop_zero_weight(Table(X, categorical), target, read_weight(sample_weight, len(X)))
-    bound = BoundInput(backends.load(backend), table, settings, weight)
-    return layers.fit(
-        bound, SquaredObjective(target, weight), n_threads=threads_, seed=settings.growth.random_state
-    ).layer
+    rows = Rows(Table(X, categorical), target, read_weight(sample_weight, len(X))).counted()
+    bound = BoundInput(backends.load(backend), rows.table, settings, rows.weight)
+    objective = SquaredObjective(rows.y, rows.weight)
+    return layers.fit(bound, objective, n_threads=threads_, seed=settings.growth.random_state).layer
 
 
 def check_codes(X: Floats, categorical: tuple[int, ...]) -> None:

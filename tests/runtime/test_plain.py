@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import dataclass, field
+from enum import Enum
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boostbp import plain
+from boostbp.runtime import plain
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 values = st.recursive(
@@ -53,3 +55,37 @@ def test_other_objects_are_refused(value):
 def test_what_encode_never_writes_is_refused(value):
     with pytest.raises(ValueError, match="is not a"):
         plain.decode(value)
+
+
+class Colour(Enum):
+    RED = "#f00"
+
+
+@dataclass
+class Point:
+    x: float
+    name: str | None = None
+    colours: tuple[Colour, ...] = ()
+    steps: list[int] = field(default_factory=list)
+    next: dict[str, Point] = field(default_factory=dict)
+    hidden: object = field(default=print, init=False)
+
+
+POINT = Point(math.inf, "a", (Colour.RED,), [1, 2], {"right": Point(3)})
+
+
+def test_dataclasses_come_back_by_their_annotations():
+    text = json.dumps(plain.encode(POINT, records=True), allow_nan=False)
+    assert plain.decode_as(Point, json.loads(text)) == POINT
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"x": "1"}, {"x": True}, {"name": 3}, {"colours": ["RED"]}, {"colours": {"tuple": ["BLUE"]}},
+        {"steps": [1, 2.5]}, {"steps": {"tuple": [1]}}, {"next": {"dict": [[1, {}]]}}, {"more": 1},
+    ],
+)  # fmt: skip
+def test_fields_of_other_types_are_refused(change):
+    with pytest.raises(ValueError, match="is not"):
+        plain.decode_as(Point, plain.encode(POINT, records=True) | change)

@@ -1,0 +1,108 @@
+"""Numbers, text, lists, tuples, dicts and dataclasses as strict JSON holds them, and back with their types.
+
+Values that JSON cannot express are objects with one key: ``{"float": "nan"}``, ``{"tuple": [...]}``,
+``{"dict": [[key, value], ...]}``. A dataclass is an object of its fields, and a member of an enum its name: reading
+them needs their types, `decode_as`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from enum import Enum, EnumType
+from functools import partial
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+_NOT_FINITE = ("nan", "inf", "-inf")
+
+
+def encode(value: Any, *, records: bool = False) -> Any:
+    """Return a value in the types of JSON; numpy's numbers become Python's, and arrays become lists.
+
+    Dataclasses and members of enums, which only `decode_as` reads, are taken with `records`.
+
+    Raises TypeError if the value, or one inside it, has another type.
+    """
+    inner = partial(encode, records=records)
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if value is None or type(value) in (bool, int, str):
+        return value
+    if type(value) is float:
+        return value if math.isfinite(value) else {"float": str(value)}
+    if type(value) is tuple:
+        return {"tuple": [inner(item) for item in value]}
+    if isinstance(value, Mapping):
+        return {"dict": [[inner(key), inner(item)] for key, item in value.items()]}
+    if isinstance(value, list | range):
+        return [inner(item) for item in value]
+    if records and isinstance(value, Enum):
+        return value.name
+    if records and is_dataclass(value):
+        return {field.name: inner(getattr(value, field.name)) for field in fields(value) if field.init}
+    raise TypeError(f"{value!r} is a {type(value).__name__}: it is neither number, text, list, tuple nor dict")
+
+
+def decode(value: Any) -> Any:
+    """Return the value that `encode` was given; ValueError if `encode` never returns such a value."""
+    if isinstance(value, list):
+        return [decode(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    match value:
+        case {"float": str() as number, **rest} if not rest and number in _NOT_FINITE:
+            return float(number)
+        case {"tuple": list() as items, **rest} if not rest:
+            return tuple(decode(item) for item in items)
+        case {"dict": list() as pairs, **rest} if not rest:
+            return _dict(pairs)
+    raise ValueError(f"{value!r} is not a plain value")
+
+
+def decode_as(hint: Any, value: Any) -> Any:
+    """Return the value of an annotated type that `encode` was given; ValueError if it has another type.
+
+    A whole number that a float can represent is a float.
+    """
+    kinds = get_args(hint)
+    match get_origin(hint) or hint, value:
+        case (kind, _) if kind is UnionType:
+            for member in kinds:
+                with suppress(ValueError):
+                    return decode_as(member, value)
+        case (kind, list()) if kind is list:
+            return [decode_as(kinds[0], item) for item in value]
+        case (kind, {"tuple": list() as items}) if kind is tuple:
+            return tuple(decode_as(kinds[0], item) for item in items)
+        case (kind, {"dict": list() as pairs}) if kind in (dict, Mapping):
+            return {decode_as(kinds[0], key): decode_as(kinds[1], item) for key, item in pairs}
+        case (EnumType(), str()) if value in hint.__members__:
+            return hint[value]
+        case (kind, dict()) if is_dataclass(kind):
+            hints = get_type_hints(kind)
+            names = [field.name for field in fields(kind) if field.init]
+            if value.keys() == set(names):
+                return hint(**{name: decode_as(hints[name], value[name]) for name in names})
+        case _:
+            plain = decode(value)
+            if type(plain) is hint or (hint is float and type(plain) is int and math.isfinite(float(plain))):
+                return plain
+    raise ValueError(f"{value!r:.999} is not {getattr(hint, '__name__', hint)}")
+
+
+def _dict(pairs: list[Any]) -> dict[Any, Any]:
+    decoded = {}
+    for pair in pairs:
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise ValueError(f"{pair!r} is not a key and a value")
+        key = decode(pair[0])
+        try:
+            decoded[key] = decode(pair[1])
+        except TypeError as error:
+            raise ValueError(f"{key!r} is not a key") from error
+    return decoded
