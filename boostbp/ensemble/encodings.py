@@ -120,7 +120,10 @@ def _tree_of(column: int, means: Floats, weight: Floats) -> tuple[Tree, Floats]:
     values = [np.average(means[group], weights=weight[group]) for group in groups]
     missing = len(weight) - 1
     n_words = (missing + 31) // 32
-    left, right, missing_left, sets = [], [], [], []
+    left: list[int] = []
+    right: list[int] = []
+    missing_left: list[bool] = []
+    sets: list[NDArray[np.uint32]] = []
 
     def split(begin: int, middle: int, end: int) -> int:
         """Add a split of the groups before `middle` from the others, and return its number."""
