@@ -42,8 +42,6 @@ def shared_library() -> ctypes.CDLL:
 class _Call:
     """The arguments of one call as the C function takes them."""
 
-    __slots__ = "converted", "sizes", "values"
-
     def __init__(self, sizes: dict[str, int] | None = None) -> None:
         self.values: list[Any] = []
         self.sizes: dict[str, int] = sizes.copy() if sizes else {}

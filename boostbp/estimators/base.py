@@ -108,6 +108,7 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     backend_params: Any
     model_: Model
 
+    jacobian = inspected.jacobian
     importance = inspected.importance
     attributions = inspected.attributions
     explain = inspected.explain
@@ -244,27 +245,6 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         except AttributeError as error:
             raise ValueError(str(error)) from None
         return np.asarray(super().get_feature_names_out(input_features))
-
-    def jacobian(self, X: TableLike) -> Floats:
-        """Return the derivative of the raw output with respect to the features.
-
-        The raw output is `decision_function` of a classifier and the prediction of a regressor, or its logarithm with
-        ``loss="poisson"``, ``"gamma"`` or ``"tweedie"``. With a custom loss it is the argument of its `link`.
-
-        Returns
-        -------
-        (rows, outputs, features) float64
-            In units of the target over units of the feature; 0 where a leaf clips its input, infinite on overflow. A
-            model of constant leaves alone has a derivative of 0 everywhere, and a warning says so.
-        """
-        network, scale = fitted_model(self).network, self.model_.targets.scale
-        forests = [layer.forest for layer in network.layers]
-        if any(len(one.nodes.feature) for one in forests) and not any(len(one.leaves.column) for one in forests):
-            messages.warn(
-                "jacobian is 0 everywhere, as all leaves of the model are constants: those with slopes were not ahead "
-                "on the held-out rows. Use quality=2 or more, or output={'basis': 'quadratic'}, which keeps slopes."
-            )
-        return network.jacobian(self._read(X).X, scale=scale, n_jobs=threads.count(self.n_jobs))
 
     @all_or_nothing()
     def fit_more(

@@ -18,10 +18,11 @@ from boostbp.inspection.health import Health, health_of
 from boostbp.inspection.regressions import LeafRecords, Names, all_leaves, leaf_records
 from boostbp.inspection.summary import importances_over, split_importances
 from boostbp.model import Model
+from boostbp.network.choice import CONSTANT_LEAVES
 from boostbp.network.network import Network, above
 from boostbp.runtime import checks, threads
 from boostbp.runtime.arrays import Floats, TableLike
-from boostbp.runtime.messages import require
+from boostbp.runtime.messages import require, warn
 from boostbp.trees.sparse import dense
 
 if TYPE_CHECKING:
@@ -29,6 +30,23 @@ if TYPE_CHECKING:
 
 KINDS = ("split", "gain", "jacobian", "attribution")
 METHODS = ("integrated_gradients", "gradient_x_input")
+
+
+def jacobian(self: BaseBoostBP, X: TableLike) -> Floats:
+    """Return the derivative of the raw output with respect to the features, (rows, outputs, features).
+
+    The raw output is `decision_function` of a classifier and the prediction of a regressor, or its logarithm with
+    ``loss="poisson"``, ``"gamma"`` or ``"tweedie"``. With a custom loss it is the argument of its `link`. Units are
+    those of the target over those of the feature. The derivative is 0 where a leaf clips its input, infinite on
+    overflow, and 0 everywhere, with a warning, if all leaves are constants.
+    """
+    network, choice = fitted_model(self).network, self.model_.history.choice
+    if choice is not None and [part.name for part in choice.parts] == [CONSTANT_LEAVES]:
+        warn(
+            "jacobian is 0 everywhere, as all leaves of the model are constants: use quality=2 or more, or "
+            "output={'basis': 'quadratic'}."
+        )
+    return network.jacobian(self._read(X).X, scale=self.model_.targets.scale, n_jobs=threads.count(self.n_jobs))
 
 
 def importance(

@@ -161,7 +161,9 @@ def continue_fit(estimator: BaseBoostBP, epochs: int, options: FitOptions) -> No
     epochs = checks.whole("epochs", epochs, 1)
     training: Training | None = vars(estimator).get("_training")
     if training is not None and training.state is None and estimator.max_time is not None:
-        raise ValueError(f"fit_more needs a network, and max_time={estimator.max_time!r} left none: give more.")
+        raise ValueError(
+            f"fit_more needs a network, and max_time={estimator.max_time!r} left none: call fit with a longer max_time."
+        )
     if training is None or training.state is None:
         raise ValueError(
             "fit_more needs the state of training, which was not kept (files and copies never have it): "

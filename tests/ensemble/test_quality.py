@@ -250,7 +250,7 @@ def test_the_network_is_trained_where_its_state_is_to_be_kept(tmp_path):
 def test_a_network_that_time_did_not_reach_cannot_go_on():
     model = regressor(max_time=1e-9).fit(X, Y, keep_state=True)
     with pytest.raises(
-        ValueError, match=r"fit_more .* did not start .* max_time=1e-09: call fit with a longer max_time"
+        ValueError, match=r"fit_more needs a network, and max_time=1e-09 left none: call fit with a longer max_time"
     ):
         model.fit_more(2)
 

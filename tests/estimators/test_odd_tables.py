@@ -67,6 +67,7 @@ def test_targets_that_cells_off_by_much_determine(table, how):
     assert error(model, table) < error(rival(table, lgb.LGBMRegressor), table)
 
 
+@pytest.mark.full_length
 @pytest.mark.parametrize("how", [WAYS[0], WAYS[2]])
 def test_emergencies_whose_readings_disagree(how):
     """A single table of 30 emergencies decides by luck: a mean over eight."""
@@ -78,6 +79,7 @@ def test_emergencies_whose_readings_disagree(how):
     assert found > expected - 0.01
 
 
+@pytest.mark.full_length
 @pytest.mark.parametrize("how", WAYS)
 def test_a_forecast_follows_the_last_value(how):
     """Five lags of 0 and a high one never were in training: the truth is .95 times the last."""

@@ -260,9 +260,8 @@ def test_a_weight_is_as_good_as_repeated_rows():
 
 def test_history_holds_one_number_per_layer():
     X, Y = data()
-    model = BoostBPRegressor((5, 4), **parameters(epochs=2, n_estimators=5, random_state=0, output_target="moved")).fit(
-        X, Y.ravel(), keep_state=True
-    )
+    how = parameters(epochs=2, n_estimators=5, random_state=0, output_target="moved", deep=True)
+    model = BoostBPRegressor((5, 4), **how).fit(X, Y.ravel(), keep_state=True)
     last = model.history_[-1]
     assert len(last.gradient_norms) == len(last.drift) == len(last.stds) == len(last.dead) == 2
     assert len(last.r2) == 3

@@ -19,6 +19,7 @@ from boostbp import BoostBPRegressor
 from boostbp.ensemble import average, output_layers
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.output_layers import LayerTraining
+from boostbp.network.choice import CONSTANT_LEAVES
 from boostbp.network.history import Stop
 from boostbp.runtime import interrupts
 from boostbp.runtime.threads import run_tasks
@@ -267,7 +268,7 @@ def test_the_key_while_weights_are_found_waits_for_the_model(monkeypatch):
 
 def test_limited_time_side_by_side():
     model = BoostBPRegressor(**parameters(n_jobs=2, max_time=1e-9, **FAST)).fit(X, Y)
-    assert [each.name for each in model.history_.choice.candidates] == ["single layer"]
+    assert [each.name for each in model.history_.choice.candidates] == [CONSTANT_LEAVES]
     assert model.history_.choice.cut_by_time
     unlimited = BoostBPRegressor(**parameters(n_jobs=2, max_time=1e6, **FAST)).fit(X, Y)
     assert not unlimited.history_.choice.cut_by_time
