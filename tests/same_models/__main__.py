@@ -114,7 +114,8 @@ def main() -> int:
             worst = worst if same else max(worst, float(distance))
             print(f"{name}: {'the same bits' if same else distance}", flush=True)
     if args.what == "record":
-        np.savez_compressed(args.file, **found)
+        with open(args.file, "wb") as file:  # NumPy would add .npz to the name
+            np.savez_compressed(file, **found)
     print(f"{len(found)} models, {time.perf_counter() - began:.0f} s" + (f", worst {worst:.2g}" if known else ""))
     return int(worst > 1e-6)
 
