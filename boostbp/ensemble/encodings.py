@@ -51,7 +51,7 @@ def encodings_layer(problem: Problem) -> tuple[Layer, Floats]:
         for k in range(target.shape[1]):
             sums = LevelSums.of(code, fold, target[:, k], rows.weight, n_codes + 1)
             strength = sums.prior_strength()
-            units.append(sums.means(strength, fold)[fold, code])
+            units.append(sums.means(strength, of_other_folds=True)[fold, code])
             tree, leaf_values = _tree_of(column, sums.means(strength)[0], sums.weight.sum(0))
             trees.append(tree)
             values.append(leaf_values)
@@ -96,10 +96,10 @@ class LevelSums(NamedTuple):
         of_means = (between - (len(weight) - 1) * variance) / max(total - weight @ weight / total, 1.0)
         return float(variance / of_means) if of_means > 0 and total > len(weight) else np.inf
 
-    def means(self, strength: float, fold: NDArray[np.int64] | None = None) -> Floats:
-        """Return the shrunken mean of each level over the rows outside each fold, or over all rows, (folds, levels)."""
+    def means(self, strength: float, *, of_other_folds: bool = False) -> Floats:
+        """Return the shrunken means over all rows, (1, levels), or over the rows outside each fold, (folds, levels)."""
         weight, first = self.weight.sum(0, keepdims=True), self.first.sum(0, keepdims=True)
-        if fold is not None:
+        if of_other_folds:
             weight, first = weight - self.weight, first - self.first
         prior = first.sum(1, keepdims=True) / weight.sum(1, keepdims=True)
         if not np.isfinite(strength):

@@ -49,7 +49,7 @@ def test_means_are_those_of_a_plain_computation():
         for level in range(9):
             there = other & (code == level)
             expected = (weight[there] @ target[there] + 3.0 * prior) / (weight[there].sum() + 3.0)
-            assert sums.means(3.0, fold)[f, level] == pytest.approx(expected)
+            assert sums.means(3.0, of_other_folds=True)[f, level] == pytest.approx(expected)
 
 
 def test_the_prior_counts_for_the_rows_by_which_levels_are_told_apart():
@@ -94,7 +94,7 @@ def test_a_row_does_not_see_its_own_target():
     rng = np.random.default_rng(0)
     code, fold, noise = rng.integers(0, LEVELS, 1200), np.arange(1200) % ENCODING_FOLDS, rng.normal(size=1200)
     sums = LevelSums.of(code, fold, noise, np.ones(1200), LEVELS)
-    assert np.corrcoef(sums.means(1.0, fold)[fold, code], noise)[0, 1] < 0.0
+    assert np.corrcoef(sums.means(1.0, of_other_folds=True)[fold, code], noise)[0, 1] < 0.0
     assert np.corrcoef(sums.means(1.0)[0, code], noise)[0, 1] > 0.3
 
 
