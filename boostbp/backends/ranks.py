@@ -70,8 +70,7 @@ class Ranks:
 
     def decode(self, trees: Trees) -> Trees:
         """Return trees on ranks as trees on values: these send each value where those send its rank."""
-        ranked = np.isin(trees.feature, list(self.edges))
-        if not ranked.any():
+        if not self.edges or not np.isin(trees.feature, list(self.edges)).any():
             return trees
         threshold = trees.threshold.copy()
         for j, edges in self.edges.items():

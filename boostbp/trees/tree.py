@@ -125,7 +125,7 @@ class Trees(Sequence["Tree"]):
         Parameters
         ----------
         per_feature : int
-            Columns of a feature ``j``: ``j * per_feature .. (j + 1) * per_feature - 1``.
+            Columns of a feature ``j``: ``j * per_feature .. (j + 1) * per_feature - 1``; none if 0.
 
         Returns
         -------
@@ -135,6 +135,8 @@ class Trees(Sequence["Tree"]):
         """
         # A tree has one leaf more than splits. The core counts all columns, but writes only those there is room for.
         n_leaves = len(self.feature) + len(self)
+        if not per_feature:
+            return np.zeros(n_leaves + 1, np.int64), np.empty(0, np.int32)
         start, column = np.empty(n_leaves + 1, np.int64), np.empty(8 * n_leaves * per_feature, np.int32)
         core.paths_of(self.nodes, self.tree_split, per_feature, start, column)
         # More than 8 features for a leaf on average, which is rare: once more, with room for all.
