@@ -52,7 +52,7 @@ def bound(case: Case, X: Floats, backend: str, **changes: object) -> BoundInput:
     growth = TreeParams(max_depth=case.depth, min_samples_leaf=20)
     settings = LayerSettings(n_estimators=case.rounds, learning_rate=0.1, growth=growth)
     settings = replace(settings, **changes)  # type: ignore[arg-type]
-    return BoundInput(backends.load(backend), Table(X), settings, np.ones(len(X)))
+    return BoundInput(backends.load_backend(backend), Table(X), settings, np.ones(len(X)))
 
 
 def objective(Y: Floats) -> SquaredObjective:

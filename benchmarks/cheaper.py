@@ -49,7 +49,7 @@ def sampled(case: Case, backend: str, *, repeats: int, share: float = 0.1) -> di
     X_new, Y_new = data(replace(case, rows=min(case.rows, 20_000)), seed=1)
     goal, samples = objective(Y), round(share * case.rows)
     settings = bound(replace(case, rows=1000), X[:1000].copy(), backend).settings
-    own = backends.load(backend)
+    own = backends.load_backend(backend)
     growers = {
         "all": own,
         "a tenth": RowSampling(own, samples),

@@ -14,7 +14,7 @@ comment stay where they are in all future versions. The same content gives the s
 A file may come from a stranger, and its checksum does not say who wrote it. Nothing in it is executed or unpickled, and
 no member is extracted to a path. The members state their sizes, which together may be at most `MAX_RATIO` times the
 size of the file: this is checked before any of them is read, and no more than the stated size is decompressed. A small
-file therefore takes little memory. Whatever its reader stumbles over is a ValueError that names the file (see `load`).
+file therefore takes little memory. Whatever its reader stumbles over is a ValueError that names the file (see `read`).
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _write(
                 npy.write_array(stream, array, allow_pickle=False)
         archive.comment = _SEAL + b"0" * _DIGITS
         n_bytes = sum(member.file_size for member in archive.infolist())
-    if n_bytes > MAX_RATIO * file.tell():  # hardly anything but zeros, which `load` would refuse
+    if n_bytes > MAX_RATIO * file.tell():  # hardly anything but zeros, which `read` would refuse
         file.seek(0)
         file.truncate()
         _write(file, header, arrays, compress=False)
@@ -117,7 +117,7 @@ def _write(
     file.write(digest.encode())
 
 
-def load(
+def read(
     path: str | os.PathLike[str], build: Callable[[Any, Arrays], T], *, kind: str, version: int, oldest: int = 1
 ) -> T:
     """Read a file of a kind, with a version from `oldest` to `version`, and build what it describes.
@@ -138,7 +138,7 @@ def load(
 def from_bytes(
     data: bytes, name: str, build: Callable[[Any, Arrays], T], *, kind: str, version: int, oldest: int = 1
 ) -> T:
-    """Build what the bytes of such a file describe, as `load` does; errors call it `name`."""
+    """Build what the bytes of such a file describe, as `read` does; errors call it `name`."""
     _check_magic(data, name)
     if data[-_DIGITS - len(_SEAL) : -_DIGITS] != _SEAL:
         raise ValueError(f"{name!r} is truncated or was changed: it does not end in its checksum. Get a new copy.")

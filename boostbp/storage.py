@@ -139,7 +139,7 @@ def load(path: Path | BinaryIO) -> FittedEstimator:
         If `path` has another type. For bytes, give ``io.BytesIO(data)``.
     """
     if not hasattr(path, "read"):
-        return archive.load(_checked_path(path), _rebuilt, kind=KIND, version=VERSION, oldest=OLDEST)
+        return archive.read(_checked_path(path), _rebuilt, kind=KIND, version=VERSION, oldest=OLDEST)
     data = path.read()
     if not isinstance(data, bytes):
         raise TypeError(f"path.read() returns a {type(data).__name__}, not bytes: open the file with open(name, 'rb').")

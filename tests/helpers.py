@@ -61,7 +61,7 @@ class Case:
 
 # Where a test is long and hardly depends on the library: with one at once, with the others in `.ci/run` alone.
 ONE_AT_ONCE = [name if name == "lightgbm" else pytest.param(name, marks=pytest.mark.slow) for name in BACKENDS]
-ABLE = {name: backends.capabilities_of(backends.load(name)) for name in BACKENDS}
+ABLE = {name: backends.capabilities_of(backends.load_backend(name)) for name in BACKENDS}
 WITH_CATEGORIES = [name for name in BACKENDS if ABLE[name].categories]
 WITH_NATIVE_LEAVES = [name for name in BACKENDS if ABLE[name].native_leaves]
 
@@ -152,7 +152,9 @@ def categories_of(case):
 
 def fit_case(case, *, n_threads=1, **changes) -> Fit:
     X, Y, weight = training_rows(case)
-    bound = BoundInput(backends.load(case.backend), Table(X, categories_of(case)), settings_of(case, **changes), weight)
+    bound = BoundInput(
+        backends.load_backend(case.backend), Table(X, categories_of(case)), settings_of(case, **changes), weight
+    )
     return layers.fit(bound, SquaredObjective(Y, weight), n_threads=n_threads, seed=3)
 
 

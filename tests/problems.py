@@ -41,7 +41,7 @@ def problem_of(
     given = {"layers": (layer, layer), "units": (3,), "epochs": 4}
     task = NetworkTask(
         rows=Rows(Table(X, categorical), y, np.ones(len(y)) if weight is None else weight),
-        backend=backends.load(backend),
+        backend=backends.load_backend(backend),
         loss=SquaredError() if loss is None else loss,
         settings=Settings(**given | changes),
         evaluation=watched(rows, targets, metric=metrics.default_metric(SquaredError())),

@@ -37,7 +37,7 @@ def path(tmp_path, request):
 
 
 def read(path):
-    return archive.load(path, archive.Archive, kind="model", version=1)
+    return archive.read(path, archive.Archive, kind="model", version=1)
 
 
 def read_bytes(data):
@@ -301,7 +301,7 @@ def test_whatever_a_file_makes_its_reader_do_is_a_value_error(path, error):
         raise error
 
     with pytest.raises(ValueError, match="is not consistent"):
-        archive.load(path, build, kind="model", version=1)
+        archive.read(path, build, kind="model", version=1)
 
 
 def test_arrays_are_taken_by_name_type_and_shape():

@@ -48,8 +48,6 @@ DIALECT = (
 OLD_NAMES = r"Growth|Kept|Replay|Marks|SquaredTo|BoostTo|Option|Head"  # of classes
 # What a variable holds has a noun.
 PRONOUNS = {"one", "each", "it", "its", "own", "said", "seen", "asked", "ours", "theirs", "mine"}
-# Functions of a module that is always named beside them: `losses.load`, `metrics.load`.
-SHARED_NAMES = {"load"}
 LIBRARIES = {"lightgbm", "xgboost"}
 OPTIONAL = {
     "autogluon",
@@ -200,7 +198,7 @@ def test_files_stay_small():
 
 
 def test_names_of_classes_and_functions_have_one_meaning():
-    assert double_names(PACKAGE).keys() <= SHARED_NAMES
+    assert not double_names(PACKAGE)
 
 
 def test_files_have_names_of_their_own():

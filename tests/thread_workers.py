@@ -82,7 +82,7 @@ class Everywhere:
     def bind(self, table, growth):
         [X] = workers().allgather_rows(table.X)
         with training_in(SINGLE_PROCESS):
-            return Gathered(backends.load(self.name).bind(Table(X, table.categorical), growth))
+            return Gathered(backends.load_backend(self.name).bind(Table(X, table.categorical), growth))
 
 
 @dataclass

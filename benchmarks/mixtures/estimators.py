@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from boostbp import backends
+from boostbp.backends import load_backend
 from boostbp.backends.base import Table
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor, session
 from boostbp.estimators.base import BaseBoostBP
@@ -96,7 +96,7 @@ class _Mixture(BaseBoostBP):
             self.batch_size,
         )
         return MixtureTraining(
-            fitted, rows.counted(), evaluation, plan, backends.load(self.backend), self._backprop().start, settings
+            fitted, rows.counted(), evaluation, plan, load_backend(self.backend), self._backprop().start, settings
         )
 
     def _backprop(self) -> BackpropSpec:

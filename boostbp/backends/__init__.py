@@ -23,7 +23,7 @@ __all__ = [
     "capabilities_of",
     "check_backend",
     "draws",
-    "load",
+    "load_backend",
 ]
 
 
@@ -50,7 +50,7 @@ def available() -> list[str]:
     return [name for name, module in modules.items() if all(map(find_spec, getattr(module, "requires", ())))]
 
 
-def load(backend: str | Backend) -> Backend:
+def load_backend(backend: str | Backend) -> Backend:
     """Return the backend of a name, or the user's own object as it is; only the module of this name is imported.
 
     Parameters
@@ -84,7 +84,7 @@ def draws(backend: str | Backend, extra_trees: bool | str) -> bool:
 
     Raises ValueError if `extra_trees` is True and the backend cannot draw them.
     """
-    is_able = capabilities_of(load(backend)).extra_trees
+    is_able = capabilities_of(load_backend(backend)).extra_trees
     if extra_trees == "auto":
         return is_able
     if extra_trees and not is_able:

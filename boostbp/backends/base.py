@@ -236,10 +236,10 @@ class Backend(Protocol):
     trees of every round.
 
     >>> import numpy as np
-    >>> from boostbp.backends import Table, TreeParams, load
+    >>> from boostbp.backends import Table, TreeParams, load_backend
     >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
     >>> y = X[:, 0] * X[:, 1]
-    >>> grower = load("sklearn").bind(Table(X), TreeParams(max_depth=3))
+    >>> grower = load_backend("sklearn").bind(Table(X), TreeParams(max_depth=3))
     >>> prediction = np.zeros(200)
     >>> for _ in range(30):
     ...     grad = (prediction - y)[:, np.newaxis]  # of the squared error, whose hessian is 1

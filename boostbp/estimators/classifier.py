@@ -186,13 +186,13 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
             raise ValueError(f"y has only one class, {classes.tolist()[0]!r}: a classifier needs at least two.")
         warn_of_numbers(classes)
         n_outputs = 1 if len(classes) == 2 else len(classes)
-        targets = Targets(load_loss(self.loss, n_outputs), np.zeros(n_outputs), np.ones(n_outputs), classes)
+        targets = Targets(loss_for_classes(self.loss, n_outputs), np.zeros(n_outputs), np.ones(n_outputs), classes)
         return targets, targets.one_hot(values), weight
 
 
-def load_loss(loss: str | Loss, n_outputs: int) -> Loss:
+def loss_for_classes(loss: str | Loss, n_outputs: int) -> Loss:
     """Return the loss; raise ValueError unless it supports classes."""
-    loaded = losses.load(loss, n_outputs=n_outputs, task="classification")
+    loaded = losses.load_loss(loss, n_outputs=n_outputs, task="classification")
     traits = losses.traits_of(loaded)
     if traits.task == "regression":
         raise ValueError(f"loss={loss!r} is for regression: use loss='log_loss', or BoostBPRegressor.")

@@ -10,14 +10,13 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.base import is_classifier
 
-from boostbp import metrics
 from boostbp.estimators.session import FittedOn
 from boostbp.inputs.rows import NO_OFFSET, Rows
 from boostbp.inputs.sources import is_frame
 from boostbp.inputs.targets import read_weight
 from boostbp.losses import Loss
 from boostbp.losses.checked_loss import CheckedLoss
-from boostbp.metrics import Metric
+from boostbp.metrics import Metric, load_metric
 from boostbp.model import Model, Targets
 from boostbp.network.eval_sets import EvalSet
 from boostbp.runtime import threads
@@ -91,8 +90,8 @@ def metric_of(
     """Return the metric of the evaluation sets, None without any; training divides targets by `scale`."""
     if not sets and estimator.eval_metric is None:
         return None
-    metric = metrics.load(estimator.eval_metric, loss, classes=is_classifier(estimator), scale=scale)
-    return metric if sets else None  # load refuses a wrong name even if nothing is scored
+    metric = load_metric(estimator.eval_metric, loss, classes=is_classifier(estimator), scale=scale)
+    return metric if sets else None  # load_metric refuses a wrong name even if nothing is scored
 
 
 def read_set(

@@ -256,7 +256,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     def _learn_target(self, values: Floats, weight: Floats, earlier: Model | None) -> tuple[Targets, Floats, Floats]:
         """Return targets with neutral units; `fit` learns the units from the rows that it does not hold out."""
         target = values.reshape(len(values), -1)
-        loss = losses.load(self.loss, n_outputs=target.shape[1], alpha=self.alpha, task="regression")
+        loss = losses.load_loss(self.loss, n_outputs=target.shape[1], alpha=self.alpha, task="regression")
         traits = losses.traits_of(loss)
         if traits.task == "classification":
             raise ValueError(f"loss={self.loss!r} is for classification: use BoostBPClassifier.")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
-from boostbp import backends
+from boostbp.backends import load_backend
 from boostbp.backends.base import Backend
 from boostbp.ensemble import ensemble
 from boostbp.ensemble.problem import EnsembleSettings, Problem
@@ -109,7 +109,7 @@ def training_of(
     random = checks.random_state("random_state", estimator.random_state)
     [n_rows], seed = workers().sum(len(rows)), workers().agree(int(random.randint(2**31 - 1)))
     settings = training_settings(estimator, int(n_rows), rows.y.shape[1], seed, fitted.schema)
-    problem_of = partial(_problem_of, fitted.targets, backend=backends.load(estimator.backend), settings=settings)
+    problem_of = partial(_problem_of, fitted.targets, backend=load_backend(estimator.backend), settings=settings)
     # Only rank 0 may have callbacks.
     ensemble_settings = workers().agree(ensemble_settings_of(estimator, options))
     way = way_of(estimator, held_out=bool(evaluation.sets), network_needed=ensemble_settings.network_needed)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from boostbp import backends, layers
+from boostbp import layers
+from boostbp.backends import load_backend
 from boostbp.backends.base import Backend, Table
 from boostbp.estimators.parameters import signs_of
 from boostbp.inputs.rows import Rows
@@ -91,7 +92,7 @@ def fit_layer(
     signs = signs_of(spec.monotone_constraints, X.shape[1], categorical=categorical, n_outputs=target.shape[1])
     settings = settings_of(spec, backend, seed=seed, signs=signs)
     rows = Rows(Table(X, categorical), target, read_weight(sample_weight, len(X))).counted()
-    bound = BoundInput(backends.load(backend), rows.table, settings, rows.weight)
+    bound = BoundInput(load_backend(backend), rows.table, settings, rows.weight)
     objective = SquaredObjective(rows.y, rows.weight)
     return layers.fit(bound, objective, n_threads=threads_, seed=settings.growth.random_state).layer
 

@@ -50,7 +50,7 @@ def checked_constraints(name: str, value: object) -> Signs | dict[str, int]:
 
 
 def _known_basis(name: str, value: B) -> B:
-    bases.load(value)
+    bases.load_basis(value)
     return value
 
 
@@ -265,7 +265,7 @@ class LayerSpec(Spec):
             )
         if not signs:
             return ()
-        has_functions = self.basis is not None and bases.load(self.basis).has_functions
+        has_functions = self.basis is not None and bases.load_basis(self.basis).has_functions
         refused = {
             "leaves": (self.leaves == "native", "use 'refit'"),
             "basis": (has_functions, "use 'linear', 'quadratic' or 'constant'"),
@@ -336,7 +336,7 @@ def settings_of(
         **spec._values("n_estimators", "subsample", "clip", "leaves"),
         learning_rate=rate,
         growth=growth,
-        basis=bases.load(spec.basis or "quadratic"),
+        basis=bases.load_basis(spec.basis or "quadratic"),
         ridge=Ridge(*spec._values("reg_lambda", "penalize_constant", "standardize").values()),
         base=None if spec.base == "zero" else spec.base,
         base_lambda=None if spec.base_lambda == "gcv" else spec.base_lambda,

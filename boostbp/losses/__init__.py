@@ -31,7 +31,7 @@ __all__ = [
     "Task",
     "Traits",
     "Tweedie",
-    "load",
+    "load_loss",
     "traits_of",
 ]
 
@@ -43,7 +43,7 @@ LOSSES: dict[str, type[Any]] = {
 _MEMBERS = ("name", "scale_free", "value", "gradient", "hessian", "link", "baseline", "check")
 
 
-def load(
+def load_loss(
     loss: str | Loss, *, n_outputs: int, alpha: float | Sequence[float] | None = None, task: Task | None = None
 ) -> Loss:
     """Return a loss by its name, or the user's own object if it has all members of `Loss`.

@@ -52,7 +52,7 @@ class Loss(Protocol):
     `boostbp.check_loss` compares the members with one another.
 
     >>> from boostbp import losses
-    >>> loss = losses.load("log_loss", n_outputs=1)
+    >>> loss = losses.load_loss("log_loss", n_outputs=1)
     >>> y = np.array([[0.0], [1.0], [1.0]])
     >>> loss.check(y)
     >>> h = np.tile(loss.baseline(y, np.ones(3)), (3, 1))

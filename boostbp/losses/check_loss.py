@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boostbp.backends.capabilities import ConformanceError
-from boostbp.losses import load
+from boostbp.losses import load_loss
 from boostbp.losses.base import Loss, traits_of
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.losses.loss_trial import CLOSE, slopes, try_loss
@@ -121,7 +121,7 @@ def check_loss(
     """
     target = np.asarray(y, np.float64)
     target = target.reshape(len(target), -1)
-    loaded = load(loss, n_outputs=target.shape[1])
+    loaded = load_loss(loss, n_outputs=target.shape[1])
     target = np.repeat(target, traits_of(loaded).copies or 1, axis=1)
     CheckedLoss(loaded).check(target)
     # Spaced evenly, as a target may be sorted.

@@ -26,7 +26,7 @@ from boostbp.runtime import messages
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.suggestions import nearest, unsupported
 
-__all__ = ["Metric", "default_metric", "load"]
+__all__ = ["Metric", "default_metric", "load_metric"]
 
 Function = Callable[[Floats, Floats, Floats], float]
 
@@ -117,7 +117,7 @@ _AT: dict[str, tuple[Callable[..., float], Callable[[float], bool], str]] = {
 }
 
 
-def load(
+def load_metric(
     metric: str | Callable[..., float] | tuple[str, Callable[..., float], bool] | Metric | None,
     loss: Loss,
     *,

@@ -101,7 +101,7 @@ def read_state(path: str | os.PathLike[str]) -> State:
     Raises ValueError if the file has another format or version, or is truncated, corrupted or inconsistent. Raises
     OSError if the file cannot be read.
     """
-    state = archive.load(path, _state, kind=KIND, version=VERSION, oldest=VERSION)
+    state = archive.read(path, _state, kind=KIND, version=VERSION, oldest=VERSION)
     return replace(state, origin=f"checkpoint={str(path)!r}")
 
 
@@ -145,7 +145,7 @@ def _with_rows(state: State, path: Path, n_rows: int) -> State:
             if not name.exists():
                 raise ValueError(f"{state.origin} is not whole: {str(name)!r} is missing. Start anew without it.")
             read_rows = partial(_rows_of, epoch=state.epoch, count=count, sizes=sizes)
-            found = archive.load(name, read_rows, kind=ROWS_KIND, version=VERSION, oldest=VERSION)
+            found = archive.read(name, read_rows, kind=ROWS_KIND, version=VERSION, oldest=VERSION)
             parts.append([[array[rows] for array in of_letter] for of_letter in found])
     h, g, m = (tuple(map(np.concatenate, zip(*of_letter, strict=True))) for of_letter in zip(*parts, strict=True))
     return replace(state, h=h, g=g, m=m, rows=())

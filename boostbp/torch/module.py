@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from boostbp import backends, layers, losses
+from boostbp import layers
+from boostbp.backends import load_backend
 from boostbp.backends.base import Backend, Table
 from boostbp.estimators.single_layer import check_codes
 from boostbp.inputs.rows import Rows
 from boostbp.layers import BoundInput, Layer, LayerSpec, LossObjective, Objective, SquaredObjective
 from boostbp.layers.layer_spec import HIDDEN, settings_of
-from boostbp.losses import Loss
+from boostbp.losses import Loss, load_loss
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.network import steps
 from boostbp.network.starts import STARTS, start_of
@@ -241,7 +242,7 @@ class GBDTModule(nn.Module):
             last = LastFit(len(X))
         target = tensors.as_targets(y, self.out_features, len(rows.X))
         weight = tensors.weights(sample_weight, len(target))
-        objective = losses.load(loss, n_outputs=self.out_features)
+        objective = load_loss(loss, n_outputs=self.out_features)
         objective.check(target)
         self._fit(last, rows.X, target, weight, objective)
         return self
@@ -334,7 +335,7 @@ class GBDTModule(nn.Module):
             is_same = bound is not None and bound.settings is self.settings and np.array_equal(bound.weight, weight)
             if bound is None or not is_same or not np.array_equal(bound.table.X, table.X, equal_nan=True):
                 check_codes(table.X, table.categorical)
-                bound = BoundInput(backends.load(self.backend), table, self.settings, weight)
+                bound = BoundInput(load_backend(self.backend), table, self.settings, weight)
             seed = int(random.integers(2**30))
             layer = layers.fit(bound, objective, n_threads=self.n_threads, seed=seed).layer
         self._bound, self.layer, self.baseline, self._random = bound, layer, baseline, random

@@ -151,7 +151,7 @@ BASES: dict[str, Basis] = {"constant": Polynomial(0), "linear": Polynomial(1), "
 _MEMBERS = ("powers", "columns_per_feature", "has_functions", "expand", "vjp")
 
 
-def load(basis: str | Basis) -> Basis:
+def load_basis(basis: str | Basis) -> Basis:
     """Return a basis by name, or a basis object itself.
 
     Raises

@@ -15,7 +15,7 @@ import pytest
 from leaf_oracles import table, target
 
 from boostbp import BoostBPRegressor, fit_layer
-from boostbp.backends import _lightgbm_calls, load, native_params
+from boostbp.backends import _lightgbm_calls, load_backend, native_params
 from boostbp.backends import lightgbm as ours_lightgbm
 from boostbp.backends import xgboost as ours_xgboost
 from boostbp.backends.base import TreeParams
@@ -94,7 +94,7 @@ def card(request: pytest.FixtureRequest) -> Any:
 
 
 def grown(name: str, params: dict[str, Any]) -> Any:
-    grower = load(name).bind(DATA, TreeParams(max_depth=4, min_samples_leaf=5, params=params))
+    grower = load_backend(name).bind(DATA, TreeParams(max_depth=4, min_samples_leaf=5, params=params))
     return grower.grow(GRAD, np.ones_like(GRAD))
 
 
@@ -160,7 +160,7 @@ def test_a_card_that_is_not_there_is_named_with_the_cure(name: str, device: str,
 )
 def test_devices_that_the_library_does_not_have_are_refused(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=r"backend_params\['device'\]=.*'cuda'"):
-        load(name).bind(DATA, TreeParams(params={"device": value}))
+        load_backend(name).bind(DATA, TreeParams(params={"device": value}))
 
 
 def test_linear_trees_of_lightgbm_do_not_grow_on_a_card() -> None:

@@ -14,7 +14,7 @@ from helpers import BACKENDS
 from leaf_oracles import ORACLES
 
 import boostbp
-from boostbp.backends import Capabilities, ConformanceError, check_backend, load
+from boostbp.backends import Capabilities, ConformanceError, check_backend, load_backend
 from boostbp.backends.base import Floats, Grower, Table, TreeParams
 from boostbp.backends.capabilities import capabilities_of
 from boostbp.backends.conformance import duties_of
@@ -42,7 +42,7 @@ class Wrapped:
     name: str = "sklearn"
 
     def bind(self, table: Table, growth: TreeParams) -> WrappedGrower:
-        return WrappedGrower(self, load(self.name).bind(self.table(table), self.growth(growth)))
+        return WrappedGrower(self, load_backend(self.name).bind(self.table(table), self.growth(growth)))
 
 
 @dataclass
@@ -233,5 +233,5 @@ def test_the_backend_of_the_guide_is_told_what_the_guide_says() -> None:
 @pytest.mark.parametrize("n_rows", [100, 2001, 20_001, 10**6])
 @pytest.mark.parametrize("n_outputs", [1, 2, 9, 40])
 def test_outputs_are_shared_among_no_more_streams_than_there_are(name, n_rows, n_outputs):
-    streams = capabilities_of(load(name)).streams(n_rows, n_outputs, TreeParams())
+    streams = capabilities_of(load_backend(name)).streams(n_rows, n_outputs, TreeParams())
     assert 1 <= streams <= n_outputs

@@ -10,13 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from leaf_oracles import ORACLES, table, target
 
-from boostbp.backends import available, capabilities_of, check_backend, load
+from boostbp.backends import available, capabilities_of, check_backend, load_backend
 from boostbp.backends.base import Table, TreeParams
 from boostbp.backends.conformance import duties_of
 from boostbp.backends.conformance.backend_trial import Trial, same
 
 EVERY = pytest.mark.parametrize("name", available())
-PURE = pytest.mark.parametrize("name", [name for name in available() if capabilities_of(load(name)).deterministic])
+PURE = pytest.mark.parametrize(
+    "name", [name for name in available() if capabilities_of(load_backend(name)).deterministic]
+)
 
 
 def numeric(rows: int = 600, columns: int = 4, seed: int = 0) -> Table:
@@ -51,7 +53,7 @@ def test_backend_is_checked_whole_and_against_its_own_routing(name: str) -> None
 def test_trees_keep_to_the_sizes_asked_for(
     name: str, rows: int, depth: int, leaves: int | None, least: int, weight: float, shared: bool, seed: int
 ) -> None:
-    trial = Trial(load(name))
+    trial = Trial(load_backend(name))
     data = table(np.random.default_rng(seed), rows, missing=trial.capabilities.missing)
     grad = gradient(data, 2 if shared and trial.capabilities.vector_leaf else 1, seed) * weight
     growth = {"max_depth": depth, "max_leaves": leaves, "min_samples_leaf": least, "multi_output": shared}
@@ -62,7 +64,7 @@ def test_trees_keep_to_the_sizes_asked_for(
 def test_growing_is_a_function_of_the_gradient_alone_beyond_the_life_of_a_booster(name: str) -> None:
     data = numeric(60)
     grad = gradient(data, 1)
-    grower = load(name).bind(data, TreeParams(max_depth=2, min_samples_leaf=5))
+    grower = load_backend(name).bind(data, TreeParams(max_depth=2, min_samples_leaf=5))
     trees = [grower.grow(grad, np.ones_like(grad))[0] for _ in range(600)]
     assert all(same(tree, trees[0]) for tree in trees)
 
@@ -71,7 +73,7 @@ def test_growing_is_a_function_of_the_gradient_alone_beyond_the_life_of_a_booste
 def test_nothing_is_printed(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     data = numeric(100)
     grad = gradient(data, 1)
-    grower = load(name).bind(data, TreeParams())
+    grower = load_backend(name).bind(data, TreeParams())
     grower.grow(grad, np.ones_like(grad))
     with ThreadPoolExecutor(1) as pool:  # another thread than that of the first round, and a round without a split
         pool.submit(grower.grow, grad, np.ones_like(grad)).result()

@@ -25,7 +25,7 @@ def test_gain_is_what_a_split_takes_from_the_newton_loss(backend):
     X = make_X(400)
     grad, hess = -make_targets(X, outputs=1), np.random.default_rng(0).uniform(0.5, 2.0, (400, 1))
     growth = TreeParams(max_depth=3, min_samples_leaf=10)
-    [tree] = backends.load(backend).bind(Table(X), growth).fork(slice(0, 1), 0).grow(grad, hess)
+    [tree] = backends.load_backend(backend).bind(Table(X), growth).fork(slice(0, 1), 0).grow(grad, hess)
     if backend not in OURS and np.isnan(tree.gain).all():
         pytest.skip("a backend may leave gains out")
     leaf, penalty = tree.leaf_of(X), PENALTY.get(backend, 0.0)

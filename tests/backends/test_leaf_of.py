@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from leaf_oracles import ORACLES, adversarial, library_leaf, table, target
 
-from boostbp.backends import available, load
+from boostbp.backends import available, load_backend
 from boostbp.backends.base import Table, TreeParams
 
 KNOWN = [name for name in available() if name in ORACLES]
-WITH_CATEGORIES = [name for name in KNOWN if load(name).capabilities.categories]
+WITH_CATEGORIES = [name for name in KNOWN if load_backend(name).capabilities.categories]
 
 
 def check(name: str, data: Table, rng: np.random.Generator, growth: TreeParams) -> None:
-    grower = load(name).bind(data, growth)
+    grower = load_backend(name).bind(data, growth)
     grad = target(rng, data)
     [tree] = grower.grow(grad, np.ones_like(grad))
     assert tree.n_leaves > 4

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from leaf_oracles import adversarial, table
 
-from boostbp.backends import _lightgbm_calls, load
+from boostbp.backends import _lightgbm_calls, load_backend
 from boostbp.backends.base import LinearLeaves, Table, TreeParams
 
 
@@ -45,7 +45,7 @@ def boosted(
             super().__init__(*args, **kwargs)
             made.append(self)
 
-    grower = load("lightgbm").bind(data, growth)
+    grower = load_backend("lightgbm").bind(data, growth)
     with mock.patch.object(lightgbm, "Booster", Recorded):
         leaves = grower.boost(lambda fit: (fit - y, np.ones_like(y)), rounds, 0.3, penalty)
     return leaves, [booster for booster in made if booster.params.get("linear_tree")][-1]
@@ -91,14 +91,14 @@ def test_the_gradient_sees_the_running_prediction() -> None:
         seen.append(fit)
         return fit - y, np.ones_like(y)
 
-    leaves = load("lightgbm").bind(data, TreeParams(max_depth=3)).boost(gradient, 5, 0.3, 0.1)
+    leaves = load_backend("lightgbm").bind(data, TreeParams(max_depth=3)).boost(gradient, 5, 0.3, 0.1)
     for count, fit in enumerate(seen):  # LightGBM keeps its own in float32 input
         np.testing.assert_allclose(fit, sum((value(t, data.X) for t in leaves[:count]), np.zeros(400)), atol=1e-5)
 
 
 def test_linear_trees_beside_each_other_in_threads_are_those_in_turn() -> None:
     data, y = smooth()
-    grower = load("lightgbm").bind(data, TreeParams(max_depth=4, min_samples_leaf=10))
+    grower = load_backend("lightgbm").bind(data, TreeParams(max_depth=4, min_samples_leaf=10))
 
     def run(k: int) -> list[bytes]:
         goal = y * (k + 1)
@@ -112,7 +112,7 @@ def test_linear_trees_beside_each_other_in_threads_are_those_in_turn() -> None:
 
 def test_linear_trees_do_not_disturb_the_structures() -> None:
     data, y = smooth()
-    grower = load("lightgbm").bind(data, TreeParams(max_depth=4))
+    grower = load_backend("lightgbm").bind(data, TreeParams(max_depth=4))
     grad = -y[:, None]
     [before] = grower.grow(grad, np.ones_like(grad))
     grower.boost(lambda fit: (fit - y, np.ones_like(y)), 2, 0.3, 0.1)
@@ -125,19 +125,19 @@ def test_linear_trees_do_not_disturb_the_structures() -> None:
 )
 def test_linear_trees_without_a_split_are_left_out(growth: TreeParams) -> None:
     data, y = smooth(400)
-    assert load("lightgbm").bind(data, growth).boost(lambda fit: (fit - y, np.ones_like(y)), 3, 0.3, 0.1) == []
+    assert load_backend("lightgbm").bind(data, growth).boost(lambda fit: (fit - y, np.ones_like(y)), 3, 0.3, 0.1) == []
 
 
 def test_linear_leaves_refuse_numbers_beyond_float32() -> None:
     X = np.linspace(-1.0, 1.0, 100)[:, None] * [1.0, 1e39]
-    grower = load("lightgbm").bind(Table(X), TreeParams())
+    grower = load_backend("lightgbm").bind(Table(X), TreeParams())
     with pytest.raises(ValueError, match=r"column 1 holds 1e\+39, beyond the range of float32.*scale the column"):
         grower.boost(lambda fit: (fit - X[:, 0], np.ones(100)), 2, 0.3, 0.1)
 
 
 THREADS = """
 import lightgbm, numpy as np
-from boostbp.backends import load
+from boostbp.backends import load_backend
 from boostbp.backends.base import TreeParams, Table
 rng = np.random.default_rng(0)
 X = rng.normal(size=(4000, 6)); y = np.sin(X).sum(1)
@@ -145,7 +145,7 @@ other = lightgbm.train({"verbosity": -1, "num_threads": 4}, lightgbm.Dataset(X, 
 def gradient(fit):
     other.predict(X, num_threads=4)
     return fit - y, np.ones_like(y)
-print(len(load("lightgbm").bind(Table(X), TreeParams(n_threads=1)).boost(gradient, 30, 0.3, 0.1)))
+print(len(load_backend("lightgbm").bind(Table(X), TreeParams(n_threads=1)).boost(gradient, 30, 0.3, 0.1)))
 """
 
 
@@ -157,7 +157,7 @@ def test_a_prediction_by_another_model_between_rounds_does_no_harm() -> None:
 BESIDE = """
 import threading
 import numpy as np
-from boostbp.backends import load
+from boostbp.backends import load_backend
 from boostbp.backends.base import TreeParams, Table
 
 rng = np.random.default_rng(0)
@@ -166,14 +166,14 @@ y = X[:, 0] * X[:, 1]
 done = threading.Event()
 
 def linear():
-    grower = load("lightgbm").bind(Table(X), TreeParams(n_threads=1))
+    grower = load_backend("lightgbm").bind(Table(X), TreeParams(n_threads=1))
     for seed in range(5):
         grower.fork(slice(0, 1), seed).boost(lambda fit: (fit - y, np.ones_like(y)), 30, 0.1, 1.0)
     done.set()
 
 def many():
     while not done.is_set():
-        grower = load("lightgbm").bind(Table(X), TreeParams(n_threads=4))
+        grower = load_backend("lightgbm").bind(Table(X), TreeParams(n_threads=4))
         for _ in range(10):
             grower.grow(-y[:, None], np.ones((len(y), 1)))
 
@@ -195,7 +195,7 @@ def test_linear_trees_beside_growers_of_more_threads_do_not_crash() -> None:
 def test_several_columns_in_one_tree_are_refused() -> None:
     data, _ = smooth(100)
     with pytest.raises(ValueError, match=r"multi_output=True .* one column, not 2"):
-        load("lightgbm").bind(data, TreeParams(multi_output=True)).grow(np.ones((100, 2)), np.ones((100, 2)))
+        load_backend("lightgbm").bind(data, TreeParams(multi_output=True)).grow(np.ones((100, 2)), np.ones((100, 2)))
 
 
 def custom_booster(columns: int, leaves: int) -> tuple[lightgbm.Booster, np.ndarray, np.ndarray]:

@@ -26,10 +26,10 @@ def test_every_file_in_the_folder_is_a_backend_under_its_name() -> None:
     holding = {name for name in names if "\nbackend = " in (folder / f"{name}.py").read_text()}
     assert {"lightgbm", "xgboost", "sklearn"} <= holding
     for name in holding:
-        assert callable(backends.load(name).bind)
+        assert callable(backends.load_backend(name).bind)
     for name in names - holding:
         with pytest.raises(ValueError, match="is unknown"):
-            backends.load(name)
+            backends.load_backend(name)
 
 
 @contextmanager
@@ -50,19 +50,19 @@ def test_a_new_file_in_the_folder_is_a_new_backend(tmp_path: Path) -> None:
     with added(tmp_path):
         assert {"plain", "needing"} <= set(backends.available())
         assert not {"in_want", "no_backend", "nowhere_to_be_found"} & set(backends.available())
-        assert backends.load("plain").bind(None, None) == "bound"
-        assert backends.load("in_want").bind(None, None) == "bound"
+        assert backends.load_backend("plain").bind(None, None) == "bound"
+        assert backends.load_backend("in_want").bind(None, None) == "bound"
         with pytest.raises(ValueError, match="backend='no_backend' is unknown"):
-            backends.load("no_backend")
+            backends.load_backend("no_backend")
 
 
 def test_threads_wait_for_one_that_imports_a_backend(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text("import time\ntime.sleep(0.3)\nbackend = 'slow'\n")
     with added(tmp_path), ThreadPoolExecutor(2) as pool:
-        first = pool.submit(backends.load, "slow")
+        first = pool.submit(backends.load_backend, "slow")
         while "boostbp.backends.slow" not in sys.modules and not first.done():
             time.sleep(0.001)
-        assert pool.submit(backends.load, "slow").result() == first.result() == "slow"
+        assert pool.submit(backends.load_backend, "slow").result() == first.result() == "slow"
 
 
 def test_an_object_with_bind_is_taken_as_it_is() -> None:
@@ -77,19 +77,19 @@ def test_an_object_with_bind_is_taken_as_it_is() -> None:
             return self
 
     backend: Backend = Stumps()
-    assert backends.load(backend) is backend
+    assert backends.load_backend(backend) is backend
 
 
 @pytest.mark.parametrize("name", ["catboost", "base", "nodes", "conformance", "_xgboost_ubj", "LightGBM", ""])
 def test_an_unknown_name_is_refused_with_the_names_there_are(name: str) -> None:
     with pytest.raises(ValueError, match=f"backend='{name}' is unknown: .*'lightgbm'.*'sklearn'.*bind"):
-        backends.load(name)
+        backends.load_backend(name)
 
 
 @pytest.mark.parametrize("thing", [None, 3, object])
 def test_what_cannot_bind_is_refused(thing: object) -> None:
     with pytest.raises(TypeError, match=r"has no method bind.*'lightgbm'"):
-        backends.load(thing)  # type: ignore[arg-type]
+        backends.load_backend(thing)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("name", "extra"), [("lightgbm", "all"), ("xgboost", "xgboost")])
@@ -99,14 +99,14 @@ def test_a_missing_library_is_named_with_the_command_that_installs_it(name: str,
         assert name not in backends.available()
         cure = rf"backend='{name}' needs the {name} package: pip install 'boostbp\[{extra}\]'"
         with pytest.raises(ImportError, match=cure):
-            backends.load(name).bind(Table(np.zeros((2, 1))), TreeParams())
+            backends.load_backend(name).bind(Table(np.zeros((2, 1))), TreeParams())
 
 
 def test_loading_a_backend_imports_no_other_one_no_conformance_checks_and_no_library() -> None:
     script = (
-        "import sys, boostbp; from boostbp import backends; backends.load('lightgbm'); "
+        "import sys, boostbp; from boostbp import backends; backends.load_backend('lightgbm'); "
         "print(*[name for name in sys.modules if name.startswith('boostbp.backends.')]); "
-        "[backends.load(name) for name in backends.available()]; "
+        "[backends.load_backend(name) for name in backends.available()]; "
         "print(*{'lightgbm', 'xgboost', 'sklearn.tree'} & set(sys.modules))"
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

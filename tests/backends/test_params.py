@@ -13,7 +13,7 @@ from leaf_oracles import table, target
 from sklearn.tree import DecisionTreeRegressor
 
 from boostbp import BoostBPRegressor, fit_layer
-from boostbp.backends import load, native_params
+from boostbp.backends import load_backend, native_params
 from boostbp.backends.base import TreeParams
 from boostbp.backends.native_params import Natives
 
@@ -48,13 +48,13 @@ def sections(config: Any) -> Iterator[dict[str, Any]]:
 
 def sizes(name: str, params: dict[str, Any], **growth: Any) -> list[int]:
     settings = TreeParams(**{"max_depth": 4, "min_samples_leaf": 5} | growth, params=params)
-    grower = load(name).bind(DATA, settings)
+    grower = load_backend(name).bind(DATA, settings)
     return [grower.grow(GRAD, np.ones_like(GRAD))[0].n_leaves for _ in range(3)]
 
 
 def refused(name: str, params: dict[str, Any], match: str, **growth: Any) -> None:
     with pytest.raises(ValueError, match=match):
-        load(name).bind(DATA, TreeParams(params=params, **growth))
+        load_backend(name).bind(DATA, TreeParams(params=params, **growth))
 
 
 REASONS: dict[str, dict[str, tuple[Any, str]]] = {
@@ -207,7 +207,7 @@ def test_a_value_cannot_hold_another_parameter(name: str) -> None:
     for param in NATIVES[name].allowed:
         for text in ("0.5 num_leaves=2", "1\nnum_threads=9", "bagging verbosity=2", " ", ""):
             with pytest.raises(ValueError, match=rf"backend_params\['{param}'\]="):
-                load(name).bind(DATA, TreeParams(params={param: text}))
+                load_backend(name).bind(DATA, TreeParams(params={param: text}))
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_names_are_strings(key: Any) -> None:
 
 def test_long_values_are_cut_in_messages() -> None:
     with pytest.raises(ValueError, match="characters") as caught:
-        load("lightgbm").bind(DATA, TreeParams(params={"lambda_l1": "x" * 10**6}))
+        load_backend("lightgbm").bind(DATA, TreeParams(params={"lambda_l1": "x" * 10**6}))
     assert len(str(caught.value)) < 500
 
 
@@ -295,7 +295,7 @@ SAMPLING = [
 
 @pytest.mark.parametrize(("name", "how"), SAMPLING)
 def test_sampling_differs_between_rounds_and_repeats_with_the_seed(name: str, how: dict[str, Any]) -> None:
-    grower = load(name).bind(DATA, TreeParams(max_depth=3, **how))
+    grower = load_backend(name).bind(DATA, TreeParams(max_depth=3, **how))
 
     def rounds(seed: int) -> list[bytes]:
         fork = grower.fork(slice(0, 1), seed)
@@ -310,7 +310,7 @@ def test_sampling_differs_between_rounds_and_repeats_with_the_seed(name: str, ho
     ("name", "how"), [("lightgbm", {"extra_trees": True}), ("xgboost", {"params": {"subsample": 0.5}})]
 )
 def test_sampling_does_not_repeat_beyond_the_life_of_a_booster(name: str, how: dict[str, Any]) -> None:
-    grower = load(name).bind(DATA, TreeParams(max_depth=2, **how))
+    grower = load_backend(name).bind(DATA, TreeParams(max_depth=2, **how))
     trees = [grower.grow(GRAD, np.ones_like(GRAD))[0].threshold.tobytes() for _ in range(520)]
     assert trees[512:520] != trees[:8]
 
@@ -318,7 +318,7 @@ def test_sampling_does_not_repeat_beyond_the_life_of_a_booster(name: str, how: d
 @pytest.mark.parametrize(("name", "how"), SAMPLING)
 def test_the_seed_of_growth_is_the_seed_of_the_first_grower(name: str, how: dict[str, Any]) -> None:
     def first(seed: int) -> bytes:
-        grower = load(name).bind(DATA, TreeParams(random_state=seed, **how))
+        grower = load_backend(name).bind(DATA, TreeParams(random_state=seed, **how))
         return b"".join(grower.grow(GRAD, np.ones_like(GRAD))[0].threshold.tobytes() for _ in range(4))
 
     assert first(3) == first(3)
@@ -340,6 +340,6 @@ def test_native_parameters_win_over_the_features_that_a_layer_draws(name: str) -
 
 def test_vector_leaves_of_xgboost_are_refused_with_categories() -> None:
     data = table(np.random.default_rng(0), 100, numeric=2, categories=(4,))
-    grower = load("xgboost").bind(data, TreeParams(multi_output=True))
+    grower = load_backend("xgboost").bind(data, TreeParams(multi_output=True))
     with pytest.raises(ValueError, match=r"multi_output=True .*2 columns.*categorical columns \(2,\)"):
         grower.grow(np.ones((100, 2)), np.ones((100, 2)))

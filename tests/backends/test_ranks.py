@@ -10,7 +10,7 @@ from thread_workers import in_group
 
 import boostbp
 from boostbp import BoostBPRegressor
-from boostbp.backends import available, load, xgboost
+from boostbp.backends import available, load_backend, xgboost
 from boostbp.backends.base import Table, TreeParams
 from boostbp.backends.dialects import alike_in_float32
 from boostbp.backends.ranks import Ranks
@@ -65,7 +65,7 @@ def with_missing(rng, column):
 
 def first_tree(name, X, grad, **how):
     growth = TreeParams(max_depth=6, min_samples_leaf=5, **how)
-    grower = load(name).bind(Table(X), growth)
+    grower = load_backend(name).bind(Table(X), growth)
     return grower, grower.grow(grad, np.ones_like(grad))[0]
 
 
@@ -91,7 +91,7 @@ def test_a_column_is_split_as_the_whole_numbers_in_its_order(name, kind):
 def test_ordinary_columns_are_given_as_they_are(name, kind):
     rng = np.random.default_rng(0)
     X = np.column_stack([ORDINARY[kind](rng), rng.normal(size=6000)])
-    grower = load(name).bind(Table(X), TreeParams())
+    grower = load_backend(name).bind(Table(X), TreeParams())
     ranks = grower.bins.ranks if hasattr(grower, "bins") else grower.ranks
     assert not ranks.edges
     assert ranks.encode(X) is X
@@ -127,12 +127,12 @@ def test_ranked_columns_rise_like_others(name):
     np.testing.assert_array_equal(tree.leaf_of(hard), expected.leaf_of(X))
 
 
-@pytest.mark.parametrize("name", [name for name in KNOWN if load(name).capabilities.row_subsets])
+@pytest.mark.parametrize("name", [name for name in KNOWN if load_backend(name).capabilities.row_subsets])
 def test_some_of_the_rows_keep_the_ranks_of_all(name):
     rng = np.random.default_rng(0)
     t, grad = numbers(rng)
     X, rows = HARD["ids of 16 digits"](t)[:, None], np.arange(0, len(t), 2)
-    grower = load(name).bind(Table(X), TreeParams(min_samples_leaf=5)).take(rows)
+    grower = load_backend(name).bind(Table(X), TreeParams(min_samples_leaf=5)).take(rows)
     [tree] = grower.grow(grad[rows], np.ones((len(rows), 1)))
     assert tree.n_leaves > 8
     np.testing.assert_array_equal(tree.leaf_of(X), library_leaf(grower, X))

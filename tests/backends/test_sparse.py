@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from boostbp.backends import available, capabilities_of, load
+from boostbp.backends import available, capabilities_of, load_backend
 from boostbp.backends.base import Table, TreeParams
 from boostbp.layers.cheaper_growth import RowSampling
 from boostbp.trees import sparse
 from boostbp.trees.sparse import Sparse
 from boostbp.trees.tree import Tree
 
-ABLE = {name: capabilities_of(load(name)) for name in available()}
+ABLE = {name: capabilities_of(load_backend(name)) for name in available()}
 SPARSE = [name for name in ABLE if ABLE[name].sparse]
 CASES = [
     (name, missing, categorical)
@@ -53,7 +53,7 @@ def assert_same(a, b):
 def test_trees_are_those_of_the_dense_table(name, missing, categorical, samples, monkeypatch):
     monkeypatch.setattr(sparse, "CELLS", 1000)
     dense, held, grad = tables(missing, categorical)
-    backend = load(name) if samples is None else RowSampling(load(name), samples)
+    backend = load_backend(name) if samples is None else RowSampling(load_backend(name), samples)
     growers = [backend.bind(table, TreeParams(max_depth=4)) for table in (dense, held)]
     for _ in range(2):
         for a, b in zip(*(grower.grow(grad, np.ones_like(grad)) for grower in growers), strict=True):
@@ -64,5 +64,5 @@ def test_trees_are_those_of_the_dense_table(name, missing, categorical, samples,
 def test_shared_trees_are_those_of_the_dense_table(name):
     dense, held, grad = tables(missing=False, categorical=False)
     growth = TreeParams(max_depth=4, multi_output=True, min_samples_leaf=60)
-    [a], [b] = (load(name).bind(table, growth).grow(grad, np.ones_like(grad)) for table in (dense, held))
+    [a], [b] = (load_backend(name).bind(table, growth).grow(grad, np.ones_like(grad)) for table in (dense, held))
     assert_same(a, b)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from leaf_oracles import nodes_of_leaves, table, target
 
-from boostbp.backends import _xgboost_ubj, load
+from boostbp.backends import _xgboost_ubj, load_backend
 from boostbp.backends.base import Table, TreeParams
 from boostbp.backends.dialects import Numbering
 
@@ -19,7 +19,7 @@ xgboost = pytest.importorskip("xgboost")
 def grown(data: Table, columns: int, growth: TreeParams) -> tuple[Any, Any]:
     """A grower after one round, and its booster."""
     grad = np.hstack([target(np.random.default_rng(seed), data) for seed in range(columns)])
-    grower = load("xgboost").bind(data, growth)
+    grower = load_backend("xgboost").bind(data, growth)
     grower.grow(grad, np.ones_like(grad))
     [run] = grower.running.values()
     return grower, run.booster
@@ -50,7 +50,7 @@ def test_vector_leaves_are_numbered_as_xgboost_assigns_them() -> None:
 def test_vector_leavesof_few_rows_are_dissolved() -> None:
     data = table(np.random.default_rng(0), 600)
     grad = np.hstack([target(np.random.default_rng(seed), data) for seed in range(3)])
-    grower = load("xgboost").bind(data, TreeParams(max_depth=5, min_samples_leaf=40, multi_output=True))
+    grower = load_backend("xgboost").bind(data, TreeParams(max_depth=5, min_samples_leaf=40, multi_output=True))
     [tree] = grower.grow(grad, np.ones_like(grad))
     [run] = grower.running.values()
     [theirs] = _xgboost_ubj.trees_in_ubj(run.booster.save_raw("ubj"))
@@ -62,7 +62,9 @@ def test_rows_are_counted_in_units_of_the_mean_hessian() -> None:
     data = table(np.random.default_rng(0), 600)
     grad = target(np.random.default_rng(0), data)
     hess = np.random.default_rng(1).uniform(0.5, 1.5, grad.shape) * 1e-3
-    grower = load("xgboost").bind(data, TreeParams(max_depth=5, min_samples_leaf=30, params={"reg_lambda": 0.0}))
+    grower = load_backend("xgboost").bind(
+        data, TreeParams(max_depth=5, min_samples_leaf=30, params={"reg_lambda": 0.0})
+    )
     [tree] = grower.grow(grad * 1e-3, hess)
     weight = np.bincount(tree.leaf_of(data.X), hess[:, 0], minlength=tree.n_leaves)
     assert tree.n_leaves > 4

@@ -147,7 +147,7 @@ class BreakingLoss(SquaredError):  # noqa: N818
 class BrokenBackend:
     """A backend that cannot solve anything."""
 
-    capabilities = backends.load("lightgbm").capabilities
+    capabilities = backends.load_backend("lightgbm").capabilities
 
     def bind(self, table, growth):
         raise np.linalg.LinAlgError("of the backend")

@@ -44,7 +44,7 @@ class Watched:
     """A backend that remembers the sizes of the tables that it was given."""
 
     def __init__(self, name):
-        self.backend, self.bound = backends.load(name), []
+        self.backend, self.bound = backends.load_backend(name), []
         self.capabilities = self.backend.capabilities
 
     def bind(self, table, growth):

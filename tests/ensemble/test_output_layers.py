@@ -54,7 +54,7 @@ def problem_of(missing=0.0):
     (X, y), (held_out, held_out_y) = counts(240, 0), counts(120, 1)
     task = NetworkTask(
         rows=Rows(Table(X), y, np.ones(len(y))),
-        backend=backends.load("lightgbm"),
+        backend=backends.load_backend("lightgbm"),
         loss=Missing(constant=missing),
         settings=Settings(layers=(LAYER,), units=()),
         evaluation=watched(held_out, held_out_y),

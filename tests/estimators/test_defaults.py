@@ -9,7 +9,7 @@ from helpers import BACKENDS
 from sklearn.datasets import make_friedman1
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer
-from boostbp.backends import load
+from boostbp.backends import load_backend
 from boostbp.estimators.parameters import training_settings
 
 
@@ -48,7 +48,7 @@ def drawn(**words):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_thresholds_are_drawn_where_the_library_can(backend):
-    can = load(backend).capabilities.extra_trees
+    can = load_backend(backend).capabilities.extra_trees
     assert drawn(backend=backend) is can
     assert drawn(backend=backend, extra_trees=False) is False
     if can:
@@ -79,7 +79,7 @@ def test_thresholds_under_their_native_name_are_refused():
                 BoostBPRegressor(backend=backend, backend_params=native).fit(X, y)
 
 
-@pytest.mark.parametrize("backend", [name for name in BACKENDS if load(name).capabilities.extra_trees])
+@pytest.mark.parametrize("backend", [name for name in BACKENDS if load_backend(name).capabilities.extra_trees])
 def test_drawn_thresholds_follow_the_seed_and_spare_the_best_ones(backend):
     X, y = make_friedman1(300, random_state=0)
 

@@ -11,7 +11,7 @@ from flat_parameters import parameters
 from helpers import WITH_NATIVE_LEAVES, needs_torch
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer
-from boostbp.backends import available, load
+from boostbp.backends import available, load_backend
 from boostbp.backends.base import Table, TreeParams
 
 GROUPS = [[0, 1], [2, 3]]  # of six columns; the fourth and the fifth are in no group
@@ -129,7 +129,7 @@ def test_mixtures_with_neural_networks_are_refused_too(backend):
 )
 def test_groups_are_lists_of_columns_that_are_there(backend, groups, cure):
     with pytest.raises(ValueError, match=r"backend_params\['interaction_constraints'\].*") as caught:
-        load(backend).bind(Table(X), TreeParams(params={"interaction_constraints": groups}))
+        load_backend(backend).bind(Table(X), TreeParams(params={"interaction_constraints": groups}))
     assert cure in str(caught.value)
 
 

@@ -168,7 +168,7 @@ class AllFeatures:
 
     def bind(self, table, growth):
         self.asked.append(growth.colsample_bytree)
-        return backends.load("sklearn").bind(table, replace(growth, colsample_bytree=1.0))
+        return backends.load_backend("sklearn").bind(table, replace(growth, colsample_bytree=1.0))
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from boostbp.backends import available, load
+from boostbp.backends import available, load_backend
 from boostbp.backends.base import Table, TreeParams
 from boostbp.layers import LayerSpec
 
@@ -152,7 +152,7 @@ def _taken(backend: str) -> list[tuple[str, Any]]:
     for name in names(backend)[0]:
         for value in VALUES:
             with suppress(ValueError):
-                load(backend).bind(Table(np.zeros((1, N_FEATURES))), TreeParams(params={name: value}))
+                load_backend(backend).bind(Table(np.zeros((1, N_FEATURES))), TreeParams(params={name: value}))
                 values.setdefault(name, []).append(value)
     most = max(len(found) for found in values.values())
     return [(name, value) for name, found in values.items() for value in islice(cycle(found), most)]

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from boostbp import BoostBPRegressor, fit_layer
-from boostbp.backends import capabilities_of, load
+from boostbp.backends import capabilities_of, load_backend
 from boostbp.backends.base import Table, TreeParams
 from tests.fuzz_params.cases import N_FEATURES, Case
 
 __all__ = ["outcome_of"]
 
-_backend = cache(load)
+_backend = cache(load_backend)
 
 N_ROWS = 120
 

@@ -20,7 +20,7 @@ from helpers import (
 )
 
 from boostbp import layers
-from boostbp.backends import load
+from boostbp.backends import load_backend
 from boostbp.backends.base import Table
 from boostbp.layers import BoundInput, SquaredObjective
 from boostbp.trees.sparse import Sparse
@@ -39,7 +39,7 @@ def mistyped(case):
 
 def fit(case, X, Y, weight, n_threads=1, **changes):
     table = Table(X, categories_of(case))
-    bound = BoundInput(load(case.backend), table, settings_of(case, **changes), weight)
+    bound = BoundInput(load_backend(case.backend), table, settings_of(case, **changes), weight)
     return layers.fit(bound, SquaredObjective(Y, weight), seed=3, n_threads=n_threads)
 
 
@@ -98,4 +98,4 @@ def test_a_sparse_input_gives_the_layer_of_the_dense_one(base):
 def test_regressions_are_fitted_to_inputs_as_they_are(clip):
     case = REFIT[0]
     X, _, weight = mistyped(case)
-    assert BoundInput(load(case.backend), Table(X), settings_of(case, clip=clip), weight).Z is X
+    assert BoundInput(load_backend(case.backend), Table(X), settings_of(case, clip=clip), weight).Z is X

@@ -41,7 +41,7 @@ def test_structures_change_only_at_regrowth(backend, multi_strategy):
 def test_kept_structures_give_the_same_trees_as_the_fit_they_come_from():
     """Without a move, leaves fitted again on kept structures are the leaves that were there."""
     from boostbp import layers
-    from boostbp.backends import load
+    from boostbp.backends import load_backend
     from boostbp.backends.base import Table, TreeParams
     from boostbp.layers import SquaredObjective
     from boostbp.layers.cheaper_growth import FixedStructure
@@ -49,7 +49,7 @@ def test_kept_structures_give_the_same_trees_as_the_fit_they_come_from():
     settings = layers.LayerSettings(n_estimators=6, growth=TreeParams(max_depth=3), base="ridge")
     weight = np.ones(len(X))
     objective = SquaredObjective(np.column_stack([y, y**2]), weight)
-    first = layers.fit(layers.BoundInput(load("lightgbm"), Table(X), settings, weight), objective, seed=3)
+    first = layers.fit(layers.BoundInput(load_backend("lightgbm"), Table(X), settings, weight), objective, seed=3)
     replay = FixedStructure.of(first.layer.forest, shared=False)
     again = layers.fit(layers.BoundInput(replay, Table(X), settings, weight), objective, seed=9)
     np.testing.assert_array_equal(first.output, again.output)
@@ -58,7 +58,7 @@ def test_kept_structures_give_the_same_trees_as_the_fit_they_come_from():
 
 def test_kept_category_sets_are_there_once():
     from boostbp import layers
-    from boostbp.backends import load
+    from boostbp.backends import load_backend
     from boostbp.backends.base import Table, TreeParams
     from boostbp.layers import SquaredObjective
     from boostbp.layers.cheaper_growth import FixedStructure
@@ -67,7 +67,9 @@ def test_kept_category_sets_are_there_once():
     table = Table(np.column_stack([rng.integers(0, 5, 900), rng.standard_normal(900)]).astype(float), (0,))
     settings = layers.LayerSettings(n_estimators=5, growth=TreeParams(max_depth=3, min_samples_leaf=5))
     objective = SquaredObjective(np.sin(table.X[:, :1]) + [[0.0, 1.0]] * table.X[:, 1:], np.ones(900))
-    forest = layers.fit(layers.BoundInput(load("lightgbm"), table, settings, np.ones(900)), objective).layer.forest
+    forest = layers.fit(
+        layers.BoundInput(load_backend("lightgbm"), table, settings, np.ones(900)), objective
+    ).layer.forest
     replay = FixedStructure.of(forest, shared=False)
     again = layers.fit(layers.BoundInput(replay, table, settings, np.ones(900)), objective).layer.forest
     assert len(forest.nodes.categories) > 5

@@ -41,7 +41,7 @@ def test_outputs_that_depend_on_each_other_are_boosted_round_by_round(backend):
     results = []
     for n_threads in (1, 4):
         objective = Coupled(Y)
-        bound = BoundInput(backends.load(backend), Table(X), settings_of(case, n_estimators=20), weight)
+        bound = BoundInput(backends.load_backend(backend), Table(X), settings_of(case, n_estimators=20), weight)
         results.append(layers.fit(bound, objective, n_threads=n_threads))
         assert objective.calls == [slice(0, 3)] * 20
     fit = results[0]
@@ -54,7 +54,7 @@ def test_outputs_that_depend_on_each_other_are_boosted_round_by_round(backend):
 def test_one_binding_serves_many_fits(backend):
     case = Case(backend, base=True)
     X, Y, weight = training_rows(case)
-    bound = BoundInput(backends.load(backend), Table(X), settings_of(case), weight)
+    bound = BoundInput(backends.load_backend(backend), Table(X), settings_of(case), weight)
     first = layers.fit(bound, SquaredObjective(Y, weight), seed=3)
     layers.fit(bound, SquaredObjective(-(Y**2), weight), seed=3)
     again = layers.fit(bound, SquaredObjective(Y, weight), seed=3)
@@ -67,7 +67,7 @@ def test_one_binding_serves_many_fits(backend):
 def test_input_without_a_split_gives_the_shrunk_mean(backend, base):
     X, Y, weight = np.ones((50, 2)), np.random.default_rng(0).standard_normal((50, 2)), np.ones(50)
     settings = settings_of(Case(backend), base=base, ridge=Ridge(0.0), n_estimators=3)
-    bound = BoundInput(backends.load(backend), Table(X), settings, weight)
+    bound = BoundInput(backends.load_backend(backend), Table(X), settings, weight)
     fit = layers.fit(bound, SquaredObjective(Y, weight))
     share = 1.0 if base else 1.0 - 0.5**3
     np.testing.assert_allclose(fit.output, np.broadcast_to(share * Y.mean(0), Y.shape), rtol=1e-9)
@@ -94,12 +94,12 @@ def own(functions, derivatives, **changes):
 def test_basis_that_is_not_finite_on_the_input_is_refused(n_functions):
     X, _, settings = own([np.log, np.sin][:n_functions], [np.reciprocal, np.cos][:n_functions])
     with pytest.raises(ValueError, match=r"basis function 0 gave -inf for the value 0.0 of feature 0"):
-        BoundInput(backends.load("lightgbm"), Table(X), settings, np.ones(60))
+        BoundInput(backends.load_backend("lightgbm"), Table(X), settings, np.ones(60))
 
 
 def test_basis_need_not_be_finite_on_codes():
     X, Y, settings = own([np.log], [np.reciprocal], base="ridge")
-    bound = BoundInput(backends.load("lightgbm"), Table(X + np.array([1.0, 0.0]), (1,)), settings, np.ones(60))
+    bound = BoundInput(backends.load_backend("lightgbm"), Table(X + np.array([1.0, 0.0]), (1,)), settings, np.ones(60))
     fit = layers.fit(bound, SquaredObjective(Y, np.ones(60)))
     np.testing.assert_array_equal(fit.output, fit.layer.predict(X + np.array([1.0, 0.0])))
 
@@ -119,7 +119,7 @@ def test_native_leaves_are_refused_where_they_cannot_be_meant(case):
     with pytest.raises(ValueError, match=r"leaves on \[1, x\] only"):
         fit_case(replace(case, basis="own"))
     X, Y, weight = training_rows(case)
-    bound = BoundInput(backends.load(case.backend), Table(X), settings_of(case), weight)
+    bound = BoundInput(backends.load_backend(case.backend), Table(X), settings_of(case), weight)
     with pytest.raises(ValueError, match="outputs depend on each other"):
         layers.fit(bound, Coupled(Y))
 

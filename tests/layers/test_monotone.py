@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from monotone import thresholds_of, violations
 
 from boostbp import Elementwise, fit_layer
-from boostbp.backends import load
+from boostbp.backends import load_backend
 from boostbp.backends.base import Table, TreeParams
 from boostbp.estimators.parameters import signs_of
 from boostbp.layers import BoundInput, SquaredObjective, fit
@@ -116,7 +116,7 @@ def test_threads_and_sparse_rows_change_no_bit():
     how, weight = settings_of(OUTPUT, "lightgbm", seed=0, signs=SIGNS), np.ones(len(X))
     how, objective = replace(how, n_estimators=5), SquaredObjective(y[:, None], weight)
     dense, sparse = (
-        fit(BoundInput(load("lightgbm"), Table(table), how, weight), objective).output
+        fit(BoundInput(load_backend("lightgbm"), Table(table), how, weight), objective).output
         for table in (X, Sparse.of(sp.csc_matrix(X)))
     )
     np.testing.assert_array_equal(dense, sparse)
@@ -170,11 +170,11 @@ def test_names_are_those_of_the_columns():
 @pytest.mark.parametrize("signs", [(1,), (1, 0, 0, 0, 1)])
 def test_libraries_get_a_sign_for_each_column(backend, signs):
     with pytest.raises(ValueError, match="must hold 4 signs"):
-        load(backend).bind(Table(data()[0]), TreeParams(monotone=signs))
+        load_backend(backend).bind(Table(data()[0]), TreeParams(monotone=signs))
 
 
 @pytest.mark.parametrize("backend", WITH_CATEGORIES)
 def test_libraries_get_no_sign_for_categories(backend):
     X, _ = data(categorical=True)
     with pytest.raises(ValueError, match=r"monotone=\(0, 0, 0, 1\) has signs for categories, \(3,\)"):
-        load(backend).bind(Table(X, (3,)), TreeParams(monotone=(0, 0, 0, 1)))  # LightGBM would end the process
+        load_backend(backend).bind(Table(X, (3,)), TreeParams(monotone=(0, 0, 0, 1)))  # LightGBM would end the process

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from flat_parameters import parameters
 
 from boostbp import BoostBPRegressor
-from boostbp.backends import available, load
+from boostbp.backends import available, load_backend
 from boostbp.backends.base import Table, TreeParams
 from boostbp.layers.cheaper_growth import RowSampling, drawn_rows
 from boostbp.trees.sparse import Sparse
@@ -27,7 +27,7 @@ def grow(backend, X, grad, **growth):
 
 @pytest.mark.parametrize("name", available())
 def test_structure_is_that_of_the_sampled_rows_alone(name):
-    backend, grad = load(name), -y[:, None]
+    backend, grad = load_backend(name), -y[:, None]
     rows = np.sort(np.random.default_rng(5).permutation(600)[:200])
     sampled = grow(RowSampling(backend, 200), X, grad, min_samples_leaf=30, random_state=5)
     alone = grow(backend, X[rows], grad[rows], min_samples_leaf=10, random_state=5)
@@ -56,7 +56,7 @@ def test_a_sample_as_large_as_the_table_changes_nothing(name):
 
 @pytest.mark.parametrize("deep", ["auto", True])
 def test_all_trees_of_a_model_grow_on_the_sample(deep):
-    backend, bound = load("lightgbm"), []
+    backend, bound = load_backend("lightgbm"), []
 
     class Watched:
         capabilities = backend.capabilities
@@ -93,7 +93,7 @@ COUNTS = np.sin(WHOLE[:, 0]) + WHOLE[:, 1] * WHOLE[:, 2] / 30
 @pytest.mark.parametrize("name", available())
 @pytest.mark.parametrize("kind", ["dense", "sparse", "categorical"])
 def test_each_fit_grows_on_rows_of_its_own(name, kind):
-    backend, grad = load(name), -COUNTS[:, None]
+    backend, grad = load_backend(name), -COUNTS[:, None]
     if not {"dense": True, "sparse": backend.capabilities.sparse, "categorical": backend.capabilities.categories}[kind]:
         pytest.skip(f"{name} takes no {kind} tables")
     growth = TreeParams(max_depth=4, min_samples_leaf=10)
@@ -112,6 +112,6 @@ def test_each_fit_grows_on_rows_of_its_own(name, kind):
 
 
 def test_outputs_that_draw_rows_are_grouped_alike_on_any_threads():
-    able = RowSampling(load("lightgbm"), 200, anew=True).capabilities
+    able = RowSampling(load_backend("lightgbm"), 200, anew=True).capabilities
     assert able.draws(TreeParams())
-    assert not RowSampling(load("lightgbm"), 200).capabilities.draws(TreeParams())
+    assert not RowSampling(load_backend("lightgbm"), 200).capabilities.draws(TreeParams())

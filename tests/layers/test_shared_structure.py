@@ -9,7 +9,7 @@ from scipy.special import log_softmax
 from sklearn.datasets import load_iris
 
 from boostbp import BoostBPClassifier, layers
-from boostbp.backends import load
+from boostbp.backends import load_backend
 from boostbp.backends.base import Table, TreeParams
 from boostbp.backends.capabilities import capabilities_of
 from boostbp.ensemble.budget import round_work
@@ -28,7 +28,7 @@ GROWTH = TreeParams(max_depth=3, min_samples_leaf=10)
 
 def fitted(backend, *, X=X, Y=Y, rounds=12, degree=2, n_threads=1, categorical=(), seed=3):
     settings = LayerSettings(n_estimators=rounds, growth=GROWTH, basis=Polynomial(degree))
-    bound = BoundInput(SharedStructure(load(backend)), Table(X, categorical), settings, np.ones(len(X)))
+    bound = BoundInput(SharedStructure(load_backend(backend)), Table(X, categorical), settings, np.ones(len(X)))
     goal = LossObjective.of(LOSSES["softmax"](), Y, np.ones(len(X)), np.zeros(4))
     return layers.fit(bound, goal, n_threads=n_threads, seed=seed)
 
@@ -36,7 +36,7 @@ def fitted(backend, *, X=X, Y=Y, rounds=12, degree=2, n_threads=1, categorical=(
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("categorical", [(), (3,)])
 def test_trees_of_a_round_split_alike_and_have_leaves_of_their_own(backend, categorical):
-    if categorical and not capabilities_of(load(backend)).categories:
+    if categorical and not capabilities_of(load_backend(backend)).categories:
         pytest.skip("it takes no categories")
     fit = fitted(backend, categorical=categorical)
     forest, structures = fit.layer.forest, set()
@@ -60,8 +60,8 @@ def test_trees_of_a_round_split_alike_and_have_leaves_of_their_own(backend, cate
 def test_it_is_grown_on_the_gradients_along_a_random_direction():
     """That of the seed of the fork; the hessian is the curvature of the loss in that direction."""
     grad, hess = rng.standard_normal((400, 5)), rng.uniform(0.5, 2, (400, 5))
-    shared = SharedStructure(load("lightgbm")).bind(Table(X), GROWTH).fork(slice(0, 5), 7)
-    draws, alone = np.random.default_rng(7), load("lightgbm").bind(Table(X), GROWTH).fork(slice(0, 1), 7)
+    shared = SharedStructure(load_backend("lightgbm")).bind(Table(X), GROWTH).fork(slice(0, 5), 7)
+    draws, alone = np.random.default_rng(7), load_backend("lightgbm").bind(Table(X), GROWTH).fork(slice(0, 1), 7)
     for _ in range(3):
         direction = random_direction(5, draws)
         [expected] = alone.grow((grad @ direction)[:, None], (hess @ direction**2)[:, None])

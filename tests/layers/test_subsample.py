@@ -17,7 +17,7 @@ class Watched:
     """A backend that keeps the hessians that it is given, call by call."""
 
     def __init__(self, name):
-        self.inner, self.seen = backends.load(name), []
+        self.inner, self.seen = backends.load_backend(name), []
         self.capabilities = self.inner.capabilities
 
     def bind(self, table, growth):

@@ -95,9 +95,9 @@ def test_what_no_fit_could_use_is_refused_as_there():
 def test_kinks_at_which_most_rows_lie_are_no_steep_gradient(loss):
     """Most targets of an amount are 0, where the median is: differences across a kink grow as steps get shorter."""
     y = np.append(np.zeros(60), np.arange(20.0))[:, None]
-    tried = try_loss(losses.load(loss, n_outputs=1), np.zeros(1), y)
+    tried = try_loss(losses.load_loss(loss, n_outputs=1), np.zeros(1), y)
     assert (tried.curved, tried.separable) == (False, True)
-    try_loss(losses.load(loss, n_outputs=1), np.zeros(1), y[:1])
+    try_loss(losses.load_loss(loss, n_outputs=1), np.zeros(1), y[:1])
 
 
 def test_what_follows_from_a_loss_is_found_out():

@@ -26,7 +26,7 @@ from boostbp.losses import (
     Quantiles,
     Softmax,
     SquaredError,
-    load,
+    load_loss,
     traits_of,
 )
 
@@ -414,7 +414,7 @@ def test_parameters_out_of_range_are_refused(make, message):
         make()
 
 
-# ---------------------------------------------------------------------------- load
+# ---------------------------------------------------------------------------- load_loss
 
 
 @pytest.mark.parametrize(
@@ -431,14 +431,14 @@ def test_parameters_out_of_range_are_refused(make, message):
 )
 def test_names_of_the_libraries_load(names, n_outputs, expected):
     for name in names.split():
-        assert load(name, n_outputs=n_outputs) == expected
+        assert load_loss(name, n_outputs=n_outputs) == expected
 
 
 @every_loss
 def test_a_loss_loads_by_its_own_name_and_as_an_object(loss):
     n_outputs = 3 if isinstance(loss, Softmax) else 1
-    assert type(load(loss.name, n_outputs=n_outputs)) is type(loss)
-    assert load(loss, n_outputs=n_outputs) is loss
+    assert type(load_loss(loss.name, n_outputs=n_outputs)) is type(loss)
+    assert load_loss(loss, n_outputs=n_outputs) is loss
 
 
 @every_loss
@@ -457,12 +457,12 @@ def test_losses_are_values(loss):
 )
 def test_wrong_names_are_refused_with_the_cure(name, n_outputs, message):
     with pytest.raises(ValueError, match=message):
-        load(name, n_outputs=n_outputs)
+        load_loss(name, n_outputs=n_outputs)
 
 
 def test_an_own_loss_is_taken_as_it_is():
     own = UserLoss()
-    assert load(own, n_outputs=2) is own
+    assert load_loss(own, n_outputs=2) is own
 
 
 def test_an_incomplete_own_loss_is_refused_with_what_it_lacks():
@@ -476,9 +476,9 @@ def test_an_incomplete_own_loss_is_refused_with_what_it_lacks():
             return h
 
     with pytest.raises(TypeError, match="lacks scale_free, hessian, link, baseline, check"):
-        load(Half(), n_outputs=1)
+        load_loss(Half(), n_outputs=1)
 
 
 def test_a_class_in_place_of_an_object_is_refused():
     with pytest.raises(TypeError, match=r"Huber\(\)"):
-        load(Huber, n_outputs=1)
+        load_loss(Huber, n_outputs=1)

@@ -46,7 +46,7 @@ def test_losses_that_share_a_name_take_other_numbers_of_outputs():
 def test_a_loss_loads_by_all_its_names(loss):
     n_outputs = traits_of(loss).min_outputs
     for name in (loss.name, *traits_of(loss).aliases):
-        assert losses.load(name, n_outputs=n_outputs) == loss
+        assert losses.load_loss(name, n_outputs=n_outputs) == loss
 
 
 @every_loss
@@ -136,11 +136,11 @@ class Fourth(UserLoss):
 
 def test_a_loss_that_is_added_to_the_list_is_known_by_its_names():
     with pytest.raises(ValueError, match="loss='l4' is unknown"):
-        losses.load("l4", n_outputs=1)
+        losses.load_loss("l4", n_outputs=1)
     y = np.array([[1.0], [3.0]])
     with mock.patch.dict(LOSSES, {Fourth.name: Fourth}):
         for name in ("l4", "fourth_power"):
-            assert isinstance(losses.load(name, n_outputs=2), Fourth)
-        assert metrics.load("fourth_power", losses.SquaredError())(y + 2, y, np.ones(2)) == pytest.approx(4.0)
+            assert isinstance(losses.load_loss(name, n_outputs=2), Fourth)
+        assert metrics.load_metric("fourth_power", losses.SquaredError())(y + 2, y, np.ones(2)) == pytest.approx(4.0)
         with pytest.raises(TypeError, match="dataclass"):
             loss_of(Fourth())

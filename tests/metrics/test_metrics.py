@@ -13,7 +13,7 @@ from flat_parameters import parameters
 from sklearn import metrics
 
 from boostbp import BoostBPRegressor, losses
-from boostbp.metrics import Metric, default_metric, load
+from boostbp.metrics import Metric, default_metric, load_metric
 
 ROWS = 300
 
@@ -90,7 +90,7 @@ def test_value_is_what_lightgbm_reports(kind, objective, name, loss):
     valid = lightgbm.Dataset(X, y, weight=weight, reference=train)
     reported: dict = {}
     booster = lightgbm.train(params, train, 10, valid_sets=[valid], callbacks=[lightgbm.record_evaluation(reported)])
-    ours = load(name, loss or LOSS_OF[kind])(wide(booster.predict(X)), columns(y, kind), weight)
+    ours = load_metric(name, loss or LOSS_OF[kind])(wide(booster.predict(X)), columns(y, kind), weight)
     np.testing.assert_allclose(ours, reported["valid_0"][name][-1], rtol=1e-6)
 
 
@@ -131,7 +131,7 @@ def test_value_is_what_xgboost_reports(kind, objective, name, loss):
     booster = xgboost.train(
         params, xgboost.DMatrix(X, y), 10, evals=[(valid, "valid")], evals_result=reported, verbose_eval=False
     )
-    ours = load(name, loss or LOSS_OF[kind])(wide(booster.predict(valid)), columns(y, kind), weight)
+    ours = load_metric(name, loss or LOSS_OF[kind])(wide(booster.predict(valid)), columns(y, kind), weight)
     np.testing.assert_allclose(ours, reported["valid"][name][-1], rtol=1e-6)
 
 
@@ -162,7 +162,7 @@ def test_aliases_are_lightgbms(kind, alias, rival):
     train = lightgbm.Dataset(X, y)
     lightgbm.train(params, train, 1, valid_sets=[train], callbacks=[lightgbm.record_evaluation(reported)])
     assert list(reported["training"]) == [rival]
-    assert load(alias, LOSS_OF[kind]).function == load(rival, LOSS_OF[kind]).function
+    assert load_metric(alias, LOSS_OF[kind]).function == load_metric(rival, LOSS_OF[kind]).function
 
 
 def test_gamma_deviance_is_the_mean_of_what_lightgbm_sums():
@@ -171,7 +171,7 @@ def test_gamma_deviance_is_the_mean_of_what_lightgbm_sums():
     train, reported = lightgbm.Dataset(X, y), {}
     valid = lightgbm.Dataset(X, y, weight=weight, reference=train)
     booster = lightgbm.train(params, train, 10, valid_sets=[valid], callbacks=[lightgbm.record_evaluation(reported)])
-    ours = load("gamma_deviance", losses.SquaredError())(wide(booster.predict(X)), wide(y), weight)
+    ours = load_metric("gamma_deviance", losses.SquaredError())(wide(booster.predict(X)), wide(y), weight)
     np.testing.assert_allclose(ours * weight.sum(), reported["valid_0"]["gamma_deviance"][-1], rtol=1e-6)
 
 
@@ -185,7 +185,7 @@ def test_error_of_the_top_classes_is_lightgbms(k):
     booster = lightgbm.train(
         params | {"verbose": -1, "num_threads": 1}, train, 3, valid_sets=[valid], callbacks=[record]
     )
-    ours = load(f"multi_error@{k}", losses.Softmax())(booster.predict(X), columns(y, "classes"), weight)
+    ours = load_metric(f"multi_error@{k}", losses.Softmax())(booster.predict(X), columns(y, "classes"), weight)
     (theirs,) = reported["valid_0"].values()
     np.testing.assert_allclose(ours, theirs[-1], rtol=1e-6)
 
@@ -208,7 +208,7 @@ def test_regression_metrics_agree_with_sklearn_on_several_outputs(names, functio
     rng = np.random.default_rng(0)
     prediction, y, weight = rng.normal(size=(50, 3)), rng.normal(size=(50, 3)), rng.uniform(size=50)
     for name in names.split():
-        metric = load(name, losses.Quantile(alpha=0.3))
+        metric = load_metric(name, losses.Quantile(alpha=0.3))
         np.testing.assert_allclose(metric(prediction, y, weight), function(y, prediction, sample_weight=weight))
         assert metric.greater_is_better is greater_is_better
         assert metric.name == name
@@ -229,9 +229,9 @@ def test_class_metrics_agree_with_sklearn(names, of_labels, function, greater_is
     p = rng.dirichlet(np.ones(n_classes), size=50)
     prediction, y = (p[:, 1:], label[:, None].astype(float)) if n_classes == 2 else (p, np.eye(3)[label])
     expected = function(label, p.argmax(1) if of_labels else p, sample_weight=weight)
-    loss = losses.load("log_loss", n_outputs=y.shape[1])
+    loss = losses.load_loss("log_loss", n_outputs=y.shape[1])
     for name in names.split():
-        metric = load(name, loss)
+        metric = load_metric(name, loss)
         np.testing.assert_allclose(metric(prediction, y, weight), expected, rtol=1e-12)
         assert metric.greater_is_better is greater_is_better
 
@@ -240,14 +240,14 @@ def test_class_metrics_agree_with_sklearn(names, of_labels, function, greater_is
 def test_auc_agrees_with_sklearn(name):
     rng = np.random.default_rng(0)
     label, weight, p = rng.integers(3, size=60), rng.uniform(size=60), rng.dirichlet(np.ones(3), size=60)
-    several = load(name, losses.Softmax())
+    several = load_metric(name, losses.Softmax())
     expected = metrics.roc_auc_score(np.eye(3)[label], p, average="weighted", sample_weight=weight)
     np.testing.assert_allclose(several(p, np.eye(3)[label], weight), expected)
     unweighted = metrics.roc_auc_score(label, p, multi_class="ovr", average="weighted")
     np.testing.assert_allclose(several(p, np.eye(3)[label], np.ones(60)), unweighted)
     two = (label == 0).astype(float)
     expected = metrics.roc_auc_score(two, p[:, 0], sample_weight=weight)
-    np.testing.assert_allclose(load(name, losses.Logistic())(p[:, :1], two[:, None], weight), expected)
+    np.testing.assert_allclose(load_metric(name, losses.Logistic())(p[:, :1], two[:, None], weight), expected)
     assert several.greater_is_better
 
 
@@ -257,19 +257,19 @@ def test_auc_leaves_out_a_class_that_no_counted_row_has():
     y, weight = np.eye(3)[label], np.ones(40)
     y[0], weight[0] = [0, 0, 1], 0.0
     expected = metrics.roc_auc_score(y[1:, :2], p[1:, :2], average="weighted")
-    np.testing.assert_allclose(load("auc", losses.Softmax())(p, y, weight), expected)
+    np.testing.assert_allclose(load_metric("auc", losses.Softmax())(p, y, weight), expected)
 
 
 def test_logloss_of_a_sure_mistake_is_finite_and_sklearns():
     y, p = np.array([[0.0], [1.0]]), np.array([[1.0], [1.0]])
     expected = metrics.log_loss([0, 1], [[0, 1], [0, 1]])
-    np.testing.assert_allclose(load("logloss", losses.Logistic())(p, y, np.ones(2)), expected, rtol=1e-12)
+    np.testing.assert_allclose(load_metric("logloss", losses.Logistic())(p, y, np.ones(2)), expected, rtol=1e-12)
 
 
 def test_poisson_is_half_the_deviance_but_for_a_constant():
     rng = np.random.default_rng(0)
     y, weight = 1.0 + rng.poisson(3, size=(30, 1)), rng.uniform(size=30)
-    poisson = load("poisson", losses.Poisson())
+    poisson = load_metric("poisson", losses.Poisson())
     one, other = rng.uniform(0.5, 4, size=(2, 30, 1))
     difference = poisson(one, y, weight) - poisson(other, y, weight)
     deviance = partial(metrics.mean_poisson_deviance, sample_weight=weight)
@@ -280,8 +280,10 @@ def test_gamma_and_tweedie_are_deviances_of_sklearn():
     rng = np.random.default_rng(0)
     weight, (y, one, other) = rng.uniform(size=30), rng.uniform(0.5, 4, size=(3, 30, 1))
     gamma = partial(metrics.mean_gamma_deviance, sample_weight=weight)
-    np.testing.assert_allclose(load("gamma-deviance", losses.Poisson())(one, y, weight), gamma(y, one), rtol=1e-10)
-    tweedie = load("tweedie-nloglik@1.7", losses.Poisson())
+    np.testing.assert_allclose(
+        load_metric("gamma-deviance", losses.Poisson())(one, y, weight), gamma(y, one), rtol=1e-10
+    )
+    tweedie = load_metric("tweedie-nloglik@1.7", losses.Poisson())
     deviance = partial(metrics.mean_tweedie_deviance, power=1.7, sample_weight=weight)
     difference = tweedie(one, y, weight) - tweedie(other, y, weight)
     np.testing.assert_allclose(2 * difference, deviance(y, one) - deviance(y, other), rtol=1e-10)
@@ -291,9 +293,9 @@ def test_auc_mu_and_top_error_of_two_classes_are_auc_and_error():
     rng = np.random.default_rng(0)
     y, p, weight = rng.integers(2, size=(50, 1)).astype(float), rng.uniform(size=(50, 1)), rng.uniform(size=50)
     for several, two in [("auc_mu", "auc"), ("multi_error@1", "error"), ("error@0.5", "error")]:
-        ours, expected = (load(name, losses.Logistic())(p, y, weight) for name in (several, two))
+        ours, expected = (load_metric(name, losses.Logistic())(p, y, weight) for name in (several, two))
         np.testing.assert_allclose(ours, expected, rtol=1e-12)
-    assert load("multi_error@2", losses.Logistic())(p, y, weight) == 0.0
+    assert load_metric("multi_error@2", losses.Logistic())(p, y, weight) == 0.0
 
 
 # ---------------------------------------------------------------------------- the loss's own
@@ -318,8 +320,8 @@ def test_default_metric_of_a_loss_with_a_link_is_its_mean(kind):
 
 
 def test_default_metric_of_squared_error_is_rmse():
-    assert default_metric(losses.SquaredError()) == load("rmse", losses.SquaredError())
-    assert load(None, losses.SquaredError()) == load("rmse", losses.SquaredError())
+    assert default_metric(losses.SquaredError()) == load_metric("rmse", losses.SquaredError())
+    assert load_metric(None, losses.SquaredError()) == load_metric("rmse", losses.SquaredError())
 
 
 class Own:
@@ -349,14 +351,14 @@ def test_losses_name_their_metric_and_ones_own_may():
     metric = default_metric(Tweedie(scale_free=False))
     p, y, weight = np.array([[1.0], [2.0]]), np.array([[0.0], [3.0]]), np.ones(2)
     assert metric.name == "tweedie-nloglik@1.4"
-    assert metric(p, y, weight) == load("tweedie-nloglik@1.4", losses.Poisson())(p, y, weight)
+    assert metric(p, y, weight) == load_metric("tweedie-nloglik@1.4", losses.Poisson())(p, y, weight)
     Tweedie.default_metric = "logloss"
     with pytest.raises(ValueError, match=r"eval_metric='logloss' is for classes, and loss=.* for numbers"):
         default_metric(Tweedie(scale_free=False))
 
 
 def test_classes_are_scored_by_log_loss_where_an_own_loss_names_nothing():
-    assert default_metric(Own(scale_free=True), classes=True) == load("logloss", losses.Logistic())
+    assert default_metric(Own(scale_free=True), classes=True) == load_metric("logloss", losses.Logistic())
 
 
 # ---------------------------------------------------------------------------- one's own functions
@@ -369,7 +371,7 @@ def test_an_own_function_gets_flat_columns_and_no_weights():
         seen.append((y_true, y_pred))
         return np.abs(y_true - y_pred).max()
 
-    metric = load(worst, losses.SquaredError())
+    metric = load_metric(worst, losses.SquaredError())
     assert metric(np.array([[1.0], [5.0]]), np.array([[2.0], [2.0]]), np.ones(2)) == 3.0
     assert (metric.name, metric.greater_is_better) == ("worst", False)
     assert [array.shape for array in seen[0]] == [(2,), (2,)]
@@ -382,7 +384,7 @@ def test_an_own_function_of_classes_gets_numbers_and_probabilities():
         return np.average(y_pred[np.arange(len(y_true)), y_true], weights=sample_weight)
 
     p, weight = np.array([[0.1, 0.2, 0.7], [0.5, 0.3, 0.2]]), np.array([3.0, 1.0])
-    metric = load(("hit", true_probability, True), losses.Softmax())
+    metric = load_metric(("hit", true_probability, True), losses.Softmax())
     np.testing.assert_allclose(metric(p, np.eye(3)[[2, 1]], weight), (3 * 0.7 + 0.3) / 4)
     assert (metric.name, metric.greater_is_better) == ("hit", True)
 
@@ -403,7 +405,7 @@ def test_functions_of_sklearn_get_labels_or_probabilities_as_they_need(function,
     rng = np.random.default_rng(0)
     label, weight, p = rng.integers(3, size=60), rng.uniform(size=60), rng.dirichlet(np.ones(3), size=60)
     expected = function(label, p.argmax(1) if of_labels else p, sample_weight=weight)
-    metric = load(function, losses.Softmax())
+    metric = load_metric(function, losses.Softmax())
     np.testing.assert_allclose(metric(p, np.eye(3)[label], weight), expected)
     assert metric.greater_is_better is greater_is_better
 
@@ -414,12 +416,12 @@ def test_functions_of_sklearn_work_on_two_classes_in_one_column():
     y = label[:, None].astype(float)
     for function, argument in [(metrics.f1_score, p > 0.5), (metrics.average_precision_score, p)]:
         expected = function(label, argument, sample_weight=weight)
-        np.testing.assert_allclose(load(function, losses.Logistic())(p[:, None], y, weight), expected)
+        np.testing.assert_allclose(load_metric(function, losses.Logistic())(p[:, None], y, weight), expected)
 
 
 def test_an_own_function_of_classes_gets_their_numbers_whatever_the_loss_says():
     seen = []
-    metric = load(("mine", lambda y_true, y_pred: seen.append(y_true) or 0.0, True), Own(False), classes=True)
+    metric = load_metric(("mine", lambda y_true, y_pred: seen.append(y_true) or 0.0, True), Own(False), classes=True)
     metric(np.full((2, 3), 1 / 3), np.eye(3)[[2, 1]], np.ones(2))
     assert seen[0].tolist() == [2, 1]
 
@@ -443,8 +445,8 @@ def test_a_function_whose_name_says_the_opposite_of_its_direction_needs_a_tuple(
 
     function.__name__ = name
     with pytest.raises(ValueError, match=rf"^eval_metric={name} would be .*imised, .*\('{name}', {name}, {says}\)"):
-        load(function, losses.Logistic())
-    assert load((name, function, says), losses.Logistic()).greater_is_better is says
+        load_metric(function, losses.Logistic())
+    assert load_metric((name, function, says), losses.Logistic()).greater_is_better is says
 
 
 @pytest.mark.parametrize(
@@ -468,17 +470,17 @@ def test_a_function_is_maximised_by_its_name(name, greater_is_better):
         return 0.5
 
     function.__name__ = name
-    assert load(function, losses.Logistic()).greater_is_better is greater_is_better
+    assert load_metric(function, losses.Logistic()).greater_is_better is greater_is_better
 
 
 def test_a_metric_loads_as_it_is():
     metric = Metric("mine", True, lambda prediction, y, weight: 0.5)
-    assert load(metric, losses.SquaredError()) is metric
+    assert load_metric(metric, losses.SquaredError()) is metric
 
 
 @pytest.mark.parametrize("name", ["rmse", "huber", "auc", "logloss", "poisson-nloglik", "error@0.4"])
 def test_metrics_survive_pickling(name):
-    metric = load(name, losses.Logistic())
+    metric = load_metric(name, losses.Logistic())
     rng = np.random.default_rng(0)
     p, y = rng.uniform(size=(20, 1)), rng.integers(2, size=(20, 1)).astype(float)
     assert pickle.loads(pickle.dumps(metric))(p, y, np.ones(20)) == metric(p, y, np.ones(20))
@@ -491,13 +493,13 @@ def test_metrics_survive_pickling(name):
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_predictions_that_are_not_finite_are_the_worst(metric, worst, bad):
     prediction = np.array([[1.0], [bad], [2.0]])
-    assert load(metric, losses.SquaredError())(prediction, np.ones((3, 1)), np.ones(3)) == worst
+    assert load_metric(metric, losses.SquaredError())(prediction, np.ones((3, 1)), np.ones(3)) == worst
 
 
 @pytest.mark.parametrize(("metric", "worst"), [("rmse", np.inf), ("mse", np.inf), ("r2", -np.inf)])
 def test_squares_that_overflow_are_the_worst(metric, worst):
     prediction, y = np.array([[1e200], [2.0], [3.0]]), np.array([[1.0], [2.0], [3.0]])
-    assert load(metric, losses.SquaredError())(prediction, y, np.ones(3)) == worst
+    assert load_metric(metric, losses.SquaredError())(prediction, y, np.ones(3)) == worst
 
 
 @pytest.mark.parametrize(
@@ -527,17 +529,17 @@ def test_squares_that_overflow_are_the_worst(metric, worst):
 )
 def test_what_is_no_metric_is_refused_with_the_cure(metric, loss, error, message):
     with pytest.raises(error, match=message):
-        load(metric, loss)
+        load_metric(metric, loss)
 
 
 def test_a_threshold_is_refused_where_probabilities_have_several_columns():
-    metric = load("error@0.3", Own(scale_free=False), classes=True)
+    metric = load_metric("error@0.3", Own(scale_free=False), classes=True)
     with pytest.raises(ValueError, match=r"eval_metric='error@...' is for two classes"):
         metric(np.full((2, 3), 1 / 3), np.eye(3)[:2], np.ones(2))
 
 
 def test_a_function_that_returns_a_tuple_is_refused_with_the_cure():
-    metric = load(lambda y_true, y_pred: ("name", 0.5, True), losses.SquaredError())
+    metric = load_metric(lambda y_true, y_pred: ("name", 0.5, True), losses.SquaredError())
     with pytest.raises(TypeError, match=r"\(name, function, greater_is_better\)"):
         metric(np.ones((2, 1)), np.ones((2, 1)), np.ones(2))
 
@@ -548,12 +550,12 @@ def test_a_function_that_returns_no_number_is_refused_by_name(value):
         return value
 
     with pytest.raises(TypeError, match=r"^eval_metric='mine' returned .*: return a single number"):
-        load(mine, losses.SquaredError())(np.ones((2, 1)), np.ones((2, 1)), np.ones(2))
+        load_metric(mine, losses.SquaredError())(np.ones((2, 1)), np.ones((2, 1)), np.ones(2))
 
 
 @pytest.mark.parametrize("value", [1, True, np.float32(1.0), np.array(1.0), Fraction(1, 1)], ids=repr)
 def test_a_function_may_return_any_single_number(value):
-    metric = load(lambda y_true, y_pred: value, losses.SquaredError())
+    metric = load_metric(lambda y_true, y_pred: value, losses.SquaredError())
     found = metric(np.ones((2, 1)), np.ones((2, 1)), np.ones(2))
     assert (type(found), found) == (float, 1.0)
 
@@ -575,11 +577,11 @@ def test_a_function_may_return_any_single_number(value):
 def test_rows_that_do_not_determine_a_metric_are_refused(name, loss, y, weight, message):
     y = np.array(y)
     with pytest.raises(ValueError, match=message):
-        load(name, loss)(np.full_like(y, 0.5), y, np.array(weight))
+        load_metric(name, loss)(np.full_like(y, 0.5), y, np.array(weight))
 
 
 def test_rmsle_of_what_has_no_logarithm():
-    metric, weight = load("rmsle", losses.SquaredError()), np.array([1.0, 1.0, 0.0])
+    metric, weight = load_metric("rmsle", losses.SquaredError()), np.array([1.0, 1.0, 0.0])
     y, prediction = np.array([[1.0], [2.0], [-5.0]]), np.array([[1.0], [2.0], [-9.0]])
     assert metric(prediction, y, weight) == 0.0
     assert metric(prediction - 4.0, y, weight) == np.inf
@@ -594,7 +596,7 @@ def test_value_that_is_no_number_is_the_worst_and_is_said_once():
 
     y, weight = np.array([[1.0], [0.0]]), np.ones(2)
     for greater_is_better, worst in ((True, -np.inf), (False, np.inf)):
-        metric = load(("precision", precision, greater_is_better), losses.Logistic())
+        metric = load_metric(("precision", precision, greater_is_better), losses.Logistic())
         assert metric(np.array([[0.9], [0.1]]), y, weight) == 1.0
         with pytest.warns(UserWarning, match="eval_metric='precision' gave NaN.*return a number"):
             assert metric(np.array([[0.1], [0.1]]), y, weight) == worst

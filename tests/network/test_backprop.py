@@ -81,7 +81,7 @@ def test_three_epochs_equal_a_plain_second_implementation(units):
     train(
         X,
         Y,
-        backend=backends.load("sklearn"),
+        backend=backends.load_backend("sklearn"),
         loss=loss,
         settings=settings,
         weight=np.ones(ROWS),
@@ -273,7 +273,7 @@ def test_evaluation_sets_do_not_change_the_epochs():
     X, Y = data()
     settings = Settings(layers=(paper_layer(),) * 2, units=(4,), epochs=2)
     common = {
-        "backend": backends.load("sklearn"),
+        "backend": backends.load_backend("sklearn"),
         "loss": losses.SquaredError(),
         "settings": settings,
         "weight": np.ones(ROWS),
@@ -294,7 +294,7 @@ def test_training_in_pieces_is_training_in_one(backend, stops):
         model = small(backend=backend, epochs=6)
         task = NetworkTask(
             rows=Rows(Table(X), Y, np.ones(ROWS)),
-            backend=backends.load(backend),
+            backend=backends.load_backend(backend),
             loss=losses.SquaredError(),
             settings=training_settings(model, ROWS, 1, 0),
             evaluation=watched(rows, targets, metric=metrics.default_metric(losses.SquaredError())),
@@ -330,7 +330,9 @@ def test_a_training_that_is_left_keeps_its_best_epoch():
     X, Y = data()
     settings = training_settings(small(), ROWS, 1, 0)
     rows, loss = Rows(Table(X), Y, np.ones(ROWS)), losses.SquaredError()
-    training = BackPropagation(NetworkTask(rows=rows, settings=settings, backend=backends.load("lightgbm"), loss=loss))
+    training = BackPropagation(
+        NetworkTask(rows=rows, settings=settings, backend=backends.load_backend("lightgbm"), loss=loss)
+    )
     with pytest.raises(FloatingPointError):
         _ = training.network  # there is none yet
     training.advance(2)

@@ -338,7 +338,7 @@ def test_file_that_is_no_checkpoint_is_refused_and_stays(tmp_path):
 def test_state_that_does_not_fit_together_is_refused(tmp_path, change):
     path = tmp_path / "state"
     regressor(epochs=1).fit(X, Y, checkpoint=path)
-    content, arrays = archive.load(path, archive.Archive, kind="checkpoint", version=checkpoints.VERSION)
+    content, arrays = archive.read(path, archive.Archive, kind="checkpoint", version=checkpoints.VERSION)
     change(content, arrays)
     archive.write(path, kind="checkpoint", version=checkpoints.VERSION, content=content, arrays=arrays)
     with pytest.raises(ValueError, match="state' is not consistent: "):
@@ -396,7 +396,7 @@ def test_state_with_the_right_fingerprint_and_other_sizes_is_refused(tmp_path, c
     """Rows are routed through trees from the file: these must be of this training, whatever the file says it is of."""
     path = tmp_path / "state"
     regressor(epochs=1).fit(X, Y, checkpoint=path)
-    content, arrays = archive.load(path, archive.Archive, kind="checkpoint", version=checkpoints.VERSION)
+    content, arrays = archive.read(path, archive.Archive, kind="checkpoint", version=checkpoints.VERSION)
     change(content, arrays)
     archive.write(path, kind="checkpoint", version=checkpoints.VERSION, content=content, arrays=arrays)
     with pytest.raises(ValueError, match=f"^checkpoint=.*state' is not consistent: it holds {message}"):

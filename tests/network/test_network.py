@@ -18,7 +18,9 @@ def make(case):
     """Layers 4 -> 3 -> 2 -> 2, each fitted to functions of the one below."""
     h, fitted, weight = make_X(300), [], np.ones(300)
     for units in (3, 2, 2):
-        bound = BoundInput(backends.load(case.backend), Table(np.ascontiguousarray(h)), settings_of(case), weight)
+        bound = BoundInput(
+            backends.load_backend(case.backend), Table(np.ascontiguousarray(h)), settings_of(case), weight
+        )
         target = make_targets(h, units) if h.shape[1] == 4 else np.tanh(h[:, :units]) + h[:, ::-1][:, :units] ** 2
         fit = layers.fit(bound, SquaredObjective(target, weight))
         fitted.append(fit.layer)

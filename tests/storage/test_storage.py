@@ -254,7 +254,7 @@ np.save(sys.stdout.buffer, np.concatenate([part.ravel() for part in found]))
 
 def test_arrays_are_those_of_the_model(stored):
     model = boostbp.load(stored)
-    arrays = archive.load(stored, archive.Archive, kind="model", version=VERSION).arrays
+    arrays = archive.read(stored, archive.Archive, kind="model", version=VERSION).arrays
     np.testing.assert_array_equal(arrays["layer1.weight"], model.network_.layers[1].forest.leaves.weight)
     np.testing.assert_array_equal(arrays["baseline"], model.network_.baseline)
 
@@ -279,7 +279,7 @@ def test_own_backend_is_named(tmp_path):
     from boostbp import backends
 
     with pytest.raises(ValueError, match=r"^backend cannot be stored"):
-        boostbp.save(regressor(backend=backends.load("sklearn")), tmp_path / "model")
+        boostbp.save(regressor(backend=backends.load_backend("sklearn")), tmp_path / "model")
 
 
 def test_only_fitted_estimators_of_the_package_are_saved(tmp_path):
@@ -431,7 +431,7 @@ def replaced(value, *path, by):
     ids=lambda value: str(value)[:40],
 )
 def test_content_that_does_not_fit_is_refused(stored, tmp_path, path, by):
-    content, arrays = archive.load(stored, archive.Archive, kind="model", version=VERSION)
+    content, arrays = archive.read(stored, archive.Archive, kind="model", version=VERSION)
     changed = replaced(content, *path, by=by)
     archive.write(tmp_path / "model", kind="model", version=VERSION, content=changed, arrays=arrays)
     with pytest.raises(ValueError, match="model' is not consistent: "):
@@ -440,7 +440,7 @@ def test_content_that_does_not_fit_is_refused(stored, tmp_path, path, by):
 
 @pytest.mark.parametrize("name", ["baseline", "layer0.column", "layer1.left"])
 def test_arrays_that_do_not_fit_are_refused(stored, tmp_path, name):
-    content, arrays = archive.load(stored, archive.Archive, kind="model", version=VERSION)
+    content, arrays = archive.read(stored, archive.Archive, kind="model", version=VERSION)
     for wrong in ({**arrays, name: arrays[name][:-1]}, {k: v for k, v in arrays.items() if k != name}):
         archive.write(tmp_path / "model", kind="model", version=VERSION, content=content, arrays=wrong)
         with pytest.raises(ValueError, match="model' is not consistent: "):
@@ -449,14 +449,14 @@ def test_arrays_that_do_not_fit_are_refused(stored, tmp_path, name):
 
 @pytest.mark.parametrize("version", [0, -7, True, 1.0, "1", None])
 def test_versions_that_never_were_are_refused(stored, tmp_path, version):
-    content, arrays = archive.load(stored, archive.Archive, kind="model", version=VERSION)
+    content, arrays = archive.read(stored, archive.Archive, kind="model", version=VERSION)
     archive.write(tmp_path / "model", kind="model", version=version, content=content, arrays=arrays)
     with pytest.raises(ValueError, match=r"model' (is not consistent: versions count|has version)"):
         boostbp.load(tmp_path / "model")
 
 
 def test_arrays_that_nobody_asked_for_are_refused(stored, tmp_path):
-    content, arrays = archive.load(stored, archive.Archive, kind="model", version=VERSION)
+    content, arrays = archive.read(stored, archive.Archive, kind="model", version=VERSION)
     more = arrays | {"layer2.left": np.zeros(3, np.int32)}
     archive.write(tmp_path / "model", kind="model", version=VERSION, content=content, arrays=more)
     with pytest.raises(ValueError, match=r"nobody asked for: layer2\.left"):
@@ -466,7 +466,7 @@ def test_arrays_that_nobody_asked_for_are_refused(stored, tmp_path):
 def test_leaf_of_a_constant_basis_with_columns_is_refused(tmp_path):
     """Its kernels have no columns to read: what is behind the array is foreign memory."""
     boostbp.save(regressor(hidden_layer_sizes=(), basis="linear"), tmp_path / "model")
-    content, arrays = archive.load(tmp_path / "model", archive.Archive, kind="model", version=VERSION)
+    content, arrays = archive.read(tmp_path / "model", archive.Archive, kind="model", version=VERSION)
     content["network"]["layers"][0]["basis"] = "constant"
     content["parameters"]["output"]["dict"]["basis"] = "constant"
     archive.write(tmp_path / "model", kind="model", version=VERSION, content=content, arrays=arrays)
@@ -475,7 +475,7 @@ def test_leaf_of_a_constant_basis_with_columns_is_refused(tmp_path):
 
 
 def test_hidden_units_that_no_tree_serves_are_refused(stored, tmp_path):
-    content, arrays = archive.load(stored, archive.Archive, kind="model", version=VERSION)
+    content, arrays = archive.read(stored, archive.Archive, kind="model", version=VERSION)
     below, above = content["network"]["layers"]
     below["n_outputs"] = above["n_features"] = 2**31 - 1
     archive.write(tmp_path / "model", kind="model", version=VERSION, content=content, arrays=arrays)
@@ -501,7 +501,7 @@ def test_parameter_that_was_set_wrongly_after_the_fit_is_named(tmp_path):
 
 def test_native_parameter_of_a_file_leads_to_no_other_file(stored, tmp_path):
     """What a stranger's file says of native parameters is checked by the next fit as the user's own are."""
-    content, arrays = archive.load(stored, archive.Archive, kind="model", version=VERSION)
+    content, arrays = archive.read(stored, archive.Archive, kind="model", version=VERSION)
     target = tmp_path / "target"
     for name in ("output_model", "forcedsplits_filename", "forcedbins_filename", "machine_list_filename"):
         content["parameters"]["backend_params"] = {"dict": [[name, str(target)]]}
@@ -520,7 +520,7 @@ def test_corrupted_truncated_later_and_earlier_files_are_refused(stored, tmp_pat
     copy.write_bytes(data.replace(b"BoostBPClassifier", b"BoostBPClassifies"))
     with pytest.raises(ValueError, match="corrupted"):
         boostbp.load(copy)
-    content, arrays = archive.load(stored, archive.Archive, kind="model", version=VERSION)
+    content, arrays = archive.read(stored, archive.Archive, kind="model", version=VERSION)
     archive.write(copy, kind="model", version=VERSION + 1, content=content, arrays=arrays)
     told = rf"version {VERSION + 1} of the model format .* reads up to version {VERSION}: update it"
     with pytest.raises(ValueError, match=told):

@@ -19,15 +19,15 @@ OWN = BASES["own"]
 
 
 def test_names_give_the_bases():
-    assert bases.load("linear") == Polynomial(1)
-    assert bases.load("quadratic") == Polynomial(2)
-    assert bases.load(OWN) is OWN
+    assert bases.load_basis("linear") == Polynomial(1)
+    assert bases.load_basis("quadratic") == Polynomial(2)
+    assert bases.load_basis(OWN) is OWN
 
 
 @pytest.mark.parametrize("basis", ["cubic", None, 3, Polynomial])
 def test_unknown_basis_is_refused(basis):
     with pytest.raises(ValueError, match=r"basis=.* is not known: give 'constant', 'linear', 'quadratic'"):
-        bases.load(basis)
+        bases.load_basis(basis)
 
 
 @pytest.mark.parametrize("degree", [-1, 3, 1.5, "2"])
@@ -220,7 +220,7 @@ def test_columns_that_compiled_code_could_not_read_are_refused(basis, message):
 
 def test_powers_that_kernels_do_not_take_are_refused():
     with pytest.raises(ValueError, match="powers=3: let it be 1 or 2"):
-        bases.load(Reciprocals(powers=3))
+        bases.load_basis(Reciprocals(powers=3))
 
 
 @pytest.mark.parametrize("basis", [Reciprocals(2.0), Elementwise([np.sin], [np.cos])])

@@ -243,7 +243,7 @@ def test_curved_losses_reach_the_minimum_that_scikit_learn_finds(name):
     else:
         labels = rng.poisson(np.exp(np.clip(score[:, 0], -2, 2)))
         y = labels[:, None].astype(float)
-    loss = losses.load(name, n_outputs=n_outputs)
+    loss = losses.load_loss(name, n_outputs=n_outputs)
     base = RidgeBase.bind(np.ascontiguousarray(X), np.arange(3, dtype=np.int32), weight)
     hess = weight[:, None] * loss.hessian(np.zeros(y.shape), y)
     model = base.minimise(curved(loss, y, weight), hess, 1e-4)
@@ -264,7 +264,7 @@ def test_curved_loss_with_rare_and_separable_classes_stays_finite():
     X = rng.standard_normal((300, 4))
     labels = np.where(X[:, 0] > 2.2, 2, (X[:, 1] > 0).astype(int))
     y, weight = np.eye(3)[labels], np.ones(300)
-    loss = losses.load("softmax", n_outputs=3)
+    loss = losses.load_loss("softmax", n_outputs=3)
     base = RidgeBase.bind(X, np.arange(4, dtype=np.int32), weight)
     out = np.zeros((300, 3))
     add_to(out, base.minimise(curved(loss, y, weight), loss.hessian(out, y)), np.zeros((1, 300), np.int32), X)

@@ -55,12 +55,12 @@ def duties_of(backend: str | Backend, *, leaf_of: LeafOf | None = None) -> dict[
 
     Parameters are those of `check_backend`.
     """
-    from boostbp.backends import load
+    from boostbp.backends import load_backend
     from boostbp.backends.conformance import declared
     from boostbp.backends.conformance.backend_trial import Trial
     from boostbp.backends.conformance.duties import DUTIES, routes_as_the_library_does
 
-    trial, duties = Trial(load(backend)), dict(DUTIES)
+    trial, duties = Trial(load_backend(backend)), dict(DUTIES)
     if leaf_of is not None:
         duties["routes rows as the library does"] = partial(routes_as_the_library_does, leaf_of=leaf_of)
     checks: dict[str, Callable[[], None]] = {name: partial(trial.run, duty) for name, duty in duties.items()}
