@@ -113,7 +113,7 @@ def words_of(value: object, depth: int = 0) -> str:
     if callable(value) and hasattr(value, "__name__"):
         return value.__name__ + _code_of(value, depth)
     known = fields(value) if is_dataclass(value) else ()
-    inside = {field.name: getattr(value, field.name) for field in known} or _attributes(value)
+    inside = {field.name: getattr(value, field.name) for field in known if field.init} or _attributes(value)
     if depth >= MAX_DEPTH:
         return type(value).__name__
     words = ", ".join(f"{name}={words_of(item, depth + 1)}" for name, item in inside.items())

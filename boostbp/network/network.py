@@ -15,7 +15,7 @@ from boostbp.runtime.arrays import Floats, errstate_in_methods
 from boostbp.trees.compact import rounded, share_structures
 from boostbp.trees.flat import Flat
 from boostbp.trees.forest import FEW_ROWS
-from boostbp.trees.sparse import Matrix, Sparse, hstack
+from boostbp.trees.sparse import Matrix, Sparse
 
 # Bits of rounded output weights. Over a thousand trees the rounding moves an output by 1e-4 standard deviations.
 OUTPUT_BITS = 11
@@ -167,8 +167,11 @@ def network_output(network: Network, X: Matrix, n_threads: int = 1) -> Floats:
         return out
     if network.skip and len(layers) > 1 and not network._hidden_used():
         unseen = np.zeros((len(X), layers[-2].forest.n_outputs))
-        return layers[-1].forest.predict(hstack(unseen, X), n_threads) + baseline
-    return variables(layers, X, skip=network.skip, n_jobs=n_threads)[-1] + baseline
+        return layers[-1].forest.predict(layer_input([X, unseen], skip=True), n_threads) + baseline
+    h = [X]
+    for layer in layers:  # unlike `variables`, it holds one hidden layer at a time
+        h[1:] = [layer.forest.predict(layer_input(h, skip=network.skip), n_threads)]
+    return h[-1] + baseline
 
 
 def variables(layers: Sequence[Layer], X: Floats, *, skip: bool, n_jobs: int = 1) -> list[Floats]:
@@ -203,7 +206,9 @@ def short_hidden(layer: Layer) -> Layer:
 
 def layer_input(h: Sequence[Floats], *, skip: bool) -> Floats:
     """Return the input of the next layer: the last hidden variable, with h_0 beside it if `skip`."""
-    return hstack(h[-1], h[0]) if skip and len(h) > 1 else h[-1]
+    if not skip or len(h) == 1:
+        return h[-1]
+    return h[0].behind(h[-1]) if isinstance(h[0], Sparse) else np.hstack([h[-1], h[0]])
 
 
 def chain(traces: Sequence[Trace], *, skip: bool = False, unit: Floats | None = None) -> Floats:

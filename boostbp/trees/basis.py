@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import ClassVar, Protocol
 
@@ -50,21 +50,15 @@ class Polynomial:
 
     has_functions: ClassVar[bool] = False  # columns are the features
     degree: int
+    powers: int = field(init=False, repr=False, compare=False)  # the degree; 1 for a constant, which has no columns
+    columns_per_feature: int = field(init=False, repr=False, compare=False)  # 1; 0 for a constant
 
     def __post_init__(self) -> None:
         """Refuse powers that the compiled loops do not have."""
         if self.degree not in (0, 1, 2):
             raise ValueError(f"degree={self.degree!r} is not 0, 1 or 2: use boostbp.Elementwise for other powers.")
-
-    @property
-    def powers(self) -> int:
-        """The degree; 1 for a constant, which has no columns."""
-        return max(self.degree, 1)
-
-    @property
-    def columns_per_feature(self) -> int:
-        """1; 0 for a constant."""
-        return min(self.degree, 1)
+        object.__setattr__(self, "powers", max(self.degree, 1))
+        object.__setattr__(self, "columns_per_feature", min(self.degree, 1))
 
     def expand(self, X: Floats) -> Floats:
         """Return the features; for a constant no columns, (rows, 0)."""

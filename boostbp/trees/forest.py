@@ -149,16 +149,17 @@ class Forest:
         if isinstance(X, Sparse):
             self._by_blocks(lambda narrow, _, part: narrow.predict(part), X, out, n_threads)
             return out
-        nodes, tree_split, leaf_dtype = self.trees.nodes, self.trees.tree_split, self.trees.leaf_dtype
+        if len(X) > CHUNK:
 
-        def chunk(first: int) -> None:
-            part, values = X[first : first + CHUNK], out[first : first + CHUNK]
-            leaf = np.empty((len(tree_split) - 1, len(part)), leaf_dtype)
-            core.route(nodes, tree_split, part, 0, len(part), leaf)
-            Z = bases.expand(self.basis, part) if self.basis.has_functions else part
-            core.evaluate(self.leaves, leaf, Z, self.clip, 0, len(part), values)
+            def chunk(first: int) -> None:
+                out[first : first + CHUNK] = self.predict(X[first : first + CHUNK])
 
-        threads.parallel_map(chunk, range(0, len(X), CHUNK), n_threads)
+            threads.parallel_map(chunk, range(0, len(X), CHUNK), n_threads)
+            return out
+        leaf = np.empty((self.n_trees, len(X)), self.trees.leaf_dtype)
+        core.route(self.trees.nodes, self.trees.tree_split, X, 0, len(X), leaf)
+        Z = bases.expand(self.basis, X) if self.basis.has_functions else X
+        core.evaluate(self.leaves, leaf, Z, self.clip, 0, len(X), out)
         return out
 
     def _by_blocks(

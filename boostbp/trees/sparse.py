@@ -67,6 +67,10 @@ class Sparse:
         source[list(columns)] = self.shape[1] + np.arange(len(columns))
         return type(self).of(entries[:, source])
 
+    def behind(self, columns: Floats) -> Self:
+        """Return a matrix of dense columns and then these."""
+        return type(self).of(sp.hstack([sp.csc_matrix(columns), self.entries]))
+
     def dense(self, columns: NDArray[np.integer], rows: slice) -> Floats:
         """Return some columns of neighbouring rows, (rows, columns), C-contiguous."""
         out = np.zeros((rows.stop - rows.start, len(columns)))
@@ -98,13 +102,6 @@ def column_of(X: Matrix, column: int, rows: slice = slice(None)) -> Floats:
     if isinstance(X, Sparse):
         return X.dense(np.array([column]), slice(*rows.indices(len(X))[:2]))[:, 0]
     return X[rows, column]
-
-
-def hstack(left: Floats, right: Matrix) -> Matrix:
-    """Return the columns of two inputs in one; sparse if the right one is."""
-    if isinstance(right, Sparse):
-        return Sparse.of(sp.hstack([sp.csc_matrix(left), right.entries]))
-    return np.hstack([left, right])
 
 
 def vstack(top: Matrix, bottom: Matrix) -> Matrix:
