@@ -13,7 +13,8 @@ from boostbp.inputs.schema import Schema
 from boostbp.inputs.targets import read_offset, read_target
 from boostbp.inspection.regressions import Names
 from boostbp.inspection.summary import Summary
-from boostbp.losses import Loss, Quantiles, location, traits_of
+from boostbp.losses import Loss, Quantiles, traits_of
+from boostbp.losses.base import weighted_quantile
 from boostbp.network.history import History
 from boostbp.network.network import Network
 from boostbp.network.steps import std
@@ -206,10 +207,10 @@ def robust_units(target: Floats, weight: Floats) -> tuple[Floats, Floats]:
     """
     _, unit = standard_units(target, weight)
     target, weight = workers().sample(target, weight)
-    shift = location.quantile(target, weight, 0.5)
+    shift = weighted_quantile(target, weight, 0.5)
     robust = np.zeros_like(unit)
     for upper, between in QUARTILES:
-        width = location.quantile(target, weight, upper) - location.quantile(target, weight, 1.0 - upper)
+        width = weighted_quantile(target, weight, upper) - weighted_quantile(target, weight, 1.0 - upper)
         robust = np.where(robust > 0, robust, width / between)
     return shift, np.where(robust > 1e-12 * np.abs(shift), robust, unit)
 

@@ -13,8 +13,7 @@ from boostbp.ensemble.problem import Problem
 from boostbp.inputs.rows import Rows
 from boostbp.layers import LayerSettings
 from boostbp.losses import SquaredError
-from boostbp.network.eval_sets import EvalSet, Evaluation
-from boostbp.network.monitor import NetworkTask
+from boostbp.network.monitor import EvalSet, Evaluation, NetworkTask
 from boostbp.network.settings import Settings
 
 GROWTH = replace(LayerSettings().growth, max_depth=3, min_samples_leaf=10)

@@ -20,7 +20,7 @@ from boostbp.estimators.parameters import training_settings
 from boostbp.inputs.blocks import blocks_of, is_blocks
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.schema import Schema
-from boostbp.network.eval_sets import Evaluation
+from boostbp.network.monitor import Evaluation
 from boostbp.network.settings import BackpropSpec
 from boostbp.runtime import checks, threads
 from boostbp.runtime.arrays import TableLike

@@ -16,13 +16,12 @@ from benchmarks.mixtures.network import Columns, Dense, MixtureNetwork, dense, t
 from boostbp.backends.base import Backend
 from boostbp.estimators.session import FittedOn
 from boostbp.inputs.rows import Rows
-from boostbp.layers import Layer, rounds
+from boostbp.layers import Layer
+from boostbp.layers.layer import first_rounds, staged, stages
 from boostbp.losses import Loss
-from boostbp.losses.checked_loss import CheckedLoss
-from boostbp.losses.loss_trial import try_loss
-from boostbp.network.eval_sets import Evaluation
+from boostbp.losses.checked_loss import CheckedLoss, try_loss
 from boostbp.network.history import Epoch, History, Stop
-from boostbp.network.monitor import Callback, Monitor
+from boostbp.network.monitor import Callback, Evaluation, Monitor
 from boostbp.network.settings import Settings
 from boostbp.network.steps import std
 from boostbp.runtime import interrupts
@@ -154,12 +153,12 @@ def _cut(network: MixtureNetwork, settings: Settings, evaluation: Evaluation) ->
     h = torch.from_numpy(network.representation(X, -2, n_jobs=settings.n_threads))
     seen = network.layer_input(len(network.hidden), h, torch.tensor(X, device="cpu")).numpy()
     sign = 1.0 if metric.greater_is_better else -1.0
-    numbers, forest = rounds.stages(settings.layers[-1].n_estimators), trees.layer.forest
+    numbers, forest = stages(settings.layers[-1].n_estimators), trees.layer.forest
     scores = [
         sign * evaluation.score(raw + trees.baseline, rows)
-        for _, raw in rounds.staged(forest, seen, numbers, n_threads=settings.n_threads)
+        for _, raw in staged(forest, seen, numbers, n_threads=settings.n_threads)
     ]
-    trees.layer = Layer(rounds.first_rounds(forest, numbers[int(np.argmax(scores))]))
+    trees.layer = Layer(first_rounds(forest, numbers[int(np.argmax(scores))]))
 
 
 def _network(rows: Rows, loss: Loss, settings: Settings, plan: NetworkPlan, backend: Any, start: str) -> MixtureNetwork:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-from boostbp.inputs.reader import learn_schema, read_input
+from boostbp.inputs.schema import learn_schema, read_input
 from boostbp.runtime.messages import require
 
 __all__ = ["MLPClassifier", "MLPRegressor"]

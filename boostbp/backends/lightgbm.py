@@ -25,9 +25,8 @@ from boostbp.backends.base import (
     TreeParams,
 )
 from boostbp.backends.capabilities import Capabilities
-from boostbp.backends.dialects import gradients
+from boostbp.backends.dialects import Ranks, gradients
 from boostbp.backends.native_params import LIGHTGBM, Natives, column_groups, device_turn, naming_params, on_card
-from boostbp.backends.ranks import Ranks
 from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers

@@ -20,8 +20,8 @@ import numpy as np
 
 from boostbp.backends.base import TreeParams
 from boostbp.runtime import checks
+from boostbp.runtime.messages import MEANT, nearest
 from boostbp.runtime.native_threads import fork_safe
-from boostbp.runtime.suggestions import MEANT, nearest
 
 T = TypeVar("T")
 Check = Callable[[str, Any], Any]  # from name and value to the value that the library gets, or a ValueError
@@ -41,7 +41,7 @@ class Natives:
     # library gets, or raises ValueError.
     allowed: Mapping[str, Check]
     # Why other parameters are refused, with the cure. A parameter that is on neither list is refused with the name of
-    # the parameter of boostbp that it repeats (`boostbp.runtime.suggestions.MEANT`), or in general words.
+    # the parameter of boostbp that it repeats (`boostbp.runtime.messages.MEANT`), or in general words.
     reasons: Mapping[str, str]
     # values of refused parameters that boostbp sets anyway: they are accepted, and have no effect
     defaults: Mapping[str, tuple[Any, ...]]

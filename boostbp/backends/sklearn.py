@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Table, TreeParams
 from boostbp.backends.capabilities import Capabilities
-from boostbp.backends.dialects import Numbering, largest_not_above, representable
+from boostbp.backends.dialects import Numbering, Ranks, largest_not_above, representable
 from boostbp.backends.native_params import SKLEARN
-from boostbp.backends.ranks import Ranks
 from boostbp.runtime.arrays import Floats
 from boostbp.trees.sparse import Matrix, Sparse
 from boostbp.trees.tree import Tree, Trees, as_trees

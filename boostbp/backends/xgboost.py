@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from boostbp.backends import _xgboost_ubj
 from boostbp.backends.base import TREES_PER_BOOSTER, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities
-from boostbp.backends.dialects import alike_in_float32, gradients, representable, without_small_leaves
+from boostbp.backends.dialects import Ranks, alike_in_float32, gradients, representable, without_small_leaves
 from boostbp.backends.native_params import NO_DEVICE, XGBOOST, column_groups, device_turn, naming_params, on_card
-from boostbp.backends.ranks import Ranks
 from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.disk_arrays import is_on_disk, scratch_folder
@@ -281,9 +280,9 @@ class XGBoost:
     hessian of the column: it counts rows exactly where all hessians are equal. Native parameters
     keep XGBoost's defaults (``reg_lambda=1``). Trees grow level by level, and by largest gain where
     `TreeParams.max_leaves` is given or the depth is not limited. The bins of a sparse table are dense, two to three
-    bytes for each cell, as zeros are no missing values. Columns of which float32 merges many values, such as large ids,
-    are given to XGBoost as ranks (`boostbp.backends.ranks`). With the native parameter ``device`` trees may differ from
-    run to run.
+    bytes for each cell, as zeros are no missing values. Columns of which float32 merges many values, such as large
+    ids, are given to XGBoost as ranks (`boostbp.backends.dialects`). With the native parameter ``device`` trees may
+    differ from run to run.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(

@@ -15,7 +15,7 @@ from boostbp.cli.console import UsageError, usage_errors
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.nested_parameters import FIELD_PLACES, SPECS, spellings
 from boostbp.losses.base import Task
-from boostbp.runtime.suggestions import suggestion
+from boostbp.runtime.messages import suggestion
 from boostbp.search import parameters
 
 _WORDS = {"true": True, "false": False, "none": None}

@@ -17,7 +17,7 @@ from boostbp.ensemble.output_layers import LayerTraining, OutputLayerPlan, Train
 from boostbp.ensemble.problem import Problem
 from boostbp.inputs.rows import NO_OFFSET
 from boostbp.layers import LayerSettings
-from boostbp.layers.rounds import rounds_of
+from boostbp.layers.layer import rounds_of
 from boostbp.losses import SquaredError
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.network.backprop import BackPropagation

@@ -26,8 +26,8 @@ from boostbp.ensemble.safeguard import no_worse_than_constant, refuse_undefined,
 from boostbp.ensemble.schedule import FIRST_STAGE, train_all, train_one_network
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.layers import Layer
+from boostbp.layers.layer import rounds_of, staged, stages
 from boostbp.layers.layer_spec import OUTPUT
-from boostbp.layers.rounds import rounds_of, staged, stages
 from boostbp.network.backprop import BackPropagation
 from boostbp.network.choice import CONSTANT, NETWORK
 from boostbp.network.history import Epoch, History, Look, Stop

@@ -14,7 +14,7 @@ from boostbp.ensemble.output_layers import Boosted, OutputLayerPlan, TrainedCand
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.safeguard import ROUNDING
 from boostbp.layers import Layer
-from boostbp.layers.rounds import rounds_of
+from boostbp.layers.layer import rounds_of
 from boostbp.network.history import History
 from boostbp.network.network import Network
 from boostbp.network.trainer import kept_structures

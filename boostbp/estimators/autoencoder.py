@@ -22,15 +22,13 @@ from boostbp.estimators.nested_parameters import documented_as, keep_parameters
 from boostbp.estimators.passed_sets import EvalMetric, OneOrMore, metric_of, named_tables, names_of
 from boostbp.estimators.regressor import BoostBPRegressor
 from boostbp.estimators.session import FittedOn, all_or_nothing, run_training, state_to_resume
-from boostbp.inputs.reader import learn_schema
 from boostbp.inputs.rows import Rows
-from boostbp.inputs.schema import Schema
+from boostbp.inputs.schema import Schema, learn_schema
 from boostbp.inputs.targets import read_weight, refuse_extreme
 from boostbp.layers import LayerSpec
 from boostbp.losses import SquaredError
 from boostbp.model import Targets, standard_units
-from boostbp.network.eval_sets import EvalSet, Evaluation
-from boostbp.network.monitor import Progress
+from boostbp.network.monitor import EvalSet, Evaluation, Progress
 from boostbp.network.settings import BackpropSpec
 from boostbp.runtime import threads
 from boostbp.runtime.arrays import Floats, TableLike

@@ -31,8 +31,7 @@ from boostbp.estimators.nested_parameters import (
 from boostbp.estimators.session import all_or_nothing
 from boostbp.estimators.state import pack_state, stored_attributes, unpack_state
 from boostbp.inputs.blocks import blocks_of, is_blocks
-from boostbp.inputs.reader import read_input
-from boostbp.inputs.schema import Schema
+from boostbp.inputs.schema import Schema, read_input
 from boostbp.inspection.summary import Summary
 from boostbp.model import Model
 from boostbp.network.history import History
@@ -40,7 +39,7 @@ from boostbp.network.monitor import Progress
 from boostbp.network.network import Network, network_output
 from boostbp.runtime import messages, threads
 from boostbp.runtime.arrays import NUMPY_DEFAULTS, Floats, TableLike, numpy_errstate
-from boostbp.runtime.suggestions import suggestion
+from boostbp.runtime.messages import suggestion
 
 ONE_SINGLE_LAYER = (
     "Single layers were not compared: without evaluation sets and held-out rows (fewer than 36 rows, or "

@@ -15,7 +15,7 @@ from boostbp.estimators.parameter_use import Way, deep_of, level_of, way_of
 from boostbp.inputs.repeats import distinct_rows, hashes_of, number_values
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.targets import read_groups
-from boostbp.network.eval_sets import EvalSet
+from boostbp.network.monitor import EvalSet
 from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import SAMPLE, training_in, workers

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from boostbp.layers import LayerSpec
 from boostbp.layers.layer_spec import is_constrained
 from boostbp.network.settings import BackpropSpec
-from boostbp.runtime.suggestions import suggestion
+from boostbp.runtime.messages import suggestion
 
 if TYPE_CHECKING:
     from boostbp.estimators.base import BaseBoostBP

@@ -16,8 +16,7 @@ from boostbp.estimators.nested_parameters import SPECS, constrained, nested_valu
 from boostbp.losses import Quantile
 from boostbp.network.callbacks import StopOnInterrupt
 from boostbp.network.choice import NETWORK, ModelChoice
-from boostbp.network.eval_sets import EvalSet
-from boostbp.network.monitor import Callback
+from boostbp.network.monitor import Callback, EvalSet
 from boostbp.runtime import checks, messages
 from boostbp.runtime.group import workers
 

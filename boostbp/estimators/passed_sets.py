@@ -18,7 +18,7 @@ from boostbp.losses import Loss
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.metrics import Metric, load_metric
 from boostbp.model import Model, Targets
-from boostbp.network.eval_sets import EvalSet
+from boostbp.network.monitor import EvalSet
 from boostbp.runtime import threads
 from boostbp.runtime.arrays import Floats, TableLike
 from boostbp.runtime.messages import named_in_errors

@@ -37,9 +37,8 @@ from boostbp.model import Model, Targets
 from boostbp.network import checkpoints
 from boostbp.network.callbacks import Checkpoint, StopOnInterrupt, log_evaluation
 from boostbp.network.displays import ProgressBar, StageLog, show_log
-from boostbp.network.eval_sets import Evaluation
 from boostbp.network.history import History
-from boostbp.network.monitor import Callback, NetworkTask, Progress, Stage, State
+from boostbp.network.monitor import Callback, Evaluation, NetworkTask, Progress, Stage, State
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.runtime import checks, interrupts

@@ -19,15 +19,14 @@ from boostbp.estimators.held_out import hold_out, hold_out_others
 from boostbp.estimators.inspected import fitted_model, model_of_trees
 from boostbp.estimators.passed_sets import EvalSets, OneOrMore, known_output, listed, metric_of, names_of, read_set
 from boostbp.estimators.session import FittedOn, all_or_nothing, run_training, state_to_resume
-from boostbp.inputs.reader import learn_schema
 from boostbp.inputs.rows import Rows
+from boostbp.inputs.schema import learn_schema
 from boostbp.inputs.targets import read_target, read_weight
-from boostbp.layers import rounds
+from boostbp.layers.layer import rounds_of, staged
 from boostbp.losses import traits_of
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.model import Model, Targets, units_of
-from boostbp.network.eval_sets import EvalSet, Evaluation, raw_output
-from boostbp.network.monitor import Progress
+from boostbp.network.monitor import EvalSet, Evaluation, Progress, raw_output
 from boostbp.runtime import threads
 from boostbp.runtime.arrays import Floats, TableLike
 from boostbp.runtime.group import training_in, workers
@@ -237,6 +236,6 @@ def staged_raw(estimator: Supervised, X: TableLike, offset: ArrayLike | None) ->
     model, n_threads = model_of_trees(estimator), threads.count(estimator.n_jobs)
     network = model.network
     forest, h = network.layers[-1].forest, network.output_input(estimator._read(X).X, n_jobs=n_threads)
-    numbers = range(1, max(rounds.rounds_of(forest), 1) + 1)
-    for _, raw in rounds.staged(forest, h, numbers, n_threads=n_threads):
+    numbers = range(1, max(rounds_of(forest), 1) + 1)
+    for _, raw in staged(forest, h, numbers, n_threads=n_threads):
         yield model.add_offset(raw + network.baseline, offset)

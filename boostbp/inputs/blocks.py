@@ -1,25 +1,28 @@
-"""Rows beyond memory, read once, block by block, into files of numbers that are mapped into memory."""
+"""Rows beyond memory, read once, block by block, into files of numbers that are mapped into memory.
+
+Arrays in NumPy's files are read, never mapped, as truncating a mapped file would end the process.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sized
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, BinaryIO, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import ArrayLike, NDArray
 
-from boostbp.files.parts import TableSource, is_dataset
+from boostbp.files.parts import TableSource, check_regular, is_dataset
 from boostbp.files.reading import typed_columns
 from boostbp.files.tables import TableFiles, open_table, quoted
-from boostbp.inputs.array_files import array_blocks, read_array
 from boostbp.inputs.categories import Factors, check_categories
-from boostbp.inputs.schema import CategoricalFeatures, Schema
+from boostbp.inputs.schema import CategoricalFeatures, RowsOnDisk, Schema
 from boostbp.inputs.sources import DECLARED, Source, open_source, warn_of_row_index
 from boostbp.inputs.targets import read_numbers, read_target
 from boostbp.runtime import interrupts
@@ -31,23 +34,6 @@ from boostbp.trees.sparse import Sparse
 Blocks: TypeAlias = "TableFiles | TableSource | Iterator[Any]"
 NO_ROWS = "X has no rows: give at least one block of them."
 BLOCK_ROWS = 65_536  # of an array in a file: 16 MB of 30 columns
-
-
-@dataclass(frozen=True, slots=True)
-class RowsOnDisk:
-    """Rows that were read, in the place of what a user passes as X."""
-
-    X: Floats  # (rows, features) float64: with codes in the place of categories
-    schema: Schema
-    first: Source  # the first block
-
-    def __len__(self) -> int:
-        """Number of rows."""
-        return len(self.X)
-
-    def __getitem__(self, rows: NDArray[Any] | slice) -> Floats:
-        """Return some of the rows, for splitters of scikit-learn."""
-        return self.X[rows]
 
 
 def is_blocks(X: object) -> bool:
@@ -253,3 +239,75 @@ def _recode(X: Floats, schema_of_block: Schema, schema: Schema) -> None:
             code = {category: float(number) for number, category in enumerate(schema.categories[j])}
             codes = np.array([*(code[category] for category in categories), np.nan])
             X[:, j] = codes[np.nan_to_num(X[:, j], nan=len(categories)).astype(np.int64)]
+
+
+_HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+
+
+class _ArrayFile(NamedTuple):
+    """An array in an open file."""
+
+    file: BinaryIO
+    start: int  # byte at which its items begin
+    shape: tuple[int, ...]
+    is_fortran: bool  # columns lie one after the other, not rows
+    dtype: np.dtype[Any]
+
+    def items(self, first: int, count: int) -> NDArray[Any]:
+        """Return items as they lie in the file, (count,)."""
+        interrupts.check()
+        self.file.seek(self.start + first * self.dtype.itemsize)
+        items = np.fromfile(self.file, self.dtype, count)
+        if len(items) < count:
+            raise ValueError(f"{self.file.name!r} was truncated while it was read: write it again.")
+        return items
+
+    def whole(self) -> NDArray[Any]:
+        """Return all of it."""
+        return self.items(0, math.prod(self.shape)).reshape(self.shape, order="F" if self.is_fortran else "C")
+
+    def rows(self, first: int, last: int) -> NDArray[Any]:
+        """Return some rows of an array of two axes."""
+        n_rows, n_columns = self.shape
+        if not self.is_fortran:
+            return self.items(first * n_columns, (last - first) * n_columns).reshape(last - first, n_columns)
+        out = np.empty((last - first, n_columns), self.dtype, order="F")
+        for j in range(n_columns):
+            out[:, j] = self.items(j * n_rows + first, last - first)
+        return out
+
+
+def read_array(path: str | os.PathLike[str]) -> NDArray[Any]:
+    """Return the array in a file; ValueError if the file holds none or is truncated, and OSError."""
+    with _opened(path) as array:
+        return array.whole()
+
+
+def array_blocks(path: str | os.PathLike[str], n_rows: int) -> Iterator[NDArray[Any]]:
+    """Yield blocks of `n_rows` rows; the last one may have fewer. Raises what `read_array` does."""
+    with _opened(path) as array:
+        if len(array.shape) != 2 or not array.shape[0]:  # the reader of tables refuses it
+            yield array.whole()
+            return
+        for first in range(0, array.shape[0], n_rows):
+            yield array.rows(first, min(first + n_rows, array.shape[0]))
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[_ArrayFile]:
+    name = os.fspath(path)
+    check_regular(path)
+    with open(path, "rb") as file:
+        try:
+            shape, is_fortran, dtype = _HEADERS[npy.read_magic(file)](file)
+        except Exception as error:  # a damaged header may fail anywhere in its reader
+            raise ValueError(f"{name!r} is not a file of one array as numpy.save writes it: {error}.") from error
+        if dtype.hasobject:
+            raise ValueError(f"{name!r} holds Python objects, which are code: save an array of numbers or text.")
+        start = file.tell()
+        needed, there = math.prod(shape) * dtype.itemsize, os.fstat(file.fileno()).st_size - start
+        if min(shape, default=0) < 0 or there < needed:
+            raise ValueError(
+                f"{name!r} holds {there} bytes of an array {shape} of {dtype}, which takes {needed}: it is truncated."
+            )
+        yield _ArrayFile(file, start, shape, is_fortran, dtype)

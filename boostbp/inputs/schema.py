@@ -1,21 +1,27 @@
-"""Schema: what the columns of the training table were, and how to read other tables like it."""
+"""Schema: what the columns of the training table were, and how an estimator reads it and other tables like it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import sklearn
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils import assert_all_finite, check_array
+from sklearn.utils.validation import validate_data
 
 from boostbp.backends.base import Table
 from boostbp.files.tables import ColumnRoles
 from boostbp.inputs.categories import Category, categories_of, check_categories, codes_of, sort_categories
-from boostbp.inputs.sources import DECLARED, Column, Source, matrix_of
-from boostbp.runtime import messages, plain
+from boostbp.inputs.sources import DECLARED, Column, Source, matrix_of, open_source, warn_of_row_index
+from boostbp.runtime import interrupts, messages, plain
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
 from boostbp.trees.sparse import Matrix, Sparse
 
 _EXACT = 2**53  # float64 holds every whole number up to this one
@@ -219,3 +225,88 @@ def _chosen(source: Source, categorical_features: CategoricalFeatures) -> list[i
     if wrong := [item for item in items if not 0 <= item < n_features]:
         raise ValueError(f"categorical_features holds {wrong}, but columns are numbered 0 to {n_features - 1}.")
     return sorted({int(item) for item in items})
+
+
+@dataclass(frozen=True, slots=True)
+class RowsOnDisk:
+    """Rows that were read, in the place of what a user passes as X."""
+
+    X: Floats  # (rows, features) float64: with codes in the place of categories
+    schema: Schema
+    first: Source  # the first block
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.X)
+
+    def __getitem__(self, rows: NDArray[Any] | slice) -> Floats:
+        """Return some of the rows, for splitters of scikit-learn."""
+        return self.X[rows]
+
+
+MAX_CELLS = 1 << 20  # of a table that is first tried as plain numbers, whose check holds a byte for each; arbitrary
+
+
+@interrupts.deferred()  # libraries of tables take what a handler raises for errors of their own
+def learn_schema(
+    estimator: BaseEstimator, X: object, *, categorical_features: CategoricalFeatures = "from_dtype"
+) -> tuple[Schema, Table]:
+    """Read the input of `fit`, (rows, features), and learn its columns.
+
+    The estimator gets ``n_features_in_`` and ``feature_names_in_``. Raises ValueError if `X` cannot be read.
+    """
+    source = X.first if isinstance(X, RowsOnDisk) else open_source(X, estimator=estimator)
+    validate_data(estimator, _seen_by_sklearn(source), reset=True, skip_check_array=True)
+    if isinstance(X, RowsOnDisk):
+        return X.schema, Table(X.X, X.schema.categorical)
+    warn_of_row_index(source)
+    schema = Schema.common(workers().gather(Schema.of(source, categorical_features=categorical_features)))
+    return schema, schema.read(source)
+
+
+def read_input(estimator: BaseEstimator, X: object, schema: Schema) -> Table:
+    """Read an input like that of `fit`, (rows, features); ValueError if it cannot be read, or has other columns."""
+    if isinstance(X, RowsOnDisk):
+        return Table(X.X, X.schema.categorical)
+    numbers = _plain_numbers(X, schema)
+    return _read_any(estimator, X, schema) if numbers is None else Table(numbers, ())
+
+
+def _plain_numbers(X: object, schema: Schema) -> Floats | None:
+    """Return a small table of plain numbers, without infinities, that looks like that of `fit`; None if it is another.
+
+    A prediction for one row would spend most of its time on what this leaves out.
+    """
+    if schema.categories or getattr(X, "size", MAX_CELLS + 1) > MAX_CELLS:
+        return None
+    if isinstance(X, np.ndarray):
+        values, names_fit = X, schema.names is None
+    else:
+        import narwhals as nw
+
+        if not nw.dependencies.is_pandas_dataframe(X) or X.columns.tolist() != list(schema.names or ()):
+            return None
+        values, names_fit = X.to_numpy(), schema.names is not None
+    fits = names_fit and type(values) is np.ndarray and values.ndim == 2 and values.shape[1] == schema.n_features
+    if not (fits and len(values) and (values.dtype == np.float64 or np.can_cast(values.dtype, np.float64))):
+        return None
+    numbers = np.ascontiguousarray(values, np.float64)
+    return None if True in np.isinf(numbers).tobytes() else numbers  # of few cells, in half the time of any()
+
+
+@interrupts.deferred()
+def _read_any(estimator: BaseEstimator, X: object, schema: Schema) -> Table:
+    source = open_source(X, estimator=estimator)
+    validate_data(estimator, _seen_by_sklearn(source), reset=False, skip_check_array=True)
+    return schema.read(source)
+
+
+def _seen_by_sklearn(source: Source) -> Any:
+    """Return what scikit-learn can look at for names and shape."""
+    # before 1.9 scikit-learn knows tables other than pandas' by the interchange protocol, which polars 2 has dropped
+    old = tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 9)
+    if old and source.names is not None and not hasattr(source.original, "__dataframe__"):
+        named = SimpleNamespace(shape=source.original.shape, column_names=lambda: source.names)
+        named.__dataframe__ = lambda: named
+        return named
+    return source.original

@@ -1,7 +1,8 @@
-"""Layer: a forest fitted to the targets of a hidden variable, with a forward and a backward pass."""
+"""Layer: a forest fitted to the targets of a hidden variable, with a forward and a backward pass, and its rounds."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -136,3 +137,50 @@ def _check_native(bound: BoundInput, objective: Objective) -> None:
     for why, is_refused in refused.items():
         if is_refused:
             raise ValueError(f"leaves='native' is not supported {why}. Use leaves='refit'.")
+
+
+# Shares of the rounds after which a layer is looked at: dense at first, where a prediction changes most.
+SHARES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+
+
+def stages(n_rounds: int) -> list[int]:
+    """Numbers of rounds to look at, ascending, the last one all of them."""
+    return sorted({int(np.ceil(share * n_rounds)) for share in SHARES})
+
+
+def round_of(forest: Forest) -> NDArray[np.int64]:
+    """Round in which each tree was grown, from 0, (trees,); -1 for the base, which comes first."""
+    outputs, rounds = forest.leaves.tree_output[forest.n_base :], np.full(forest.n_trees, -1)
+    if (outputs[:, 1] > 1).any() and (outputs[:, 1] < forest.n_outputs).any():  # a tree waits for all that it serves
+        latest = np.full(forest.n_outputs, -1)
+        for tree, (first, served) in enumerate(outputs.tolist(), forest.n_base):
+            rounds[tree] = latest[first : first + served].max() + 1
+            latest[first : first + served] = rounds[tree]
+        return rounds
+    # Otherwise all trees serve one output each, or all of them: the k-th tree of an output is that of round k.
+    for output in np.unique(outputs[:, 0]):
+        trees = np.flatnonzero(outputs[:, 0] == output) + forest.n_base
+        rounds[trees] = np.arange(len(trees))
+    return rounds
+
+
+def rounds_of(forest: Forest) -> int:
+    """How many rounds it has, without the base."""
+    return 1 + int(round_of(forest).max(initial=-1))
+
+
+def first_rounds(forest: Forest, n_rounds: int) -> Forest:
+    """The forest of the base and the first rounds."""
+    return replace(forest.take(np.flatnonzero(round_of(forest) < n_rounds)), n_base=forest.n_base)
+
+
+def staged(forest: Forest, X: Floats, numbers: Sequence[int], *, n_threads: int = 1) -> Iterator[tuple[int, Floats]]:
+    """Outputs after each number of rounds, ascending: pairs of it and (rows, outputs)."""
+    rounds = round_of(forest)
+    # Round -1 is the base, which the first prediction includes.
+    total, previous = np.zeros((len(X), forest.n_outputs)), -1
+    for number in numbers:
+        part = forest.take(np.flatnonzero((rounds >= previous) & (rounds < number)))
+        total = total + part.predict(X, n_threads)
+        yield number, total
+        previous = number

@@ -10,9 +10,8 @@ from typing import Any, Literal, Self, TypeVar
 from boostbp import backends
 from boostbp.backends.base import CHECKS, MAX_THREADS, Backend, TreeParams
 from boostbp.layers.bound import LayerSettings
-from boostbp.layers.rounds import rate_of
 from boostbp.runtime import checks
-from boostbp.runtime.suggestions import suggestion
+from boostbp.runtime.messages import suggestion
 from boostbp.trees import basis as bases
 from boostbp.trees.basis import Basis, Elementwise
 from boostbp.trees.ridge import Ridge
@@ -25,6 +24,8 @@ SAID_NATIVELY: Mapping[str, frozenset[str]] = {
 }
 
 
+# Share of its target that a hidden layer can reach in one refit. With less, hidden variables shrink epoch by epoch.
+KEPT = 0.95
 Signs = tuple[int, ...]
 
 
@@ -331,10 +332,11 @@ def settings_of(
         params=spec.backend_params or {},
     )
     # A hidden layer must reach its moved target in one refit, however few its rounds.
-    rate = rate_of(spec.n_estimators or 0) if spec.learning_rate is None else spec.learning_rate
+    # n rounds with shrinkage beta leave the share (1 - beta)^n of a target, which is to be 1 - KEPT.
+    rate = 1.0 - (1.0 - KEPT) ** (1.0 / max(spec.n_estimators or 0, 1))
     return LayerSettings(
         **spec._values("n_estimators", "subsample", "clip", "leaves"),
-        learning_rate=rate,
+        learning_rate=rate if spec.learning_rate is None else spec.learning_rate,
         growth=growth,
         basis=bases.load_basis(spec.basis or "quadratic"),
         ridge=Ridge(*spec._values("reg_lambda", "penalize_constant", "standardize").values()),

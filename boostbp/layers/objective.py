@@ -13,8 +13,7 @@ from typing import ClassVar, Self, TypeAlias
 import numpy as np
 
 from boostbp.losses import Loss
-from boostbp.losses.checked_loss import CheckedLoss
-from boostbp.losses.loss_trial import try_loss
+from boostbp.losses.checked_loss import CheckedLoss, try_loss
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 

@@ -13,8 +13,7 @@ from typing import Any, cast
 from boostbp.losses.base import Loss, Task, Traits, traits_of
 from boostbp.losses.log_link import Gamma, Logistic, Poisson, Softmax, Tweedie
 from boostbp.losses.residuals import AbsoluteError, Huber, Quantile, Quantiles, SquaredError
-from boostbp.runtime.messages import counted
-from boostbp.runtime.suggestions import nearest, unsupported
+from boostbp.runtime.messages import counted, nearest, unsupported
 
 __all__ = [
     "LOSSES",

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from boostbp.backends.capabilities import ConformanceError
 from boostbp.losses import load_loss
 from boostbp.losses.base import Loss, traits_of
-from boostbp.losses.checked_loss import CheckedLoss
-from boostbp.losses.loss_trial import CLOSE, slopes, try_loss
+from boostbp.losses.checked_loss import CLOSE, CheckedLoss, slopes, try_loss
 from boostbp.runtime.arrays import Floats, numpy_errstate
 
 MOST_ROWS = 1000  # rows of the target that are tried; an arbitrary number

@@ -1,18 +1,23 @@
 """Checked losses: calls of a loss, perhaps the user's, whose results are checked before anything reads them.
 
-Compiled code reads these arrays without looking at their sizes: a wrong shape there would end the process.
+Compiled code reads these arrays without looking at their sizes: a wrong shape there would end the process. A trial on a
+few rows before training refuses a loss that no fit can use. It also finds out what authors of losses need not declare:
+whether the hessian varies, and whether outputs can be boosted side by side.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Number
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boostbp.losses.base import Loss
 from boostbp.runtime.arrays import Floats, read_only, refuse_writes
+from boostbp.runtime.group import workers
 
 Shape = tuple[int, ...]
 _NAMES = {"value": "(rows,)", "baseline": "(outputs,)"} | dict.fromkeys(
@@ -33,7 +38,7 @@ class CheckedLoss:
     # step from a constant would go too far, and rounds that raise the loss are shortened.
     curved: bool = True
     # Whether outputs can be boosted side by side, as the loss is a sum over outputs.
-    # `boostbp.losses.loss_trial.try_loss` finds out both. Until then they have their cautious values.
+    # `boostbp.losses.checked_loss.try_loss` finds out both. Until then they have their cautious values.
     separable: bool = False
 
     def __getattr__(self, name: str) -> Any:
@@ -168,3 +173,174 @@ def _cure(member: str, got: Shape | None, shape: Shape) -> str:
         return f"return {member}.T"
     constant = f", such as np.full(h.shape, {member})" if got == () else ""
     return f"return one number for each row and output, as h has them{constant}"
+
+
+TRIED_ROWS = 64  # an arbitrary number, small beside any fit
+SHIFTS = (0.1, -0.1, 1.0, -1.0)  # of raw outputs, in units of the target, at which the hessian is compared
+SAME = 1e-9  # relative difference of numbers that differ by rounding alone
+STEPS = (1e-5, 3e-4)  # of central differences, relative to a raw output; their error is the square of it
+CLOSE = 1e-4  # difference of the slopes of two steps that are alike, beside a relative one
+ALIKE = 0.1  # relative difference of slopes that are alike: a loss may compute in single precision
+TOO_LONG = 4.0  # times the step to the minimum; from twice that step on, steps do not converge
+UPHILL = -0.5  # correlation of the gradient with differences of the value below which steps raise the loss
+
+
+def try_loss(loss: Loss, start: Floats, y: Floats) -> CheckedLoss:
+    """Try a loss at the raw outputs from which training begins, (outputs,) or (rows, outputs).
+
+    Raises ValueError if an array has a wrong shape or is not finite; if the loss writes into its arguments; if its
+    result for a row depends on other rows or on earlier calls; if the gradient does not point where the value rises; if
+    steps by its hessian would be far too long; or if it declares `scale_free` and is not.
+    """
+    if isinstance(loss, CheckedLoss):
+        return loss
+    checked, h = CheckedLoss(loss), np.broadcast_to(start, y.shape)
+    _check_members(checked, h, y)
+    rows = workers().sampled_rows(len(y), TRIED_ROWS)
+    h, y = workers().select_rows(rows).allgather_rows(np.ascontiguousarray(h[rows]), np.ascontiguousarray(y[rows]))
+    checked.baseline(y, np.ones(len(y)))  # for its shape; training asks for it again
+    with np.errstate(all="ignore"):  # a loss need not be defined wherever it is tried
+        _check_calls(checked, h, y)
+        _check_gradient(checked, h, y)
+        if loss.scale_free:
+            _check_scale_free(checked, h, y)
+        if not (curved := _is_curved(checked, h, y)):
+            _check_step_length(checked, h, y)
+        return CheckedLoss(loss, curved, y.shape[1] == 1 or _is_separable(checked, h, y))
+
+
+def _check_members(loss: CheckedLoss, h: Floats, y: Floats) -> None:
+    """Refuse wrong shapes, and numbers that allow no step, on all rows."""
+    returned = {"value": loss.raw_value(h, y), "gradient": loss.gradient(h, y), "hessian": loss.hessian(h, y)}
+    returned["link"] = loss.link(h)
+    # All rows, not some: check() is the place to refuse a target, and it may have let a single bad one pass.
+    if hasattr(loss.loss, "derivatives"):
+        names = (f"{member} of derivatives()" for member in ("value", "gradient", "hessian"))
+        returned |= zip(names, loss.derivatives(h, y), strict=True)
+    loss.refuse_unusable(returned, h, y, "from which training begins", ", or let check() refuse the target")
+
+
+def _check_calls(loss: CheckedLoss, h: Floats, y: Floats) -> None:
+    """Refuse results that depend on other rows or on earlier calls."""
+    half = slice(0, max(1, len(y) // 2))
+    for member, call in (("value", loss.raw_value), ("gradient", loss.gradient), ("hessian", loss.hessian)):
+        returned = call(h, y)
+        first = returned.copy()
+        call(h + 1.0, y)  # a loss that reuses one array writes into `returned` here
+        if not _same(returned, first):
+            raise loss.error(f"a later call changed an array that its {member}() returned: return a new one each time")
+        if not _same(call(h, y), first):
+            raise loss.error(f"its {member}() returned two results for the same h and y: let it depend on these alone")
+        some = call(h[half], y[half])
+        if len(some) and not _same(some, first[half]):
+            row = int(np.argmax(~np.isclose(some, first[half], SAME, SAME).reshape(len(some), -1).all(axis=1)))
+            raise loss.error(
+                f"its {member} in row {row} is {first[row]} among {len(y)} rows and {some[row]} among {len(some)}: let "
+                "it depend on its row alone, and do not divide by the number of rows"
+            )
+
+
+def _check_gradient(loss: CheckedLoss, h: Floats, y: Floats) -> None:
+    """Refuse a gradient that points where the value falls."""
+    slope, smooth = slopes(lambda at: loss.raw_value(at, y), h, ALIKE)
+    gradient = loss.gradient(h, y)
+    known = smooth & np.isfinite(gradient)
+    slope, gradient = slope[known], gradient[known].astype(np.float64)
+    # slope @ gradient / size is the cosine of the angle between them; -1 if the gradient has the wrong sign everywhere.
+    size = np.sqrt((slope @ slope) * (gradient @ gradient))
+    if not size > 0 or slope @ gradient >= UPHILL * size:
+        return
+    worst = int(np.argmin(slope * gradient))
+    raise loss.error(
+        f"its gradient is {gradient[worst]:g} where finite differences of its value are {slope[worst]:g}, so each step "
+        "raises the loss: let gradient() return the derivative of value() in h, such as h - y for squared error, not "
+        "y - h. boostbp.check_loss(loss, y) compares all members"
+    )
+
+
+def _check_step_length(loss: CheckedLoss, h: Floats, y: Floats) -> None:
+    """Refuse a constant hessian far below the second derivative: nothing shortens the steps of such a loss."""
+    curvature, smooth = slopes(lambda at: loss.gradient(at, y), h, ALIKE)
+    # Medians: in some rows a curvature may be far from that of the others, or its quotient be mostly rounding.
+    curvature = curvature[smooth]
+    hessian = float(np.median(loss.hessian(h, y)))
+    if len(curvature) and (middle := float(np.median(curvature))) > TOO_LONG * hessian:
+        raise loss.error(
+            f"its hessian is {hessian:g} where finite differences of its gradient are {middle:g}, so each step is many "
+            "times too long: let hessian() return the second derivative of value() in h, or more"
+        )
+
+
+def _check_scale_free(loss: CheckedLoss, h: Floats, y: Floats) -> None:
+    """Refuse ``scale_free = True`` if the loss does not shift with the target."""
+    # Training shifts and scales the target: the gradient must depend on h - y alone, and the link must be linear.
+    problem = ""
+    here, shifted = loss.gradient(h, y), loss.gradient(h + 1.0, y + 1.0)
+    if not np.allclose(here, shifted, 1e-6, 1e-6, equal_nan=True):
+        row = int(np.argmax(~np.isclose(here, shifted, 1e-6, 1e-6).all(axis=1)))
+        problem = f"gradient in row {row} changes from {here[row]} to {shifted[row]} if 1 is added to h and y"
+    elif not np.allclose(2.0 * loss.link(h) + 1.0, loss.link(2.0 * h + 1.0), 1e-6, 1e-6):
+        problem = "link is not linear"
+    if problem:
+        raise ValueError(f"loss={loss.name!r} has scale_free=True, but its {problem}: set scale_free = False.")
+
+
+def _is_curved(loss: CheckedLoss, h: Floats, y: Floats) -> bool:
+    """Whether the hessian is more than one number, around the start of training and at the target."""
+    # Hessians are compared where training will go: about the start, and up to the targets.
+    units, points = {1.0}, [h, _uneven(h)]  # softmax does not change where all outputs move together
+    if np.allclose(loss.link(h), h):  # the target is on the scale of raw outputs
+        units.add(float(np.std(y)) or 1.0)
+        points.append(y)
+    points += [h + shift * unit for unit in units for shift in SHIFTS]
+    hessians = np.concatenate([loss.hessian(at, y).ravel() for at in points])
+    hessians = hessians[np.isfinite(hessians)]  # others are refused where training begins
+    return len(hessians) > 0 and bool(np.ptp(hessians) > SAME * np.abs(hessians).max())
+
+
+def _is_separable(loss: CheckedLoss, h: Floats, y: Floats) -> bool:
+    """Whether an output has the same derivatives alone as among all outputs, whatever the others are."""
+    # At the start the outputs may be alike: uneven ones tell, too, whether they depend on each other.
+    for at in (h, _uneven(h)):
+        for call in (loss.gradient, loss.hessian):
+            whole = call(at, y)
+            try:
+                parts = [call(at[:, [output]], y[:, [output]]) for output in range(y.shape[1])]
+            except Exception:  # the loss needs all outputs
+                return False
+            if not _same(np.hstack(parts), whole):
+                return False
+    return True
+
+
+def _uneven(h: Floats) -> Floats:
+    """Return raw outputs shifted by amounts that differ between rows and outputs."""
+    # A cosine of whole numbers never repeats, and needs no random numbers.
+    return h + np.cos(np.arange(h.size)).reshape(h.shape)
+
+
+def slopes(function: Callable[[Floats], Floats], h: Floats, alike: float) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return central differences of a function by each output of its row, and where they hold, each (rows, outputs).
+
+    They hold where they are finite and alike for steps of two lengths, up to the relative difference `alike`: at a kink
+    they are not, nor where they are mostly rounding. The function returns (rows,), or (rows, outputs), of which each
+    output is taken by itself.
+    """
+    fine, coarse = np.empty(h.shape), np.empty(h.shape)
+    with np.errstate(all="ignore"):
+        for step, quotients in zip(STEPS, (fine, coarse), strict=True):
+            for output in range(h.shape[1]):
+                up, down = h.copy(), h.copy()
+                # Relative for large raw outputs, which a fixed step would not change.
+                width = step * np.maximum(1.0, np.abs(h[:, output]))
+                up[:, output] += width
+                down[:, output] -= width
+                rise = function(up) - function(down)
+                # By the width as it was rounded: up - down.
+                quotients[:, output] = (rise if rise.ndim == 1 else rise[:, output]) / (up - down)[:, output]
+        smooth = np.abs(fine - coarse) <= alike * (np.abs(fine) + np.abs(coarse)) + CLOSE
+    return fine, smooth & np.isfinite(fine)
+
+
+def _same(a: Floats, b: Floats) -> bool:
+    return bool(np.allclose(a, b, SAME, SAME, equal_nan=True))

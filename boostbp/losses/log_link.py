@@ -8,8 +8,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit
 
-from boostbp.losses import location
-from boostbp.losses.base import LEAST_HESSIAN, LinkName, Task, refuse
+from boostbp.losses.base import LEAST_HESSIAN, LinkName, Task, log_mean, refuse
 from boostbp.runtime.arrays import Floats
 
 
@@ -63,7 +62,7 @@ class LogLink:
     def baseline(self, y: Floats, weight: Floats) -> Floats:
         """Return the logarithm of the weighted mean; ``log(1e-6)`` for an output that is always 0."""
         # The gradient is linear in y, and proportional to exp(h) - y at a constant h: it vanishes at the mean.
-        return location.log_mean(y, weight)
+        return log_mean(y, weight)
 
     def _refuse_out_of_range(self, y: Floats) -> None:
         low, high = np.exp([self.lowest, self.highest])
@@ -206,7 +205,7 @@ class _Classes(_Likelihood):
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
         """Return the logarithm of the weighted class shares; ``log(1e-6)`` for an absent class."""
-        return location.log_mean(y, weight)
+        return log_mean(y, weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +235,7 @@ class Logistic(_Classes):
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
         """Return the weighted log-odds."""
-        return location.log_mean(y, weight) - location.log_mean(1.0 - y, weight)
+        return log_mean(y, weight) - log_mean(1.0 - y, weight)
 
     def check(self, y: Floats) -> None:
         """Refuse anything but 0 and 1."""

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from boostbp.losses import location
-from boostbp.losses.base import LinkName, Task, refuse
+from boostbp.losses.base import LinkName, Task, huber_centre, refuse, weighted_mean, weighted_quantile
 from boostbp.runtime.arrays import Floats
 
 
@@ -55,7 +54,7 @@ class SquaredError(_Regression):
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
         """Return the weighted mean."""
-        return location.mean(y, weight)
+        return weighted_mean(y, weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ class AbsoluteError(_Regression):
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
         """Return the weighted median."""
-        return location.quantile(y, weight, 0.5)
+        return weighted_quantile(y, weight, 0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +115,7 @@ class Huber(_Regression):
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
         """Return the weighted Huber centre."""
-        return location.huber_centre(y, weight, self.delta)
+        return huber_centre(y, weight, self.delta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +153,7 @@ class Quantile(_Regression):
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
         """Return the weighted quantile."""
-        return location.quantile(y, weight, self.alpha)
+        return weighted_quantile(y, weight, self.alpha)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,4 +198,4 @@ class Quantiles(Quantile):
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
         """Return the weighted quantiles."""
-        return np.array([location.quantile(y[:, [k]], weight, level)[0] for k, level in enumerate(self.alpha)])
+        return np.array([weighted_quantile(y[:, [k]], weight, level)[0] for k, level in enumerate(self.alpha)])

@@ -24,7 +24,7 @@ from boostbp.metrics.custom_metrics import CustomMetric, is_maximised, name_of
 from boostbp.metrics.scores import against_the_rest, by_sklearn, of_labels
 from boostbp.runtime import messages
 from boostbp.runtime.arrays import Floats
-from boostbp.runtime.suggestions import nearest, unsupported
+from boostbp.runtime.messages import nearest, unsupported
 
 __all__ = ["Metric", "default_metric", "load_metric"]
 

@@ -10,7 +10,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from boostbp.layers.rounds import structure_of_another
+from boostbp.layers.bound import LayerSettings
 from boostbp.network.fingerprint import fingerprint
 from boostbp.network.history import History, Stop
 from boostbp.network.monitor import Monitor, NetworkTask, State
@@ -18,6 +18,7 @@ from boostbp.network.network import Network
 from boostbp.network.trainer import Trainer
 from boostbp.runtime import interrupts
 from boostbp.runtime.group import workers
+from boostbp.trees.forest import Forest
 
 
 class BackPropagation:
@@ -150,6 +151,28 @@ def _check_shapes(state: State, trainer: Trainer) -> None:
         wrong = f"a network of {state.network.layers[0].forest.n_features} features"
     else:
         for layer, of_layer in zip(state.network.layers, settings.layers, strict=True):
-            wrong = wrong or structure_of_another(layer.forest, of_layer)
+            wrong = wrong or _structure_of_another(layer.forest, of_layer)
     if wrong:
         raise ValueError(f"{state.origin} is not consistent: it holds {wrong}. Start anew without it.")
+
+
+def _structure_of_another(forest: Forest, settings: LayerSettings) -> str:
+    """What shows that a forest was not fitted with some settings, in words; "" if it may have been.
+
+    Whoever keeps its structures takes them in the order of the rounds, each with a leaf regression of the basis.
+    """
+    leaves, native = forest.leaves, settings.leaves == "native"
+    if forest.basis != settings.basis or forest.clip != settings.clip:
+        return f"trees on the basis {forest.basis!r} with clip={forest.clip}"
+    # A ridge base is one tree of one leaf, an additive base a tree for each feature that has functions.
+    fewest, most = {None: (0, 0), "ridge": (1, 1), "additive": (1, forest.n_features)}[settings.base]
+    if not fewest <= forest.n_base <= most:
+        return f"a base of {forest.n_base} trees"
+    served = [[0, forest.n_outputs]] if settings.growth.multi_output else [[j, 1] for j in range(forest.n_outputs)]
+    by_rounds = np.tile(served, (settings.n_estimators, 1))
+    if settings.n_estimators and not native and not np.array_equal(leaves.tree_output[forest.n_base :], by_rounds):
+        return "trees in another order than that of the rounds"
+    if not (leaves.tree_degree[forest.n_base :] == (1 if native else settings.basis.powers)).all():
+        return "leaf regressions of another degree"
+    most = int(np.diff(forest.tree_split)[forest.n_base :].max(initial=0)) + 1
+    return f"trees of {most} leaves" if most > settings.growth.leaves and not native else ""

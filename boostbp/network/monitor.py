@@ -1,4 +1,7 @@
-"""Monitor: records epochs, keeps the best network, and decides when training stops."""
+"""The task of a training, its evaluation sets, and the monitor of its epochs.
+
+The monitor records epochs, keeps the best network, and decides when training stops.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,10 @@ import numpy as np
 
 from boostbp.backends.base import Backend
 from boostbp.inputs.rows import Rows
-from boostbp.layers import Layer, rounds
+from boostbp.layers import Layer
+from boostbp.layers.layer import first_rounds, staged, stages
 from boostbp.losses import Loss
-from boostbp.network.eval_sets import NO_EVALUATION, Evaluation
+from boostbp.metrics import Metric
 from boostbp.network.history import Epoch, History, Stop
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
@@ -116,6 +120,45 @@ Callback = Callable[[Progress], object]
 """Called after each epoch; returning True stops the training."""
 
 
+@dataclass(frozen=True, slots=True)
+class EvalSet:
+    """Rows that score a model during training, and that it does not learn from."""
+
+    name: str
+    rows: Rows
+    # whether the fit held them out of the training rows; the chosen model may then be refitted on them
+    from_training: bool = False
+
+
+def raw_output(raw: Floats) -> Floats:
+    """Return the raw output itself."""
+    return raw
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Evaluation sets and the metric that models are compared by."""
+
+    sets: tuple[EvalSet, ...] = ()  # the first one chooses the epoch and the weights of candidates
+    metric: Metric | None = None
+    # converts a raw output, offset included, to the values that `metric` compares with targets
+    outcome: Callable[[Floats], Floats] = raw_output
+
+    def score(self, raw: Floats, rows: Rows) -> float:
+        """Return the metric of a raw output without its offset, (rows, outputs)."""
+        assert self.metric is not None
+        return self.metric(self.outcome(raw + rows.offset), rows.y, rows.weight)
+
+    def scores(self, network: Network, n_threads: int) -> dict[str, float]:
+        """Return the metric of a network on each evaluation set, by name; empty without a metric."""
+        if self.metric is None:
+            return {}
+        return {part.name: self.score(network.predict(part.rows.X, n_jobs=n_threads), part.rows) for part in self.sets}
+
+
+NO_EVALUATION = Evaluation()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkTask:
     """What a network is trained on, and how."""
@@ -176,15 +219,15 @@ class Monitor:
         rows, n_threads = self.evaluation.sets[0].rows, self.settings.n_threads
         forest = network.layers[-1].forest
         h = network.output_input(rows.X, n_jobs=n_threads)
-        numbers, start = rounds.stages(self.settings.layers[-1].n_estimators), network.baseline + rows.offset
+        numbers, start = stages(self.settings.layers[-1].n_estimators), network.baseline + rows.offset
         scores = {
             number: self.sign * metric(outcome(raw + start), rows.y, rows.weight)
-            for number, raw in rounds.staged(forest, h, numbers, n_threads=n_threads)
+            for number, raw in staged(forest, h, numbers, n_threads=n_threads)
         }
         best = workers().agree(max(numbers, key=lambda number: scores[number]))
         if best == numbers[-1]:
             return network
-        return replace(network, layers=(*network.layers[:-1], Layer(rounds.first_rounds(forest, best))))
+        return replace(network, layers=(*network.layers[:-1], Layer(first_rounds(forest, best))))
 
     def _keep(self, network: Network, epoch: Epoch) -> None:
         """Keep the network of an epoch that is not in the history yet, if it is the best one."""

@@ -12,7 +12,7 @@ from boostbp.inputs.rows import Rows
 from boostbp.layers import BoundInput, Layer, LossObjective, Objective, SquaredObjective, Trace
 from boostbp.layers.cheaper_growth import FixedStructure, on_sample
 from boostbp.losses import Loss
-from boostbp.losses.loss_trial import try_loss
+from boostbp.losses.checked_loss import try_loss
 from boostbp.network.history import Epoch
 from boostbp.network.network import Network, layer_input
 from boostbp.network.probes import MAX_ROWS, drift, gradient_figures, linear_probe_r2, refit_r2

@@ -1,12 +1,16 @@
-"""Messages: warnings at the user's line, errors that name an argument or an extra, text that is safe to print."""
+"""Messages: warnings at the user's line, errors that name an argument or an extra, text that is safe to print.
+
+`suggestion` tells which parameter was meant by a name that is not one of ours.
+"""
 
 from __future__ import annotations
 
 import sys
 import unicodedata
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from difflib import get_close_matches
 from importlib import import_module
 from types import FrameType, ModuleType
 
@@ -67,3 +71,124 @@ def require(module: str, *, extra: str, what: str) -> ModuleType:
 def counted(number: int, what: str) -> str:
     """Return a number of things in words: "1 epoch", "2 epochs"."""
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+# Our name of a parameter: its names in LightGBM, XGBoost, CatBoost and scikit-learn.
+_OTHER_NAMES: Mapping[str, str] = {
+    "max_leaves": "num_leaves max_leaf_nodes n_leaves",
+    "min_samples_leaf": "min_child_samples min_data_in_leaf",
+    "learning_rate": "eta shrinkage shrinkage_rate",
+    "n_estimators": "num_boost_round num_iterations num_trees iterations n_iter",
+    "colsample_bytree": "feature_fraction sub_feature rsm max_features",
+    "subsample": "bagging_fraction sub_row max_samples",
+    "reg_lambda": "lambda_l2 lambda l2_leaf_reg l2_regularization linear_lambda",
+    "max_bins": "max_bin border_count",
+    "max_depth": "depth",
+    "loss": "objective loss_function criterion application",
+    "alpha": "quantile quantile_alpha",
+    "eval_metric": "metric scoring",
+    "n_iter_no_change": "early_stopping_rounds early_stopping_round patience",
+    "n_jobs": "num_threads nthread thread_count",
+    "random_state": "seed random_seed random_number",
+    "verbose": "verbosity silent",
+    "epochs": "max_iter n_epochs",
+    "hidden_layer_sizes": "hidden_sizes hidden_layers hidden_layer layers units",
+    "categorical_features": "categorical_feature cat_features enable_categorical",
+    "class_weight": "class_weights",
+    "validation": "validation_fraction test_size",
+    "basis": "linear_tree",
+    "monotone_constraints": "monotonic_cst monotone_constraint mc",
+    "multi_strategy": "multi_output multi_output_tree",
+    "step_size": "lr learning_rate_init",
+    "max_time": "timeout time_limit",
+    "keep_state": "warm_start",
+    "offset": "init_score base_margin baseline",
+    "eval_offset": "eval_init_score base_margin_eval_set",
+    "eval_sample_weight": "sample_weight_eval_set",
+    "init_model": "xgb_model",
+}
+MEANT = {other: name for name, others in _OTHER_NAMES.items() for other in others.split()}
+_RANKING = "ranking is not supported, as losses are of single rows: use LGBMRanker of LightGBM or XGBRanker of XGBoost."
+_SURVIVAL = "survival times are not supported: use XGBoost (survival:cox, survival:aft) or scikit-survival."
+# Parameters that a library takes under these names in `backend_params`.
+_NATIVE = """
+    bagging_freq subsample_freq cat_l2 cat_smooth colsample_bylevel colsample_bynode data_sample_strategy device
+    device_type feature_fraction_bynode gamma grow_policy max_cat_threshold max_cat_to_onehot max_delta_step
+    min_data_per_group min_gain_to_split min_split_gain min_split_loss min_sum_hessian_in_leaf other_rate path_smooth
+    sampling_method top_rate
+"""
+NOT_THERE: Mapping[str, str] = {
+    **dict.fromkeys(("is_unbalance", "auto_class_weights"), "use class_weight='balanced' of BoostBPClassifier."),
+    "scale_pos_weight": "use class_weight={negative: 1, positive: scale_pos_weight} of BoostBPClassifier.",
+    "class_weight": "classes have weights in BoostBPClassifier; rows have them everywhere, sample_weight=... of fit.",
+    "pred_contrib": "use attributions(X), or explain(X) for the plots of shap.",
+    "pred_leaf": "use apply(X).",
+    **dict.fromkeys(("raw_score", "output_margin"), "use decision_function(X) of BoostBPClassifier."),
+    **dict.fromkeys(
+        ("num_iteration", "start_iteration", "iteration_range", "ntree_limit"),
+        "use staged_predict(X), which yields the predictions after each round.",
+    ),
+    "exposure": "give its logarithm as offset=... of fit and predict.",
+    **dict.fromkeys(("group", "qid", "eval_group", "eval_qid", "lambdarank_truncation_level", "label_gain"), _RANKING),
+    "reg_alpha": "leaf regressions have no L1 penalty; reg_lambda is their L2 penalty.",
+    "lambda_l1": "leaf regressions have no L1 penalty; reg_lambda is their L2 penalty.",
+    "alpha": "a quantile has its level in BoostBPRegressor; leaf regressions have no L1 penalty, reg_lambda is L2.",
+    "activation": "units are boosted trees, which have no activation; basis says what their leaves compute.",
+    **{name: f"it is a native parameter: give it as backend_params={{{name!r}: ...}}." for name in _NATIVE.split()},
+    "interaction_constraints": (
+        "with hidden_layer_sizes=(), give it as backend_params={'interaction_constraints': ...}."
+    ),
+    **dict.fromkeys(("booster", "boosting", "boosting_type"), "dart, rf and gblinear are not supported: leave it out."),
+    "tree_method": "the input is always binned (hist); a card is backend_params={'device': ...}.",
+    "min_child_weight": (
+        "min_samples_leaf counts rows; in LightGBM, backend_params={'min_child_weight': ...} also bounds the hessian."
+    ),
+    "tol": "the best epoch is kept, whatever it is better by; n_iter_no_change says when to stop.",
+}
+
+# Share of letters in the same order from which names are taken for one, misspelled: that of "device" and "deep" is .6.
+MIN_SIMILARITY = 0.8
+
+
+def suggestion(name: str, places: Mapping[str, str] | Iterable[str]) -> str:
+    """Return the cure for an unknown parameter, a clause such as ``did you mean 'max_depth'?``.
+
+    `places` has every known parameter; as a mapping, also how to write it: ``{"max_leaves": "output={'max_leaves':
+    ...}"}``.
+    """
+    written = dict(places) if isinstance(places, Mapping) else {known: repr(known) for known in places}
+    if name in NOT_THERE:
+        return NOT_THERE[name]
+    meant = MEANT.get(name, name)
+    if meant not in written and meant in NOT_THERE:
+        return NOT_THERE[meant]
+    if meant not in written:
+        other_names = [other for other, name_here in MEANT.items() if name_here in written]
+        close = nearest(name, [*written, *other_names])
+        if close is None:
+            bare = [known for known, how in written.items() if how == repr(known)]
+            return f"choose from {', '.join(bare)}."
+        meant = MEANT.get(close, close)
+    return f"did you mean {written[meant]}?"
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that a name most likely misspells; None if all are too different."""
+    spelled = {other.lower(): other for other in known}
+    close = get_close_matches(name.lower(), spelled, n=1, cutoff=MIN_SIMILARITY)
+    return spelled[close[0]] if close else None
+
+
+# Objectives and metrics of other libraries, except those that begin with rank: or survival:.
+_UNSUPPORTED: Mapping[str, str] = {
+    **dict.fromkeys(("lambdarank", "rank_xendcg", "xendcg", "xe_ndcg", "xe_ndcg_mart", "xendcg_mart"), _RANKING),
+    **dict.fromkeys(("yetirank", "pairlogit", "ndcg", "map", "mean_average_precision"), _RANKING),
+    **dict.fromkeys(("cox", "aft", "survivalaft", "cox-nloglik", "aft-nloglik"), _SURVIVAL),
+}
+
+
+def unsupported(name: str) -> str:
+    """Return why an objective or metric of another library is not there, and what to use; "" if nothing is known."""
+    stem = name.partition("@")[0].lower()
+    kinds = {"rank": _RANKING, "survival": _SURVIVAL}
+    return _UNSUPPORTED.get(stem) or (kinds.get(stem.partition(":")[0], "") if ":" in stem else "")

@@ -12,8 +12,7 @@ import boostbp
 from boostbp import BoostBPRegressor
 from boostbp.backends import available, load_backend, xgboost
 from boostbp.backends.base import Table, TreeParams
-from boostbp.backends.dialects import alike_in_float32
-from boostbp.backends.ranks import Ranks
+from boostbp.backends.dialects import Ranks, alike_in_float32
 from boostbp.runtime.disk_arrays import on_disk
 from boostbp.runtime.group import workers
 from boostbp.trees.sparse import Sparse

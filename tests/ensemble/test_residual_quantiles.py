@@ -12,7 +12,8 @@ from sklearn.metrics import mean_pinball_loss
 from boostbp import BoostBPRegressor, load, save, to_onnx
 from boostbp.ensemble.candidate import directions_of, mean_and_quantiles, single_layer
 from boostbp.ensemble.output_layers import LayerTraining
-from boostbp.losses import Quantiles, location
+from boostbp.losses import Quantiles
+from boostbp.losses.base import weighted_quantile
 
 LEVELS = (0.05, 0.5, 0.9)
 MEAN = single_layer("mean", lambda problem: LAYER)
@@ -41,7 +42,7 @@ def test_each_level_is_the_mean_and_a_quantile_of_held_out_residuals(backend):
     mean = trained(MEAN, problem_of(backend=backend)).result
     residuals = of.target[:, :1] - mean.held_out
     for k, level in enumerate(LEVELS):
-        distance = location.quantile(residuals, of.held_out.weight, level)
+        distance = weighted_quantile(residuals, of.held_out.weight, level)
         np.testing.assert_allclose(result.held_out[:, [k]], mean.held_out + distance, rtol=0, atol=1e-12)
     np.testing.assert_allclose(result.model.predict(of.held_out.X), result.held_out, rtol=0, atol=1e-12)
     assert result.plan is None

@@ -17,7 +17,7 @@ from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, loa
 from boostbp.cli.inspect import description_of
 from boostbp.ensemble import average, constants, ensemble, race
 from boostbp.ensemble.budget import LEVELS, Effort
-from boostbp.layers.rounds import rounds_of
+from boostbp.layers.layer import rounds_of
 from boostbp.network.choice import CandidateResult, ModelChoice, weight_in_words
 from boostbp.network.stored import history_of
 from boostbp.report.page import groups

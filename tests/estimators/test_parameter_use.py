@@ -30,7 +30,7 @@ from boostbp.estimators.parameter_use import (
     use_of,
     way_of,
 )
-from boostbp.layers.rounds import rounds_of
+from boostbp.layers.layer import rounds_of
 from boostbp.losses import Quantile
 from boostbp.network.settings import BackpropSpec
 from boostbp.network.steps import Normalised

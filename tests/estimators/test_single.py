@@ -12,7 +12,7 @@ from benchmarks.mixtures import GBDTNNRegressor
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.ensemble import refits
 from boostbp.ensemble.problem import Problem
-from boostbp.layers.rounds import rounds_of
+from boostbp.layers.layer import rounds_of
 from boostbp.network.history import REFITTED, Stop
 from boostbp.trees.basis import Polynomial
 

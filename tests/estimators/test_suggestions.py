@@ -7,7 +7,7 @@ import pytest
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.backends import available
-from boostbp.runtime.suggestions import _NATIVE, MEANT, NOT_THERE, nearest, suggestion
+from boostbp.runtime.messages import _NATIVE, MEANT, NOT_THERE, nearest, suggestion
 
 X, y = np.arange(40.0).reshape(20, 2), np.arange(20) % 2
 

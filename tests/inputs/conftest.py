@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
-from boostbp.inputs.reader import learn_schema, read_input
-from boostbp.inputs.schema import Schema
+from boostbp.inputs.schema import Schema, learn_schema, read_input
 from boostbp.runtime import plain
 from boostbp.trees.sparse import dense
 

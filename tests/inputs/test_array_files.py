@@ -15,7 +15,7 @@ from pyarrow import csv, parquet
 
 from boostbp import BoostBPRegressor
 from boostbp.inputs import blocks
-from boostbp.inputs.array_files import array_blocks, read_array
+from boostbp.inputs.blocks import array_blocks, read_array
 
 X = np.random.default_rng(0).normal(size=(500, 4))
 
@@ -41,7 +41,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 from boostbp import BoostBPRegressor
-from boostbp.inputs import array_files, blocks
+from boostbp.inputs import blocks
 X = np.random.default_rng(0).normal(size=(200_000, 4))
 model = BoostBPRegressor(quality=1, random_state=0).fit(X[:500], X[:500, 0])
 np.save("x.npy", X)
@@ -49,17 +49,17 @@ np.save("y.npy", X[:, 0])
 blocks.BLOCK_ROWS = 1000
 for use in (lambda: model.predict("x.npy"), lambda: model.fit("x.npy", "y.npy")):
     np.save("x.npy", X)
-    check, calls = array_files.interrupts.check, []
+    check, calls = blocks.interrupts.check, []
     def cut():
         calls.append(1)
         if len(calls) == 1:
             os.truncate("x.npy", 5000)
-    array_files.interrupts.check = cut
+    blocks.interrupts.check = cut
     try:
         use()
     except ValueError as error:
         print(error)
-    array_files.interrupts.check = check
+    blocks.interrupts.check = check
 rows = parquet.ParquetFile.iter_batches
 def cut_rows(self, *args, **options):
     for number, batch in enumerate(rows(self, *args, **options)):

@@ -13,7 +13,7 @@ from pyarrow import parquet
 from sklearn.base import BaseEstimator
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
-from boostbp.inputs.reader import learn_schema, read_input
+from boostbp.inputs.schema import learn_schema, read_input
 from boostbp.inputs.targets import read_groups, read_offset, read_target, read_weight
 
 N = 60

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boostbp.inputs.reader import read_input
+from boostbp.inputs.schema import read_input
 
 NAN = np.nan
 

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from boostbp.inputs.reader import read_input
+from boostbp.inputs.schema import read_input
 
 NAN = np.nan
 

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from boostbp import BoostBPRegressor
-from boostbp.inputs.reader import learn_schema, read_input
-from boostbp.inputs.schema import Schema
+from boostbp.inputs.schema import Schema, learn_schema, read_input
 from boostbp.runtime import plain
 
 NAN = np.nan

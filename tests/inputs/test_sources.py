@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from sklearn.base import BaseEstimator
 
-from boostbp.inputs.reader import learn_schema
+from boostbp.inputs.schema import learn_schema
 
 NAN = np.nan
 
@@ -168,7 +168,7 @@ class Refuse:
 
 sys.meta_path.insert(0, Refuse())
 from sklearn.base import BaseEstimator
-from boostbp.inputs.reader import learn_schema
+from boostbp.inputs.schema import learn_schema
 from boostbp.inputs.targets import read_target, read_weight
 
 X = [["b", 1], ["a", None]]

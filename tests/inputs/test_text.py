@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from sklearn.base import BaseEstimator
 
-from boostbp.inputs.reader import learn_schema, read_input
+from boostbp.inputs.schema import learn_schema, read_input
 
 ROWS = 400
 rng = np.random.default_rng(0)

@@ -11,7 +11,7 @@ from user_losses import LogCosh, UserLoss
 
 from boostbp import check_loss, losses
 from boostbp.backends import ConformanceError
-from boostbp.losses.loss_trial import try_loss
+from boostbp.losses.checked_loss import try_loss
 
 rng = np.random.default_rng(0)
 Y = rng.standard_normal(80)

@@ -12,8 +12,7 @@ from user_losses import UserLoss
 from boostbp import BoostBPClassifier, BoostBPRegressor, losses
 from boostbp.ensemble.problem import smooth_labels
 from boostbp.layers import LossObjective
-from boostbp.losses.checked_loss import CheckedLoss
-from boostbp.losses.loss_trial import try_loss
+from boostbp.losses.checked_loss import CheckedLoss, try_loss
 from boostbp.model import units_of
 
 rng = np.random.default_rng(0)

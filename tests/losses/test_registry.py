@@ -14,7 +14,7 @@ from user_losses import UserLoss
 
 from boostbp import losses, metrics
 from boostbp.losses import LOSSES, Traits, traits_of
-from boostbp.losses.loss_trial import try_loss
+from boostbp.losses.checked_loss import try_loss
 from boostbp.model import units_of
 from boostbp.network.stored import loss_from, loss_of
 

@@ -11,7 +11,8 @@ from scipy.special import log_softmax
 from boostbp import BoostBPClassifier, BoostBPRegressor, layers, losses
 from boostbp import backends as libraries
 from boostbp.backends.base import Table, TreeParams
-from boostbp.layers import LossObjective, rounds
+from boostbp.layers import LossObjective
+from boostbp.layers.layer import staged
 from boostbp.trees.ridge import Ridge
 
 rng = np.random.default_rng(0)
@@ -33,7 +34,7 @@ def fitted(backend, loss, Y, learning_rate, reg_lambda, *, shared=False):
     bound = layers.BoundInput(libraries.load(backend), Table(X), settings, np.ones(200))
     baseline = loss.baseline(Y, np.ones(200))
     fit = layers.fit(bound, LossObjective.of(loss, Y, np.ones(200), baseline))
-    raws = [raw for _, raw in rounds.staged(fit.layer.forest, X, range(1, N_ROUNDS + 1))]
+    raws = [raw for _, raw in staged(fit.layer.forest, X, range(1, N_ROUNDS + 1))]
     np.testing.assert_allclose(raws[-1], fit.output, rtol=1e-9, atol=1e-9)
     return [baseline + np.zeros_like(Y), *(raw + baseline for raw in raws)]
 

@@ -13,9 +13,9 @@ from boostbp.backends.base import Table
 from boostbp.estimators import held_out
 from boostbp.estimators.classifier import classes_of, weights_of_classes
 from boostbp.estimators.held_out import hold_out
-from boostbp.inputs.reader import learn_schema
 from boostbp.inputs.repeats import hashes_of
 from boostbp.inputs.rows import Rows
+from boostbp.inputs.schema import learn_schema
 from boostbp.inputs.targets import weights_in_rows
 from boostbp.layers import bound
 from boostbp.losses.residuals import AbsoluteError, SquaredError
