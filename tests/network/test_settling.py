@@ -31,7 +31,7 @@ def fitted(backend, loss, Y, learning_rate, reg_lambda, *, shared=False):
         growth=TreeParams(max_depth=3, min_samples_leaf=1, multi_output=shared),
         ridge=Ridge(reg_lambda, penalize_constant=False),
     )
-    bound = layers.BoundInput(libraries.load(backend), Table(X), settings, np.ones(200))
+    bound = layers.BoundInput(libraries.load_backend(backend), Table(X), settings, np.ones(200))
     baseline = loss.baseline(Y, np.ones(200))
     fit = layers.fit(bound, LossObjective.of(loss, Y, np.ones(200), baseline))
     raws = [raw for _, raw in staged(fit.layer.forest, X, range(1, N_ROUNDS + 1))]

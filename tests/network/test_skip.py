@@ -65,7 +65,7 @@ def test_gradients_of_hidden_layers_are_those_of_the_whole_network(backend):
 
     y = ((Y - Y.mean()) / Y.std()).reshape(-1, 1)
     settings = training_settings(regressor(backend), len(X), 1, 0)
-    run = Trainer(Rows(Table(X), y, np.ones(len(X))), libraries.load(backend), losses.SquaredError(), settings)
+    run = Trainer(Rows(Table(X), y, np.ones(len(X))), libraries.load_backend(backend), losses.SquaredError(), settings)
     run.step()
     top, middle = run.traces[2].jacobian(), run.traces[1].jacobian()
     residual = run.h[3] - y
