@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +23,7 @@ from boostbp.inputs.rows import Rows
 from boostbp.inputs.schema import learn_schema
 from boostbp.inputs.targets import read_target, read_weight
 from boostbp.layers.layer import rounds_of, staged
-from boostbp.losses import traits_of
+from boostbp.losses import Loss, traits_of
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.model import Model, Targets, units_of
 from boostbp.network.monitor import EvalSet, Evaluation, Progress, raw_output
@@ -35,6 +35,7 @@ _ROUTED: dict[str, bool] = {"offset": True}
 
 
 @public_methods
+@dataclass(kw_only=True, repr=False, eq=False)
 class Supervised(BaseBoostBP):
     """Fit, offsets and calibration; subclasses read targets in `_learn_target`."""
 
@@ -47,8 +48,10 @@ class Supervised(BaseBoostBP):
     __metadata_request__score: ClassVar[dict[str, bool]] = _ROUTED
 
     _min_hidden = 0  # a single layer is a model
-    loss: Any
-    calibration: Any
+    quality: Literal[1, 2, 3, 4, 5] = 3
+    loss: str | Loss = "squared_error"
+    deep: Literal["auto"] | bool = "auto"
+    calibration: float | None = None
 
     @all_or_nothing(blocks=True)
     def fit(
