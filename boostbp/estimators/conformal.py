@@ -154,11 +154,8 @@ def _deviation(targets: Targets, prediction: Floats) -> Floats:
 def calibration_rows(
     estimator: Supervised, table: Table, weight: Floats, strata: NDArray[Any] | None, groups: ArrayLike | None
 ) -> NDArray[np.intp]:
-    """Return the numbers of the rows that ``calibration=...`` reserves; see `hold_out`."""
-    share = estimator.calibration
-    if share is None:
-        return np.empty(0, np.intp)
-    checks.between("calibration", share, 0, 0.5)
+    """Return the numbers of the rows that ``calibration=...``, which is not None, reserves; see `hold_out`."""
+    share = checks.between("calibration", estimator.calibration, 0, 0.5)
 
     def n_reserved(estimator: BaseBoostBP, count: int, unit: str) -> int:
         return int(np.ceil(share * count))

@@ -152,7 +152,7 @@ def state_to_resume(estimator: BaseBoostBP, options: FitOptions, *, n_rows: int)
             f"random_state={estimator.random_state!r} with checkpoint={str(path)!r} would start another training each "
             "time: give a whole number, such as random_state=0."
         )
-    return checkpoints.find(path, n_rows)
+    return None if path is None else checkpoints.find(path, n_rows)
 
 
 def continue_fit(estimator: BaseBoostBP, epochs: int, options: FitOptions) -> None:
@@ -255,24 +255,19 @@ def fit_blocks(
     estimator.model_ = replace(model, network=network, calibration=calibration)
 
 
-def _no_report(stage: Stage | str) -> None:
-    """Ignore a report."""
-
-
 def run_training(estimator: BaseBoostBP, training: Training, options: FitOptions, resume: State | None) -> None:
     """Train an estimator, from the state `resume` if there is one, and store the model in it."""
     callbacks = options.checked_callbacks()
     if not isinstance(estimator.verbose, Integral):
         raise ValueError(f"verbose={estimator.verbose!r} is not a whole number: 0 is silent, 1 a bar, 2 a log.")
-    if int(estimator.verbose) >= 2:
+    display: ProgressBar | StageLog | None = None
+    if estimator.verbose == 1:
+        callbacks.append(display := ProgressBar())
+    elif int(estimator.verbose) >= 2:
         callbacks.append(log_evaluation())
         show_log()
-    bar, level = ProgressBar(), min(int(estimator.verbose), 2) if workers().rank == 0 else 0
-    if estimator.verbose == 1:
-        callbacks.append(bar)
-    displays: dict[int, ProgressBar | StageLog] = {1: bar, 2: StageLog()}
-    display = displays.get(level)
-    report = _no_report if display is None else display.stage
+        display = StageLog()
+    report: Callable[[Stage], object] = bool if display is None or workers().rank else display.stage
     states: list[State] = []
 
     def keep(progress: Progress) -> None:
@@ -283,7 +278,8 @@ def run_training(estimator: BaseBoostBP, training: Training, options: FitOptions
     try:
         network, history = training.train(callbacks, resume, report)
     finally:
-        bar.close()
+        if isinstance(display, ProgressBar):
+            display.close()
     try:
         summary = training.summarise(network)
     except KeyboardInterrupt as interrupt:  # the summary takes little time, so the fit completes

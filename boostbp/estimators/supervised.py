@@ -141,7 +141,9 @@ class Supervised(BaseBoostBP):
         values = read_target(y, len(table.X), labels=is_classifier(self))
         strata = values if is_classifier(self) else None
         passed_weight = read_weight(sample_weight, len(table.X))
-        reserved = calibration_rows(self, table, passed_weight, strata, groups)
+        reserved = np.arange(0)
+        if self.calibration is not None:
+            reserved = calibration_rows(self, table, passed_weight, strata, groups)
         weight = passed_weight.copy()
         weight[reserved] = 0.0
         targets, target, weight = self._learn_target(values, weight, earlier)

@@ -292,7 +292,8 @@ def _refuse_lazy(X: object) -> None:
 
 def warn_of_row_index(source: Source) -> None:
     """Warn of columns that look like the row index of a table that was written to a file and read again."""
-    for name in sorted(row_index_of(source.names or (), getattr(source.original, "schema", None))):
+    index = row_index_of(source.names, getattr(source.original, "schema", None)) if source.names else ()
+    for name in sorted(index):
         messages.warn(
             f"Column {name!r} looks like the row index of a table that was written to a file and read again. As a "
             "feature it identifies training rows: drop it (index_col=0 in pandas.read_csv), or rename it to keep it."

@@ -185,15 +185,13 @@ def warn_if_ill(history: History) -> None:
     if len(history) <= 1:
         return
     health = health_of(history)
-    words = weight_in_words(health.weight)
-    share = f" The network has {words}." if words else ""
     for layer in health.layers:
-        if layer.std_start == 0.0:  # the features hold nothing to learn from
-            continue
-        if all(epoch.dead[layer.layer] >= MAX_ALWAYS_DEAD for epoch in history.epochs):
-            messages.warn(DEAD.format(layer) + share, HealthWarning)
-        elif layer.has_collapsed:
-            messages.warn(COLLAPSED.format(layer) + share, HealthWarning)
+        is_dead = all(epoch.dead[layer.layer] >= MAX_ALWAYS_DEAD for epoch in history.epochs)
+        # Without a standard deviation at the start, the features hold nothing to learn from.
+        if layer.std_start != 0.0 and (is_dead or layer.has_collapsed):
+            words = weight_in_words(health.weight)
+            share = f" The network has {words}." if words else ""
+            messages.warn((DEAD if is_dead else COLLAPSED).format(layer) + share, HealthWarning)
 
 
 def _at(values: Sequence[float], layer: int) -> float:

@@ -105,14 +105,12 @@ def read_state(path: str | os.PathLike[str]) -> State:
     return replace(state, origin=f"checkpoint={str(path)!r}")
 
 
-def find(path: Path | None, n_rows: int) -> State | None:
+def find(path: Path, n_rows: int) -> State | None:
     """Return the state in a file, or None without one, and remove partial files of killed processes.
 
     If several workers wrote the file, a worker with `n_rows` rows reads the part that now belongs to it. Raises the
     errors of `read_state`, and ValueError if not all workers see the file.
     """
-    if path is None:
-        return None
     remove_partial(path)
     exists = workers().gather(path.exists())
     if not any(exists):
