@@ -13,13 +13,14 @@ from sklearn.utils import check_random_state
 
 from boostbp.backends import load_backend
 from boostbp.backends.base import Table
-from boostbp.estimators import BoostBPClassifier, BoostBPRegressor, session
+from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.base import BaseBoostBP
-from boostbp.estimators.fit_options import FitOptions
+from boostbp.estimators.fit_options import FitOptions, FittedOn
 from boostbp.estimators.parameters import training_settings
-from boostbp.inputs.blocks import blocks_of, is_blocks
+from boostbp.inputs.blocks import blocks_of
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.schema import Schema
+from boostbp.inputs.sources import is_blocks
 from boostbp.network.monitor import Evaluation
 from boostbp.network.settings import BackpropSpec
 from boostbp.runtime import checks, threads
@@ -67,7 +68,7 @@ class _Mixture(BaseBoostBP):
 
     def _training_of(
         self,
-        fitted: session.FittedOn,
+        fitted: FittedOn,
         rows: Rows,
         evaluation: Evaluation,
         options: FitOptions,

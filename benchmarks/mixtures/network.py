@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
 from boostbp.runtime.arrays import errstate_in_methods
+from boostbp.runtime.interrupts import fork_safe
 from boostbp.runtime.messages import require
-from boostbp.runtime.native_threads import fork_safe
 from boostbp.torch import GBDTModule
 
 if TYPE_CHECKING:

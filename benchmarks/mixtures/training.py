@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from benchmarks.mixtures.network import Columns, Dense, MixtureNetwork, dense, torch_threads
 from boostbp.backends.base import Backend
-from boostbp.estimators.session import FittedOn
+from boostbp.estimators.fit_options import FittedOn
 from boostbp.inputs.rows import Rows
 from boostbp.layers import Layer
 from boostbp.layers.layer import first_rounds, staged, stages

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.runtime.group import Group, workers
+from boostbp.runtime.interrupts import after_fork, fork_safe
 from boostbp.runtime.messages import require
-from boostbp.runtime.native_threads import after_fork, fork_safe
 
 if TYPE_CHECKING:
     from lightgbm import Booster

@@ -20,8 +20,8 @@ import numpy as np
 
 from boostbp.backends.base import TreeParams
 from boostbp.runtime import checks
+from boostbp.runtime.interrupts import fork_safe
 from boostbp.runtime.messages import MEANT, nearest
-from boostbp.runtime.native_threads import fork_safe
 
 T = TypeVar("T")
 Check = Callable[[str, Any], Any]  # from name and value to the value that the library gets, or a ValueError

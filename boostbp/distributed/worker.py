@@ -17,7 +17,7 @@ from scipy.sparse import issparse
 from boostbp.backends.xgboost_network import Address, connected
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.parameters import training_settings
-from boostbp.inputs.blocks import is_blocks
+from boostbp.inputs.sources import is_blocks
 from boostbp.network.callbacks import Checkpoint
 from boostbp.network.fingerprint import words_of
 from boostbp.network.steps import STEPS

@@ -15,13 +15,12 @@ from sklearn.utils.validation import check_array
 
 from boostbp.backends.base import Table
 from boostbp.estimators.base import BaseBoostBP, public_methods
-from boostbp.estimators.fit_options import FitOptions
+from boostbp.estimators.fit_options import FitOptions, FittedOn, OneOrMore, metric_of, named_tables, names_of
 from boostbp.estimators.held_out import hold_out
 from boostbp.estimators.inspected import fitted_model
 from boostbp.estimators.nested_parameters import documented_as
-from boostbp.estimators.passed_sets import OneOrMore, metric_of, named_tables, names_of
 from boostbp.estimators.regressor import BoostBPRegressor
-from boostbp.estimators.session import FittedOn, all_or_nothing, run_training, state_to_resume
+from boostbp.estimators.session import all_or_nothing, run_training, state_to_resume
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.schema import Schema, learn_schema
 from boostbp.inputs.targets import read_weight, refuse_extreme

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from boostbp.backends.base import Backend, Table
 from boostbp.estimators import inspected, session
-from boostbp.estimators.fit_options import FitOptions
+from boostbp.estimators.fit_options import EvalMetric, FitOptions
 from boostbp.estimators.held_out import Validation
 from boostbp.estimators.inspected import fitted_model
 from boostbp.estimators.nested_parameters import (
@@ -30,11 +30,11 @@ from boostbp.estimators.nested_parameters import (
     replaced,
     spellings,
 )
-from boostbp.estimators.passed_sets import EvalMetric
 from boostbp.estimators.session import all_or_nothing
 from boostbp.estimators.state import pack_state, stored_attributes, unpack_state
-from boostbp.inputs.blocks import blocks_of, is_blocks
+from boostbp.inputs.blocks import blocks_of
 from boostbp.inputs.schema import Schema, read_input
+from boostbp.inputs.sources import is_blocks
 from boostbp.inspection.summary import Summary
 from boostbp.layers import LayerSpec
 from boostbp.model import Model

@@ -1,26 +1,38 @@
-"""Options of a single fit: callbacks, checkpoint, and `init_model`, the model that it continues from."""
+"""What `fit` takes beside its rows: callbacks, a checkpoint, a model to continue from, and evaluation sets."""
 
 from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from boostbp.estimators.nested_parameters import constrained
+from boostbp.inputs.rows import NO_OFFSET, Rows
+from boostbp.inputs.schema import Schema
+from boostbp.inputs.sources import is_frame
+from boostbp.inputs.targets import read_weight
 from boostbp.losses import Loss
-from boostbp.model import Model
+from boostbp.losses.checked_loss import CheckedLoss
+from boostbp.metrics import Metric, load_metric
+from boostbp.model import Model, Targets
 from boostbp.network.callbacks import Checkpoint, checkpoint
 from boostbp.network.fingerprint import words_of
-from boostbp.network.monitor import Callback
+from boostbp.network.monitor import Callback, EvalSet
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
-from boostbp.runtime import checks
+from boostbp.runtime import checks, threads
+from boostbp.runtime.arrays import Floats, TableLike
 from boostbp.runtime.atomic_write import check_writable
+from boostbp.runtime.messages import named_in_errors
+from boostbp.trees.sparse import Matrix
 
 if TYPE_CHECKING:
     from boostbp.estimators.base import BaseBoostBP
@@ -137,3 +149,176 @@ def check_sum(earlier: Network, settings: Settings, *, networks: bool) -> None:
                 f"init_model has leaves on {forest.basis!r} with clip={forest.clip}, this estimator on {new.basis!r} "
                 f"with clip={new.clip}, which cannot be in one network: use the same."
             )
+
+
+@dataclass(frozen=True, slots=True)
+class FittedOn:
+    """What a fit learns from its table and target before the training."""
+
+    schema: Schema
+    targets: Targets
+    with_offset: bool = False
+
+
+# (X, y) or (X, y, weight)
+Pair: TypeAlias = tuple[TableLike, ArrayLike | None] | tuple[TableLike, ArrayLike | None, ArrayLike | None]
+EvalSets: TypeAlias = Pair | Iterable[Pair]
+# A name, a function f(y_true, y_pred), or (name, f, greater_is_better)
+EvalMetric: TypeAlias = str | Callable[..., float] | tuple[str, Callable[..., float], bool]
+OneOrMore: TypeAlias = TableLike | Sequence[TableLike | None]  # for one evaluation set, or an entry for each
+
+
+class PassedSet(NamedTuple):
+    """One evaluation set as the user passed it, and the name of the argument for errors."""
+
+    source: str
+    X: TableLike
+    y: ArrayLike
+    weight: ArrayLike | None = None
+    offset: ArrayLike | None = None
+
+
+def listed(
+    eval_set: EvalSets | None,
+    eval_X: OneOrMore | None = None,
+    eval_y: OneOrMore | None = None,
+    eval_sample_weight: OneOrMore | None = None,
+    eval_offset: OneOrMore | None = None,
+) -> list[PassedSet]:
+    """Return the evaluation sets in the arguments of `fit`; raise ValueError if their form is wrong or they overlap."""
+    by_column = eval_X is not None or eval_y is not None
+    if eval_set is not None and by_column:
+        raise ValueError("eval_set and eval_X, eval_y are both given: give eval_set, or eval_X and eval_y.")
+    parts = _of_columns(eval_X, eval_y) if by_column else _of_pairs(eval_set)
+    if eval_sample_weight is not None:
+        weights = _entries("eval_sample_weight", eval_sample_weight, len(parts))
+        parts = [_weighted(part, weight) for part, weight in zip(parts, weights, strict=True)]
+    if eval_offset is not None:
+        offsets = _entries("eval_offset", eval_offset, len(parts))
+        parts = [part._replace(offset=offset) for part, offset in zip(parts, offsets, strict=True)]
+    return parts
+
+
+def named_tables(argument: str, value: OneOrMore | None) -> list[tuple[str, TableLike]]:
+    """Return the tables in an argument that holds one or several, each with its name for errors."""
+    if value is None:
+        return []
+    several = list(value) if isinstance(value, (tuple, list)) and not _is_table(value) else [value]
+    return [(f"{argument}[{number}]", table) for number, table in enumerate(several)]
+
+
+def names_of(eval_set: Sequence[object], eval_names: Sequence[str] | None) -> list[str]:
+    """Return the names of the evaluation sets: the user's, or "valid_0", "valid_1", ..."""
+    if eval_names is None:
+        return [f"valid_{number}" for number in range(len(eval_set))]
+    names = [eval_names] if isinstance(eval_names, str) else list(eval_names)
+    if len(set(names)) < len(names) or len(names) != len(eval_set) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"eval_names={eval_names!r} must hold {len(eval_set)} different strings, one for each set.")
+    return names
+
+
+def metric_of(
+    estimator: BaseBoostBP, loss: Loss, sets: Sequence[EvalSet], scale: Floats | float = 1.0
+) -> Metric | None:
+    """Return the metric of the evaluation sets, None without any; training divides targets by `scale`."""
+    if not sets and estimator.eval_metric is None:
+        return None
+    metric = load_metric(estimator.eval_metric, loss, classes=is_classifier(estimator), scale=scale)
+    return metric if sets else None  # load_metric refuses a wrong name even if nothing is scored
+
+
+def read_set(
+    estimator: BaseBoostBP, name: str, part: PassedSet, fitted: FittedOn, earlier: Model | None = None
+) -> EvalSet:
+    """Read an evaluation set; it must have an offset exactly if the training rows have one."""
+    targets = fitted.targets
+    with named_in_errors(part.source):
+        table = estimator._read(part.X, fitted.schema)
+        y = targets.read(part.y, len(table.X))
+        if y.shape[1] != targets.n_columns:  # NumPy would broadcast it
+            raise ValueError(
+                f"its y has {y.shape[1]} outputs, the training target has {targets.n_columns}. Give the same "
+                "outputs, in the same order."
+            )
+        weight = read_weight(part.weight, len(table.X))
+        if (part.offset is not None) != fitted.with_offset:
+            passed, other = ("offset", "eval_offset") if fitted.with_offset else ("eval_offset", "offset")
+            raise ValueError(f"{passed} is given without {other}: give both, with zeros for rows without one.")
+        offset = known_output(estimator, table.X, part.offset, targets, earlier, "eval_offset")
+        CheckedLoss(targets.loss).check(y)
+    return EvalSet(name, Rows(table, y, weight, offset))
+
+
+def known_output(
+    estimator: BaseBoostBP,
+    X: Matrix,
+    offset: ArrayLike | None,
+    targets: Targets,
+    earlier: Model | None,
+    name: str = "offset",
+) -> Floats:
+    """Return the user's offset plus the raw output of `init_model`, (rows, outputs), or `NO_OFFSET`."""
+    known = NO_OFFSET if offset is None else targets.read_offset(offset, X.shape[0], name)
+    if earlier is None:
+        return known
+    return known + earlier.network.predict(X, n_jobs=threads.count(estimator.n_jobs)) * earlier.targets.scale
+
+
+def _of_pairs(eval_set: Any) -> list[PassedSet]:
+    if eval_set is None:
+        return []
+    if isinstance(eval_set, tuple) and len(eval_set) in (2, 3) and _is_table(eval_set[0]):
+        eval_set = [eval_set]
+    elif _is_table(eval_set) or isinstance(eval_set, (str, Mapping)) or not isinstance(eval_set, Iterable):
+        raise ValueError(f"eval_set is a {type(eval_set).__name__}: give pairs (X, y), such as [(X_valid, y_valid)].")
+    parts = []
+    for number, part in enumerate(eval_set):
+        if not isinstance(part, (tuple, list)) or len(part) not in (2, 3):
+            raise ValueError(f"eval_set[{number}] is a {type(part).__name__}: give (X, y) or (X, y, sample_weight).")
+        parts.append(PassedSet(f"eval_set[{number}]", *part))
+    return parts
+
+
+def _of_columns(eval_X: Any, eval_y: Any) -> list[PassedSet]:
+    if eval_X is None or eval_y is None:
+        passed, other = ("eval_X", "eval_y") if eval_y is None else ("eval_y", "eval_X")
+        raise ValueError(f"{passed} is given without {other}: give both, or neither.")
+    several = isinstance(eval_X, (tuple, list)) and not _is_table(eval_X)
+    targets = _entries("eval_y", eval_y, len(eval_X)) if several else [eval_y]
+    named = zip(named_tables("eval_X", eval_X), targets, strict=True)
+    return [PassedSet(f"{source}, {source.replace('X', 'y')}", X, y) for (source, X), y in named]
+
+
+def _weighted(part: PassedSet, weight: ArrayLike | None) -> PassedSet:
+    if weight is None:
+        return part
+    if part.weight is not None:
+        raise ValueError(f"{part.source} has weights, and eval_sample_weight has others: leave one of them out.")
+    return part._replace(weight=weight)
+
+
+def _entries(argument: str, value: OneOrMore, count: int) -> list[Any]:
+    """Return the entries of an argument, one for each evaluation set."""
+    entries = list(value) if isinstance(value, (tuple, list)) else None
+    if entries is not None and all(np.ndim(part) == 0 and part is not None for part in entries):
+        entries = None  # numbers of the rows of one set
+    if entries is None and count == 1:
+        return [value]
+    if entries is None or len(entries) != count:
+        holds = f"a {type(value).__name__}" if entries is None else f"{len(entries)} entries"
+        raise ValueError(f"{argument} holds {holds} for {count} evaluation sets: give a tuple with one for each.")
+    return entries
+
+
+def _is_table(value: Any) -> bool:
+    """Return whether `value` is one table: an array with two axes, a frame, or a list of rows."""
+    if isinstance(value, (tuple, list)):
+        return len(value) > 0 and isinstance(value[0], (tuple, list, np.ndarray)) and _axes(value[0]) == 1
+    return issparse(value) or is_frame(value) or np.ndim(value) == 2
+
+
+def _axes(row: ArrayLike) -> int:
+    try:
+        return np.ndim(row)
+    except ValueError:  # lists of different lengths
+        return 2

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp.inputs.blocks import blocks_of, is_blocks
+from boostbp.inputs.blocks import blocks_of
+from boostbp.inputs.sources import is_blocks
 from boostbp.inspection.attributions import Attributions, attribute
 from boostbp.inspection.health import Health, health_of
 from boostbp.inspection.regressions import LeafRecords, Names, all_leaves, leaf_records

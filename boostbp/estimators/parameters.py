@@ -24,7 +24,7 @@ from boostbp.network.callbacks import Checkpoint
 from boostbp.network.settings import BackpropSpec, Settings
 from boostbp.network.starts import STARTS
 from boostbp.runtime import checks, threads
-from boostbp.runtime.native_threads import usable_threads
+from boostbp.runtime.threads import usable_threads
 
 if TYPE_CHECKING:
     from boostbp.estimators.base import BaseBoostBP

@@ -24,13 +24,13 @@ from boostbp.ensemble import ensemble
 from boostbp.ensemble.problem import EnsembleSettings, Problem
 from boostbp.ensemble.safeguard import back_propagate_alone
 from boostbp.ensemble.weighted_sum import weighted_sum
-from boostbp.estimators.fit_options import FitOptions, check_sum
+from boostbp.estimators.fit_options import FitOptions, FittedOn, check_sum
 from boostbp.estimators.nested_parameters import refuse_unknown
 from boostbp.estimators.parameter_use import Way, warn_after, warn_before, way_of
 from boostbp.estimators.parameters import check_options, ensemble_settings_of, training_settings
-from boostbp.inputs.blocks import is_blocks, rows_of
+from boostbp.inputs.blocks import rows_of
 from boostbp.inputs.rows import Rows
-from boostbp.inputs.schema import Schema
+from boostbp.inputs.sources import is_blocks
 from boostbp.inspection.health import warn_if_ill
 from boostbp.inspection.summary import Summary, summary_of
 from boostbp.model import Model, Targets
@@ -45,21 +45,12 @@ from boostbp.runtime import checks, interrupts
 from boostbp.runtime.arrays import TableLike, numpy_errstate
 from boostbp.runtime.disk_arrays import on_disk
 from boostbp.runtime.group import training_in, workers
-from boostbp.runtime.native_threads import single_threaded_blas
+from boostbp.runtime.threads import single_threaded_blas
 
 if TYPE_CHECKING:
     from boostbp.estimators.base import BaseBoostBP
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-@dataclass(frozen=True, slots=True)
-class FittedOn:
-    """What a fit learns from its table and target before the training."""
-
-    schema: Schema
-    targets: Targets
-    with_offset: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from boostbp.layers import BoundInput, Layer, LayerSpec, SquaredObjective
 from boostbp.layers.layer_spec import OUTPUT, settings_of
 from boostbp.runtime import checks, interrupts, threads
 from boostbp.runtime.arrays import Floats, numpy_errstate
-from boostbp.runtime.native_threads import single_threaded_blas
+from boostbp.runtime.threads import single_threaded_blas
 
 MAX_CODES = 1 << 24  # XGBoost holds codes in float32, which is exact up to here
 

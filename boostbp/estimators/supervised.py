@@ -14,11 +14,22 @@ from sklearn.utils import Tags
 
 from boostbp.estimators.base import BaseBoostBP, public_methods
 from boostbp.estimators.conformal import calibration_rows, store_calibration
-from boostbp.estimators.fit_options import FitOptions, begin_from, check_target
+from boostbp.estimators.fit_options import (
+    EvalSets,
+    FitOptions,
+    FittedOn,
+    OneOrMore,
+    begin_from,
+    check_target,
+    known_output,
+    listed,
+    metric_of,
+    names_of,
+    read_set,
+)
 from boostbp.estimators.held_out import hold_out, hold_out_others
 from boostbp.estimators.inspected import fitted_model, model_of_trees
-from boostbp.estimators.passed_sets import EvalSets, OneOrMore, known_output, listed, metric_of, names_of, read_set
-from boostbp.estimators.session import FittedOn, all_or_nothing, run_training, state_to_resume
+from boostbp.estimators.session import all_or_nothing, run_training, state_to_resume
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.schema import learn_schema
 from boostbp.inputs.targets import read_target, read_weight

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import ArrayLike, NDArray
 
-from boostbp.files.parts import TableSource, check_regular, is_dataset
+from boostbp.files.parts import TableSource, check_regular
 from boostbp.files.reading import typed_columns
 from boostbp.files.tables import TableFiles, open_table, quoted
 from boostbp.inputs.categories import Factors, check_categories
@@ -34,15 +34,6 @@ from boostbp.trees.sparse import Sparse
 Blocks: TypeAlias = "TableFiles | TableSource | Iterator[Any]"
 NO_ROWS = "X has no rows: give at least one block of them."
 BLOCK_ROWS = 65_536  # of an array in a file: 16 MB of 30 columns
-
-
-def is_blocks(X: object) -> bool:
-    """Return whether an input is a path, a dataset, or an iterator of blocks, and no array, frame or list."""
-    if isinstance(X, np.ndarray):  # abstract classes would take half a microsecond to tell
-        return False
-    if isinstance(X, str | os.PathLike | TableFiles) or is_dataset(X):
-        return True
-    return isinstance(X, Iterator) and not hasattr(X, "__arrow_c_stream__")
 
 
 def rows_of(

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
 from boostbp.files.parts import is_dataset, row_index_of
+from boostbp.files.tables import TableFiles
 from boostbp.inputs.categories import Factors, factorize, text_in
 from boostbp.runtime import messages
 from boostbp.runtime.arrays import Floats
@@ -308,3 +309,12 @@ def matrix_of(columns: Sequence[NDArray[Any]]) -> Floats:
         for j, column in enumerate(columns):
             out[rows, j] = column[rows]
     return out
+
+
+def is_blocks(X: object) -> bool:
+    """Return whether an input is a path, a dataset, or an iterator of blocks, and no array, frame or list."""
+    if isinstance(X, np.ndarray):  # abstract classes would take half a microsecond to tell
+        return False
+    if isinstance(X, str | os.PathLike | TableFiles) or is_dataset(X):
+        return True
+    return isinstance(X, Iterator) and not hasattr(X, "__arrow_c_stream__")

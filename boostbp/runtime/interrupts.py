@@ -1,15 +1,19 @@
-"""Ctrl-C and the stop flag: both end work between its pieces, where nothing is half made.
+"""Ctrl-C and the stop flag, which end work between its pieces, where nothing is half made; locks and forks.
 
 Python runs a signal handler between any two of its steps. If the handler of Ctrl-C raised there, the exception could be
 printed and lost while an object is freed (freeing a booster takes milliseconds), a library could take it for a failure
 of its own, and threads that work for the interrupted call would go on. So within `deferred` the handler waits for
 `check`. Only Ctrl-C (SIGINT) waits; handlers of other signals run as in any Python program.
+
+A fork copies the memory of all threads but runs only the one that forked. A lock that another thread held would stay
+locked in the child for ever, so a fork waits until locks are free (`fork_safe`).
 """
 
 from __future__ import annotations
 
 # The functions of `signal` make enums, which takes 20 us here: predictions of single rows would feel it.
 import _signal
+import os
 import sys
 import threading
 import time
@@ -18,9 +22,7 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
-from typing import ParamSpec, TypeVar
-
-from boostbp.runtime.native_threads import after_fork
+from typing import ParamSpec, Protocol, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -128,6 +130,36 @@ def result_of(future: Future[R]) -> R:
         wait([future], POLL)
         check()
     return future.result()
+
+
+class Lock(Protocol):
+    """A lock that the thread which holds it may acquire again: an RLock, or a Condition on one."""
+
+    def acquire(self) -> object:
+        """Take the lock."""
+
+    def release(self) -> object:
+        """Give the lock back."""
+
+
+L = TypeVar("L", bound=Lock)
+
+
+def fork_safe(lock: L) -> L:
+    """Let forks wait until nobody holds a lock; return the lock.
+
+    Hold it for moments only, and never while waiting for another such lock.
+    """
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+    return lock
+
+
+def after_fork(function: Callable[[], None]) -> Callable[[], None]:
+    """Call a function in each child process after a fork; also a decorator."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=function)
+    return function
 
 
 @after_fork

@@ -24,7 +24,7 @@ from boostbp.network.steps import Step, is_constant, moved
 from boostbp.runtime import checks, interrupts, threads
 from boostbp.runtime.arrays import Floats, errstate_in_methods
 from boostbp.runtime.messages import require
-from boostbp.runtime.native_threads import single_threaded_blas
+from boostbp.runtime.threads import single_threaded_blas
 from boostbp.torch import states, tensors
 from boostbp.torch.gathered import GatheredRows, LastFit, Momentum, Numbers, PendingCalls, StepTarget, check_known
 from boostbp.torch.tensors import NOT_FINITE, as_tensor, differentiable, uncompiled_forward

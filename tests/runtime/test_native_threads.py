@@ -16,8 +16,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from boostbp import BoostBPRegressor
 from boostbp.backends import _lightgbm_calls
-from boostbp.runtime import native_threads
-from boostbp.runtime.native_threads import single_threaded_blas, usable_threads
+from boostbp.runtime import threads
+from boostbp.runtime.threads import single_threaded_blas, usable_threads
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),
@@ -72,7 +72,7 @@ def module_locks():
 
 def test_no_lock_of_a_module_is_held_in_a_child():
     locks = module_locks()
-    assert {"boostbp.runtime.native_threads._lock", "boostbp.backends._lightgbm_calls._gate"} <= set(locks)
+    assert {"boostbp.runtime.threads._lock", "boostbp.backends._lightgbm_calls._gate"} <= set(locks)
     for name, lock in locks.items():
 
         def take(lock=lock):
@@ -131,7 +131,7 @@ def test_blas_has_all_its_threads_again_in_a_child():
 
 def test_the_thread_that_forks_stays_inside():
     with threadpool_limits(3, "blas"), single_threaded_blas():
-        assert in_child(lambda: set(blas_threads()) == {1} and len(native_threads._blas_users) == 1, 20) == 0
+        assert in_child(lambda: set(blas_threads()) == {1} and len(threads._blas_users) == 1, 20) == 0
 
 
 def test_matrix_products_take_one_thread_until_the_last_that_asked_is_done():
@@ -196,7 +196,7 @@ def test_a_child_fits_after_its_parent_used_threads_of_a_library(monkeypatch, ba
         pytest.importorskip("xgboost")
     if old:  # GNU OpenMP that cannot end its threads
         library = SimpleNamespace(prefix="libgomp", dynlib=object())
-        monkeypatch.setattr(native_threads, "ThreadpoolController", lambda: SimpleNamespace(lib_controllers=[library]))
+        monkeypatch.setattr(threads, "ThreadpoolController", lambda: SimpleNamespace(lib_controllers=[library]))
     with threadpool_limits(2, "openmp"):
         expected = fit(backend)
         for _ in range(2):
