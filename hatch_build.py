@@ -37,10 +37,15 @@ TARGETS = {
 }
 
 
+def words(text: str, *, windows: bool = sys.platform == "win32") -> list[str]:
+    """Return the words of a command; on Windows a backslash is part of a path."""
+    return [word.strip('"') for word in shlex.split(text, posix=False)] if windows else shlex.split(text)
+
+
 def compiler() -> list[str] | None:
     """Return the command of a C compiler; None if there is none."""
     if os.environ.get("CC"):
-        return shlex.split(os.environ["CC"])
+        return words(os.environ["CC"])
     if sys.platform != "win32":  # there, cc and gcc may be for other run-time libraries
         for name in ("cc", "gcc", "clang"):
             if shutil.which(name):
@@ -77,11 +82,12 @@ def build(target: str = "", flags: list[str] | None = None, to: Path | None = No
         )
     path = (to or CORE) / library_name(target)
     command = [*command, *(["-target", target] if target else []), *FLAGS, *WARNINGS]
-    command += [*shlex.split(os.environ.get("CFLAGS", "")), *(flags or [])]
+    command += [*words(os.environ.get("CFLAGS", "")), *(flags or [])]
     sources = [str(source) for source in sorted(CORE.glob("*.c"))]
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:  # where a linker leaves other files, too
         made = Path(folder) / path.name
-        done = subprocess.run([*command, "-o", str(made), *sources, "-lm"], capture_output=True, text=True)
+        command += ["-o", str(made), *sources, "-lm"]
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="backslashreplace")
         if done.returncode:
             raise RuntimeError(f"The core of boostbp cannot be compiled by {shlex.join(command)}:\n{done.stderr}")
         sys.stderr.write(done.stderr)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
-import resource
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -123,6 +122,8 @@ def _together(pool: ProcessPoolExecutor, workers: int, *of: Any) -> list[Fit]:
 
 
 def _fit(model: str, backend: str, rows: int, features: int, address: Address | None = None, rank: int = 0) -> Fit:
+    import resource  # which Windows has not
+
     n_workers = 1 if address is None else address.n_workers
     X, y = _table(rank * rows // n_workers, (rank + 1) * rows // n_workers, features)
     estimator = BoostBPRegressor(backend=backend, random_state=0, n_jobs=1, **MODELS[model])

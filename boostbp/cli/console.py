@@ -6,6 +6,7 @@ Exit codes: 0 for success, 1 for a failure, 2 for a wrong command line, 130 for 
 from __future__ import annotations
 
 import functools
+import io
 import os
 import sys
 import warnings
@@ -49,7 +50,9 @@ def console() -> Console:
 
 
 def output() -> Console:
-    """Return the console of results: the standard output."""
+    """Return the console of results: the standard output. What its encoding does not have is escaped, as in errors."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH, **_PLAIN)
 
 
@@ -84,7 +87,7 @@ def _is_same_file(first: Path, second: Path) -> bool:
     """Whether two paths lead to one file, or would if it existed."""
     if first.exists() and second.exists():
         return first.samefile(second)
-    return os.path.realpath(first) == os.path.realpath(second)
+    return os.path.normcase(os.path.realpath(first)) == os.path.normcase(os.path.realpath(second))
 
 
 def one_line_errors(command: Callable[P, R]) -> Callable[P, R]:

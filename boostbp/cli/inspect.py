@@ -54,7 +54,8 @@ def inspect(
         _print_lines(["", *str(estimator.health()).splitlines()])
     largest = sorted(facts["importances"].items(), key=lambda pair: -pair[1])[:most]
     unit = _BAR_WIDTH / (largest[0][1] or 1.0)
-    bars = ((name, f"{share:.1%}", "█" * round(unit * share)) for name, share in largest)
+    bar = "█" if output().encoding.startswith("utf") else "#"
+    bars = ((name, f"{share:.1%}", bar * round(unit * share)) for name, share in largest)
     _print_table("Importances, by attribution", ("feature", "share", ""), bars)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 from urllib.parse import unquote
 
@@ -213,7 +213,7 @@ def files_of(path: Path) -> list[Path]:
         return [path]
     files = [
         file
-        for file in sorted(path.rglob("*"))
+        for file in sorted(path.rglob("*"), key=_parts)
         if is_table(file) and file.is_file() and not any(part[0] in "_." for part in file.relative_to(path).parts)
     ]
     if not files:
@@ -223,7 +223,12 @@ def files_of(path: Path) -> list[Path]:
     return files
 
 
-def partition_of(path: Path) -> dict[str, str | None]:
+def _parts(path: PurePath) -> tuple[str, ...]:
+    """Return what files are ordered by: upper case before lower case, which Windows' own paths ignore."""
+    return path.parts
+
+
+def partition_of(path: PurePath) -> dict[str, str | None]:
     """Return the columns in the names of a file's folders, as in ``year=2020/month=01``: their text, None if missing.
 
     `path` begins below the folder of the table. Raises ValueError if a name has no column or no value, or a column is

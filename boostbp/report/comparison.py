@@ -163,6 +163,7 @@ def _run(folder: Path, job: Job) -> Result:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
+        errors="backslashreplace",  # native code may write anything
         check=False,
     )
     if result_file.exists():
@@ -263,7 +264,7 @@ class Peak:
         self._start = None
         try:
             ctypes.CDLL(None).malloc_trim(0)  # free memory that the process holds would hide the next allocations
-            Path("/proc/self/clear_refs").write_text("5")
+            Path("/proc/self/clear_refs").write_bytes(b"5")
             self._start = _resident()
         except (OSError, AttributeError, TypeError, StopIteration):  # another system or C library, or a sandbox
             pass
@@ -275,8 +276,8 @@ class Peak:
 
 def _resident() -> int:
     """Return the high-water mark of the resident memory in bytes; a reset sets it to what is resident."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+    lines = Path("/proc/self/status").read_bytes().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(b"VmHWM:"))
 
 
 if __name__ == "__main__":

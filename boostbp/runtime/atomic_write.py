@@ -15,6 +15,9 @@ from pathlib import Path
 
 # Seconds without a write after which a part is what a killed writer left. Arbitrary: writers pause for seconds.
 ABANDONED = 3600.0
+# Seconds to wait for whoever has the file open: Windows, unlike others, replaces no open file, and readers and virus
+# scanners have it open for moments.
+OPEN_ELSEWHERE = 2.0 if os.name == "nt" else 0.0
 
 
 @contextmanager
@@ -34,7 +37,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
             shutil.copymode(target, part)
         with part.open("rb+") as file:
             os.fsync(file.fileno())  # or after a loss of power the new name might have no content
-        os.replace(part, target)
+        _replace(part, target)
     finally:
         part.unlink(missing_ok=True)
 
@@ -73,6 +76,18 @@ def remove_partial(path: str | os.PathLike[str]) -> None:
         with suppress(OSError):  # another process removes it as well
             if (host == _host() and _is_gone(process)) or time.time() - part.stat().st_mtime > ABANDONED:
                 part.unlink()
+
+
+def _replace(part: Path, target: Path) -> None:
+    """Rename, as soon as no other process has the target open."""
+    end = time.monotonic() + OPEN_ELSEWHERE
+    while True:
+        try:
+            return os.replace(part, target)
+        except PermissionError:
+            if time.monotonic() > end:
+                raise
+        time.sleep(0.01)
 
 
 def _host() -> str:

@@ -111,7 +111,7 @@ def counts(path, values, seed=0):
     ],
 )
 def test_loss_parameters_and_offsets_tell_the_task(here, values, options, kind):
-    Path("poisson.toml").write_text('loss = "poisson"\n')
+    Path("poisson.toml").write_text('loss = "poisson"\n', encoding="utf-8")
     told = run("fit", counts(Path("t.csv"), values), "-t", "y", "-m", "model", "-s", "quality=1", *options)
     assert told.exit_code == 0, told.output
     assert f"{kind} of 'y'" in told.stderr

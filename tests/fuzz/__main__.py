@@ -71,13 +71,13 @@ def run(number: int, n_cases: int) -> dict[str, Any]:
 def run_all(numbers: Sequence[int], n_cases: int, file: Path) -> Any:
     """Each batch in a child, but for those that the file holds already."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    known = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    known = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
     done = {result["batch"]: result for result in known if result["cases"] >= n_cases or result["failure"]}
     for number in numbers:
         if number not in done:
             command = [sys.executable, "-m", "tests.fuzz", "--batch", str(number), "--cases", str(n_cases)]
             done[number] = {"batch": number} | result_of(command)
-            with file.open("a") as out:
+            with file.open("a", encoding="utf-8") as out:
                 out.write(json.dumps(done[number]) + "\n")
             if done[number]["failure"]:
                 print(f"batch {number}: {done[number]['failure']}", flush=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import resource
 import signal
 import sys
 import tempfile
@@ -112,18 +111,20 @@ def _same(found: list[Any], expected: list[Any]) -> bool:
 
 def _peak_from_now() -> int:
     """Forget the largest size that this process ever had, and tell its size."""
-    Path("/proc/self/clear_refs").write_text("5")
+    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
     return _peak()
 
 
 def _peak() -> int:
     """Largest resident size since `_peak_from_now`, in bytes."""
-    status = Path("/proc/self/status").read_text()
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
     return int(status.partition("VmHWM:")[2].split()[0]) << 10
 
 
 def _cap_memory() -> None:
-    size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    import resource  # which Windows has not
+
+    size = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + CAP, size + CAP))
 
 

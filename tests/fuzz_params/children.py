@@ -81,7 +81,7 @@ def do(cases: Sequence[Any], outcome_of: Callable[[Any], str], first: int, file:
     """Do the cases from the first on in this process; their numbers and outcomes are written to the file."""
     _limit_memory()
     faulthandler.enable()
-    with file.open("w") as out:
+    with file.open("w", encoding="utf-8") as out:
         for number, case in islice(enumerate(cases), first, None):
             if number % 100 == 0 or number == first:
                 faulthandler.dump_traceback_later(SECONDS, exit=True)
@@ -96,6 +96,6 @@ def do(cases: Sequence[Any], outcome_of: Callable[[Any], str], first: int, file:
 def _limit_memory() -> None:
     import resource  # which Windows has not
 
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0])
     limit = pages * resource.getpagesize() + MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

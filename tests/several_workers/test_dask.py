@@ -31,6 +31,8 @@ import dask.dataframe as dd  # noqa: E402
 
 HOW = {"deep": True, "backend": "xgboost", "epochs": 2, "n_estimators": 8, "random_state": 0}
 GROW = XGBoostGrower.grow
+SIGKILL, SIGSTOP = (getattr(signal, name, None) for name in ("SIGKILL", "SIGSTOP"))
+needs_signals = pytest.mark.skipif(SIGKILL is None, reason="this system has no SIGKILL")
 
 
 @pytest.fixture(scope="module")
@@ -266,13 +268,13 @@ def arm(fault, at=5):
     [
         (KeyError("in the fifth round"), KeyError, "in the fifth round"),
         pytest.param(
-            signal.SIGKILL, WorkersLostError, "The Dask worker {} died during the fit", marks=pytest.mark.slow
+            SIGKILL, WorkersLostError, "The Dask worker {} died during the fit", marks=[pytest.mark.slow, needs_signals]
         ),
         pytest.param(
-            signal.SIGSTOP,
+            SIGSTOP,
             WorkersLostError,
             "The Dask worker {} did not answer for 6 seconds, the time limit",
-            marks=pytest.mark.slow,
+            marks=[pytest.mark.slow, needs_signals],
         ),
     ],
     ids=["raises", "dies", "freezes"],
@@ -289,9 +291,9 @@ def test_a_broken_worker_ends_the_fit_in_time_and_is_named(client, fault, kind, 
     with pytest.raises(kind) as caught:
         model.fit(parts, target, client=client, timeout=6.0)
     seconds = time.monotonic() - begun
-    if fault is signal.SIGSTOP:
+    if fault is SIGSTOP:
         os.kill(process, signal.SIGCONT)
-    if fault is not signal.SIGKILL:
+    if fault is not SIGKILL:
         client.run(arm, None, workers=[worker])
     assert message.format(worker) in str(caught.value)
     assert kind is not KeyError or caught.value.__notes__ == [f"On the Dask worker {worker}."]
@@ -305,7 +307,7 @@ def frozen(client):
     """Stop the process of a worker for a while; its address."""
     client.wait_for_workers(2, timeout=60)
     worker, process = min(client.run(os.getpid).items())
-    os.kill(process, signal.SIGSTOP)
+    os.kill(process, SIGSTOP)
     try:
         yield worker
     finally:
@@ -321,6 +323,7 @@ def lost(fit, worker, seconds=40):
 
 
 @pytest.mark.slow
+@needs_signals
 def test_a_worker_that_is_frozen_before_a_fit_ends_it_in_time_and_gets_no_task_of_the_next(client):
     X, y, _ = numbers(400, 7)
     parts, target = da.from_array(X, chunks=(50, 5)), da.from_array(y, chunks=50)
@@ -338,6 +341,7 @@ def test_a_worker_that_is_frozen_before_a_fit_ends_it_in_time_and_gets_no_task_o
 
 
 @pytest.mark.slow
+@needs_signals
 def test_rows_that_a_frozen_worker_holds_end_a_fit_in_time(client):
     X, y, _ = numbers(400, 8)
     parts, target = client.persist(da.from_array(X, chunks=(50, 5))), da.from_array(y, chunks=50)
@@ -353,6 +357,7 @@ def test_rows_that_a_frozen_worker_holds_end_a_fit_in_time(client):
 
 
 @pytest.mark.slow
+@needs_signals
 def test_after_a_worker_froze_in_a_fit_the_next_one_works_without_it(client, rows_apart):
     client.wait_for_workers(2, timeout=60)
     X, y, _ = numbers(400, 9)
@@ -360,7 +365,7 @@ def test_after_a_worker_froze_in_a_fit_the_next_one_works_without_it(client, row
     model = DaskBoostBPRegressor((3,), early_stopping=False, **HOW)
     fit = partial(model.fit, parts, target, client=client)
     worker, process = min(client.run(os.getpid).items())
-    client.run(arm, signal.SIGSTOP, workers=[worker])
+    client.run(arm, SIGSTOP, workers=[worker])
     try:
         lost(fit, worker)
         fit()
@@ -373,13 +378,14 @@ def test_after_a_worker_froze_in_a_fit_the_next_one_works_without_it(client, row
 
 
 @pytest.mark.slow
+@needs_signals
 def test_a_fit_that_lost_a_worker_goes_on_from_its_checkpoint_with_those_that_are_left(client, tmp_path):
     client.wait_for_workers(2, timeout=HANGS)
     X, y, _ = numbers(400)
     parts, target = da.from_array(X, chunks=(50, 5)), da.from_array(y, chunks=50)
     model = DaskBoostBPRegressor((3,), early_stopping=False, output={"subsample": 0.8}, **HOW)
     worker = min(client.run(os.getpid))
-    client.run(arm, signal.SIGKILL, 40, workers=[worker])  # after the first epoch
+    client.run(arm, SIGKILL, 40, workers=[worker])  # after the first epoch
     with pytest.raises(WorkersLostError):
         model.fit(parts, target, checkpoint=tmp_path / "state", client=client, timeout=20.0)
     assert (tmp_path / "state").exists()
