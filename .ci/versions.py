@@ -42,13 +42,13 @@ def requirements(age: str) -> list[str]:
 
 def run(*command: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     """Run a command quietly."""
-    return subprocess.run(list(map(str, command)), cwd=cwd, capture_output=True, text=True)
+    return subprocess.run(list(map(str, command)), cwd=cwd, capture_output=True, text=True, errors="backslashreplace")
 
 
 def check(python: str, age: str) -> tuple[str, str]:
     """Versions that were installed, and what the tests said."""
     with tempfile.TemporaryDirectory() as folder:
-        inside = Path(folder, "bin", "python")
+        inside = Path(folder, "Scripts" if sys.platform == "win32" else "bin", "python")
         pip = (inside, "-m", "pip", "--disable-pip-version-check")
         # Together, or the resolver of a later line may undo an earlier one.
         for step in (

@@ -1,16 +1,16 @@
 """Build the wheels of all systems, by zig's C compiler, and try that of this one.
 
 python .ci/wheels.py [--to FOLDER]
+python .ci/wheels.py --try FOLDER
 
 Each wheel is built in one fresh environment, from the files of this checkout. The one for this system is installed into
-another environment and predicts. Needs a package index.
+another environment and predicts; with ``--try``, one that was built before. Needs a package index.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -27,7 +27,7 @@ TRIAL = """
 import pathlib, sys
 import numpy as np
 import boostbp
-assert sys.prefix in boostbp.__file__, boostbp.__file__
+assert pathlib.Path(sys.prefix).resolve() in pathlib.Path(boostbp.__file__).resolve().parents, boostbp.__file__
 X = np.random.default_rng(0).normal(size=(300, 4))
 model = boostbp.BoostBPRegressor(quality=1, n_jobs=1).fit(X, X[:, 0])
 print(f"{model.score(X, X[:, 0]):.3f}")
@@ -38,8 +38,13 @@ def environment(folder: Path, *packages: str) -> Path:
     """Return the interpreter of a fresh environment with packages."""
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     python = folder / ("Scripts" if sys.platform == "win32" else "bin") / "python"
-    subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages], check=True)
+    install(python, *packages)
     return python
+
+
+def install(python: Path, *packages: str) -> None:
+    """Install packages, after options of pip."""
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages], check=True)
 
 
 def build(python: Path, target: str, to: Path) -> Path:
@@ -60,23 +65,32 @@ def build(python: Path, target: str, to: Path) -> Path:
     return wheel
 
 
+def build_all(to: Path, work: Path) -> None:
+    """Build all wheels into a folder."""
+    requires = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
+    python = environment(work / "build", *requires, "ziglang")
+    for target in TARGETS:
+        wheel = build(python, target, to)
+        print(f"{wheel.name:60} {wheel.stat().st_size / 1e6:.1f} MB", flush=True)
+
+
 def main() -> None:
-    """Build all wheels and try one."""
+    """Build all wheels, unless they are there, and try one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--to", type=Path, help="folder that keeps the wheels")
+    parser.add_argument(
+        "--try", type=Path, dest="built", metavar="FOLDER", help="folder of wheels, instead of building"
+    )
     options = parser.parse_args()
-    requires = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
-    with tempfile.TemporaryDirectory() as work:
-        to = options.to.resolve() if options.to else Path(work, "wheels")
-        to.mkdir(parents=True, exist_ok=True)
-        python = environment(Path(work, "build"), *requires, "ziglang")
-        wheels = {target: build(python, target, to) for target in TARGETS}
-        for wheel in wheels.values():
-            print(f"{wheel.name:60} {wheel.stat().st_size / 1e6:.1f} MB", flush=True)
-        own = f"{platform.machine()}-linux-gnu.2.28" if platform.libc_ver()[0] == "glibc" else None
-        if own in wheels:
-            python = environment(Path(work, "trial"), str(wheels[own]))
-            subprocess.run([python, "-c", TRIAL], check=True, cwd=work)
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        wheels = (options.built or options.to or work / "wheels").resolve()
+        if not options.built:
+            wheels.mkdir(parents=True, exist_ok=True)
+            build_all(wheels, work)
+        python = environment(work / "trial", "--no-index", "--no-deps", f"--find-links={wheels}", "boostbp")
+        install(python, "boostbp")  # what it needs: the wheel itself is there
+        subprocess.run([python, "-c", TRIAL], check=True, cwd=work)
 
 
 if __name__ == "__main__":

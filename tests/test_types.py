@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+import boostbp
+
 # A line ends in what mypy says of it, or must pass.
 PROGRAM = """
 from collections.abc import Sequence
@@ -49,24 +51,31 @@ reveal_type(loaded.predict_proba(X))  # Revealed type is "numpy.ndarray
 """
 
 
+@pytest.fixture
+def program(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM, encoding="utf-8")
+    return path
+
+
+def run(program, *command, reads):
+    """Run a checker on the program: on the installed package, or on the checkout if that is what is imported."""
+    package = Path(boostbp.__file__).parents[1]
+    paths = {} if package.name in ("site-packages", "dist-packages") else {reads: str(package)}
+    return subprocess.run(
+        [sys.executable, "-m", *command, program.name],
+        cwd=program.parent,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | paths,
+        capture_output=True,
+        encoding="utf-8",
+    )
+
+
 @pytest.mark.slow
-def test_a_type_checker_knows_what_fits_return_and_which_arguments_there_are(tmp_path):
+def test_mypy_knows_what_fits_return_and_which_arguments_there_are(program):
     pytest.importorskip("mypy", reason="needs mypy: pip install 'boostbp[dev]'")
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
-    command = [
-        sys.executable,
-        "-m",
-        "mypy",
-        "--strict",
-        "--follow-imports=silent",
-        "--no-error-summary",
-        "--cache-dir",
-        tmp_path,
-        program,
-    ]
-    environment = os.environ | {"MYPYPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    options = ("--strict", "--follow-imports=silent", "--ignore-missing-imports", "--no-error-summary", "--cache-dir=.")
+    done = run(program, "mypy", *options, reads="MYPYPATH")
     assert not done.stderr
     told: dict[int, str] = {}
     for line in done.stdout.splitlines():
@@ -77,3 +86,16 @@ def test_a_type_checker_knows_what_fits_return_and_which_arguments_there_are(tmp
         _, has_message, expected = line.partition("  # ")
         assert expected in told.get(number, ""), f"{line}\n{told.get(number)}"
         assert bool(has_message) == (number in told), f"{line}\n{told.get(number)}"
+
+
+@pytest.mark.slow
+def test_pyright_refuses_the_same_lines(program):
+    pytest.importorskip("pyright", reason="needs pyright: pip install 'boostbp[dev]'")
+    done = run(program, "pyright", "--outputjson", "--pythonpath", sys.executable, reads="PYTHONPATH")
+    if not done.stdout.startswith("{"):
+        pytest.skip(f"pyright cannot be run, perhaps for want of a network: {done.stderr[-200:]}")
+    found = json.loads(done.stdout)["generalDiagnostics"]
+    refused = {line["range"]["start"]["line"]: line["message"] for line in found if line["severity"] == "error"}
+    lines = [line.partition("  # ") for line in PROGRAM.splitlines()]
+    wrong = {number for number, (_, _, said) in enumerate(lines) if said and not said.startswith("Revealed type")}
+    assert refused.keys() == wrong, {lines[number][0]: refused.get(number) for number in refused.keys() ^ wrong}
