@@ -47,10 +47,9 @@ def predict_interval(
     """Predict intervals that contain the share `coverage` of the targets, for rows like those of the calibration.
 
     With several quantiles, an interval extends from the level closest to ``(1 - coverage) / 2`` to the level closest to
-    ``(1 + coverage) / 2``, and the calibration shifts both ends [2]_. Such intervals are wide where `y` is uncertain.
-    Other models have intervals of constant width, except that with ``loss="poisson"``, ``"gamma"`` and ``"tweedie"``
-    the width grows with the prediction like the standard deviation of the distribution [1]_. See
-    `boostbp.estimators.conformal` for the references.
+    ``(1 + coverage) / 2``, and the calibration shifts both ends (Romano et al. 2019). Such intervals are wide where `y`
+    is uncertain. Other models have intervals of constant width, except that with ``loss="poisson"``, ``"gamma"`` and
+    ``"tweedie"`` the width grows with the prediction like the standard deviation of the distribution (Lei et al. 2018).
 
     Parameters
     ----------
@@ -97,9 +96,8 @@ def predict_set(
     """Predict sets of classes that contain the share `coverage` of the true classes, for rows like the calibration's.
 
     The set of a row contains each class whose probability exceeds a threshold that is the same for all rows and
-    classes. Such sets have the smallest mean size [3]_. The set of an ambiguous row has several classes. If the model
-    is right more often than `coverage` requires, the sets of its least certain rows are empty. See
-    `boostbp.estimators.conformal` for the reference.
+    classes. Such sets have the smallest mean size (Sadinle et al. 2019). The set of an ambiguous row has several
+    classes. If the model is right more often than `coverage` requires, the sets of its least certain rows are empty.
 
     Parameters
     ----------
