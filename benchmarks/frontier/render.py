@@ -49,6 +49,10 @@ def markdown(sizes: Sizes, about: str, left_out: Iterable[Mapping[str, Any]] = (
     return "\n".join(parts).rstrip() + "\n"
 
 
+# Where pages are dark, light and dark change places in a picture, and hues stay.
+DARK = "<style>@media (prefers-color-scheme: dark) { svg { filter: invert(1) hue-rotate(180deg) } }</style>"
+
+
 def figure(sizes: Sizes, path: Path) -> None:
     """Error against seconds, both over LightGBM's: a row of panels for each size, a panel for each group of sets."""
     from boostbp.runtime.messages import require
@@ -70,6 +74,8 @@ def figure(sizes: Sizes, path: Path) -> None:
         ncols = 2 if columns == 1 else 4
         shown.legend(handles.values(), handles, loc="outside lower center", ncols=ncols, fontsize=8, frameon=False)
     shown.savefig(path, dpi=110)
+    if path.suffix == ".svg":
+        path.write_text(path.read_text("utf-8").replace("<defs>", f"{DARK}\n <defs>", 1), "utf-8")
 
 
 def _panel(ax: Any, models: Mapping[str, OfModel]) -> None:
