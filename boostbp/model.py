@@ -22,7 +22,7 @@ from boostbp.runtime import messages
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 
-ROUNDING = 1e-12  # relative, of a coverage times a number of rows
+ROUNDING = 1e-12  # relative rounding error of a coverage times a number of rows
 # Quantile levels q, and the distance between the quantiles q and 1 - q of a Gaussian in standard deviations.
 QUARTILES = ((0.75, 1.349), (0.9, 2.563), (0.98, 4.107))
 
@@ -77,7 +77,7 @@ class Targets:
         return known
 
     def one_hot(self, labels: NDArray[Any]) -> Floats:
-        """Return labels in one-hot encoding, (rows, classes); only the column of the second class for two."""
+        """Return labels in one-hot encoding, (rows, classes); for two classes only the second column, (rows, 1)."""
         assert self.classes is not None
         columns = (labels[:, None] == self.classes).astype(np.float64)
         return columns[:, 1:] if len(self.classes) == 2 else columns
@@ -134,16 +134,17 @@ class Targets:
 class Calibration:
     """Distances of a model from the targets of rows that it was not trained on; see `boostbp.estimators.conformal`."""
 
-    # (rows, outputs). For numbers the target minus the prediction, divided by the deviation that the loss states for
-    # it. For classes one column: 1 minus the probability of the true class.
+    # (rows, outputs). For numbers, the target minus the prediction, divided by the `deviation` of the loss. For
+    # classes, one column: 1 minus the probability of the true class.
     scores: Floats
     weight: Floats  # (rows,), above 0, in any unit
 
     def bound(self, scores: Floats, coverage: float) -> float:
-        """Return the score below which the share `coverage` of future rows stays, from `scores`, (rows,).
+        """Return a bound for the share `coverage` of future scores, from `scores`, (rows,).
 
-        It is the k-th smallest of n, ``k = ceil(coverage (n + 1))``, as a future row may take any of n + 1 places. With
-        weights, n is the effective number of rows, and k a sum of weights. Raises ValueError if there are too few rows.
+        It is the k-th smallest of n scores, ``k = ceil(coverage (n + 1))``, as the rank of a future score among them is
+        uniform on 1 .. n + 1. With weights, n is the effective number of rows, and k a sum of weights. Raises
+        ValueError if there are too few rows.
         """
         weight = self.weight / self.weight.max()
         weight *= weight.sum() / (weight @ weight)
@@ -203,7 +204,7 @@ def standard_units(target: Floats, weight: Floats) -> tuple[Floats, Floats]:
 def robust_units(target: Floats, weight: Floats) -> tuple[Floats, Floats]:
     """Return the weighted median of each output, and its standard deviation by quartiles, both (outputs,).
 
-    If both quartiles are equal, wider quantiles take their place; if these are equal too, it is `standard_units`'s.
+    If both quartiles are equal, quantiles further out replace them; if these are equal too, so does `standard_units`.
     """
     _, unit = standard_units(target, weight)
     target, weight = workers().sample(target, weight)

@@ -389,9 +389,9 @@ BACKENDS = {
     "nothing grown": (Stumps(grow=lambda grad, hess: None), r"the backend grew None instead of \d"),
     "no objects of Tree": (growing(dict), r"the backend grew \{\}: `grow` must return objects of"),
     "unknown feature": (growing(lambda: stump(feature=[9])), "splits feature 9, of 3"),
-    "child that is not there": (
+    "child that does not exist": (
         growing(lambda: stump(right=[5])),
-        "cannot be walked down. .* a child that is not there",
+        "cannot be walked down. .* a child that does not exist",
     ),
     "circle": (growing(lambda: stump(right=[0])), "cannot be walked down."),
     "one leaf twice": (growing(lambda: stump(right=[~0])), "cannot be walked down. .* a leaf has no parent, or two"),

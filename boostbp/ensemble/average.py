@@ -32,10 +32,10 @@ class Average:
     parts : tuple of TrainedCandidate
         The candidates with weight.
     constant : (outputs,) float64
-        The constant times its weight; 0 without weight.
+        The constant times its weight.
     unweighted : Network or None
-        The user's network, if no network has weight: its hidden layers are in the sum all the same. If the constant has
-        all the weight, any single layer.
+        The user's network if no network has weight: the sum then contains its hidden layers, but no trees above them.
+        Any single layer if the constant has all the weight.
     choice : ModelChoice
         The record of the choice, for the history.
     """
@@ -103,7 +103,7 @@ def average_of(candidates: Sequence[TrainedCandidate], problem: Problem, *, show
 def _weights(raws: Floats, deep: Sequence[bool], problem: Problem) -> tuple[Floats, float, float]:
     """Return the weights of candidates, the gain of the sum from hidden layers, and the gain's standard error.
 
-    With a weak signal the weights sum to less than 1, and the constant has the rest.
+    With a weak signal the weights sum to less than 1, and the rest goes to the constant.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def _weights(raws: Floats, deep: Sequence[bool], problem: Problem) -> tuple[Floa
 
 
 def _gain_of_depth(raws: Floats, raw: Floats, deep: Sequence[bool], problem: Problem) -> tuple[float, float]:
-    """Return how far the loss of the sum `raw` lies below that of the sum of single layers, and its standard error."""
+    """Return the loss of the best sum of single layers minus that of the sum `raw`, and its standard error."""
     flat = np.flatnonzero(~np.asarray(deep))
     if len(flat) in (0, len(raws)):
         return 0.0, 0.0
@@ -200,9 +200,9 @@ def summed(weights: Floats, raws: Floats) -> Floats:
 def path_length(problem: Problem, score: float) -> float:
     """Return the sum of the learning rates of all steps, each relative to the score of equal weights.
 
-    For classes the score is a log-loss. The evidence of rows for one model over another is the sum of the differences
-    of their log-losses, and by Bayes' rule weights should not differ by more. If nearly all rows are predicted with
-    certainty, the score is small, and without this limit a few of the other rows would decide.
+    For classes the score is a log-loss, and the path is no longer than the sum of the log-losses of all rows. By Bayes'
+    rule the logarithms of the weights should not differ by more than the log-losses do. If nearly all rows are
+    predicted with certainty, the score is small, and without this limit the few other rows would decide.
     """
     n_rows = np.count_nonzero(problem.held_out.weight)
     length = max(constants.MIN_STACKING_PATH, constants.STACKING_PATH_PER_ROW * n_rows)
@@ -258,9 +258,9 @@ class HeldOutScore(NamedTuple):
 def member_weights(scores: Sequence[HeldOutScore], scale_of: Callable[[float], float]) -> list[float]:
     """Return the weights of models, each scored on held-out rows of its own.
 
-    They are equal, except that a model that is worse than the best one by more than chance counts less. Its weight
-    ``scale / (scale + worse)`` is the ratio of the two losses. For squared errors of independent models, these weights
-    give the mean the lowest error.
+    The weights are equal, except that a model counts less if it is worse than the best one by more than chance. Its
+    weight ``scale / (scale + worse)`` is the ratio of the two losses. For independent models and the squared error,
+    these weights minimise the error of the mean.
     """
     best = min(scores)
     weights = np.ones(len(scores))

@@ -1,6 +1,6 @@
-"""Budget: what a fit may spend. The quality limits the work, which is counted; `max_time` limits the seconds.
+"""Budget: limits of a fit. The quality limits the counted work, `max_time` limits the seconds.
 
-Counted work is the same on every machine, which makes a fit repeatable. Its unit is a million cells of the table that a
+Counted work is the same on every machine, so a fit is repeatable. The unit of work is a million table cells that a
 search for splits reads.
 """
 
@@ -18,10 +18,10 @@ from boostbp.runtime.group import workers
 DEFAULT_QUALITY = 3
 
 # Fitted to the seconds of the candidates on ten tables of 250 to 2,700 rows (journal, "A fit that is good whenever it
-# stops"). They must be right within a factor of two, as they only order the work.
-ROUND, TREE = 0.07, 0.03  # a round and each of its trees, without the work for their rows
-LEAF_ROW = 10e-6  # a row in a leaf regression
-KEPT = 0.6  # a round that keeps its structures, as a share of one that grows them
+# stops"). An accuracy of a factor of two is enough, as they only decide the order of the work.
+ROUND, TREE = 0.07, 0.03  # fixed work of a round and of each of its trees
+LEAF_ROW = 10e-6  # work of a row in a leaf regression
+KEPT = 0.6  # work of a round that reuses its structures, as a share of one that grows them
 
 
 class Effort(NamedTuple):
@@ -30,10 +30,10 @@ class Effort(NamedTuple):
     Attributes
     ----------
     work : float
-        Work of a member, as a multiple of the work of its first two candidates, which are boosted while the held-out
-        loss falls; at quality 1 there is one candidate.
+        Work of a member, as a multiple of the work of its first two candidates (one at quality 1), which are boosted
+        while the held-out loss falls.
     members : int
-        Number of such models that are averaged, each with held-out rows of its own.
+        Number of models that are averaged, each with held-out rows of its own.
     """
 
     work: float
@@ -42,7 +42,7 @@ class Effort(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QualityLevel:
-    """What a fit of one quality does.
+    """Limits and rules of the fits of one quality.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class QualityLevel:
         Limits of a fit of single layers alone.
     networks : Effort or None
         Limits of a fit that trains networks, because leaves with slopes do much better than constant ones
-        (`boostbp.ensemble.schedule`). None: no fit does.
+        (`boostbp.ensemble.schedule`). None: no fit of this quality trains networks.
     one_layer : bool
         Whether the model is a single layer.
     trials : int or None
@@ -58,7 +58,7 @@ class QualityLevel:
     networks_of_classes : bool
         Whether networks are also trained for three or more classes.
     all_epochs : bool
-        Whether a network that is trained alone runs all epochs, even if they promise little.
+        Whether a network that is trained alone runs all epochs, however little further epochs promise.
     refit : bool
         Whether the leaves of the output layers are fitted again on all rows, if the held-out ones are training rows.
     """
@@ -81,12 +81,12 @@ class QualityLevel:
         return max(self.effort(networks=networks).members for networks in (False, True))
 
     def costs(self, *, networks: bool) -> list[float]:
-        """Return the work of all members without networks and, if there may be networks, with them; ascending."""
+        """Return the work of all members without networks, and with them if networks are possible, ascending."""
         efforts = [self.effort(networks=trained) for trained in (False, networks)]
         return sorted({effort.work * effort.members for effort in efforts})
 
 
-# Without networks more work finds nothing, and members find little: journal, "Work or members". Several classes:
+# Without networks, more work gains nothing and more members gain little: journal, "Work or members". Several classes:
 # journal, "Where networks are tried".
 LEVELS: dict[int, QualityLevel] = {
     1: QualityLevel(Effort(1.0), networks=None, one_layer=True),
@@ -139,14 +139,14 @@ def epoch_work(settings: Settings, n_rows: int, n_features: int, n_outputs: int)
 
 @dataclass
 class Budget:
-    """Seconds from now on, or no limit.
+    """A limit on the seconds from now on, or none.
 
     Attributes
     ----------
     spent : bool
-        Whether work was cut short or left out because time was up.
+        Whether work was shortened or skipped because time was up.
     ended : bool
-        Whether all work ends now, whatever the time: the fit failed or was interrupted.
+        Whether all work must end now, because the fit failed or was interrupted.
     """
 
     seconds: float | None
@@ -155,15 +155,15 @@ class Budget:
     _begun: float = field(default_factory=lambda: time.perf_counter())
 
     def over(self, later: float = 0.0, *, here: bool = False) -> bool:
-        """Return whether to stop. If time is up, `spent` is set, as the caller leaves work out.
+        """Return whether to stop. If time is up, `spent` is set, as the caller will skip work.
 
         Parameters
         ----------
         later : float
-            Work that remains for the end, as a multiple of all work so far. Time is reserved for it.
+            Work to reserve time for at the end, as a multiple of all work so far.
         here : bool
-            Whether the clock of this process decides. By default that of rank 0 does, so all workers of a group must
-            call this together.
+            Whether the clock of this process decides. By default the clock of rank 0 does, so all workers of a group
+            must call this together.
         """
         if self.seconds is not None:
             is_up = (time.perf_counter() - self._begun) * (1.0 + later) >= self.seconds
@@ -177,7 +177,7 @@ class Budget:
         self.ended = True
 
     def part(self, share: float) -> Budget:
-        """Return a budget of a share of the seconds that are left."""
+        """Return a budget with a share of the remaining seconds."""
         if self.seconds is None:
             return Budget(None, ended=self.ended)
         return Budget(share * max(self._begun + self.seconds - time.perf_counter(), 0.0), ended=self.ended)

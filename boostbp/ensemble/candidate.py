@@ -28,11 +28,11 @@ from boostbp.network.settings import Settings
 from boostbp.network.starts import best_constant
 
 Condition = Callable[[Problem], bool]
-AFTER_ALL_EPOCHS = 2**31  # a first look that no training reaches
+AFTER_ALL_EPOCHS = 2**31  # epoch of the first look of a training that is never judged
 
 
 class CandidateKind(Enum):
-    """What a candidate is."""
+    """Kind of a model and of its training."""
 
     SINGLE_LAYER = "single layer of boosted trees on the features"
     DIRECTIONS = "layer on the features and on the directions in which another layer varies most"
@@ -48,9 +48,9 @@ class Candidate:
     Attributes
     ----------
     begin : callable
-        ``begin(problem, needed)`` returns a `LayerTraining` or a `NetworkTraining`. It depends on nothing else.
+        ``begin(problem, needed)`` returns a `LayerTraining` or a `NetworkTraining`. It must depend on nothing else.
     when : tuple of callable
-        ``condition(problem) -> bool``: the candidate is tried if all hold.
+        Conditions, ``condition(problem) -> bool``. The candidate is tried if all hold.
     needs : str or None
         Name of the candidate whose result is passed as `needed`.
     least_quality : int
@@ -86,8 +86,8 @@ def directions_of(
     needs : str
         Name of the other single layer.
     settings : callable
-        Returns the settings of the layer. It is passed a problem whose table is what the layer sees: the directions as
-        hidden units, then the features.
+        Returns the settings of the layer for a problem. The table of this problem is the input of the layer: the
+        directions as hidden units, then the features.
     """
 
     def begin(problem: Problem, needed: TrainedCandidate | None) -> LayerTraining:
@@ -103,7 +103,7 @@ def encodings_below(
 ) -> Candidate:
     """Return a candidate that is a layer on the features and on the means of the levels of categories.
 
-    The layer is not fitted again on all rows, as its training rows see means of other rows.
+    The layer is not refitted on all rows, because its training rows must see means of other rows only.
     """
 
     def begin(problem: Problem, needed: TrainedCandidate | None) -> LayerTraining:
@@ -134,7 +134,7 @@ def output_layer_on(
     needs : str
         Name of the network.
     settings : callable
-        Returns the settings of the output layer. It is passed a problem whose table is what this layer sees.
+        Returns the settings of the output layer for a problem, whose table is the input of this layer.
     name : str
         By default the name of the network and "final output layer".
     """
@@ -149,13 +149,13 @@ def output_layer_on(
 
 
 def mean_and_quantiles(candidate: Candidate) -> Candidate:
-    """Return a candidate that learns the mean of a target, from which each quantile level keeps a distance.
+    """Return a candidate that learns the mean of a target; each quantile level lies at a fixed distance from it.
 
-    Outer levels hardly move in a round, because the gradient of their loss is small on nearly all rows. Where the noise
-    is the same everywhere, the mean and the quantiles of its held-out residuals are all there is to learn. Elsewhere
-    such layers are a part of the average, beside layers that were boosted on the levels themselves.
+    Boosting outer levels is slow, because the gradient of their loss is small on nearly all rows. Where the noise does
+    not depend on the inputs, the mean and the quantiles of its held-out residuals are the whole answer. Elsewhere such
+    layers are a part of the average, beside layers that were boosted on the levels themselves.
 
-    The layer is not fitted again on all rows, as the distances are quantiles on rows that it has not seen.
+    The layer is not refitted on all rows, because the distances are quantiles on rows that it has not seen.
     """
 
     def begin(problem: Problem, needed: TrainedCandidate | None) -> LayerTraining:
@@ -191,15 +191,15 @@ def problem_of_mean(levels: Problem) -> Problem:
 class NetworkTraining:
     """The back-propagation of a network; each piece ends at the epoch of the next look at its held-out error.
 
-    The looks are at epochs 8, 16, 32, ..., so the next piece takes as long as all before it. The judgement at a look
-    depends on the epochs until then alone. A training that is resumed is therefore judged as it was at first.
+    The looks are at epochs 8, 16, 32, ..., so the next piece takes as long as all earlier ones together. The judgement
+    at a look depends only on the epochs until then, so a resumed training is judged as the original one was.
 
     Attributes
     ----------
     looks : int
         Number of looks so far.
     required : bool
-        Whether all epochs are run, whatever their work: the user goes on with a training.
+        Whether all epochs run, however much work they take, because the user continues a training.
     epoch_work : float
         Work of an epoch; see `boostbp.ensemble.budget`.
     """
@@ -256,7 +256,7 @@ class NetworkTraining:
             self._training.leave(Stop.TIME if budget.spent else Stop.QUALITY)
 
     def best_errors(self) -> tuple[float, float]:
-        """Return the lowest held-out error until half of the epochs of the last look, and until all of them."""
+        """Return the lowest held-out error of the first half of the epochs until the last look, and of all of them."""
         problem = self._problem
         metrics = self.history.metrics(problem.evaluation.sets[0].name)[: self.epoch + 1]
         errors = np.minimum.accumulate([problem.error_of(metric) for metric in metrics])

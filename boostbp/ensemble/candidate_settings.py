@@ -47,7 +47,7 @@ def _asked_layer(problem: Problem) -> LayerSettings:
 
 
 def fits_leaves(problem: Problem) -> bool:
-    """Return whether we fit the leaves, and not the library, whose leaves are never constant."""
+    """Return whether this package fits the leaves; those of the library (``leaves="native"``) are never constant."""
     return problem.settings.layers[-1].leaves == "refit"
 
 
@@ -57,13 +57,13 @@ def trees_may_be_deeper(problem: Problem) -> bool:
 
 
 def may_be_constant(problem: Problem) -> bool:
-    """Return whether leaves may be constants: we fit them, and the user set no other basis."""
+    """Return whether leaves may be constants: this package fits them, and the user set no other basis."""
     layer = problem.settings.layers[-1]
     return fits_leaves(problem) and ("basis" not in problem.settings.given or layer.basis == Polynomial(0))
 
 
 def may_change_base(problem: Problem) -> bool:
-    """Return whether we fit the leaves, and the user did not set the base below the trees."""
+    """Return whether this package fits the leaves, and the user did not set the base below the trees."""
     return fits_leaves(problem) and "base" not in problem.settings.given
 
 
@@ -73,7 +73,7 @@ def has_copies(problem: Problem) -> bool:
 
 
 def has_no_copies(problem: Problem) -> bool:
-    """Return whether the outputs are not several quantiles of one target, on which constant leaves learn slowly."""
+    """Return whether the outputs are not several quantiles of one target, which constant leaves learn slowly."""
     return not has_copies(problem)
 
 
@@ -88,24 +88,24 @@ def is_free(problem: Problem) -> bool:
 
 
 def has_numeric_columns(problem: Problem) -> bool:
-    """Return whether a layer on the table may start from smooth functions of its numeric columns: they are few."""
+    """Return whether the numeric columns are few enough for a layer that starts from smooth functions of them."""
     return not _has_functions(problem) and 0 < _n_numeric(problem) <= constants.ADDITIVE_MAX_FEATURES
 
 
 def has_no_additive_units(problem: Problem) -> bool:
-    """Return whether there is no additive network, which `has_numeric_columns` decides."""
+    """Return whether there is no additive network, because `has_numeric_columns` is False."""
     return not has_numeric_columns(problem)
 
 
 def has_directions(problem: Problem) -> bool:
-    """Return whether sums of features make sense, and units of them fit into one hidden layer beside the networks'."""
+    """Return whether sums of features make sense, and networks have one hidden layer, which such units can join."""
     dense = not isinstance(problem.rows.X, Sparse)
     free = is_free(problem) and not _has_functions(problem)
     return dense and free and _n_numeric(problem) > 1 and len(problem.settings.units) == 1
 
 
 def has_many_levels(problem: Problem) -> bool:
-    """Return whether a category has many levels, whose means fit into one hidden layer beside the networks'."""
+    """Return whether a category has many levels, and networks have one hidden layer, which their means can join."""
     one_layer = len(problem.settings.units) == 1 and not isinstance(problem.rows.X, Sparse)
     return one_layer and is_free(problem) and bool(encoded_columns(problem))
 
@@ -146,12 +146,12 @@ def has_hidden_trees(problem: Problem) -> bool:
 def layer_as_asked(problem: Problem) -> LayerSettings:
     """Return the user's output layer on the features, boosted with small steps."""
     layer = _asked_layer(problem)
-    # Features differ in kind, as hidden units do not: the least penalty of the base depends on the column.
+    # Unlike hidden units, features differ in scale and meaning: the smallest penalty of the base depends on the column.
     return replace(layer, min_base_lambda=None if layer.clip else 0.0)
 
 
 def first_layer(problem: Problem) -> LayerSettings:
-    """Return `layer_as_asked`; with many rows it has best thresholds, and sampled rows if there are no categories."""
+    """Return `layer_as_asked`; with many rows, best thresholds and, if there are no categories, sampled rows."""
     layer = layer_as_asked(problem)
     if has_rows_for_best_thresholds(problem):
         rows = {} if problem.rows.table.categorical else {"subsample": constants.SAMPLED_ROWS}
@@ -160,7 +160,7 @@ def first_layer(problem: Problem) -> LayerSettings:
 
 
 def deep_trees(problem: Problem) -> LayerSettings:
-    """Return a layer of deeper trees of best thresholds with smaller leaves, each grown on some of the rows."""
+    """Return a layer of deeper trees with best thresholds and smaller leaves, each grown on some of the rows."""
     layer = layer_as_asked(problem)
     depth, leaf = layer.growth.max_depth + constants.DEEPER_BY, _half_of_the_rows_per_leaf(layer)
     rows = {"min_samples_leaf": leaf, "subsample": constants.SAMPLED_ROWS}
@@ -168,7 +168,7 @@ def deep_trees(problem: Problem) -> LayerSettings:
 
 
 def sampled(problem: Problem) -> LayerSettings:
-    """Return a layer of best thresholds and smaller leaves, each tree grown on some of the rows and features."""
+    """Return a layer with best thresholds and smaller leaves; each tree is grown on some of the rows and features."""
     layer = layer_as_asked(problem)
     rows = {"min_samples_leaf": _half_of_the_rows_per_leaf(layer), "subsample": constants.SAMPLED_ROWS}
     return _on_some_features(varied(problem, layer, extra_trees=False, **rows), problem)
@@ -195,7 +195,7 @@ def additive_base(problem: Problem) -> LayerSettings:
 def constant_leaves(problem: Problem) -> LayerSettings:
     """Return a layer of deeper trees with constant leaves of one row or more, each grown on some of the rows.
 
-    Each tree sees all features: half of them ruin tables where every tree needs one or two.
+    Each tree sees all features: sampling half of them ruins the model where every tree needs a certain one or two.
     """
     return varied(
         problem,
@@ -212,7 +212,7 @@ def constant_leaves(problem: Problem) -> LayerSettings:
 
 
 def large_constant_leaves(problem: Problem) -> LayerSettings:
-    """Return a layer of the trees that LightGBM and scikit-learn grow by default, each on some of the rows."""
+    """Return a layer of trees as large as LightGBM's and scikit-learn's defaults, each grown on some of the rows."""
     size = {"max_leaves": constants.LIBRARY_MAX_LEAVES, "min_samples_leaf": constants.LIBRARY_MIN_SAMPLES_LEAF}
     return varied(problem, constant_leaves(problem), max_depth=-1, reg_lambda=0.0, **size)
 
@@ -233,7 +233,7 @@ def _on_some_features(layer: LayerSettings, problem: Problem) -> LayerSettings:
 
 
 def output_layer(problem: Problem) -> LayerSettings:
-    """Return the output layer with small steps; a ridge base becomes smooth functions of its inputs, if it may."""
+    """Return the output layer with small steps, and with smooth functions of its inputs as base if the base is free."""
     layer = _asked_layer(problem)
     additive = may_change_base(problem) and layer.base == "ridge" and has_numeric_columns(problem)
     return replace(layer, base="additive") if additive else layer
@@ -248,7 +248,7 @@ def as_asked(problem: Problem) -> Settings:
 
 
 def linear_units(problem: Problem) -> Settings:
-    """Return a network of more hidden units, linear and under a light penalty: without trees they are cheap."""
+    """Return a network with more hidden units, which are linear under a light penalty. Without trees they are cheap."""
     return _without_trees(problem, constants.LINEAR_NETWORK_WIDTH, base_lambda=constants.LINEAR_NETWORK_PENALTY)
 
 
@@ -258,12 +258,12 @@ def additive_units(problem: Problem) -> Settings:
 
 
 def linear_units_cross_validated(problem: Problem) -> Settings:
-    """Return a network of linear units under a cross-validated penalty; beside an additive network it adds nothing."""
+    """Return a network of linear units with a cross-validated penalty, which gains nothing beside an additive one."""
     return _without_trees(problem)
 
 
 def _without_trees(problem: Problem, width: int = 1, **changes: Any) -> Settings:
-    """Return a network whose hidden layers are bases alone, of `width` times as many units."""
+    """Return a network whose hidden layers are bases without trees, with `width` times as many units."""
     changes = {"n_estimators": 0, "base": "ridge", **changes}
     *hidden, output = problem.settings.layers
     units = tuple(width * n for n in problem.settings.units)

@@ -25,8 +25,8 @@ _of_quantiles = (how.has_copies,)
 _on_directions = (how.fits_leaves, how.has_directions)
 CANDIDATES: list[Candidate] = [
     # Layers on the features, in the order in which they are tried. The first has constant leaves, as libraries have by
-    # default, so that no fit does much worse; the second has leaves with slopes. Together they do best for their
-    # seconds, and their work is the unit of all limits.
+    # default, so that no fit is much worse than a library. The second has leaves with slopes. These two gain most for
+    # their seconds, and their work is the unit of all limits.
     single_layer(CONSTANT_LEAVES, how.constant_leaves, when=(how.may_be_constant, how.has_no_copies), least_quality=1),
     encodings_below("means of levels", how.first_layer, when=(how.fits_leaves, how.has_many_levels, how.has_no_copies)),
     single_layer("single layer", how.first_layer, least_quality=1),
@@ -70,13 +70,13 @@ CANDIDATES: list[Candidate] = [
     output_layer_on(NETWORK, how.output_layer),
 ]
 
-# The candidates of a network that is asked for alone: the network itself, and layers boosted to their end on its units
-# and on the features. All have leaves with slopes. Constant leaves would predict better, and take the network's weight.
+# The candidates with deep=True: the network itself, and layers boosted to their end on its units and on the features.
+# All have leaves with slopes. Layers of constant leaves would often predict better, and take the network's weight.
 OF_ONE_NETWORK = ("single layer", NETWORK, f"{NETWORK}, final output layer")
 
 
 def candidates_for(problem: Problem, settings: EnsembleSettings, level: QualityLevel) -> list[Candidate]:
-    """Return the candidates that are tried on a problem; hidden layers only if the settings ask for them."""
+    """Return the candidates that are tried on a problem, those with hidden layers only if the settings request them."""
     kinds = {CandidateKind.SINGLE_LAYER}
     if settings.deep == "auto":
         trained = level.networks is not None and (problem.settings.epochs > 0 or settings.network_needed)

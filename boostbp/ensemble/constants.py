@@ -7,21 +7,21 @@ value that was chosen once: no experiment has compared it with others.
 from __future__ import annotations
 
 # Weights
-# Length of the gradient descent from equal weights, which is the sum of its learning rates: per held-out row, and at
-# least. Journal, "Weights by as many steps as there are rows": .017 to .2 and 5 to 20.
+# Length of the gradient descent from equal weights (the sum of its learning rates): per held-out row, and the minimum.
+# Journal, "Weights by as many steps as there are rows": .017 to .2 and 5 to 20.
 STACKING_PATH_PER_ROW, MIN_STACKING_PATH = 0.05, 10.0
 # First learning rate, growth of the rate after each step, and limit on the steps. Not varied; 60 steps nearly always
 # reach the end of the path.
 STACKING_RATE, STACKING_GROWTH, MAX_STACKING_STEPS = 0.5, 1.5, 60
 # Candidates with less weight are left out. Journal, "A fit that is good whenever it stops": 0 to .1.
 MIN_WEIGHT = 0.04
-# Label smoothing counts as if this many rows of other classes were added to all held-out rows together.
+# Label smoothing is equivalent to adding this many rows of other classes to all held-out rows together.
 # Journal, "Networks that seemed better than they are": .25 against 1, .5 and .1.
 SMOOTHING_ROWS = 0.25
 # The average is shrunk towards the constant if the t-statistic of held-out targets on its output is below this.
 # Journal, "Weak signals": with and without the rule; the 6 itself was not varied.
 WEAK_SIGNAL_T = 6.0
-# The shrinkage uses at least this t-statistic, which leaves a little of the model. Not varied.
+# Smaller t-statistics count as this one, so that a little of the model is left. Not varied.
 MIN_SIGNAL_T = 0.5
 # At this t-statistic the average gets half of the weight and the constant the other half. Not varied.
 HALF_WEIGHT_T = 2.0
@@ -30,12 +30,12 @@ HALF_WEIGHT_T = 2.0
 # Journal, "Members that missed it"; the 2 itself was not varied.
 MEMBER_T = 2.0
 
-# Boosting while the held-out loss falls
+# Boosting until the held-out loss stops falling
 # Learning rate. Journal, "A fit that is good whenever it stops" and "Sampled rows and features": .04, .07 and .1.
 SHRINKAGE = 0.1
 # Rounds of a piece. The held-out loss is computed after each piece. Not varied.
 PIECE_ROUNDS = 25
-# Boosting ends after this many pieces without a gain: as many as there were until the last gain, within these bounds.
+# Boosting ends after as many pieces without a gain as there were until the last gain, within these bounds.
 # Journal, "Shrinkage and patience, once more" and "What a level spends its seconds on": 2 and 3 for all, 2 for some.
 MIN_PATIENCE, MAX_PATIENCE = 2, 3
 # Limit on the pieces: 4,000 rounds. Journal, "Random thresholds": rounds after the 1,000th leave .986 of the error.
@@ -54,7 +54,7 @@ MANY_ROWS, SAMPLE_ROWS = 50_000, 20_000
 # Share of many rows on which the structures of a piece are grown, drawn anew for each piece, and the smallest number
 # of rows: 10,000 to 50,000 of 90,000, and 50,000 and 200,000 of a million.
 STRUCTURE_SHARE, MIN_STRUCTURE_ROWS = 0.2, 50_000
-# Each class must have this many rows in such a sample, as rare events have few rows in all. Not varied.
+# Each class must have this many rows in such a sample; otherwise structures are grown on all rows. Not varied.
 MIN_STRUCTURE_CLASS = 1000
 # Work of the layers on all rows, as a multiple of the quality's own limit: 4 and 6 units of the first layer at
 # quality 3. Then the share of `max_time` after the first layer that the sample may take: not varied.
@@ -99,9 +99,9 @@ DIRECTIONS, DIRECTIONS_ROWS = 8, 2000
 # Features whose pairwise sums and differences join the directions. Journal, "Sums and differences": 0, 3, 4 and 6.
 DIRECTIONS_PAIRED = 4
 
-# Number of levels from which on the means of a category's levels are hidden units; folds of the rows, each of which
-# takes the means of the others; and leaves of a tree of means. Journal, "Means of many levels": 20 to 15,000 levels.
-# The folds and leaves were not varied.
+# Number of levels from which on the means of a category's levels are hidden units; number of folds, whose rows see the
+# means of the other folds; and number of leaves of a tree of means. Journal, "Means of many levels": 20 to 15,000
+# levels. The folds and leaves were not varied.
 ENCODED_MIN_LEVELS, ENCODING_FOLDS, ENCODED_LEAVES = 100, 5, 256
 
 # Race. All figures are in the journal, "A fit that is good whenever it stops", unless another heading is named.
@@ -127,8 +127,8 @@ FIRST_NEAR, NEAR, MIN_FALL = 1.0, 0.15, 0.03
 # Journal, "Where networks are tried": smooth targets reach .12 or more, most tables less than .07. They are also
 # trained if leaves on directions beat those on the features by the second share. Journal, "Constant leaves first".
 SLOPES_LEAD, DIRECTIONS_LEAD = 0.1, 0.15
-# Shares of a fit's work. They limit the last trials, the race of layers before networks, the networks, and the begin of
-# output layers on networks. The first two: .4 and .25, and .5 and .4; the others were not varied.
+# Shares of a fit's work until which trials of layers begin, layers race before networks, networks train, and output
+# layers on networks begin. The first two: .4 and .25, and .5 and .4; the others were not varied.
 TRIALS_WORK, LAYERS_WORK, NETWORKS_WORK, OUTPUTS_WORK = 0.25, 0.4, 0.85, 0.9
 
 # Training in parallel

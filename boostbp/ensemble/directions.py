@@ -2,9 +2,9 @@
 
 ``G`` is the mean of ``J' J`` over rows, where ``J`` is the Jacobian of the model. Its leading eigenvectors are the
 directions of the features along which the output varies most (expected gradient outer product: Trivedi and others 2014;
-as a way to learn features: Radhakrishnan and others 2024). Trees split along single features. With these directions
-beside the features they also split along sums of features. Sums and differences of two important features are added,
-so that one split can tell which of two numbers is larger.
+as a way to learn features: Radhakrishnan and others 2024). A tree on the features splits along single features. A tree
+that also reads these directions splits along sums of features. Sums and differences of two important features are
+added, so that one split can tell which of two numbers is larger.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Means of the target for the levels of a category, as hidden units.
 
-A library splits the levels of a category into two sets, and has few rows for most of many levels. Their means order
-the levels: trees split them like numbers, and leaves have slopes in them (target statistics: Micci-Barreca 2001). A
-training row sees means of other rows only, as its own target would give it away.
+A library splits the levels of a category into two sets. With many levels, most have too few rows for a reliable split.
+The means of the target order the levels, so trees split them like numbers, and leaves have slopes in them (target
+statistics: Micci-Barreca 2001). A training row sees means of other rows only: one with its own target would reveal it.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def encodings_layer(problem: Problem) -> tuple[Layer, Floats]:
     """Return a hidden layer of the means of levels, and its units for the training rows, (rows, units).
 
     There is a unit for each column of many levels and each output: the mean of the negative gradient of the loss at the
-    baseline, which for squared errors is the mean of the target. The units of a training row are means over the other
-    folds of the rows.
+    baseline, which for squared errors is the mean of the target minus the baseline. The units of a training row are
+    means over the rows of the other folds.
     """
     rows = problem.rows
     target = -problem.loss.gradient(problem.start, rows.y)
@@ -81,10 +81,10 @@ class LevelSums(NamedTuple):
         return cls(*(scale * one for one in sums))
 
     def prior_strength(self) -> float:
-        """Return the rows that the mean of all levels counts for: their variance over that of the levels' means.
+        """Return the number of rows of the mean of all levels in the shrunken mean of each level.
 
-        Both variances are estimated as in an analysis of variance with random effects. Infinite if the means of the
-        levels differ no more than by chance.
+        It is the variance within levels over that of their means, both estimated as in an analysis of variance with
+        random effects. It is infinite if the means of the levels differ no more than by chance.
         """
         weight, first = self.weight.sum(0), self.first.sum(0)
         seen = weight > 0
@@ -109,10 +109,10 @@ class LevelSums(NamedTuple):
 
 
 def _tree_of(column: int, means: Floats, weight: Floats) -> tuple[Tree, Floats]:
-    """Return a tree that tells the levels of a column apart by their means, and the values of its leaves.
+    """Return a tree that separates the levels of a column by their means, and the values of its leaves.
 
-    Levels of neighbouring means share a leaf if there are more than `ENCODED_LEAVES`. The last level is the missing
-    value. The last leaf is for codes that training did not see: the mean of all levels.
+    With more than `ENCODED_LEAVES` levels, those with similar means share a leaf. The last level is the missing value.
+    The last leaf is for codes that training did not see, and has the mean of all levels.
     """
     seen = np.flatnonzero(weight > 0)
     by_mean = seen[np.argsort(means[seen], kind="stable")]
@@ -143,7 +143,7 @@ def _tree_of(column: int, means: Floats, weight: Floats) -> tuple[Tree, Floats]:
         """Return the child for some groups: a leaf for one of them."""
         return ~begin if end - begin == 1 else split(begin, (begin + end) // 2, end)
 
-    # The group after the last one has no level: all that training did not see goes there.
+    # The additional group has no level: codes that training did not see go there.
     groups.append(seen[:0])
     split(0, len(groups) - 1, len(groups))
     start = n_words * np.arange(len(left))

@@ -37,7 +37,7 @@ from boostbp.runtime import interrupts
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import training_in, workers
 
-SEED_STEP = 1_000_003  # between the seeds of members. A prime: the pieces of a layer have successive seeds
+SEED_STEP = 1_000_003  # between the seeds of members; large, as the pieces of a layer have successive seeds
 
 
 def train_model(
@@ -51,30 +51,29 @@ def train_model(
       allows. The first evaluation set chooses their weights.
     - False with an evaluation set: such a sum of single layers alone.
     - True: the user's network, with output layers that are boosted to their end on its units and on the features.
-    - Without an evaluation set nothing can be weighed. The model is the first layer, with a fixed number of rounds, or
-      with True the network as it is trained.
+    - Without an evaluation set there are no weights to choose. The model is the first layer, with a fixed number of
+      rounds, or with True the network as it is trained.
 
-    If the rows of the evaluation set are training rows that were held out, the leaves of all parts with weight are then
-    fitted again on all rows. So are those of a single layer that the user asked for.
+    If the rows of the evaluation set are held-out training rows, the leaves of all parts with weight, or of the user's
+    single layer, are then fitted again on all rows.
 
-    `others` are problems of the same rows with others held out. The model is the mean of as many such sums as the
-    quality asks for.
+    `others` are problems of the same table with other rows held out. The quality says for how many of them such a sum
+    is trained, too; the model is the mean of the sums.
 
-    Sums are rounded, which makes files small (`Network.rounded`). One network or layer stays as it was trained, and so
-    does a sum with monotone constraints, as rounded leaves might break them.
+    Sums are rounded, which makes files small (`Network.rounded`). A single network or layer stays as it was trained,
+    and so does a sum with monotone constraints, which rounded leaves might violate.
 
-    The end of `max_time` or an interrupt ends all of it, and the model is made of what there is. The candidates that
-    are best for their seconds come first. A candidate that fails for numerical reasons is left out, and the history
-    says so.
+    When `max_time` is over or an interrupt comes, the model is made of the candidates so far. Those that gain most for
+    their seconds are trained first. A candidate that fails for numerical reasons is left out, and the history says so.
 
     Raises
     ------
     KeyboardInterrupt
-        If it came before there was a model; otherwise it is in the history.
+        If the interrupt came before there was a model; otherwise the history has it.
     FloatingPointError
         If the user's network was trained alone and diverged in its first epoch.
     ValueError
-        If a part of the user's own is broken; see `boostbp.ensemble.safeguard`.
+        If the user's own loss, backend, basis or step is broken; see `boostbp.ensemble.safeguard`.
     Exception
         The failure of the first candidate, if all failed.
     """
@@ -170,7 +169,7 @@ class _Member(NamedTuple):
 
 
 def _train_average(problem: Problem, settings: EnsembleSettings, level: QualityLevel) -> _Member:
-    """Train candidates and average them; an interrupt leaves the average of those that there are."""
+    """Train candidates and average them; after an interrupt, average the candidates so far."""
     clock = StageSeconds(FIRST_STAGE, problem.report)
     problem = replace(problem, report=clock)
     race = Race(
@@ -185,7 +184,7 @@ def _train_average(problem: Problem, settings: EnsembleSettings, level: QualityL
     member: _Member | None = None
     interrupt: KeyboardInterrupt | None = None
     try:
-        with interrupts.deferred():  # until there is a model
+        with interrupts.deferred():  # an interrupt waits until there is a model
             interrupt = train_race(race)
             if race.layers or race.others:
                 member = _averaged(race, interrupt, shows_network=settings.deep is True)
@@ -214,9 +213,9 @@ def _rounded(model: Network, problem: Problem) -> Network:
 
 
 def _averaged(race: Race, interrupt: KeyboardInterrupt | None, *, shows_network: bool) -> _Member:
-    """Return the average of the trained candidates, refitted if it may be, its history, and its score before that.
+    """Return the average of the trained candidates, refitted if possible, its history, and its score before the refit.
 
-    `shows_network` says whether the user's network stays in the model, whatever its weight.
+    `shows_network` says whether the user's network stays in the model even without weight.
     """
     problem, trained = race.problem, race.trained()
     average = average_of(distinct(trained), problem, shows_network=shows_network)
@@ -262,8 +261,8 @@ def _looks_of_candidate(lead: TrainedCandidate | None, problem: Problem) -> list
 def _looks_of(model: Network, problem: Problem, pieces: Sequence[Layer] = ()) -> list[Look]:
     """Return the scores of a network after some rounds of its output layer, from 0 on.
 
-    They are those after each of the `pieces` of the output layer or, without pieces, after the rounds of `stages`. A
-    network without layers is a constant.
+    The scores are those after each of the `pieces` of the output layer or, without pieces, after the rounds of
+    `stages`. A network without layers is a constant.
     """
     pieces = [piece for piece in pieces if rounds_of(piece.forest)]  # a base alone has no rounds
     if pieces or not model.layers:

@@ -21,9 +21,9 @@ from boostbp.runtime.group import training_in
 def train_many(race: Race) -> KeyboardInterrupt | None:
     """Train the candidates of a race; return the interrupt, if one came.
 
-    A sample of the rows chooses the first layer, which is boosted to its end on all rows. Then the whole course of a
-    smaller table runs on a sample: trials, the race, networks. At last the output layers of the models with weight
-    there are boosted to their end on all rows, those of most weight first. Their hidden layers stay.
+    A sample of the rows chooses the first layer, which is boosted to its end on all rows. Then all stages of a fit on a
+    smaller table run on a sample: trials, the race, networks. Finally, the models with weight in that fit get new
+    output layers, boosted to their end on all rows above the same hidden layers, in the order of their weights.
     """
     first_layer, interrupt = _first_layer(race)
     interrupt = interrupt or _boost(first_layer, race, FIRST_STAGE)
@@ -39,7 +39,7 @@ def train_many(race: Race) -> KeyboardInterrupt | None:
     networks = any(one.history is not None for one in found)
     race.total = constants.ALL_ROWS_WORK * race.level.effort(networks=networks).work * first
     interrupt = interrupt or _train_chosen(found, race)
-    # A layer of the sample takes a name that says so; a network keeps its name, as all networks are of the sample.
+    # Names mark layers that were trained on the sample. Networks keep their names, as all were trained on it.
     named = [one if one.history is not None else replace(one, name=f"{one.name}, some rows") for one in found]
     names = _names(race)
     race.others += [new for old, new in zip(found, named, strict=True) if old.name not in names]
@@ -47,7 +47,7 @@ def train_many(race: Race) -> KeyboardInterrupt | None:
 
 
 def _first_layer(race: Race) -> tuple[Candidate, KeyboardInterrupt | None]:
-    """Return the candidate of the lowest quality that does best on a sample of the rows."""
+    """Return the best candidate on a sample of the rows, among those that the lowest quality tries."""
     candidates = [one for one in race.of_kind(CandidateKind.SINGLE_LAYER) if one.least_quality == 1]
     if len(candidates) == 1:
         return candidates[0], None
@@ -61,9 +61,9 @@ def _first_layer(race: Race) -> tuple[Candidate, KeyboardInterrupt | None]:
 
 
 def _sample_of(race: Race) -> Race:
-    """Return the race on a sample of the rows, in a share of the time that is left.
+    """Return the race on a sample of the rows, with a share of the remaining time.
 
-    In reports the sample takes the share `SAMPLE_TIME` of what is left, and boosting on all rows the rest.
+    In reports the sample takes the share `SAMPLE_TIME` of the remaining progress, and boosting on all rows the rest.
     """
     done, problem = race.share, race.problem
     middle = done + constants.SAMPLE_TIME * (1.0 - done)
@@ -87,7 +87,7 @@ def _sample_of(race: Race) -> Race:
 
 
 def _boost(candidate: Candidate, race: Race, stage: str) -> KeyboardInterrupt | None:
-    """Boost a layer to its end on all rows, and keep nothing else: its bound input takes much memory."""
+    """Boost a layer to its end on all rows, and keep only the result, as its bound input takes much memory."""
     interrupt = race.begin([candidate], None, stage=stage)
     race.others += [training.result for training in race.layers.values()]
     race.layers.clear()
@@ -101,7 +101,7 @@ def _names(race: Race) -> set[str]:
 def _train_chosen(found: Sequence[TrainedCandidate], race: Race) -> KeyboardInterrupt | None:
     """Boost the output layers of the models with weight on all rows, while that lowers the loss of the sum.
 
-    Models on the same hidden layers hardly differ, so only one of them is boosted.
+    Models with the same hidden layers hardly differ, so only one of them is boosted.
     """
     problem = race.problem
     average = average_of(distinct(found), problem)

@@ -23,7 +23,7 @@ from boostbp.trees.forest import Forest
 
 @dataclass(frozen=True, slots=True)
 class OutputLayerPlan:
-    """How an output layer was boosted, for boosting it again: the settings of a piece, and the pieces over one base."""
+    """Training of an output layer, for a refit: the settings of a piece, and the pieces over one base."""
 
     settings: LayerSettings
     pieces: tuple[Layer, ...]
@@ -40,9 +40,9 @@ class TrainedCandidate:
     held_out : (held-out rows, outputs) float64
         Raw output on the held-out rows.
     plan : OutputLayerPlan or None
-        How the output layer is fitted again on more rows, if it may be.
+        Plan of a refit of the output layer on more rows; None if it may not be refitted.
     history : History or None
-        History of the training, if it was by back-propagation.
+        History of a training by back-propagation; None for other models.
     """
 
     name: str
@@ -64,10 +64,10 @@ class TrainedCandidate:
 
 
 def distinct(candidates: Sequence[TrainedCandidate]) -> list[TrainedCandidate]:
-    """Return the candidates without those that predict the held-out rows exactly as an earlier one of their kind.
+    """Return the candidates without duplicates, which predict the held-out rows exactly as an earlier one.
 
-    The kinds are with and without hidden layers. Equal candidates occur if a backend lacks a setting by which they
-    differ, or if native parameters override it.
+    Candidates with and without hidden layers are compared separately. Duplicates occur if candidates differ in a
+    setting that the backend lacks or that native parameters override.
     """
     first: dict[tuple[bool, bytes], int] = {}
     for number, candidate in enumerate(candidates):
@@ -77,7 +77,7 @@ def distinct(candidates: Sequence[TrainedCandidate]) -> list[TrainedCandidate]:
 
 @dataclass(frozen=True, slots=True)
 class Boosted:
-    """Pieces of a layer on one input. Each piece is boosted on what the earlier ones leave; the first has the base.
+    """Pieces of a layer on one input, each boosted on the residuals of the earlier ones. The first piece has the base.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Boosted:
     fit : (rows, outputs) float64
         Raw output so far on the training rows, baseline and offset included.
     rounds_left : int
-        Limit on the rounds that follow.
+        Limit on further rounds.
     """
 
     problem: Problem
@@ -101,15 +101,15 @@ class Boosted:
     def begin(
         cls, problem: Problem, settings: LayerSettings, n_rounds: int, *, backend: Backend | None = None
     ) -> Boosted:
-        """Bind the input for `n_rounds` rounds, in pieces of ``settings.n_estimators``; the last may be shorter.
+        """Bind the input for `n_rounds` rounds in pieces of ``settings.n_estimators``; the last piece may be shorter.
 
-        `backend` is by default that of the problem.
+        The default of `backend` is that of the problem.
         """
         bound = BoundInput(backend or problem.growing_backend, problem.rows.table, settings, problem.rows.weight)
         return cls(problem, bound, problem.start, n_rounds)
 
     def advance(self, *, structures_of: Layer | None = None) -> Boosted:
-        """Return these pieces and one more, which has the structures of another layer if one is passed."""
+        """Return these pieces and one more, with the tree structures of the layer `structures_of` if there is one."""
         problem, rows, number = self.problem, self.problem.rows, len(self.pieces)
         n_rounds, growth = min(self.bound.settings.n_estimators, self.rounds_left), self.bound.settings.growth
         bound = self.bound.with_settings(n_estimators=n_rounds)
@@ -144,15 +144,15 @@ class LayerTraining:
     settings : LayerSettings
         Settings of a piece.
     held_out_input : (held-out rows, features) float64
-        What the layer sees of the held-out rows.
+        Input of the layer for the held-out rows.
     raw, before : (held-out rows, outputs) float64
-        Raw output of all pieces on these rows, baseline included, and that without the last piece.
+        Raw output of all pieces on these rows, and of all but the last one, baseline included.
     best : int
         Number of pieces with the lowest loss.
     best_raw : (held-out rows, outputs) float64
         Raw output of these pieces.
     best_score, best_trial : float
-        Lowest loss, and lowest loss within the pieces of a trial.
+        Lowest loss of all pieces, and of those of a trial.
     min_gain : float
         A fall of the held-out loss counts as a gain if it exceeds this.
     levels : Problem or None
@@ -221,12 +221,12 @@ class LayerTraining:
         boosted = self.boosted.advance()
         raw = self.raw + boosted.pieces[-1].predict(self.held_out_input, n_jobs=problem.settings.n_threads)
         before, score = workers().agree((problem.score(self.raw) if first else 0.0, problem.score(raw)))
-        # A share of the first gain: the loss itself may be known only up to a constant.
+        # A share of the first gain, not of the loss, which some losses define only up to a constant.
         min_gain = constants.MIN_GAIN_OF_FIRST * max(before - score, 0.0) if first else self.min_gain
         after = replace(self, boosted=boosted, raw=raw, before=self.raw, min_gain=min_gain)
         if after.n_pieces <= constants.TRIAL_PIECES:
             after = replace(after, best_trial=min(score, self.best_trial))
-        # The first piece may remove all but a thousandth of the loss, so a share of the rest is a gain, too.
+        # If the first piece removes nearly all of the loss, its gain is no measure; a share of the rest is a gain, too.
         if first or score < self.best_score - min(min_gain, constants.MIN_GAIN_OF_REST * abs(self.best_score)):
             return replace(after, best=after.n_pieces, best_score=score, best_raw=raw)
         return after
@@ -247,7 +247,7 @@ class LayerTraining:
 
     @property
     def trial_score(self) -> float:
-        """Lowest held-out loss within the pieces of a trial; of quantiles around a mean, within all pieces."""
+        """Lowest held-out loss within the pieces of a trial, or within all pieces for quantiles around a mean."""
         return self.best_trial if self.levels is None else self.levels.score(self.held_out)
 
     @property

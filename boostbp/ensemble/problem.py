@@ -24,7 +24,7 @@ from boostbp.runtime.group import training_in, workers
 
 @dataclass(frozen=True, slots=True)
 class EnsembleSettings:
-    """How networks and single layers become one model.
+    """The parameters that decide which networks and single layers are trained and averaged.
 
     Attributes
     ----------
@@ -33,8 +33,8 @@ class EnsembleSettings:
     quality : int
         Key of `LEVELS`: how many candidates are tried, and for how long.
     network_needed : bool
-        Whether the user's network is trained whatever it promises, if only for some epochs, because callbacks see it
-        or its state is kept.
+        Whether the user's network is trained even if it promises little, at least for some epochs, because callbacks
+        see it or its state is kept.
     """
 
     deep: Literal["auto"] | bool = "auto"
@@ -48,13 +48,13 @@ class EnsembleSettings:
 
     @property
     def trains_one_network(self) -> bool:
-        """Whether the user's network is trained if there are no rows to weigh it."""
+        """Whether the user's network is trained if no rows are held out to choose its weight."""
         return self.deep is True or (self.deep == "auto" and self.network_needed and self.level.networks is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem(NetworkTask):
-    """What every candidate is trained on, and how it is scored. For an output layer, the table is what that layer sees.
+    """Rows and settings that every candidate is trained and scored with; the table is the input of its output layer.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Problem(NetworkTask):
 
     @classmethod
     def of(cls, task: NetworkTask, to_target: Callable[[Floats], Floats] = raw_output) -> Problem:
-        """Return the problem of a fit; `to_target` converts targets of an evaluation set to what the loss takes."""
+        """Return the problem of a fit; `to_target` converts the targets of evaluation sets for the loss."""
         rows = task.rows
         with training_in(rows.group):
             baseline = baseline_of(task.loss, rows, task.settings.output_target)
@@ -109,7 +109,7 @@ class Problem(NetworkTask):
     def growing_backend(self) -> Backend:
         """The backend of output layers and single layers, which may grow structures on a sample of the rows.
 
-        It does if the user asked for it. If there are many rows, each fit draws a sample of its own, unless the library
+        It uses a sample if the user requested one. With many rows, each fit draws its own sample, unless the library
         fits the leaves or the sample would have too few rows of a class. Several classes share the structures of a
         round.
         """
@@ -124,8 +124,8 @@ class Problem(NetworkTask):
     def shares_structures(self) -> bool:
         """Whether the trees of a round in output layers and single layers share one structure, as several classes do.
 
-        They do not under monotone constraints: the structure is grown on a random sum of their gradients, to which the
-        constraints do not apply.
+        With monotone constraints they do not: a shared structure is grown on a random sum of the gradients of all
+        outputs, to which the constraints do not apply.
         """
         last = self.settings.layers[-1]
         is_free = last.leaves == "refit" and not (last.growth.multi_output or last.growth.monotone)
@@ -188,7 +188,7 @@ class Problem(NetworkTask):
         return self.evaluation.score(raw, self.held_out)
 
     def error_of(self, metric: float) -> float:
-        """Return a metric as an error: metrics that grow with accuracy are at most 1, or have no bound and no scale."""
+        """Return a metric as an error: 1 minus a metric that grows with accuracy, which is at most 1 in most cases."""
         assert self.evaluation.metric is not None
         return 1.0 - metric if self.evaluation.metric.greater_is_better else metric
 
@@ -199,7 +199,7 @@ class Problem(NetworkTask):
     def split_threads(self, limit: int | None = None) -> tuple[Problem, int]:
         """Return the problem with the threads of one candidate, and the number of candidates at a time, up to `limit`.
 
-        The threads also limit the library's own.
+        This number of threads also applies to the library.
         """
         few_rows = len(self.rows) < constants.MAX_PARALLEL_ROWS
         n_at_once = min(self.settings.n_threads, constants.MAX_PARALLEL) if few_rows and workers().is_single else 1
@@ -231,11 +231,11 @@ class Problem(NetworkTask):
 
 
 def smooth_labels(target: Floats, weight: Floats, loss: Loss) -> Floats:
-    """Return targets of held-out rows; labels are smoothed as if a quarter of a row more had another class.
+    """Return targets of held-out rows; labels are smoothed as if there were a quarter of a row more of another class.
 
-    A model that tells a few rows apart may be sure of them without limit. It would seem to lose nothing, and lose
-    without limit where it errs. The idea is Platt's (1999), with all held-out rows in place of those of a class, and a
-    quarter of his row, as models that tell few rows apart may well be right.
+    A model that separates the classes of a few held-out rows may predict probabilities arbitrarily close to 0 and 1.
+    Its held-out loss is then near 0, but its loss on a row that it gets wrong has no bound. Platt (1999) smooths labels
+    by one row for each class; here it is a quarter of a row for all held-out rows, as such a model is often right.
     """
     if not traits_of(loss).soft_labels:
         return target

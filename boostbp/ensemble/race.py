@@ -1,4 +1,4 @@
-"""Race: layers are boosted piece by piece, and the next pieces go to the layers that promise most for their work."""
+"""Race: layers are boosted piece by piece; the next pieces go to the layers with most expected gain for their work."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 from boostbp.runtime.threads import run_tasks
 
-SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)  # of the model, tried for a layer that goes on; the values were not varied
+SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)  # weights that are tried for a layer; the values were not varied
 
 
 class Outcome(NamedTuple):
-    """A layer after some pieces; without `training` it has none."""
+    """A layer after some pieces; `training` is None if it has no piece yet."""
 
     training: LayerTraining | None = None
     failure: Exception | None = None  # of the next piece
@@ -35,12 +35,12 @@ class Outcome(NamedTuple):
 
 
 def boost(training: LayerTraining, n_pieces: int | None, over: Callable[[], bool]) -> Outcome:
-    """Boost a layer by so many pieces, or to its end, while ``over()`` is False; its very first piece in any case.
+    """Boost a layer by `n_pieces`, or to its end, while ``over()`` is False. The first piece is boosted in any case.
 
     Raises
     ------
     KeyboardInterrupt, interrupts.Stopped
-        If it came before the very first piece was there. Otherwise the pieces until then are kept.
+        If it came during the first piece. Otherwise the outcome has the pieces so far.
     """
     done = 0
     try:
@@ -60,28 +60,28 @@ def boost(training: LayerTraining, n_pieces: int | None, over: Callable[[], bool
 class Race:
     """The candidates of an average in training, and their weighted sum on the held-out rows.
 
-    Decisions depend on held-out losses and on counted work, not on the clock or the number of threads. Only the end of
-    the time cuts the race short. In a group of workers rank 0 decides, as others may round the losses differently.
+    Decisions depend on held-out losses and on counted work, not on the clock or the number of threads. A time limit
+    only ends the race early. In a group of workers rank 0 decides, as others may round the losses differently.
 
     Attributes
     ----------
     problem : Problem
-        Layers that are trained at a time share its threads.
+        Layers that are trained at the same time share its threads.
     candidates : sequence of Candidate
     refit : bool
-        Whether models with weight are fitted again on all rows in the end. The work for that is reserved.
+        Whether models with weight are refitted on all rows at the end. Work is reserved for this.
     network_needed : bool
-        Whether the user's network is trained, whatever it promises.
+        Whether the user's network is trained even if it promises little.
     layers : dict of str to LayerTraining
         By name of the candidate.
     others : list of TrainedCandidate
-        Trained networks that are part of the sum as well.
+        Trained networks, which are part of the sum, too.
     spent : float
         Work so far.
     total : float
         Work of the whole fit; infinite until it is known.
     failed : dict of str to Exception
-        Failed candidates. They are left out, or keep the pieces that they had.
+        Failed candidates. They are left out, or keep the pieces from before the failure.
     """
 
     problem: Problem
@@ -103,7 +103,7 @@ class Race:
     def report(
         self, name: str, weights: dict[str, float] | None = None, raw: Floats | None = None, *, hint: str = ""
     ) -> None:
-        """Report the stage of the fit with this name, and the models that there are."""
+        """Report the stage of the fit by name, with the models so far."""
         if weights is None or raw is None:
             weights, raw = self.sum()
         n_models = sum(weight > 0 for weight in weights.values())
@@ -111,7 +111,7 @@ class Race:
 
     @property
     def share(self) -> float:
-        """Share of the work that is done; 0 if the first layer failed, whose work is the unit."""
+        """Share of the work that is done; 0 if the first layer, whose work is the unit, failed."""
         return self.spent / self.total if self.total else 0.0
 
     def trained(self) -> list[TrainedCandidate]:
@@ -121,18 +121,18 @@ class Race:
     def begin(
         self, candidates: Sequence[Candidate], n_pieces: int | None, *, stage: str = "layers", limit: float = np.inf
     ) -> KeyboardInterrupt | None:
-        """Begin candidates, and boost each by so many pieces, or to its end.
+        """Begin candidates, and boost each by a number of pieces, or to its end.
 
         Parameters
         ----------
         stage : str
             Name of the stage in reports.
         limit : float
-            No candidate is begun after this much work, nor after the end of the time. The very first layer always is.
+            No candidate begins after this much work or after the time limit, except for the first layer of all.
         """
         waiting = list(candidates)
         while waiting:
-            # The first layer may take all the time: more pieces of it are worth more than its refit.
+            # No time is reserved to refit the first layer: more pieces of it are worth more than a refit.
             later = self.refit_share() if self.layers else 0.0
             if self.layers and (self.spent >= limit or self.budget.over(later)):
                 break
@@ -157,7 +157,7 @@ class Race:
         return self._run({name: partial(boost, one, None, self.budget.over) for name, one in self.layers.items()})
 
     def audition(self, candidates: Sequence[Candidate], *, stage: str) -> KeyboardInterrupt | None:
-        """Begin candidates, and keep one of them: the first, unless the loss of another is clearly lower by then."""
+        """Begin candidates, and keep the first, or another one whose loss is clearly lower after the trial."""
         interrupt = self.begin(candidates, constants.FIRST_LAYER_PIECES, stage=stage)
         if interrupt is None and self.layers:
             scores = {name: training.best_score for name, training in self.layers.items()}
@@ -204,7 +204,7 @@ class Race:
         return None
 
     def _run(self, steps: Mapping[str, Callable[[], Outcome]]) -> KeyboardInterrupt | None:
-        """Do steps of some layers, as many at a time as threads allow, and count their work."""
+        """Boost some layers, as many at a time as threads allow, and count their work."""
         outcomes: dict[str, Outcome] = {}
         n_at_once = self.problem.split_threads()[1]
         interrupt = run_tasks(steps, n_at_once, outcomes, on_stop=self.budget.end, interrupt_of=attrgetter("interrupt"))
@@ -242,7 +242,7 @@ class Race:
         return sum(training.refit_work for name, training in self.layers.items() if weights[name])
 
     def most_promising(self, weights: dict[str, float], raw: Floats) -> list[str]:
-        """Return the layers whose next pieces lower the loss of the sum most for their work, and by enough."""
+        """Return the layers whose next pieces promise most gain of the sum for their work, and enough of it."""
         score = self.problem.score(raw)
         min_gain = constants.MIN_PROMISE * self.problem.scale_of(score)
         gain_per_work = {}
@@ -256,10 +256,10 @@ class Race:
 
 
 def promised_gain(training: LayerTraining, weight: float, raw: Floats, problem: Problem) -> float:
-    """Return how far the loss of the sum is expected to fall if a layer goes on.
+    """Return how far the loss of the sum is expected to fall if a layer is boosted further.
 
-    The layer's expected output either takes a share of the sum, or replaces its present output at its present weight,
-    whichever is better.
+    The layer's expected output either gets a share of the sum, or replaces the layer's output at its present weight,
+    whichever has the lower loss.
 
     Parameters
     ----------

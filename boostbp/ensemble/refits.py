@@ -1,4 +1,4 @@
-"""Refits: the leaves of a chosen model's output layers, fitted again on all rows, the held-out ones included."""
+"""Refits: the leaves of the chosen output layers are fitted again on all rows, including the held-out ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def refit_all(
 ) -> tuple[list[Network], dict[str, Exception], KeyboardInterrupt | None]:
     """Return the refitted models of candidates, the failures, and the interrupt, if one came.
 
-    A model stays as it was if its refit fails, or would begin after an interrupt.
+    A model stays as it is if its refit fails, or if an interrupt came before the refit.
     """
     problem, n_at_once = problem.split_threads(len(chosen))
     models: dict[str, Network | Exception] = {}
@@ -36,7 +36,7 @@ def refit_all(
         tasks = {one.name: partial(attempted, partial(_refitted, one, all_rows, budget)) for one in chosen}
         with training_in(all_rows.rows.group):
             interrupt = run_tasks(tasks, n_at_once, models, on_stop=budget.end)
-    except KeyboardInterrupt as during_concat:  # of the held-out rows to the others
+    except KeyboardInterrupt as during_concat:  # the held-out rows were being appended to the others
         interrupt = during_concat
     refitted, failed = [], {}
     for one in chosen:
@@ -70,23 +70,23 @@ def refit_single_layer(model: Network, history: History, problem: Problem) -> Ne
 
 
 def boost_again(problem: Problem, plan: OutputLayerPlan, *, over: Callable[[], bool] = bool) -> Layer | None:
-    """Return an output layer of as many rounds, boosted on other rows: the same structures with other leaves.
+    """Return an output layer with the same number of rounds and tree structures, and leaves fitted on other rows.
 
-    Growth is most of the work, and the leaves gain as much from the new rows if the structures stay. A library's own
-    leaves come with its growth, so those trees are grown again.
+    Growing trees is most of the work, and the leaves gain as much from the new rows if the structures stay. Leaves that
+    the library fits come with its trees, so those trees are grown again.
 
     Parameters
     ----------
     problem : Problem
-        Its table is what the layer sees of these rows.
+        Its table is the input of the layer for these rows.
     over : callable
         ``over() -> bool`` says whether time is up; it is called before each piece.
 
     Returns
     -------
     Layer or None
-        None if time was up before the end, or if the new fit is worse than the constant: a loss of the user's own may
-        be well-behaved on some rows only.
+        None if time was up before the end, or if the new fit is worse than the constant, as may happen with a custom
+        loss that is well-behaved on some rows only.
     """
     n_rounds = sum(rounds_of(piece.forest) for piece in plan.pieces)
     keeps_structures = plan.settings.leaves == "refit"

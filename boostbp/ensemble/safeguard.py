@@ -1,7 +1,7 @@
 """Safeguard: no model is worse on its held-out rows than the constant that boosting starts from.
 
 On noise the model is shrunk towards that constant. A model that fits even its training rows worse than the constant has
-not learned. If it uses a part of the user's own, that part is broken, and the fit raises an error.
+not learned. If it uses a custom loss, backend, basis or step, that part is broken, and the fit raises an error.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 from boostbp.trees.basis import Elementwise
 
-SHARES = np.linspace(0.0, 1.0, 21)  # weights that are tried for a model; the constant has the rest. Not varied
-# Training rows that show whether a model has learned, and for the training loss of an average without a network; all
-# rows would take a tenth of some fits. Not varied.
+SHARES = np.linspace(0.0, 1.0, 21)  # weights that are tried for a model; the rest goes to the constant. Not varied
+# Number of training rows on which the training loss is computed if no network reports it; all rows would take a tenth
+# of the time of some fits. Not varied.
 JUDGED_ROWS = 250
 ROUNDING = 1e-9  # losses that differ by less, relatively, are the same
 
 
 def best_share(raw: Floats, problem: Problem) -> float:
-    """Return the weight of a model beside the constant: 1, or the best on the held-out rows if it is worse there.
+    """Return the weight of a model: 1, or less if the model is worse than the constant on the held-out rows.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def best_share(raw: Floats, problem: Problem) -> float:
 
 
 def no_worse_than_constant(network: Network, history: History, problem: Problem) -> Network:
-    """Return a network that was trained alone, shrunk if it is worse than the constant, which the history records."""
+    """Return a network that was trained alone, shrunk if it is worse than the constant; the history has the weight."""
     if not problem.evaluation.sets:
         refuse_unlearned([network], problem)
         return network
@@ -67,7 +67,7 @@ def no_worse_than_constant(network: Network, history: History, problem: Problem)
 
 
 def back_propagate_alone(problem: Problem) -> tuple[Network, History]:
-    """Train a network whose hidden units are the model; a constant cannot replace it.
+    """Train a network that is needed for its hidden units, so it is not shrunk.
 
     Raises ValueError as `refuse_unlearned` does.
     """
@@ -78,13 +78,12 @@ def back_propagate_alone(problem: Problem) -> tuple[Network, History]:
 
 
 def refuse_unlearned(models: Sequence[Network], problem: Problem) -> None:
-    """Refuse models that fit their training rows worse than the constant, if they use parts of the user's own.
+    """Refuse models that fit their training rows worse than the constant, if they use the user's own code.
 
     Raises
     ------
     ValueError
-        The message has the losses and the parts. Models that fit noise or too few rows pass, as they fit their training
-        rows.
+        With both losses and the user's parts. Models of noise or of too few rows pass, as they fit their training rows.
     """
     user_parts = _user_parts(problem)
     if not user_parts:
@@ -132,7 +131,7 @@ def training_loss(model: Network | None, problem: Problem) -> float:
 
 
 def _user_parts(problem: Problem) -> list[str]:
-    """Return the parts of a fit that are the user's own, each with a way to check it."""
+    """Return the parts of a fit that are the user's own code, each with a way to check it."""
     parts: list[tuple[str, object]] = [
         ("loss={}, which boostbp.check_loss(loss, y) checks", problem.loss.loss),
         ("backend={}, which boostbp.check_backend(backend) checks", problem.backend),

@@ -1,4 +1,4 @@
-"""Schedule: the order of training, in which a fit has a good model whenever it stops."""
+"""Schedule: the order of training. It is chosen so that a fit has a good model whenever it stops."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from boostbp.network.choice import NETWORK
 from boostbp.runtime.group import workers
 
 FIRST_STAGE = "first layers"  # the stage with which every fit begins
-LONG = 60.0  # seconds; a fit that may take longer reports what lower qualities take. Arbitrary: a minute of waiting
+LONG = 60.0  # seconds; a fit that may take longer reports the seconds of lower qualities. Arbitrary
 
 
 def train_all(race: Race) -> KeyboardInterrupt | None:
     """Train the candidates of a race; return the interrupt, if one came.
 
-    A quality of one layer trains the first candidate, or another one that is clearly ahead after a piece. Higher
+    A quality of one layer trains the first candidate, or another one that is clearly better after a trial. Higher
     qualities have five stages:
 
-    1. The first two layers are boosted to their end. They do best for their seconds, and their work is the unit of
+    1. The first two layers are boosted to their end. They gain most for their seconds, and their work is the unit of
        the quality's limits.
     2. The other layers on features get short trials.
-    3. The layers that promise most race on.
-    4. Networks are trained, as long as they are worth their work beside the layers.
+    3. The layers that promise most are boosted further.
+    4. Networks are trained, as long as they promise enough for their work.
     5. Output layers are boosted on the networks that have weight.
 
-    The order depends on losses and on counted work alone, and so not on the number of threads.
+    The order depends only on losses and counted work, and so not on the number of threads.
     """
     problem, level = race.problem, race.level
     layers = race.of_kind(CandidateKind.SINGLE_LAYER, CandidateKind.DIRECTIONS, CandidateKind.ENCODINGS)
@@ -44,7 +44,7 @@ def train_all(race: Race) -> KeyboardInterrupt | None:
     if problem.has_several_classes and not (needed or level.networks_of_classes):
         networks = []
     begun, interrupt = time.perf_counter(), None
-    while interrupt is None and layers and not race.layers:  # more than once if the first ones fail
+    while interrupt is None and layers and not race.layers:  # the next ones, if the first ones fail
         interrupt = race.begin(layers[: constants.FIRST_LAYERS], None, stage=FIRST_STAGE)
         layers = layers[constants.FIRST_LAYERS :]
     if not race.layers:
@@ -52,7 +52,7 @@ def train_all(race: Race) -> KeyboardInterrupt | None:
     first = race.spent
     race.report("layers", hint=cost_hint(level, time.perf_counter() - begun, networks=bool(networks)))
     race.total = level.effort(networks=bool(networks)).work * first
-    # At quality 2 and above there is always time for some trials.
+    # From quality 2 on, the limit always leaves work for some trials.
     trials = max(constants.TRIALS_WORK * level.layers.work * first, 1.01 * first)
     layers = layers[: level.trials]
     interrupt = interrupt or race.begin(layers, constants.TRIAL_PIECES, limit=trials)
@@ -79,9 +79,8 @@ def train_all(race: Race) -> KeyboardInterrupt | None:
 def train_one_network(race: Race) -> KeyboardInterrupt | None:
     """Train one network and layers beside it; return the interrupt, if one came.
 
-    The layers on features come first, as they are good at once. The network follows, for as long as its epochs gain,
-    and then output layers on it. No layer is left if an interrupt comes before the network: without it there is no
-    model.
+    The layers on features come first, as they are good soon. The network follows, for as long as its epochs gain, and
+    then output layers on it. An interrupt before the network drops the layers, too, as there is no model without it.
     """
     [network] = race.of_kind(CandidateKind.NETWORK)
     interrupt = (
@@ -95,7 +94,7 @@ def train_one_network(race: Race) -> KeyboardInterrupt | None:
 
 
 def _train_one(candidate: Candidate, race: Race) -> KeyboardInterrupt | None:
-    """Train a network until its error has hardly fallen since half of its epochs, or to its end."""
+    """Train a network until its error has hardly fallen in the second half of its epochs, or to its end."""
     training = candidate.begin(race.problem, None)
     assert isinstance(training, NetworkTraining)
     race.total = race.spent + training.epoch_work * race.problem.settings.epochs
@@ -115,12 +114,12 @@ def _train_one(candidate: Candidate, race: Race) -> KeyboardInterrupt | None:
 
 
 def depth_promises(race: Race) -> bool:
-    """Return whether networks are worth a trial, by the losses of layers in theirs; True if a kind is missing.
+    """Return whether networks are worth a trial, by the losses of layers in their trials; True if a kind is missing.
 
     Networks are sums of smooth functions of directions. They gain where leaves with slopes, on the features or on
-    directions, clearly beat constant leaves, or where leaves on directions clearly beat those on the features. Only
-    shallow trees count, as deep ones come near to steps. So do only the rounds of a trial: in ever more rounds on many
-    rows, constant leaves come near to any function.
+    directions, clearly beat constant leaves, or where leaves on directions clearly beat those on the features. Deep
+    trees are not compared, as they approximate any function by steps. Only the rounds of a trial are compared: with
+    many rows and rounds, constant leaves approximate any function, too.
     """
     problem, scores = race.problem, dict.fromkeys(("constant", "features", "directions"), np.inf)
     depth = problem.settings.layers[-1].growth.max_depth
@@ -138,7 +137,7 @@ def depth_promises(race: Race) -> bool:
 
 
 def cost_hint(level: QualityLevel, seconds: float, *, networks: bool) -> str:
-    """Return what this fit and lower qualities may take, by the seconds of the first layers; "" if that is short."""
+    """Return an estimate of the seconds of this fit and of lower qualities, from those of the first layers, or ""."""
 
     def cost(one: QualityLevel) -> str:
         return " to ".join(f"{work * seconds:.0f}" for work in one.costs(networks=networks)) + " s"
@@ -154,13 +153,13 @@ def cost_hint(level: QualityLevel, seconds: float, *, networks: bool) -> str:
 
 
 def train_networks(candidates: Sequence[Candidate], race: Race, limit: float) -> KeyboardInterrupt | None:
-    """Train networks from look to look while they promise enough; the one expected to be best comes next.
+    """Train networks from look to look while they promise enough, the one with the lowest expected error first.
 
-    The user's network is begun last, and only if another one promised enough at its first look. Where back-propagation
-    through cheap hidden units gains nothing, it hardly gains through trees. If it is needed, it is trained until its
-    first look in any case.
+    The user's network begins last, and only if another one promised enough at its first look: if back-propagation
+    through cheap hidden units gains nothing, it hardly gains through trees. A network that is needed is trained until
+    its first look in any case.
 
-    No network goes on after the work of `limit`.
+    No network is trained further once the work reaches `limit`.
     """
     begun: list[NetworkTraining] = []
     going: list[NetworkTraining] = []
@@ -212,19 +211,19 @@ def train_networks(candidates: Sequence[Candidate], race: Race, limit: float) ->
 
 
 def expected_error(before: float, now: float) -> float:
-    """Return the error after as many epochs again, if it falls as it has since half of them."""
+    """Return the error after twice the epochs, if its fall in the second half of the epochs so far goes on."""
     return now - (before - now)
 
 
 def falls(before: float, now: float) -> bool:
-    """Return whether a network's error has fallen enough since half of its epochs."""
+    """Return whether a network's error has fallen enough in the second half of its epochs."""
     return before - now >= constants.MIN_FALL * abs(now)
 
 
 def promises(before: float, now: float, layers_error: float, *, first_look: bool) -> bool:
-    """Return whether a network is worth as many epochs again.
+    """Return whether a network is worth as many epochs again as it has had.
 
-    It is if its held-out error is falling, and is or soon will be near that of the sum of layers.
+    It is if its held-out error is falling, and is near that of the sum of layers or soon will be.
     """
     share = constants.FIRST_NEAR if first_look else constants.NEAR
     near = layers_error + share * abs(layers_error)

@@ -20,9 +20,9 @@ def weighted_sum(networks: Sequence[Network], weights: Sequence[float]) -> Netwo
     ----------
     networks : sequence of Network
         Networks of one depth, and single layers. The trees of a single layer join the output layer of the sum, which
-        then sees the features beside the hidden layer.
+        then reads the features beside the hidden units.
     weights : sequence of float
-        A network of weight 0 contributes its hidden layers, and no trees of its output layer.
+        A network of weight 0 contributes its hidden layers, but no trees of its output layer.
 
     Raises
     ------

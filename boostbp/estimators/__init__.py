@@ -1,4 +1,4 @@
-"""Estimators in the manner of scikit-learn."""
+"""Scikit-learn estimators."""
 
 from boostbp.estimators.autoencoder import BoostBPAutoencoder
 from boostbp.estimators.classifier import BoostBPClassifier

@@ -151,7 +151,7 @@ class BoostBPAutoencoder(BaseBoostBP):
 
 
 def check_numeric(estimator: BoostBPAutoencoder, X: TableLike, table: Table) -> None:
-    """Refuse the table of an input that is sparse, has categories, or misses values."""
+    """Raise an error if the input is sparse, has categorical columns, or has missing values."""
     if issparse(X):
         raise TypeError("X is sparse: an auto-encoder reconstructs every entry. Use X.toarray().")
     if table.categorical:

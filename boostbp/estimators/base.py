@@ -56,7 +56,7 @@ C = TypeVar("C", bound=type)
 def public_methods(kind: C) -> C:
     """Wrap the constructor and public methods: unknown arguments get a suggestion, and `numpy_errstate` applies.
 
-    A method that `all_or_nothing` wraps does both itself.
+    Methods that `all_or_nothing` wraps do both themselves.
     """
     for name, method in list(vars(kind).items()):
         is_public = isinstance(method, FunctionType) and (name == "__init__" or not name.startswith("_"))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from boostbp.estimators.base import BaseBoostBP
     from boostbp.estimators.supervised import Supervised
 
-CALIBRATION_DRAW = 99  # number of the draw of calibration rows; held-out rows have the numbers from 0 on; arbitrary
+CALIBRATION_DRAW = 99  # number of this random draw; those of held-out rows count from 0. Arbitrary
 MIN_DEVIATION = 1e-150  # smallest divisor of a residual; arbitrary
 
 

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from boostbp.estimators.base import BaseBoostBP
 
 RowNumbers = NDArray[np.intp]
-# With early_stopping="auto", fewer than MIN_ROWS rows are all trained on. Of more rows, at least MIN_HELD or a quarter
-# are held out. Both are arbitrary.
+# With early_stopping="auto", no rows of fewer than MIN_ROWS are held out. Of more rows, at least MIN_HELD are, or a
+# quarter if that is less. Both are arbitrary.
 MIN_ROWS, MIN_HELD = 36, 50
-# With early_stopping="auto" and the default share, at most MAX_HELD of LARGE_N or more rows are held out. More would
-# hardly change the choice of the model, and are worth more as training rows.
+# With early_stopping="auto" and the default share, at most MAX_HELD of LARGE_N or more rows are held out. Further rows
+# would hardly change the choice of the model; they improve it more as training rows.
 LARGE_N, MAX_HELD = 50_000, 20_000
 MAX_HELD_OF_WORKERS = 1_000_000  # each of several workers stores all held-out rows; arbitrary
 SHARE = 0.1  # share of the rows that are held out by default
@@ -55,9 +55,9 @@ def hold_out_others(
     groups: ArrayLike | None = None,
     sets: Sequence[EvalSet],
 ) -> list[Callable[[], Drawing]]:
-    """Return a function that holds out other rows for each further member of an average.
+    """Return a function for each further member of an average, which holds out other rows than the first member did.
 
-    There are none unless rows are drawn at random. `sets` are the evaluation sets of the first member.
+    The list is empty unless rows are drawn at random. `sets` are the evaluation sets of the first member.
     """
     random = isinstance(estimator.validation, Real) and len(sets) == 1 and sets[0].from_training
     if not random or deep_of(estimator) is True:
@@ -199,7 +199,7 @@ def at_random(
 
 
 def _only_of_class(classes: RowNumbers, group: RowNumbers) -> NDArray[np.bool_]:
-    """Return which groups, (groups,), contain all rows of a class; no other group could teach it."""
+    """Return which groups, (groups,), contain all rows of a class, and so must be trained on."""
     n_classes = int(classes.max()) + 1
     group_number, class_number = np.divmod(np.unique(group * n_classes + classes), n_classes)
     in_one_group = np.bincount(class_number)[class_number] == 1
@@ -209,8 +209,8 @@ def _only_of_class(classes: RowNumbers, group: RowNumbers) -> NDArray[np.bool_]:
 def _draw(strata: NDArray[Any], stays: NDArray[np.bool_], size: Floats, n_held: int, seed: int) -> RowNumbers:
     """Return the numbers of randomly drawn groups, stratified if possible.
 
-    They have at most half of all rows if any group is that small. A group that is the only one of its stratum is not
-    drawn, nor are those in the mask `stays`, (groups,).
+    The drawn groups have at most half of all rows, if there are groups that small. A group that is the only one of its
+    stratum is not drawn, nor are those in the mask `stays`, (groups,).
     """
     from sklearn.model_selection import train_test_split  # imported here: it takes a third of the import time
 
@@ -230,7 +230,7 @@ def _draw(strata: NDArray[Any], stays: NDArray[np.bool_], size: Floats, n_held: 
 
 
 def _rarest_class(classes: RowNumbers, group: RowNumbers, weight: Floats) -> RowNumbers:
-    """Return the rarest class in each group, (groups,); as strata they put rare classes on both sides."""
+    """Return the rarest class in each group, (groups,). Stratified by it, rare classes are on both sides of a split."""
     order = np.argsort(np.bincount(classes, weight), kind="stable")
     rank = np.full(group.max() + 1, len(order))
     np.minimum.at(rank, group, np.argsort(order)[classes])
@@ -240,9 +240,9 @@ def _rarest_class(classes: RowNumbers, group: RowNumbers, weight: Floats) -> Row
 def _by_hash(
     estimator: BaseBoostBP, table: Table, counted: RowNumbers, strata: NDArray[Any] | None, n_rows: int, seed: int
 ) -> RowNumbers:
-    """Return the numbers of the rows with a small hash, which each worker computes for its rows alone.
+    """Return the numbers of the rows whose hash is small. Each worker computes the hashes of its own rows.
 
-    Repeated rows have one hash and stay together. The draw does not depend on how the workers divide the table.
+    Repeated rows have the same hash and stay together. The draw does not depend on how the workers divide the table.
     """
     n_held = min(_n_held(estimator, n_rows), MAX_HELD_OF_WORKERS)
     hashes = hashes_of(table.X if len(counted) == len(table.X) else table.X[counted], seed)

@@ -126,7 +126,7 @@ def warn_before(
     if way in (Way.ONE_LAYER, Way.LAYERS):
         unused_callbacks = [callback for callback in callbacks or () if not isinstance(callback, StopOnInterrupt)]
         values |= {"callbacks": unused_callbacks} if unused_callbacks else {}
-    harmless = {"quality"} if estimator.quality == 1 else set()  # it asks for a single layer too
+    harmless = {"quality"} if estimator.quality == 1 else set()  # quality 1 requests a single layer too
     if not np.size(estimator.hidden_layer_sizes):
         harmless.add("hidden_layer_sizes")
     unused = [
@@ -166,7 +166,7 @@ def _conditions(
     elif not sets[0].from_training:
         yield ["validation"], "the eval_set takes the place of held-out rows. Leave one of them out."
         if estimator.early_stopping is False and way is not Way.NETWORK:
-            yield ["early_stopping"], "the eval_set chooses the model. Leave it out to use no such rows."
+            yield ["early_stopping"], "the eval_set chooses the model. Leave it out to choose without such rows."
     if way is Way.NETWORK and not (sets and estimator.early_stopping):
         yield ["backprop__n_iter_no_change"], "all epochs run without held-out rows, or with early_stopping=False."
     if not isinstance(values.get("backprop__step", ""), str):

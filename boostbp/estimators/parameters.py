@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from boostbp.estimators.base import BaseBoostBP
 
 MAX_UNITS = 2**16  # units of a hidden layer; more are probably a typing error. Arbitrary
-# Trees that an epoch grows for the output layer of a classifier, over all classes, and rounds at least. With more trees
-# the output layer memorises what the hidden layers should learn.
+# Number of trees in the output layer of a classifier in an epoch, over all classes, and its minimum number of rounds.
+# With more trees the output layer memorises what the hidden layers should learn.
 OUTPUT_TREES, MIN_OUTPUT_ROUNDS = 400, 20
 # Penalty of the ridge base above hidden units, as a share of their variance. It shrinks directions in which the units
 # vary less. Units that follow the same gradients become similar, and large weights on their differences turn gradients
 # into noise.
 MIN_BASE_LAMBDA = 0.15
-STRUCTURE_EPOCHS = 4  # epochs for which tree structures are reused: half the time of new ones every epoch, no worse
+STRUCTURE_EPOCHS = 4  # epochs between growths of structures: half the time of growth in every epoch, no worse models
 NATIVE_ROWS = 20_000  # rows from which the library's own threads gain more than starting them costs
 
 

@@ -168,7 +168,7 @@ def continue_fit(estimator: BaseBoostBP, epochs: int, options: FitOptions) -> No
 def all_or_nothing(*, blocks: bool = False) -> Callable[[F], F]:
     """Restore the attributes of the estimator if a fit fails, so that no parts of two fits are combined.
 
-    An interrupt of the training, and warnings that are errors, are raised after the estimator got its model. The fit
+    An interrupt of the training, and warnings that are errors, are raised once the estimator has its model. The fit
     does not depend on the number of BLAS threads or on `np.seterr`. With `blocks`, its `X` may be a path or an iterator
     of blocks.
     """

@@ -78,7 +78,7 @@ def test_network_of_weight_zero_gives_its_hidden_layer_only():
 def test_networks_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="different depth"):
         weighted_sum([network((3,)), network((3, 2))], [0.5, 0.5])
-    with pytest.raises(ValueError, match="cannot be one"):
+    with pytest.raises(ValueError, match="cannot be joined"):
         weighted_sum([network((3,)), network((3,), basis=Elementwise([np.sin], [np.cos]))], [0.5, 0.5])
-    with pytest.raises(ValueError, match="cannot be one"):
+    with pytest.raises(ValueError, match="cannot be joined"):
         weighted_sum([network((3,)), network((3,), clip=False)], [0.5, 0.5])
