@@ -1,4 +1,4 @@
-"""A layer's input, bound to a library and to how the layer is fitted."""
+"""A layer's input, bound to a library and to the settings of the layer."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ from boostbp.trees.ridge import Ridge
 from boostbp.trees.sparse import Sparse
 
 R = TypeVar("R")
-# Rows of all workers, up to which each fits layers to all of them, without a message. A library sends two messages for
-# each split that it makes; those of a tree take the time in which one core grows it on some 20,000 rows.
+# Up to this number of rows of all workers, each worker fits layers to all of them, without messages. A library sends
+# two messages for each split; those of a tree take as long as growing it on some 20,000 rows with one core.
 GATHERED_ROWS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class LayerSettings:
-    """How a layer is fitted.
+    """Complete settings of a layer.
 
-    Fields that `LayerSpec` has too mean what they mean there, and none is left open. The others:
+    Fields that `LayerSpec` also has mean the same, and are all set. The others:
     """
 
     n_estimators: int = 100
     learning_rate: float = 0.1
-    # with ``growth.multi_output``, `n_estimators` counts trees in all, not trees per output
+    # with ``growth.multi_output``, `n_estimators` is the total number of trees, not the number for each output
     growth: TreeParams = field(default_factory=TreeParams)
     subsample: float = 1.0
     basis: Basis = BASES["quadratic"]
     ridge: Ridge = field(default_factory=Ridge)  # of the leaf regressions
     clip: bool = True
-    base: Literal["ridge", "additive"] | None = None  # None: nothing
+    base: Literal["ridge", "additive"] | None = None  # None: no base
     base_lambda: float | None = None  # None chooses by generalised cross-validation
-    # least penalty that cross-validation may choose, as a share of the sum of squares of a column; None: one that suits
-    # typed columns, see `RidgeBase.bind`
+    # smallest penalty that cross-validation may choose, as a share of the sum of squares of a column; None: one for
+    # columns with typing errors, see `RidgeBase.bind`
     min_base_lambda: float | None = 0.0
     leaves: Literal["refit", "native"] = "refit"
 
@@ -71,7 +71,7 @@ class BoundInput:
     X : (rows, features) float64, or Sparse
         The input of this worker's rows.
     local_rows : (rows,) int or None
-        The numbers of this worker's rows in `table`, if it holds the rows of all workers, as these are few; else None.
+        Numbers of this worker's rows in `table`, if the table holds the few rows of all workers; otherwise None.
     runs : list of (int, int)
         Runs of neighbours among the rows of all workers; see `boostbp.runtime.group.Group.row_runs`.
     """
@@ -84,7 +84,7 @@ class BoundInput:
         if group.is_single or n_rows > GATHERED_ROWS:
             self._make(backend, table, weight)
             return
-        # Few rows in all: this process holds all of them, as one run.
+        # If all workers together have few rows, this process holds all of them, as one run.
         self.local_rows, _ = group.row_numbers(len(table.X))
         self.runs = [(0, n_rows)]
         X, weight = group.allgather_rows(table.X, weight)
@@ -98,7 +98,7 @@ class BoundInput:
         check_supported(backend, table, self.settings.growth)
         _check_basis(self.settings, is_sparse=isinstance(table.X, Sparse))
         self.Z = bases.expand(basis, table.X)
-        # Codes of categories are numbers that functions may not be defined at, and no leaf reads them.
+        # The user's functions may be undefined at category codes, and no leaf reads these columns.
         if basis.has_functions:
             numeric = [j for j in range(table.X.shape[1]) if j not in table.categorical]
             bases.check_finite(basis, table.X, self.Z, numeric)
@@ -108,7 +108,7 @@ class BoundInput:
 
     def _bind(self, backend: Backend) -> None:
         self.capabilities = capabilities_of(backend)
-        with interrupts.deferred():  # a library may ask Python for the rows, and not survive what is raised there
+        with interrupts.deferred():  # a library may read the rows by a Python function, which must not raise
             self.grower: Grower = backend.bind(self.table, self.settings.growth)
         lacks = [name for name in ("grow", "fork") if not callable(getattr(self.grower, name, None))]
         if lacks:
@@ -118,7 +118,7 @@ class BoundInput:
             )
 
     def with_backend(self, backend: Backend, growth: TreeParams) -> BoundInput:
-        """Return the same input, with all that was computed of it, under another backend."""
+        """Return the same input, with everything computed from it, bound to another backend."""
         other = self.with_settings(growth=growth)
         if self.local_rows is None:
             other._bind(backend)
@@ -127,17 +127,17 @@ class BoundInput:
         return other
 
     def with_settings(self, **changes: Any) -> BoundInput:
-        """Return the same bound input with other settings on which it does not depend: rounds, or no base."""
+        """Return the same bound input with other settings, such as rounds or base, that do not change it."""
         other = copy.copy(self)
         other.settings = replace(self.settings, **changes)
         return other
 
     @property
     def vector_leaf(self) -> bool:
-        """Whether one tree is grown on the gradients of all outputs: no library does so on categories."""
+        """Whether one tree is grown on the gradients of all outputs, which no library does on categories."""
         return self.capabilities.vector_leaf and not self.table.categorical
 
-    # Not functools.cached_property: in Python 3.11 its lock is one for all objects, and `base` waits for other workers.
+    # Not functools.cached_property: in Python 3.11 all objects share its lock, and `base` waits for other workers.
 
     @property
     def column_bins(self) -> ColumnBins | None:
@@ -167,7 +167,7 @@ class BoundInput:
 
 
 def _check_basis(settings: LayerSettings, *, is_sparse: bool) -> None:
-    """Refuse a base, or a sparse input, that the basis or the leaves do not go with."""
+    """Refuse a base or a sparse input that the basis or the leaves do not support."""
     basis = settings.basis
     if is_sparse and (basis.has_functions or settings.leaves == "native"):
         why = "with leaves='native': the library would hold all numbers once more, dense. Use leaves='refit'"
@@ -179,7 +179,7 @@ def _check_basis(settings: LayerSettings, *, is_sparse: bool) -> None:
 
 
 def run_without_group(work: Callable[[], R]) -> R:
-    """Do what concerns no other worker: in a thread of its own, as the network of a library is that of a thread."""
+    """Run `work` without the group, in a new thread, as a library's connections to other workers belong to a thread."""
 
     def work_alone(_: None) -> R:
         with training_in(SINGLE_PROCESS):

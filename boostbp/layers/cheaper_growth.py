@@ -1,11 +1,11 @@
-"""Cheaper growth: backends around another backend; the layer does not know of them.
+"""Cheaper growth: backends that wrap another backend.
 
 `RowSampling` grows tree structures on some of the rows, while leaves are fitted on all. `FixedStructure` returns the
 structures of an earlier fit. `SharedStructure` grows one structure for the trees of a round, which serve one output
-each and differ in their leaves. It is grown on the gradients of all outputs along a random direction, drawn for each
-round: on average this keeps the inner products of the rows' gradients (Johnson and Lindenstrauss; for boosting: Iosipoi
-and Vakhrushev 2022). With many classes, growth is most of a round, and a structure for all classes fits the noise of
-none.
+each and differ in their leaves. It is grown on the gradients of all outputs, projected on a random direction that is
+drawn for each round. The projection keeps the inner products of the rows' gradients on average (Johnson and
+Lindenstrauss; for boosting: Iosipoi and Vakhrushev 2022). With many classes, growth is most of the work of a round, and
+a shared structure does not fit the noise of a single class.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from boostbp.trees.tree import Tree, Trees
 
 
 def on_sample(backend: Backend, samples: int | None) -> Backend:
-    """Return the backend that grows on so many rows; on all for None."""
+    """Return a backend that grows on a sample of this number of rows, or on all rows for None."""
     return backend if samples is None else RowSampling(backend, samples)
 
 
 def drawn_rows(n_rows: int, samples: int, seed: int) -> NDArray[np.intp]:
-    """Return the rows of a sample, ascending; of a group of workers, this worker's rows in the sample of all."""
+    """Return the numbers of sampled rows, ascending; in a group, those of this worker in a sample of all rows."""
     return workers().choose_rows(
         n_rows, lambda total: np.sort(np.random.default_rng(seed).permutation(total)[:samples])
     )
@@ -39,22 +39,21 @@ def drawn_rows(n_rows: int, samples: int, seed: int) -> NDArray[np.intp]:
 
 @dataclass(frozen=True, slots=True)
 class RowSampling:
-    """Another backend on a sample of the rows.
+    """A backend that grows trees on a sample of the rows with another backend.
 
-    The cost of growing is proportional to the sample. The leaf regressions that make the model stay exact: they are
-    sums over all rows.
+    The cost of growing is proportional to the sample. Leaf regressions are still fitted on all rows.
     """
 
     backend: Backend
-    samples: int  # rows to grow on; a table with no more rows is used whole
-    # Whether each fit draws rows of its own. Otherwise rows are drawn and binned once for all fits on an input. Many
-    # fits on top of one another would fit the noise of one sample. `min_samples_leaf` shrinks with a single sample;
-    # where each fit draws its own, it counts rows of the sample, which is then a small part of the table.
+    samples: int  # number of rows to grow on; all rows of a table that has no more
+    # Whether each fit draws its own rows; otherwise rows are drawn and binned once for all fits on an input. Many
+    # pieces of one layer would fit the noise of a single sample. `min_samples_leaf` is scaled down for a single sample;
+    # if each fit draws its own, it counts rows of the sample, which is then a small part of the table.
     anew: bool = False
 
     @property
     def capabilities(self) -> Capabilities:
-        """Those of the other backend on the sample; not native leaves, which would be fitted on the sample alone."""
+        """Those of the other backend, except native leaves, which would be fitted on the sample alone."""
         able = capabilities_of(self.backend)
         return replace(
             able,
@@ -64,14 +63,14 @@ class RowSampling:
         )
 
     def bind(self, table: Table, growth: TreeParams) -> Grower:
-        """Draw the rows and bin them, with the seed of `growth`; or bin all rows, if each fit draws its own."""
+        """Draw rows with the seed of `growth` and bin them, or bin all rows if each fit draws its own."""
         _, n_rows = workers().row_runs(len(table.X))
         if n_rows <= self.samples:
             return self.backend.bind(table, growth)
         if self.anew:
             binned = self.backend.bind(table, growth) if capabilities_of(self.backend).row_subsets else None
             return _DrawingGrower(self, table, growth, cast("SubsetGrower | None", binned))
-        # A leaf with so many rows of the table has that share of them in the sample.
+        # On average, a leaf has this share of its rows in the sample.
         smallest = max(1, round(growth.min_samples_leaf * self.samples / n_rows))
         rows = drawn_rows(len(table.X), self.samples, growth.random_state)
         return _SampledGrower(self.bind_rows(table, replace(growth, min_samples_leaf=smallest), rows), rows)
@@ -84,7 +83,7 @@ class RowSampling:
 
 @dataclass
 class _DrawingGrower:
-    """Each fork draws rows; they are binned anew where the library cannot take some rows of what is binned."""
+    """A grower whose forks draw rows. They are binned again if the library cannot select rows of binned data."""
 
     sampling: RowSampling
     table: Table
@@ -92,7 +91,7 @@ class _DrawingGrower:
     binned: SubsetGrower | None
 
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
-        """Grow a round on a sample of its own."""
+        """Grow a round on a new sample."""
         return self.fork(slice(0, grad.shape[1]), self.growth.random_state).grow(grad, hess)
 
     def fork(self, outputs: slice, seed: int) -> Grower:
@@ -121,7 +120,7 @@ class _SampledGrower:
 
 @dataclass
 class FixedStructure:
-    """The trees of a fitted layer, round by round, as a backend and its grower: nothing is binned, no gradient used."""
+    """Backend and grower that return the trees of a fitted layer round by round, without bins or gradients."""
 
     capabilities: ClassVar[Capabilities] = Capabilities(
         missing=True, categories=True, sparse=True, vector_leaf=True, deterministic=True
@@ -134,7 +133,7 @@ class FixedStructure:
 
     @classmethod
     def of(cls, forest: Forest, *, shared: bool) -> FixedStructure:
-        """Take the trees of a forest but for its base."""
+        """Return the structures of a forest without its base."""
         by_output: list[list[int]] = [[] for _ in range(1 if shared else forest.n_outputs)]
         for number, output in enumerate(forest.leaves.tree_output[forest.n_base :, 0].tolist(), forest.n_base):
             by_output[output].append(number)
@@ -152,7 +151,7 @@ class FixedStructure:
         """Return the trees of the next round."""
         numbers = [of_output[self.round] for of_output in self.numbers]
         self.round += 1
-        # Neighbours are a slice, which copies nothing.
+        # Consecutive trees are a slice, which is not copied.
         first, count = numbers[0], len(numbers)
         if numbers == list(range(first, first + count)):
             return self.trees[first : first + count]
@@ -173,20 +172,20 @@ def along(columns: Floats, direction: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class SharedStructure:
-    """Another backend that grows one tree for the trees of a round; all outputs are columns of one call."""
+    """A backend that grows one structure for all trees of a round with another backend."""
 
     backend: Backend
 
     @property
     def capabilities(self) -> Capabilities:
-        """Those of the other backend, but for leaves of its own or of several outputs: they would be of one tree."""
+        """Those of the other backend, except native leaves and vector leaves, which belong to a single tree."""
         able = capabilities_of(self.backend)
         return replace(
             able, native_leaves=False, vector_leaf=False, deterministic=False, streams=lambda *_: 1
         )  # one stream: all outputs are columns of one call
 
     def bind(self, table: Table, growth: TreeParams) -> Grower:
-        """Bind the other."""
+        """Bind the other backend."""
         rng = np.random.default_rng(growth.random_state)
         return _SharingGrower(self.backend.bind(table, growth), rng, table, growth)
 
@@ -200,7 +199,7 @@ class _SharingGrower:
 
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Grow one tree on the derivatives of the loss along a random direction, and give it to each output."""
-        # Along v, the loss has the derivatives v'g and v'Hv; H counts as diagonal.
+        # Along v, the loss has the derivatives v'g and v'Hv, with a diagonal H.
         direction = random_direction(grad.shape[1], self.rng)
         grown = self.grower.grow(along(grad, direction), along(hess, direction**2))
         return accepted_trees(grown, 1, self.table, self.growth).take(np.zeros(grad.shape[1], np.int64))

@@ -26,13 +26,14 @@ from boostbp.trees.leaves import add_to, concat_leaves, leaves_of_tree, with_mis
 from boostbp.trees.ridge import LeafRanges, fit_round
 from boostbp.trees.tree import Tree, Trees, leaf_type
 
-# Bytes of leaf numbers that a layer keeps for its backward pass. Arbitrary: 100 trees of up to 256 leaves reach it at
-# ten million rows.
+# Limit on the bytes of leaf numbers that a layer keeps for its backward pass. Arbitrary: 100 trees of up to 256 leaves
+# reach it with ten million rows.
 MOST_TRACE = 1 << 30
-# Stop halving a round below this share of it, after 20 halvings; an arbitrary number.
+# A round is halved down to this share of it at most, which takes 20 halvings. Arbitrary.
 LEAST_SHARE = 1e-6
-# Weight of a row that is not sampled: a target -grad / hess stays a number, and no sum of float64 with a sampled row in
-# it changes; splits between which only other rows lie are alike then, whatever the order in which rows are added.
+# Weight of a row that is not sampled. Above 0, so that its target -grad / hess is finite, and too small to change a
+# float64 sum with a sampled row in it. So splits that differ only in such rows have exactly the same gain, whatever the
+# order of summation.
 UNSAMPLED = 1e-20
 
 
@@ -44,7 +45,7 @@ class Rounds:
     running : (outputs, rows) float64
         The running fit.
     leaf : (trees, rows), smallest integer type
-        The leaf of each row under each tree; of no tree unless they are kept.
+        The leaf of each row under each tree; empty if leaf numbers are not kept.
     parts : list of Forest
         The trees: the base, then those of the first round by output, those of the second, and so on.
     sign : (features,) int64
@@ -56,16 +57,16 @@ class Rounds:
         self.bound, self.objective, self.n_threads, self.seed = bound, objective, n_threads, seed
         n_trees = bound.n_base + settings.n_estimators * (1 if settings.growth.multi_output else n_outputs)
         n_splits = settings.growth.leaves - 1
-        if settings.leaves == "native":  # a leaf brings along one for each column that a row may miss
+        if settings.leaves == "native":  # each leaf may get a further leaf for each column with missing values
             n_splits += settings.growth.leaves * min(n_splits, bound.table.X.shape[1])
         dtype = leaf_type(n_splits)
         self.keeps_leaf = keeps_trace(n_trees, n_rows, dtype)
         self.leaf: NDArray[np.integer] = np.empty((n_trees if self.keeps_leaf else 0, n_rows), dtype)
         self.running = np.zeros((n_outputs, n_rows))
         self.rng = np.random.default_rng(seed)  # draws the directions along which trees of all outputs are grown
-        self.bins = bound.column_bins if settings.n_estimators else None  # before threads ask for them
+        self.bins = bound.column_bins if settings.n_estimators else None  # computed before threads start
         self.sign = np.array(settings.growth.monotone, np.int64)
-        self.threads_of_outputs = n_threads if workers().is_single else 1  # sums of a group belong to one thread
+        self.threads_of_outputs = n_threads if workers().is_single else 1  # only one thread may sum over a group
         self.parts: list[Forest] = []
         self.space = Workspace()
 
@@ -81,7 +82,7 @@ class Rounds:
         return Forest(trees, leaves, n_features, self.objective.n_outputs, settings.basis, settings.clip)
 
     def fit_base(self) -> None:
-        """Fit one ridge regression for all outputs; of a curved loss, find its minimum: a Newton step goes too far."""
+        """Fit one ridge regression for all outputs; for a curved loss in steps, as one Newton step is too long."""
         everything = slice(0, self.objective.n_outputs)
         grad, hess = self.objective.gradient(self.running.T, everything)
         self.objective.check(self.running.T, everything, grad, hess, 0)
@@ -95,8 +96,8 @@ class Rounds:
                 target = np.where(hess > 0, -grad / hess, 0.0)
             base = self.bound.base.fit(target, penalty)
         if len(self.sign):
-            # A column that must rise or fall is left to the trees: where the function is less steep than the straight
-            # line of the base, they would have to take back what they cannot.
+            # Constrained columns are left to the trees. Where the function is less steep than the straight line of the
+            # base, trees with slopes of the required sign could not correct it.
             base.weight[1:][self.sign[base.column] != 0] = 0.0
         trees, leaf = self.bound.base.U.trees, self.bound.base.U.leaf
         self.leaf[: self.bound.n_base] = leaf[: len(self.leaf)]
@@ -106,22 +107,22 @@ class Rounds:
         self.parts.append(self._part(trees, base))
 
     def groups(self) -> list[list[slice]]:
-        """Return the outputs as groups, one call of the library each, in lists that can be boosted side by side.
+        """Return groups of outputs, with one library call for each group, in lists that can be boosted in parallel.
 
-        Outputs go together as far as the threads gain by it, which saves calls. If the library draws, who goes
-        together does not depend on the threads. Outputs wait for each other after each round, in one list, if their
-        gradients depend on each other, or if rounds of a curved loss may be shortened.
+        Larger groups save calls, smaller ones occupy more threads. If the library draws random numbers, the groups do
+        not depend on the number of threads. If the gradients of outputs depend on each other, or rounds of a curved
+        loss may be shortened, all groups are in one list and wait for each other after each round.
         """
         n_rows, n_outputs = len(self.bound.Z), self.objective.n_outputs
         able, growth = self.bound.capabilities, self.bound.settings.growth
         if growth.multi_output:
             n_groups = 1
         elif able.draws(growth):
-            # Each call draws from a stream of its own, so their number may not depend on the threads.
+            # Each group has its own random stream, so the number of groups must not depend on the threads.
             n_groups = able.streams(int(workers().sum(n_rows)[0]), n_outputs, growth)
             check_streams(n_groups, n_outputs)
         elif n_rows > SAMPLE and workers().is_single:
-            n_groups = n_outputs  # what a library keeps for each row of all outputs is more than the calls cost
+            n_groups = n_outputs  # joint calls save less time than the library's arrays of all outputs cost memory
         else:
             n_groups = min(self.threads_of_outputs, -(-n_outputs // (1 if n_rows > FEW_ROWS else OUTPUTS_PER_CALL)))
         ends = [n_outputs * k // n_groups for k in range(n_groups + 1)]
@@ -132,7 +133,7 @@ class Rounds:
     def boost(self, groups: Sequence[slice]) -> list[list[Forest]]:
         """Return the trees of some groups of outputs for each round, one tree per output or one for all.
 
-        The growers, for which libraries keep some dozen bytes for each row, end with it.
+        Growers, which take some dozen bytes for each row, are freed at the end.
         """
         n_rounds, curved = self.bound.settings.n_estimators, self.objective.curved
         first, last = groups[0].start, groups[-1].stop
@@ -144,7 +145,7 @@ class Rounds:
         n_threads = min(self.threads_of_outputs, len(pieces))
         with threads.Team(n_threads) as team:
             for number in range(n_rounds):
-                # Algorithm 1: a tree is fitted to -r, the negative gradient, and beta times its values are added.
+                # Algorithm 1: a tree is fitted to -r, the negative gradient, and added with the factor beta.
                 if curved:
                     np.copyto(before, self.running)
                 grow = partial(self._round, number, grad, hess)
@@ -152,16 +153,16 @@ class Rounds:
                 share = 1.0
                 if curved or number + 1 < n_rounds:
                     share, (loss, grad, hess) = self._backtracked(before, loss, outputs)
-                # A round that was shortened keeps its trees, with shorter leaf values.
+                # A shortened round has the same trees with scaled leaf values.
                 rounds.append(parts if share == 1.0 else [part.times(share) for part in parts])
         return rounds
 
     def _fork(self, outputs: slice) -> Grower:
-        """Return a grower of some outputs, which draws from a stream of its own."""
+        """Return a grower for some outputs, with its own random stream."""
         return self.bound.grower.fork(outputs, self.seed + outputs.start)
 
     def _derivatives(self, outputs: slice) -> tuple[float, Floats, Floats]:
-        """Return the loss of all rows, gradient and hessian of the running fit; 0 for a loss that is not curved."""
+        """Return the loss of all rows (0 if it is not curved), gradient and hessian of the running fit."""
         if self.objective.curved:
             loss, grad, hess = self.objective.derivatives(self.running.T)
             return workers().sum(loss)[0], grad, hess
@@ -172,9 +173,9 @@ class Rounds:
         now, share = self._derivatives(outputs), 1.0
         if now[0] <= lowest:
             return share, now
-        # A full Newton step may raise a loss whose hessian varies: go back along it, halving, to a fit that does not.
+        # A full Newton step may raise a loss whose hessian varies: halve the step until the loss does not rise.
         step = self.running - before
-        while share and not now[0] <= lowest:  # a loss that is no number would be halved for ever
+        while share and not now[0] <= lowest:  # also true for NaN; `share` becomes 0 in the end
             share = share / 2 if share > LEAST_SHARE else 0.0
             np.add(before, share * step, out=self.running)
             now = self._derivatives(outputs)
@@ -193,16 +194,16 @@ class Rounds:
         interrupts.check()
         n_trees, derivatives, weight = outputs.stop - outputs.start, (grad, hess), hess
         if growth.multi_output:
-            # The largest hessian of a row: a smaller one would be a longer step than Newton's for some output.
+            # All outputs of a row share one hessian, the largest: no output then steps further than Newton's step.
             grad, hess, n_trees = np.ascontiguousarray(grad), np.ascontiguousarray(hess), 1
             weight, derivatives = hess.max(axis=1)[:, None], (grad, hess)
-            # Without vector leaves, the structure is grown on one column; its leaves serve all outputs in either case.
+            # Without vector leaves, the structure is grown on one column. Its leaves serve all outputs in both cases.
             if not self.bound.vector_leaf:
                 derivatives = along(grad, random_direction(grad.shape[1], self.rng)), weight
         with refuse_writes("the backend writes into grad or hess: work on a copy."):
             grown = grower.grow(*map(read_only, self._of_sampled_rows(number, *derivatives)))
         trees = accepted_trees(grown, n_trees, self.bound.table, growth)
-        check_leaves(trees, np.iinfo(self.leaf.dtype).max + 1, growth)  # numbers of more leaves do not fit
+        check_leaves(trees, np.iinfo(self.leaf.dtype).max + 1, growth)  # the dtype holds no larger leaf numbers
         return self._part(trees, self._fit_leaves(number, trees, outputs, grad, weight))
 
     def _fit_leaves(self, number: int, trees: Trees, outputs: slice, grad: Floats, weight: Floats) -> Leaves:
@@ -211,7 +212,7 @@ class Rounds:
         The rows of a tree have the weight in its column of `weight`, (rows, trees).
         """
         bound, settings, n_outputs = self.bound, self.bound.settings, self.objective.n_outputs
-        # Threads that are left when outputs have theirs go to the rows of each tree.
+        # Outputs are shared among threads first, and the rows of each tree among the remaining threads.
         n_groups = -(-n_outputs // (outputs.stop - outputs.start))
         n_threads = max(1, self.n_threads // min(n_groups, self.threads_of_outputs))
         # Trees come in the order of rounds and, within a round, of outputs.
@@ -226,15 +227,15 @@ class Rounds:
         return leaves
 
     def _leaf_of(self, trees: slice) -> NDArray[np.integer]:
-        """Return room for the leaf of each row under some trees, (trees, rows)."""
+        """Return an array for the leaf of each row under some trees, (trees, rows)."""
         if self.keeps_leaf:
             return self.leaf[trees]
         return np.empty((trees.stop - trees.start, self.leaf.shape[1]), self.leaf.dtype)
 
     def _of_sampled_rows(self, number: int, grad: Floats, hess: Floats) -> tuple[Floats, Floats]:
-        """Return gradients and hessians, (rows, columns), by which rows that are not sampled hardly count.
+        """Return gradients and hessians, (rows, columns), with negligible weight for rows that are not sampled.
 
-        The rows of a round are the same for all outputs, so that they do not depend on how outputs share threads.
+        The sample of a round is the same for all outputs, so it does not depend on how outputs share threads.
         """
         share = self.bound.settings.subsample
         if share == 1.0:
@@ -242,7 +243,7 @@ class Rounds:
         drawn = [np.empty(0)]
         for first, count in self.bound.runs:
             bits = np.random.PCG64((self.seed, number))
-            bits.advance(first)  # rows of a table draw the same numbers, however many workers share it out
+            bits.advance(first)  # a row draws the same number, however workers share the table
             drawn.append(np.random.Generator(bits).random(count))
         weight = np.where(np.concatenate(drawn) < share, 1.0, UNSAMPLED)[:, None]
         return grad * weight, hess * weight
@@ -266,7 +267,7 @@ class Rounds:
             grad, hess = self.objective.gradient(start + score.reshape(-1, 1), outputs)
             return grad.ravel(), hess.ravel()
 
-        # The library keeps its own score from 0; the running fit so far, such as the base, is added to it.
+        # The library's own score starts from 0, so the running fit so far, such as the base, is added to it.
         native = grower.boost(gradient, settings.n_estimators, settings.learning_rate, settings.ridge.reg_lambda)
         members = [self._from_native(linear) for linear in native]
         trees, leaves = Trees.concat([tree for tree, _ in members]), concat_leaves([leaves for _, leaves in members])
@@ -278,7 +279,7 @@ class Rounds:
         return self._part(trees, leaves), leaf
 
     def _from_native(self, linear: LinearLeaves) -> tuple[Tree, Leaves]:
-        """Return the library's linear leaves in our scaling, with leaves for missing values: the same function."""
+        """Return the library's linear leaves, with our scaling and further leaves for missing values."""
         X, w = self.bound.table.X, np.insert(linear.coeff, linear.start[:-1], linear.const)
         leaves = leaves_of_tree(linear.start, linear.features, np.empty((0, 4)), w)  # scaled below
         blocks = rows_by_leaf(linear.tree, leaves, X, X, self.bins, np.empty(len(X), np.int32), self.space)
@@ -292,11 +293,11 @@ class Rounds:
 
 
 def keeps_trace(n_trees: int, n_rows: int, dtype: DTypeLike) -> bool:
-    """Return whether the leaf of each row under each tree is kept for the backward pass; else rows are routed again."""
+    """Return whether leaf numbers of rows are kept for the backward pass; otherwise it routes the rows again."""
     return n_trees * n_rows * np.dtype(dtype).itemsize <= MOST_TRACE
 
 
 def _by_output(columns: Floats) -> Floats:
-    """Return (rows, outputs) as (outputs, rows) in one piece; one row if all outputs share a column in memory."""
-    shared = columns.strides[1] == 0 and len(columns) > 0  # strides of no rows say nothing
+    """Return (rows, outputs) as contiguous (outputs, rows), or (1, rows) if all outputs share a column in memory."""
+    shared = columns.strides[1] == 0 and len(columns) > 0  # strides mean nothing without rows
     return np.require(columns[:, :1].T if shared else columns.T, np.float64, ["C", "W"])

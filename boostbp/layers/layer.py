@@ -22,7 +22,7 @@ from boostbp.trees.sparse import Matrix
 @errstate_in_methods
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What a forward pass keeps for the backward pass, which routes rows again only if they are very many."""
+    """Record of a forward pass for the backward pass."""
 
     forest: Forest
     X: Matrix  # the layer's input, (rows, features)
@@ -67,7 +67,7 @@ class Layer:
     def forward(self, H: Matrix, *, n_jobs: int = 1) -> tuple[Floats, Trace]:
         """Return the output, (rows, outputs), and the trace for the backward pass."""
         trace = self.trace(H, n_jobs=n_jobs)
-        # Leaf numbers that are kept are not computed twice.
+        # With kept leaf numbers, the prediction need not route the rows again.
         if trace.kept is None:
             return self.forest.predict(trace.X, n_jobs), trace
         return self.forest.evaluate(trace.X, trace.kept, n_jobs), trace
@@ -95,11 +95,11 @@ class Fit(NamedTuple):
 
 
 def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: int = 0) -> Fit:
-    """Fit a layer from scratch; the seed is that of whatever the library draws.
+    """Fit a layer from scratch; `seed` is for the random draws of the library.
 
-    Outputs are shared among the threads, and rows over those left. The result does not depend on their number.
+    Outputs are shared among the threads, and rows among the remaining ones. The result does not depend on `n_threads`.
     """
-    # Few rows in all: each worker fits the layer to all of them, and keeps its own rows of the result.
+    # If all workers together have few rows, each fits the layer to all of them, and keeps the results of its own rows.
     if bound.local_rows is not None and not workers().is_single:
         gathered = objective.gathered()
         with interrupts.deferred():
@@ -118,7 +118,7 @@ def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: in
             groups = rounds.groups()
             n = min(rounds.threads_of_outputs, len(groups))
             boosted = threads.parallel_map(rounds.boost, groups, n) if n > 1 else map(rounds.boost, groups)
-            # Boosted output by output, kept round by round.
+            # Outputs were boosted one after the other; the forest has their trees round by round.
             rounds.parts += [part for of_round in zip(*boosted, strict=True) for parts in of_round for part in parts]
         forest = rounds.forest
         kept = rounds.leaf[: forest.n_trees] if rounds.keeps_leaf else None
@@ -129,7 +129,7 @@ def _check_native(bound: BoundInput, objective: Objective) -> None:
     """Refuse a layer whose leaves the library cannot fit itself."""
     settings = bound.settings
     refused = {
-        "by this backend, whose capabilities do not say 'native_leaves'": not bound.capabilities.native_leaves,
+        "by this backend, whose capabilities do not include 'native_leaves'": not bound.capabilities.native_leaves,
         "with one tree for all outputs: the library fits linear leaves for one output": settings.growth.multi_output,
         f"with basis={settings.basis!r}: the library fits leaves on [1, x] only": settings.basis.has_functions,
         "with a loss whose outputs depend on each other": not objective.separable,
@@ -139,19 +139,19 @@ def _check_native(bound: BoundInput, objective: Objective) -> None:
             raise ValueError(f"leaves='native' is not supported {why}. Use leaves='refit'.")
 
 
-# Shares of the rounds after which a layer is looked at: dense at first, where a prediction changes most.
+# Shares of the rounds after which a layer is scored: dense at first, where predictions change most.
 SHARES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
 def stages(n_rounds: int) -> list[int]:
-    """Numbers of rounds to look at, ascending, the last one all of them."""
+    """Return the numbers of rounds to score, ascending; the last one is `n_rounds`."""
     return sorted({int(np.ceil(share * n_rounds)) for share in SHARES})
 
 
 def round_of(forest: Forest) -> NDArray[np.int64]:
-    """Round in which each tree was grown, from 0, (trees,); -1 for the base, which comes first."""
+    """Return the round in which each tree was grown, from 0, (trees,); -1 for the base, which comes first."""
     outputs, rounds = forest.leaves.tree_output[forest.n_base :], np.full(forest.n_trees, -1)
-    if (outputs[:, 1] > 1).any() and (outputs[:, 1] < forest.n_outputs).any():  # a tree waits for all that it serves
+    if (outputs[:, 1] > 1).any() and (outputs[:, 1] < forest.n_outputs).any():  # trees serve some of the outputs
         latest = np.full(forest.n_outputs, -1)
         for tree, (first, served) in enumerate(outputs.tolist(), forest.n_base):
             rounds[tree] = latest[first : first + served].max() + 1
@@ -165,17 +165,17 @@ def round_of(forest: Forest) -> NDArray[np.int64]:
 
 
 def rounds_of(forest: Forest) -> int:
-    """How many rounds it has, without the base."""
+    """Return the number of rounds, without the base."""
     return 1 + int(round_of(forest).max(initial=-1))
 
 
 def first_rounds(forest: Forest, n_rounds: int) -> Forest:
-    """The forest of the base and the first rounds."""
+    """Return the forest of the base and the first rounds."""
     return replace(forest.take(np.flatnonzero(round_of(forest) < n_rounds)), n_base=forest.n_base)
 
 
 def staged(forest: Forest, X: Floats, numbers: Sequence[int], *, n_threads: int = 1) -> Iterator[tuple[int, Floats]]:
-    """Outputs after each number of rounds, ascending: pairs of it and (rows, outputs)."""
+    """Yield pairs of a number of rounds, ascending, and the output after them, (rows, outputs)."""
     rounds = round_of(forest)
     # Round -1 is the base, which the first prediction includes.
     total, previous = np.zeros((len(X), forest.n_outputs)), -1

@@ -1,4 +1,4 @@
-"""LayerSpec says how a layer of boosted trees is fitted, in the words of its users."""
+"""LayerSpec: the settings of a layer of boosted trees, as users write them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from boostbp.trees.basis import Basis, Elementwise
 from boostbp.trees.ridge import Ridge
 
 B = TypeVar("B", bound=str | Basis)
-# Native names of two fields. If a field and its native name were both given, the library would ignore one of them.
+# Native names of two fields. Of a field and its native name, the library would ignore one without a message.
 SAID_NATIVELY: Mapping[str, frozenset[str]] = {
     "subsample": frozenset(("subsample", "bagging_fraction", "sub_row", "bagging")),
     "colsample_bytree": frozenset(("colsample_bytree", "feature_fraction", "sub_feature")),
 }
 
 
-# Share of its target that a hidden layer can reach in one refit. With less, hidden variables shrink epoch by epoch.
+# Share of its target that a hidden layer can reach in one refit. With a smaller share, hidden variables shrink in each
+# epoch.
 KEPT = 0.95
 Signs = tuple[int, ...]
 
@@ -61,7 +62,7 @@ def checked(default: object, check: Callable[[str, Any], Any]) -> Any:
 
 
 def _setting(check: Callable[[str, Any], Any], default: object = None) -> Any:
-    """Return a field of `LayerSpec` with its check and its default: None if places differ, or if it may stay None."""
+    """Return a field of `LayerSpec` with its check and default, None if it depends on the place of the layer."""
     return field(default=None, metadata={"check": checks.or_else(None, check), "default": default})
 
 
@@ -71,7 +72,7 @@ _not_negative = partial(checks.at_least, least=0)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Spec:
-    """Base of specs: frozen values that users may also give as a dict of their fields."""
+    """Base of specs: frozen values, which users may also pass as a dict of fields."""
 
     def __post_init__(self) -> None:
         for spec_field in fields(self):
@@ -79,7 +80,7 @@ class Spec:
                 object.__setattr__(self, spec_field.name, check(spec_field.name, getattr(self, spec_field.name)))
 
     def __repr__(self) -> str:
-        """Return the call that makes it, without the fields that are at their defaults."""
+        """Return the call that creates the spec, without fields at their defaults."""
         values = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in values.items())})"
 
@@ -110,42 +111,41 @@ class Spec:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LayerSpec(Spec):
-    """How a layer of boosted trees with regressions in their leaves is fitted.
+    """Settings of a layer of boosted trees with regressions in their leaves.
 
-    Each field may be None, its default: that of an estimator's own parameter of the same name, if it has one, else
-    the one listed here. Estimators take a spec, or a dict of its fields, for their hidden layers and for their output
-    layer; `boostbp.fit_layer` and `boostbp.torch.GBDTModule` for the layer that they fit.
+    Each field may be None, its default. It then has the value of the estimator's parameter of the same name, if there
+    is one, or the value listed here. Estimators accept a spec, or a dict of its fields, for the hidden layers and for
+    the output layer, `boostbp.fit_layer` and `boostbp.torch.GBDTModule` for the layer that they fit.
 
     Parameters
     ----------
     n_estimators : int or None
-        Boosting rounds. None: 20 in a hidden layer, 100 in an output layer; fewer in one above hidden layers that
-        tells five or more classes apart, 400 trees in all but at least 20 rounds.
+        Boosting rounds. None: 20 in a hidden layer, 100 in an output layer. With five or more classes, the output layer
+        above hidden layers has fewer: 400 trees over all classes, but at least 20 rounds.
     learning_rate : float or None
-        Shrinkage of each tree (the paper's beta). None: 0.1 where trees are boosted on the loss; where they are fitted
-        to a target that has moved, ``1 - 0.05 ** (1 / n_estimators)``, with which they can cover 95 % of it.
+        Shrinkage of each tree (the paper's beta). None: 0.1 for trees that are boosted on the loss. For trees that are
+        fitted to a moved target: ``1 - 0.05 ** (1 / n_estimators)``, with which they can reach 95 % of it.
     max_depth : int or None
-        -1: no limit. None: 3 in a hidden layer, 4 in an output layer, no limit if `max_leaves` is set.
+        Maximum depth; -1 sets no limit. None: 3 in a hidden layer, 4 in an output layer, no limit with `max_leaves`.
     max_leaves : int or None
-        None: as many as `max_depth` allows, 31 without a limit.
+        Maximum number of leaves. None: as many as `max_depth` allows; 31 if it sets no limit.
     min_samples_leaf : int or None
-        Rows in a leaf. None: 20.
+        Minimum number of rows in a leaf. None: 20.
     max_bins : int or None
-        Bins of a feature. None: 255.
+        Maximum number of bins of a feature. None: 255.
     subsample : float or None
-        Share of the rows on which a tree is grown, drawn anew each round; its leaves are fitted on all of them.
-        None: 1.
+        Share of the rows on which a tree is grown, drawn anew in each round. Leaves are fitted on all rows. None: 1.
     colsample_bytree : float or None
         Share of the features on which a tree may split, drawn anew for each tree (scikit-learn: for each node).
         None: 1.
     extra_trees : bool or "auto" or None
-        Draw the one threshold of each feature that a node may split at, in place of the best one: outputs become
-        smoother and fit their training rows less closely. "auto" (None): where the library can (LightGBM and
-        scikit-learn), but not with ``leaves="native"``.
+        Whether a node draws one random threshold for each feature instead of the best one. Outputs are then smoother
+        and fit the training rows less closely. "auto" (None): if the library can (LightGBM and scikit-learn), but not
+        with ``leaves="native"``.
     multi_strategy : {"one_output_per_tree", "multi_output_tree"} or None
-        Whether each output of a hidden layer has trees of its own (None), or all share the structure of each tree
-        (vector leaves of XGBoost; otherwise grown on a random projection of the gradients, drawn anew each round).
-        An output layer of an estimator has trees of its own for each output in any case.
+        Whether each output of a hidden layer has its own trees (None), or all share the structure of each tree: with
+        vector leaves of XGBoost, otherwise grown on a random projection of the gradients, drawn anew in each round. In
+        the output layer of an estimator, each output always has its own trees.
     leaves : {"refit", "native"} or None
         Leaf regressions on `basis` (None), or the library's own linear leaves (LightGBM).
     basis : {"constant", "linear", "quadratic"}, `Polynomial`, `Elementwise` or None
@@ -155,26 +155,26 @@ class LayerSpec(Spec):
     penalize_constant, standardize : bool or None
         Whether the constant is penalised, and whether weights are penalised in units of the leaf. None: both.
     clip : bool or None
-        Clip the inputs of a leaf regression, in predictions, to the range the leaf saw in training (None): beyond it
-        the regression is constant, as a tree is. In training, inputs are used as they are. The ridge regression under
-        a single layer has a least penalty, if `base_lambda` is "gcv", so that one wrong cell does not outweigh other
-        columns that say the same.
+        Whether predictions clip the inputs of a leaf regression to their training range in the leaf (None: True).
+        Beyond this range the regression is constant, like a tree. With True and ``base_lambda="gcv"``, the ridge
+        regression under a single layer has a minimum penalty, so that one wrong cell in a column does not outweigh
+        other columns with the same information.
     base : {"ridge", "additive", "zero"} or None
-        What the first tree starts from: a ridge regression on all inputs (None); with more than 1,000 rows and inputs,
-        on the 1,000 inputs of largest variance in units of their range. "additive": smooth functions of each input,
-        splines of the degree of `basis` with up to 9 intervals between quantiles, kept smooth by the same penalty.
-        Both are on the terms of `basis`: on a constant, nothing. "zero": nothing.
+        Function that boosting starts from. "ridge" (None): a ridge regression on all inputs; with more than 1,000 rows
+        and inputs, on the 1,000 inputs of largest variance in units of their range. "additive": a sum of smooth
+        functions of single inputs, splines of the degree of `basis` with up to 9 intervals between quantiles under the
+        same penalty. Both use the terms of `basis`, so with "constant" there is no base. "zero": no base.
     base_lambda : float, "gcv" or None
-        Its penalty; "gcv" (None): by generalised cross-validation, on hidden units not less than .15 of the mean
-        sum of squares of a unit. Linear hidden layers may learn faster with 1.
+        Penalty of the base. "gcv" (None): by generalised cross-validation, on hidden units at least .15 of the mean sum
+        of squares of a unit. Linear hidden layers may learn faster with 1.
     monotone_constraints : sequence of {-1, 0, 1}, dict or None
-        Features in which the layer must rise (1) or fall (-1), all others being equal: a sign for each, or a dict of
-        column names and signs. The regressions keep to it, and so does the base; the raw output is what is monotone,
-        and with it what a monotone link makes of it, such as a probability. Of a layer on features alone, with one
-        output: of an estimator, the output layer. Its model is then made of single layers; see the guide. A missing
-        value is neither above nor below others.
+        Features in which the layer must rise (1) or fall (-1) if all others are equal: a sign for each feature, or a
+        dict of column names and signs. Leaf regressions and base keep to them. The raw output is monotone, and so are
+        values of a monotone link, such as probabilities. Only for a layer on features with one output, such as the
+        output layer of an estimator; the model then has single layers only (see the guide). A missing value is neither
+        above nor below other values.
     backend_params : dict or None
-        Native parameters of the library under its names, beside those of the estimator.
+        Native parameters of the library under its own names, in addition to those of the estimator.
 
     Raises
     ------
@@ -190,7 +190,7 @@ class LayerSpec(Spec):
     """
 
     n_estimators: int | None = _setting(partial(checks.whole, least=0, most=checks.LARGEST_INT))
-    # Beyond 2, rounds move away from their target.
+    # Above 2, each round overshoots by more than it corrects.
     learning_rate: float | None = _setting(partial(checks.at_least, least=0, most=2))
     max_depth: int | None = _setting(CHECKS["max_depth"])
     max_leaves: int | None = _setting(partial(checks.whole, least=2, most=checks.MOST_LEAVES))
@@ -220,19 +220,19 @@ class LayerSpec(Spec):
         return {name: getattr(self, name) for name in names}
 
     def or_else(self, other: LayerSpec) -> Self:
-        """Return the spec with its open fields filled from another one; native parameters are those of both."""
+        """Return the spec with unset fields taken from another one, and the native parameters of both."""
         taken = {f.name: getattr(other, f.name) for f in fields(self) if getattr(self, f.name) is None}
         if self.backend_params and other.backend_params:
             taken["backend_params"] = {**other.backend_params, **self.backend_params}
         return replace(self, **taken)
 
     def complete(self, default: LayerSpec) -> Self:
-        """Return the spec with its open fields filled from the defaults; `max_leaves` replaces the default depth."""
+        """Return the spec with unset fields taken from the defaults, but no default depth if `max_leaves` is set."""
         return self.or_else(default if self.max_leaves is None else replace(default, max_depth=-1))
 
     @property
     def given(self) -> frozenset[str]:
-        """Fields that are set, directly, by a native name, or by another field that decides them."""
+        """Fields that the user set: directly, by a native name, or by another field that determines them."""
         names = {f.name for f in fields(self) if getattr(self, f.name) not in (None, "auto")}
         names |= {name for name, natives in SAID_NATIVELY.items() if natives.intersection(self.backend_params or ())}
         return frozenset(names | {"max_depth"} if self.max_leaves is not None else names)
@@ -249,18 +249,18 @@ class LayerSpec(Spec):
             both = sorted(natives.intersection(self.backend_params or ()))
             if both and getattr(self, name) != 1.0:
                 raise ValueError(
-                    f"{name}={getattr(self, name)!r} and backend_params[{both[0]!r}] say the same: leave one out."
+                    f"{name}={getattr(self, name)!r} and backend_params[{both[0]!r}] mean the same: leave one out."
                 )
 
     def _check_monotone(self, signs: Signs | None, shared: bool) -> Signs:
         """Return the signs of the features; refuse constraints that the layer cannot keep.
 
-        None stands for the signs of a layer that cannot be monotone.
+        `signs` is None for a layer that cannot be monotone.
         """
         shown = f"monotone_constraints={checks.shown(self.monotone_constraints)}"
         if signs is None and is_constrained(self.monotone_constraints):
             raise ValueError(
-                f"{shown} is not supported in a hidden layer, or beside other layers: what stands above it need not be "
+                f"{shown} is not supported in a hidden layer, or beside other layers: the layers above it need not be "
                 "monotone. Give it to the output layer of a regressor or classifier, output={'monotone_constraints': "
                 "...}, or to fit_layer."
             )
@@ -271,7 +271,7 @@ class LayerSpec(Spec):
             "leaves": (self.leaves == "native", "use 'refit'"),
             "basis": (has_functions, "use 'linear', 'quadratic' or 'constant'"),
             "base": (self.base == "additive", "use 'ridge' or 'zero'"),
-            "clip": (not self.clip, "use True: a range that is not bounded has no order"),
+            "clip": (not self.clip, "use True: without clipping, leaf regressions cannot be kept monotone"),
             "standardize": (not self.standardize, "use True"),
             "multi_strategy": (shared, "use 'one_output_per_tree'"),
         }
@@ -297,7 +297,7 @@ def settings_of(
     min_base_lambda: float | None = 0.0,
     signs: Signs | None = None,
 ) -> LayerSettings:
-    """Return the settings of a layer by a spec that is complete: None is left only where it is a value of the field.
+    """Return the settings of a layer for a complete spec, in which None is a value and not a default.
 
     Parameters
     ----------
@@ -305,13 +305,13 @@ def settings_of(
         The user's, completed by `HIDDEN` or `OUTPUT`.
     backend : str or Backend
     seed : int
-        Seed of whatever the library draws.
+        Seed of the random draws of the library.
     n_threads : int
         Native threads of the library.
     alone : bool
-        Whether the layer is the whole model, see `TreeParams`.
+        Whether the layer is the whole model; see `TreeParams`.
     own_trees : bool
-        Whether each output has trees of its own, whatever `multi_strategy` says.
+        Whether each output has its own trees in spite of `multi_strategy`.
     min_base_lambda : float or None
         See `LayerSettings`.
     signs : tuple of int or None
@@ -320,7 +320,7 @@ def settings_of(
     spec._check_together()
     shared = spec.multi_strategy == "multi_output_tree" and not own_trees
     automatic_native = spec.leaves == "native" and spec.extra_trees == "auto"
-    # The seed fits an int32, which every library takes.
+    # The seed fits an int32, which every library accepts.
     growth = TreeParams(
         **spec._values("max_depth", "max_leaves", "min_samples_leaf", "max_bins", "colsample_bytree"),
         extra_trees=not automatic_native and backends.draws(backend, spec.extra_trees or False),
@@ -331,8 +331,8 @@ def settings_of(
         monotone=spec._check_monotone(signs, shared),
         params=spec.backend_params or {},
     )
-    # A hidden layer must reach its moved target in one refit, however few its rounds.
-    # n rounds with shrinkage beta leave the share (1 - beta)^n of a target, which is to be 1 - KEPT.
+    # A hidden layer must come close to its moved target in one refit, even with few rounds.
+    # n rounds with shrinkage beta leave a residual of (1 - beta)^n of the target, which must be 1 - KEPT.
     rate = 1.0 - (1.0 - KEPT) ** (1.0 / max(spec.n_estimators or 0, 1))
     return LayerSettings(
         **spec._values("n_estimators", "subsample", "clip", "leaves"),

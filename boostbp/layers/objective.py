@@ -1,7 +1,7 @@
-"""Objectives: what the running fit of a layer is driven by, a squared distance or a loss.
+"""Objectives that the running fit of a layer minimises: a squared distance or a loss.
 
-Both have the same members. Arrays of a fit are (rows, outputs); `outputs` is a slice of the outputs, all of them if the
-objective is not `separable`. Derivatives have the row weights in them.
+Both have the same members. A fit is (rows, outputs). `outputs` is a slice of the outputs; it must be all of them if the
+objective is not `separable`. Derivatives include the row weights.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from boostbp.losses.checked_loss import CheckedLoss, try_loss
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 
-# Numbers of an array of a block, 256 kB: a loss makes several such arrays, which stay in cache.
+# Size of the arrays of a block, 256 kB of numbers: a loss allocates several such arrays, which stay in cache.
 BLOCK = 1 << 15
-# Least weight of a row: its product with a hessian is still above 0.
+# Smallest weight of a row in a check: its product with a hessian is still above 0.
 LEAST_WEIGHT = 1e-290
 
 
 @dataclass(frozen=True, slots=True)
 class SquaredObjective:
-    """Half the squared distance to a target: what hidden layers are fitted by (Algorithm 1)."""
+    """Half the squared distance to a target, to which hidden layers are fitted (Algorithm 1)."""
 
     target: Floats  # (rows, outputs)
     weight: Floats  # (rows,)
@@ -38,12 +38,12 @@ class SquaredObjective:
         return self.target.shape[1]
 
     def derivatives(self, fit: Floats) -> tuple[float, Floats, Floats]:
-        """Half the weighted squared distance, its gradient and hessian."""
+        """Return half the weighted squared distance, its gradient and hessian."""
         grad, hess = self.gradient(fit, slice(0, self.n_outputs))
         return float(np.sum(grad * (fit - self.target))) / 2, grad, hess
 
     def gradient(self, fit: Floats, outputs: slice) -> tuple[Floats, Floats]:
-        """``weight * (fit - target)`` and ``weight``."""
+        """Return ``weight * (fit - target)`` and ``weight``."""
         # w (f - t)^2 / 2 has the derivatives w (f - t), the r of Algorithm 1, and w.
         hess = np.broadcast_to(self.weight[:, None], fit.shape)
         grad = np.empty_like(fit)
@@ -57,7 +57,7 @@ class SquaredObjective:
         """Do nothing: targets are finite."""
 
     def gathered(self) -> Self:
-        """Of the rows of one worker, that of the rows of all."""
+        """Return the objective of the rows of all workers."""
         target, weight = workers().allgather_rows(self.target, self.weight)
         return replace(self, target=target, weight=weight)
 
@@ -66,8 +66,8 @@ class SquaredObjective:
 class LossObjective:
     """Objective of an output layer that is boosted on the loss itself.
 
-    The running fit of the layer starts from `baseline`, (outputs,) or (rows, outputs); `y` and `weight` as in the loss.
-    `where` says in messages where in training the layer is, beside the round, and `first_round` counts earlier ones.
+    The running fit of the layer starts from `baseline`, (outputs,) or (rows, outputs). `y` and `weight` are those of
+    `Loss`. Messages name the place in training by `where` and the round, counted from `first_round`.
     """
 
     loss: CheckedLoss
@@ -79,7 +79,7 @@ class LossObjective:
 
     @classmethod
     def of(cls, loss: Loss, y: Floats, weight: Floats, baseline: Floats) -> Self:
-        """Try a loss, and return its objective."""
+        """Return the objective of a loss after a trial of the loss on a few rows."""
         return cls(try_loss(loss, baseline, y), y, weight, baseline)
 
     @property
@@ -89,7 +89,7 @@ class LossObjective:
 
     @property
     def separable(self) -> bool:
-        """Whether the outputs can be boosted one by one: a single one, or a loss that is a sum over outputs."""
+        """Whether outputs can be boosted one by one: there is only one, or the loss is a sum over outputs."""
         return self.loss.separable
 
     @property
@@ -98,7 +98,7 @@ class LossObjective:
         return self.loss.curved
 
     def derivatives(self, fit: Floats) -> tuple[float, Floats, Floats]:
-        """Weighted sum of the loss, its gradient and hessian."""
+        """Return the weighted sum of the loss, its gradient and hessian."""
         value = np.empty(len(fit))
         grad, hess = (np.empty(fit.shape[::-1]).T for _ in range(2))  # by output, as the running fit is kept
         for rows in _blocks(*fit.shape):
@@ -110,18 +110,19 @@ class LossObjective:
         return float(self.weight @ value), grad, hess
 
     def gradient(self, fit: Floats, outputs: slice) -> tuple[Floats, Floats]:
-        """Weighted gradient and hessian of the loss, each (rows, outputs)."""
+        """Return the weighted gradient and hessian of the loss, each (rows, outputs)."""
         h, y = fit + self.baseline[..., outputs], self.y[:, outputs]
         weight = self.weight[:, None]
         return weight * self.loss.gradient(h, y), weight * self.loss.hessian(h, y)
 
     def check(self, fit: Floats, outputs: slice, grad: Floats, hess: Floats, number: int) -> None:
-        """Refuse numbers that are not finite, and a hessian that is not above 0; `number` is that of the round."""
-        # If all is well, that is two looks at each array; NaN is neither less nor more.
+        """Refuse derivatives that are not finite, and a hessian that is not above 0, in the round `number`."""
+        # Two passes over each array if they are valid. Both comparisons are False for NaN.
         finite = grad.min(initial=0.0) > -np.inf and grad.max(initial=0.0) < np.inf
         if finite and hess.min(initial=1.0) > 0.0 and hess.max(initial=1.0) < np.inf:
             return
-        # A weight may be so small that its product with a hessian is 0: the loss itself is judged, not the product.
+        # A tiny weight may make the product with a valid hessian 0, so the derivatives are checked without small
+        # weights.
         weight = np.maximum(self.weight, LEAST_WEIGHT)[:, None]
         hess = np.where((hess == 0.0) & (self.weight < LEAST_WEIGHT)[:, None], weight, hess)
         self.loss.refuse_unusable(
@@ -137,14 +138,14 @@ class LossObjective:
         raise ValueError(f"loss={self.loss.name!r}: the sum of its values is NaN: let value() return finite numbers.")
 
     def gathered(self) -> Self:
-        """Of the rows of one worker, that of the rows of all."""
+        """Return the objective of the rows of all workers."""
         baseline = np.broadcast_to(self.baseline, self.y.shape)
         y, weight, baseline = workers().allgather_rows(self.y, self.weight, baseline)
         return replace(self, y=y, weight=weight, baseline=baseline)
 
 
 def _blocks(n_rows: int, n_outputs: int) -> Iterator[slice]:
-    """Rows that go through a loss together: what it computes on the way stays near the processor."""
+    """Yield slices of rows for a loss, short enough for its intermediate arrays to stay in cache."""
     size = max(1, BLOCK // max(n_outputs, 1))
     return (slice(first, min(first + size, n_rows)) for first in range(0, n_rows, size))
 

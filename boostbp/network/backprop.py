@@ -1,4 +1,4 @@
-"""Back-propagation as in Algorithm 1: a training that can be left at an epoch, stored as a state, and resumed."""
+"""Back-propagation (Algorithm 1) as a training that can stop after an epoch, be stored as a state, and resume."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from boostbp.trees.forest import Forest
 
 
 class BackPropagation:
-    """A training by back-propagation that can stop at some epoch and go on.
+    """A training by back-propagation that can stop after any epoch and continue.
 
-    Once it is `finished`, the `history` says why.
+    Once it is `finished`, its `history` has the reason.
     """
 
     def __init__(self, task: NetworkTask) -> None:
@@ -36,13 +36,13 @@ class BackPropagation:
         self._monitor = Monitor(self.history, task.evaluation, task.callbacks, task.settings, self._state)
         self._fingerprint = cache(partial(fingerprint, task, self._trainer.loss.loss))
         self._resume = task.resume
-        # Probes on this many held-out rows take no noticeable time beside an epoch.
+        # With this many held-out rows, probes take little time compared to an epoch.
         [n_rows] = workers().sum(len(task.rows))
         self._probed = eval_sets[0].rows.spaced(max(100, min(1000, int(n_rows) // 10))) if eval_sets else None
 
     @property
     def epoch(self) -> int:
-        """Number of the last epoch that was run, or of the one to go on from; -1 before the first."""
+        """Number of the last epoch, or of the epoch to resume after; -1 before the first."""
         return self._trainer.epoch if self._resume is None else self._resume.epoch
 
     @property
@@ -53,15 +53,15 @@ class BackPropagation:
         return self._monitor.best
 
     def advance(self, until: int | None = None) -> None:
-        """Train until the epoch of this number, or to the end.
+        """Train until the epoch `until`, or to the end.
 
-        Raises FloatingPointError if the network diverged in its first epoch. Raises KeyboardInterrupt if it came in the
-        first epoch. A later one is in the history, and training is over.
+        Raises FloatingPointError if the network diverged in its first epoch, and KeyboardInterrupt if an interrupt came
+        in the first epoch. A later interrupt ends the training and is recorded in the history.
         """
         trainer, monitor = self._trainer, self._monitor
         last = self.settings.epochs if until is None else min(until, self.settings.epochs)
         try:
-            # An interrupt is raised between rounds, where all objects are whole.
+            # An interrupt is deferred to the end of a round, where all objects are consistent.
             with interrupts.deferred():
                 stop = self._begin()
                 while stop is None and trainer.epoch < last:
@@ -85,11 +85,11 @@ class BackPropagation:
             raise FloatingPointError(Stop.NOT_FINITE.value)
 
     def leave(self, stop: Stop) -> None:
-        """End the training for this reason."""
+        """End the training for the reason `stop`."""
         self.history.stop, self.finished = stop, True
 
     def _begin(self) -> Stop | None:
-        """Restore the earlier state, if there is one that is not restored; return a reason to stop there, if any.
+        """Restore the earlier state, if there is one and this was not done; return a reason to stop there, if any.
 
         Raises ValueError if the state belongs to other data or other parameters; the message names them.
         """
@@ -141,7 +141,7 @@ def _check(state: State, epochs: int, fingerprint: Mapping[str, str]) -> None:
 
 
 def _check_shapes(state: State, trainer: Trainer) -> None:
-    """Refuse arrays and trees whose sizes do not fit this training, as a file may hold a false fingerprint."""
+    """Refuse arrays and trees whose sizes do not fit this training: the fingerprint in a file may be false."""
     rows, settings, wrong = trainer.rows, trainer.settings, ""
     sizes = (*settings.units, rows.y.shape[1])
     shapes = [h.shape for h in state.h]
@@ -157,9 +157,9 @@ def _check_shapes(state: State, trainer: Trainer) -> None:
 
 
 def _structure_of_another(forest: Forest, settings: LayerSettings) -> str:
-    """What shows that a forest was not fitted with some settings, in words; "" if it may have been.
+    """Return in words why a forest cannot have been fitted with some settings; "" if it may have been.
 
-    Whoever keeps its structures takes them in the order of the rounds, each with a leaf regression of the basis.
+    Code that reuses its structures needs them in the order of the rounds, each with a leaf regression of the basis.
     """
     leaves, native = forest.leaves, settings.leaves == "native"
     if forest.basis != settings.basis or forest.clip != settings.clip:

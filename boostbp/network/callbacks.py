@@ -1,8 +1,8 @@
 """Callbacks: functions that run after each epoch, in the style of LightGBM and XGBoost.
 
 A callback is anything that can be called with a `Progress`. If it returns True, training stops and the best epoch is
-restored. The callbacks here read the history only, so they also work in a fit that is resumed, which calls them once
-more with the epoch that it goes on from.
+restored. The callbacks here read only the history, so they also work in a resumed fit. Such a fit first calls them with
+the last epoch of the earlier training.
 
 >>> from sklearn.datasets import load_diabetes
 >>> from boostbp import BoostBPRegressor, callbacks
@@ -49,8 +49,8 @@ __all__ = [
 ]
 
 
-# What they return are partials and objects, not functions within functions: a fitted estimator holds its callbacks, and
-# pickle cannot write a function that has no name in its module.
+# Callbacks are partials and objects, not nested functions: a fitted estimator may hold its callbacks, and pickle cannot
+# write nested functions.
 
 
 def early_stopping(rounds: int, *, min_delta: float = 0.0, name: str | None = None) -> Callable[[Progress], bool]:
@@ -95,7 +95,7 @@ def _log(period: int, progress: Progress) -> None:
 
 
 def optuna_pruning(trial: Any, *, name: str | None = None) -> Callable[[Progress], None]:
-    """Report the metric after each epoch to a trial of Optuna, and end the trial if the study's pruner says so.
+    """Report the metric after each epoch to a trial of Optuna, and end the trial if the study's pruner decides so.
 
     The metric is that of the user's network, even if the model is an average with others.
 
@@ -108,7 +108,7 @@ def optuna_pruning(trial: Any, *, name: str | None = None) -> Callable[[Progress
     Raises
     ------
     optuna.TrialPruned
-        Out of `fit`. The study counts the trial as pruned.
+        Raised through `fit`, so that the study counts the trial as pruned.
     ValueError
         In the first epoch if there is no such evaluation set, or the study optimises in the other direction.
     """
@@ -134,7 +134,7 @@ def _prune(trial: Any, name: str | None, progress: Progress) -> None:
 
 
 def record(into: dict[str, Any]) -> Callable[[Progress], None]:
-    """Record all figures in a dict of yours: ``{"train": {"loss": [...]}, "valid_0": {"rmse": [...]}, ...}``."""
+    """Record all figures in a dict: ``{"train": {"loss": [...]}, "valid_0": {"rmse": [...]}, ...}``."""
     return _Into(into, _record)
 
 
@@ -146,7 +146,7 @@ def _record(into: dict[Any, Any], progress: Progress) -> None:
 
 
 def record_networks(into: dict[int, Network], epochs: Collection[int] | None = None) -> Callable[[Progress], None]:
-    """Record the network of each epoch, or of some epochs, in a dict of yours: ``{0: network, 1: network, ...}``.
+    """Record the network of each epoch, or of some epochs, in a dict: ``{0: network, 1: network, ...}``.
 
     `boostbp.plots.representations` draws the hidden variables of any rows from them. Each network is as large as the
     model.
@@ -161,7 +161,7 @@ def _record_network(epochs: Collection[int] | None, into: dict[Any, Any], progre
 
 @dataclass(frozen=True, slots=True)
 class _Into:
-    """A callback that writes into a dict of the user's; its copies, as those of `clone`, write into the same dict."""
+    """A callback that writes into the user's dict. Copies, such as those of `clone`, write into the same dict."""
 
     into: dict[Any, Any]
     write: Callable[[dict[Any, Any], Progress], None]
@@ -174,7 +174,7 @@ class _Into:
 
 
 def time_limit(seconds: float) -> Callable[[Progress], bool]:
-    """Stop after the epoch that uses up these seconds of training; those before a resume count."""
+    """Stop after the epoch in which the training has taken these seconds, including those before it was resumed."""
     if not seconds > 0:
         raise ValueError(f"seconds={seconds!r} is not a positive number: give the seconds that training may take.")
     return partial(_time_is_up, seconds)
@@ -186,10 +186,10 @@ def _time_is_up(seconds: float, progress: Progress) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class StopOnInterrupt:
-    """Let Ctrl-C stop the training as other callbacks do: `fit` returns, and ``history_.stop`` gives the reason.
+    """Let Ctrl-C stop the training like a callback: `fit` returns, and ``history_.stop`` gives the reason.
 
-    Without this callback, `fit` raises KeyboardInterrupt and leaves the same model in the estimator. Before the first
-    epoch there is no model, and `fit` always raises.
+    Without this callback, `fit` raises KeyboardInterrupt, and the estimator has the same model. Before the first epoch
+    there is no model, and `fit` always raises.
     """
 
     def __call__(self, progress: Progress) -> None:
@@ -211,7 +211,7 @@ class Checkpoint:
 
     path: Path
     every: int
-    # It is called on all workers, as each writes its rows; other callbacks are called on rank 0 only.
+    # All workers call it, as each writes its rows; rank 0 alone calls other callbacks.
     of_all_workers: ClassVar[bool] = True
 
     def __call__(self, progress: Progress) -> None:
@@ -223,14 +223,14 @@ class Checkpoint:
 def checkpoint(path: str | os.PathLike[str], every: int = 1) -> Checkpoint:
     """Write the whole state of training to a file, every `every` epochs and in the last epoch.
 
-    A fit that finds the file goes on from it. The model is the same, bit for bit, as without the interruption.
+    A fit that finds the file continues from it. The model is the same, bit for bit, as without the interruption.
     ``checkpoint=path`` of `fit` is this callback with ``every=1``.
 
     Parameters
     ----------
     path : str or path
-        Path of the file. It is written atomically, and so holds a whole state at any time. Give each training a file of
-        its own: if two write to the same file, the last one wins.
+        Path of the file. It is written atomically, so it always holds a complete state. Each training needs its own
+        file: if two trainings write to the same file, it has the state of the last one.
     every : int
         Epochs between two states.
     """

@@ -93,7 +93,7 @@ def _file_of_rows(path: str | os.PathLike[str], epoch: int, rank: int) -> Path:
     return Path(f"{os.fspath(path)}.{epoch}-{rank}")
 
 
-# Deferred, or an exception of a signal handler would look like a fault of the file.
+# Interrupts are deferred, as an exception of a signal handler would be reported as a fault of the file.
 @interrupts.deferred()
 def read_state(path: str | os.PathLike[str]) -> State:
     """Read a state that `write_state` wrote.
@@ -117,7 +117,7 @@ def find(path: Path, n_rows: int) -> State | None:
         return None
     if not all(exists):
         raise ValueError(
-            f"checkpoint={str(path)!r} is not seen by worker {exists.index(False)}, but by worker "
+            f"checkpoint={str(path)!r} does not exist for worker {exists.index(False)}, but does for worker "
             f"{exists.index(True)}: give a path in a folder that all workers share."
         )
     state = read_state(path)
@@ -137,7 +137,7 @@ def _with_rows(state: State, path: Path, n_rows: int) -> State:
     for rank, count in enumerate(state.rows):
         rows = slice(max(first - start, 0), max(min(first + n_rows - start, count), 0))
         start += count
-        # A worker without rows reads the last file for the shapes, and takes no row of it.
+        # A worker without rows reads the last file for the shapes alone.
         if rows.start < rows.stop or not (parts or start < total):
             name = _file_of_rows(path, state.epoch, rank)
             if not name.exists():
@@ -169,7 +169,7 @@ def _state(content: object, arrays: Arrays) -> State:
     if not math.isfinite(elapsed) or not -1 <= since < len(history) or min(counts, default=0) < 0:
         raise ValueError(f"its numbers are elapsed={elapsed}, since={since} and rows={counts!r:.999}")
     random = plain.decode(content["random"])
-    # NumPy refuses what is no state of a generator.
+    # NumPy raises an error if this is no state of a generator.
     np.random.default_rng().bit_generator.state = random
     n_rows = len(arrays["h1"]) if "h1" in arrays else 0
     h, g, m = _variables(arrays, n_rows, [] if counts else sizes)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 NETWORK = "network"
 # Name of the constant that a model is shrunk towards.
 CONSTANT = "constant"
-# Name of the candidate that is nearest to what libraries do by default.
+# Name of the candidate that is closest to the defaults of libraries.
 CONSTANT_LEAVES = "single layer, constant leaves"
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
@@ -23,16 +23,16 @@ class CandidateResult:
     name : str
         `CONSTANT` for the constant that a model is shrunk towards.
     loss : float
-        Weighted mean loss on the held-out rows. Class labels are smoothed, as if a quarter of a row more had another
-        class.
+        Weighted mean loss on the held-out rows. Class labels are smoothed as if there were a quarter of a row more of
+        another class.
     weight : float
         Share in the model; 0 if the candidate is left out.
     network : str or None
         Name of the back-propagated network whose hidden layers the candidate uses: "network" for the one with the
         user's `hidden_layer_sizes`; None for no network.
     directions : bool
-        Whether the candidate has a hidden layer of directions of the features, or of means of the levels of categories,
-        which back-propagation does not train.
+        Whether the candidate has a hidden layer without back-propagation: directions of the features, or means of the
+        levels of categories.
     """
 
     name: str
@@ -59,16 +59,16 @@ class ModelChoice:
     error : float
         Standard error of the gain over the rows.
     cut_by_time : bool
-        Whether `max_time` cut candidates short or left them out.
+        Whether `max_time` shortened or excluded candidates.
     metrics : dict
         Metric of the model on each evaluation set, by name, before the leaves were fitted again on all rows. The first
         set also chose the model, which may do worse on other rows.
     members : int
-        Number of such sums whose mean is the model, each with held-out rows of its own. This choice is the first one's.
+        Number of sums whose mean is the model, each with its own held-out rows. This choice describes the first one.
     seconds : dict
-        Seconds of each stage of the fit, by name. They do not count when two choices are compared.
+        Seconds of each stage of the fit, by name. Comparisons of two choices ignore them.
     failed : tuple of str
-        Candidates that failed for numerical reasons, each with its error. They are left out, or end before the failure.
+        Candidates that failed for numerical reasons, each with its error. They are left out, or end before the error.
     """
 
     candidates: tuple[CandidateResult, ...]
@@ -92,7 +92,7 @@ class ModelChoice:
 
     @property
     def made_of(self) -> str:
-        """The number of layers or networks in the model, as the end of a sentence about it."""
+        """The number of layers or networks in the model, as the end of a sentence such as "the model ..."."""
         number, kind = sum(part.name != CONSTANT for part in self.parts), "models" if self.network else "layers"
         if number > 1:
             return f"averages {_NUMBERS[number] if number < len(_NUMBERS) else number} {kind}"
@@ -159,7 +159,7 @@ class ModelChoice:
 
 
 def weight_in_words(weight: float) -> str:
-    """Return the weight of a part of the model as words that follow "with"; empty for all of the weight."""
+    """Return the weight of a part of the model as words that follow "with"; "" for a weight of 1."""
     if weight >= 1.0 - 1e-9:  # up to rounding
         return ""
     if weight == 0.0:

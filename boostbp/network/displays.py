@@ -15,13 +15,13 @@ log = logging.getLogger("boostbp")
 
 
 class _Lenient:
-    """A stream that drops what cannot be written."""
+    """A stream that ignores errors of writing."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> None:
-        # The reader may have gone, and the stream may be closed or unable to encode the text.
+        # The reader of a pipe may have ended, and the stream may be closed or unable to encode the text.
         with suppress(OSError, ValueError):
             self._stream.write(text)
 

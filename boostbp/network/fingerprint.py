@@ -1,4 +1,4 @@
-"""Fingerprint: the data and parameters of a training, in words and digests that tell it from any other."""
+"""Fingerprint: the data and parameters of a training as words and digests, which identify it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from boostbp.network.monitor import NetworkTask
 from boostbp.runtime.group import workers
 from boostbp.trees.sparse import Matrix, Sparse
 
-# Fields without effect on the course of a training: its end, its speed, and what is refused or trained beside it.
+# Fields that change no epoch of a training: they set its end, its speed, checks, and other parts of the model.
 _FREE = frozenset(("epochs", "n_iter_no_change", "max_time", "n_threads", "is_whole_model", "given"))
 _SEEDS = frozenset(("seed", "random_state"))
 # Packages whose functions are identified by name.
 _KNOWN = frozenset(("boostbp", "numpy", "scipy", "sklearn"))
-# Rows that are hashed at a time, and the last bits of a mantissa of 52 that do not count where sums are rounded.
+# Rows that are hashed at a time, and the number of last bits of a mantissa (of 52) that are ignored in rounded sums.
 _BLOCK, _LAST_BITS = 65_536, np.uint64(36)
-# Depth of objects inside objects. Arbitrary; it ends circles of references.
+# Limit on the depth of nested objects, which ends circular references. Arbitrary.
 MAX_DEPTH = 4
 
 
@@ -65,8 +65,8 @@ def fingerprint(task: NetworkTask, loss: Loss) -> Mapping[str, str]:
 def _rows(array: Matrix, *, rounded: bool = False) -> object:
     """Return the rows, or a hash of the rows of all workers in a group.
 
-    The hash is a sum over rows, so it does not depend on how workers share them. If `rounded`, the last bits do not
-    count: in numbers that were scaled by sums over rows, they depend on the number of workers.
+    The hash is a sum over rows, so it does not depend on how workers share them. If `rounded`, the last bits are
+    ignored: in numbers that were scaled by sums over rows, they depend on the number of workers.
     """
     group = workers()
     if group.is_single:

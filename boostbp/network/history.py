@@ -71,7 +71,7 @@ class Epoch:
         R^2 of the refit of each layer to its target; NaN for an output layer that is boosted.
     explained, explained_held : tuple of float
         Share of the target that a linear regression on each hidden layer explains, on training rows and on the first
-        evaluation set, or on samples of them; NaN without an evaluation set. See `boostbp.network.probes`.
+        evaluation set (NaN without one), or on samples of them. See `boostbp.network.probes`.
     """
 
     epoch: int
@@ -107,8 +107,8 @@ class Look:
 class History:
     """The training of the model, and its parts.
 
-    The model is the ensemble. All reports on it read this record: summary, health, plots, the HTML page, and the
-    attributes with LightGBM's names. The network of the model is the back-propagated one with the largest weight. The
+    All reports on the model read this record: summary, health, plots, the HTML page, and the attributes with LightGBM's
+    names. The network of the model is the back-propagated one with the largest weight. The
     leading piece is the network or single layer with the largest weight.
 
     Attributes
@@ -121,13 +121,13 @@ class History:
     metric : str
         Name of the metric that chose the best epoch; "" if none did.
     choice : ModelChoice or None
-        The candidates and their weights; None if nothing was weighed.
+        The candidates and their weights; None if there was only one candidate.
     refitted : bool
         Whether leaves were fitted again on all rows at the end, the held-out ones included.
     looks : list of Look
         The scores of the leading piece during its growth, if it is a layer, before its leaves were fitted again.
     interrupt : KeyboardInterrupt or None
-        The interrupt that ended the training. The estimator raises it once the model is in its place.
+        The interrupt that ended the training. The estimator raises it once it has stored the model.
     """
 
     epochs: list[Epoch] = field(default_factory=list)
@@ -176,7 +176,7 @@ class History:
     def weight(self, network: str | None = None) -> float:
         """Return the weight in the model of the parts with hidden layers: those of one network, or all.
 
-        If nothing was weighed, it is 1 for a model with hidden layers, and 0 for one without.
+        If there was only one candidate, it is 1 for a model with hidden layers, and 0 for one without.
         """
         return float(self.network is not None) if self.choice is None else self.choice.weight(network)
 
@@ -187,7 +187,7 @@ class History:
 
     @property
     def lead_in_words(self) -> str:
-        """The name and weight of the leading piece, for titles; empty if nothing was weighed."""
+        """The name and weight of the leading piece, for titles; "" if there was only one candidate."""
         if self.choice is None or self.choice.lead is None:
             return ""
         lead = self.choice.lead

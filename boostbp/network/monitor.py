@@ -27,7 +27,7 @@ from boostbp.runtime.group import workers
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A training after an epoch, which can go on from there."""
+    """A training after an epoch, from which it can continue."""
 
     # h, g, m: (rows, units) each: Hidden variables h_1 .. h_L, the gradients of the loss in them, and their momenta.
     # The arrays are those of the training, not copies.
@@ -61,13 +61,13 @@ class Progress:
     ----------
     epoch : Epoch
     epochs : int
-        Number of the last epoch, if nothing stops training before.
+        Number of the last epoch, unless training stops earlier.
     history : History
     network : Network
     greater_is_better : bool
         Whether larger metrics are better.
     state : callable
-        ``state() -> State`` returns all that training needs to go on from here.
+        ``state() -> State`` returns the state from which the training can continue.
     """
 
     epoch: Epoch
@@ -95,7 +95,7 @@ class Stage:
 
 
 class StageSeconds:
-    """The seconds of each stage of a fit, by the reports of its stages, which are passed on."""
+    """Seconds of each stage of a fit, measured by its reports, which are passed on."""
 
     def __init__(self, first: str, report: Callable[[Stage], object]) -> None:
         # Seconds by name of the stage, in the order in which the stages began.
@@ -104,7 +104,7 @@ class StageSeconds:
         self._begun = time.perf_counter()
 
     def __call__(self, stage: Stage) -> None:
-        """Begin a stage or go on with it, and pass the report on."""
+        """Begin or continue a stage, and pass the report on."""
         self.end()
         self._name = stage.name
         self._report(stage)
@@ -122,7 +122,7 @@ Callback = Callable[[Progress], object]
 
 @dataclass(frozen=True, slots=True)
 class EvalSet:
-    """Rows that score a model during training, and that it does not learn from."""
+    """Rows that score a model during training, and are not trained on."""
 
     name: str
     rows: Rows
@@ -171,7 +171,7 @@ class NetworkTask:
     # its first evaluation set chooses the best epoch, and has the held-out rows that weigh candidates
     evaluation: Evaluation = NO_EVALUATION
     callbacks: Sequence[Callback] = ()
-    # state of an earlier training of this network on the same data, from which this one goes on
+    # state of an earlier training of this network on the same data, from which this training continues
     resume: State | None = None
 
 
@@ -199,7 +199,7 @@ class Monitor:
 
     def on_epoch_end(self, network: Network, record: Epoch, begun: float) -> Stop | None:
         """Score and record an epoch that began at `begun`; return a reason if training is to stop."""
-        # Score what would be kept: the network with the best rounds of its output layer.
+        # Score the network that would be kept, which has the best number of output rounds.
         network = self._cut(network)
         metrics = workers().agree(self.evaluation.scores(network, self.settings.n_threads))
         epoch = replace(record, metrics=metrics, seconds=time.perf_counter() - begun)
@@ -208,7 +208,7 @@ class Monitor:
         return self._verdict(network)
 
     def recheck(self, network: Network) -> Stop | None:
-        """Return a reason to stop right after the epoch from which a training goes on."""
+        """Return a reason to stop right after the epoch from which a training continues."""
         return self._verdict(self._cut(network))
 
     def _cut(self, network: Network) -> Network:
@@ -255,7 +255,7 @@ class Monitor:
             return not group.is_single and getattr(callback, "of_all_workers", False)
 
         on_rank_0 = [callback for callback in self.callbacks if not is_collective(callback)]
-        # One clock and one set of callbacks decide, or workers would stop at different epochs and wait for each other.
+        # One clock and one set of callbacks decide. Otherwise workers would stop at different epochs, and wait forever.
         verdict = group.agree(self._verdict_here(progress, on_rank_0) if group.rank == 0 else None)
         for callback in filter(is_collective, self.callbacks):
             callback(progress)

@@ -17,11 +17,11 @@ from boostbp.trees.flat import Flat
 from boostbp.trees.forest import FEW_ROWS
 from boostbp.trees.sparse import Matrix, Sparse
 
-# Bits of rounded output weights. Over a thousand trees the rounding moves an output by 1e-4 standard deviations.
+# Bits of rounded output weights. In a thousand trees the rounding changes an output by 1e-4 standard deviations.
 OUTPUT_BITS = 11
-# Bits of rounded hidden layers: more, as their units decide on which side of a split a row falls.
+# Bits of rounded hidden layers: more, as small changes of units move rows across splits.
 HIDDEN_BITS = 18
-# Up to scales of 2^500, slopes and their sums are far from the limits of float64.
+# Up to scales of 2^500, slopes and their sums do not overflow float64.
 ORDINARY_EXPONENT = 500
 
 
@@ -36,7 +36,7 @@ class Network:
     baseline : (outputs,) float64
         Added to the output of the last layer.
     skip : bool
-        Whether the layers above the first see h_0 beside the layer below them.
+        Whether the layers above the first also read h_0, after the hidden units.
     """
 
     layers: tuple[Layer, ...]
@@ -81,7 +81,7 @@ class Network:
         return replace(self, layers=(*hidden, Layer(rounded(share_structures(output.forest), OUTPUT_BITS))))
 
     def with_short_hidden(self) -> Network:
-        """Return the network with hidden layers of few bits; see `short_hidden`."""
+        """Return the network with rounded hidden layers; see `short_hidden`."""
         *hidden, output = self.layers
         return replace(self, layers=(*map(short_hidden, hidden), output))
 
@@ -121,8 +121,8 @@ class Network:
         scale : (outputs,) float64 or float
             Factor on the outputs.
         unit : (features,) float64 or None
-            Derivatives are taken in ``X / unit``. None: in X; a derivative is infinite if it overflows, but no
-            intermediate result does.
+            Derivatives are those with respect to ``X / unit``. None: with respect to X; a derivative that overflows is
+            infinite, but intermediate results do not overflow.
         """
         _, traces = self.forward(X, n_jobs=n_jobs)
         safe = self.safe_units() if unit is None else unit
@@ -133,10 +133,10 @@ class Network:
             return np.asarray(scaled / safe)
 
     def safe_units(self) -> Floats:
-        """Return units of the features in which slopes are far from the limits of float64, (features,).
+        """Return units of the features in which slopes do not overflow float64, (features,).
 
         They are powers of two, and 1 for features of ordinary size. The slope in a column of size 1e-300 may overflow
-        before it is multiplied by the scale of a small target, or added to the slopes of other trees.
+        before it is multiplied by the scale of a small target, or added to slopes of other trees.
         """
         first = self.layers[0].forest
         largest = np.zeros(first.n_features)
@@ -150,10 +150,10 @@ class Network:
 
 
 def network_output(network: Network, X: Matrix, n_threads: int = 1) -> Floats:
-    """Return the raw output h_L, (rows, outputs), of an input that `Forest.checked` would not change.
+    """Return the raw output h_L, (rows, outputs), of an input that is already as `Forest.checked` returns it.
 
-    A few rows take the flat layout, which is built on first use. Methods of estimators, which handle floating-point
-    errors themselves, call this directly.
+    A few rows are evaluated with the flat layout, which is built on first use. Methods of estimators, which handle
+    floating-point errors themselves, call this directly.
     """
     layers, baseline = network.layers, network.baseline
     if len(X) <= FEW_ROWS and network._few_rows is not False and not isinstance(X, Sparse):
@@ -188,18 +188,18 @@ def above(hidden: Sequence[Layer], X: Floats, *, skip: bool, n_jobs: int = 1) ->
 
 
 def table_above(hidden: Sequence[Layer], table: Table, *, skip: bool, n_jobs: int = 1) -> Table:
-    """Return the table that a layer above hidden layers sees; categories come behind the hidden units."""
+    """Return the input table of a layer above hidden layers; categories come after the hidden units."""
     X = above(hidden, table.X, skip=skip, n_jobs=n_jobs)
     units, sees_features = X.shape[1] - table.X.shape[1], skip or not hidden
     return Table(X, tuple(units + j for j in table.categorical) if sees_features else ())
 
 
 def short_hidden(layer: Layer) -> Layer:
-    """Return a hidden layer with numbers of few bits.
+    """Return a hidden layer with its numbers rounded to few bits.
 
-    This must come before anything is fitted to its units, as later rounding would move rows across splits. Features of
-    few distinct values give units on which many rows differ by 1e-10 only, a rest that a penalty leaves of another
-    feature, and trees split between such rows.
+    The rounding must come before a layer is fitted to its units, as later rounding would move rows across splits. On
+    features of few distinct values, units of many rows differ only by 1e-10, an effect of other features that the
+    penalty has not quite removed, and trees split between such rows.
     """
     return Layer(rounded(share_structures(layer.forest), HIDDEN_BITS))
 

@@ -13,14 +13,14 @@ from boostbp.runtime.group import workers
 
 # A column that varies by less than this share of its size is constant.
 ROUNDING = 1e-12
-# Training rows of a probe, which must take no noticeable time. Not varied.
+# Number of training rows of a probe, small enough for it to take little time. Not varied.
 MAX_ROWS = 1000
 
 
 def refit_r2(target: Floats, fit: Floats, weight: Floats) -> float:
     """Return R^2 over the rows of all workers and all outputs; NaN if the target is constant."""
     moment, weights, residual = workers().sum(weight @ target, weight.sum(), weight @ np.square(target - fit).sum(1))
-    # R^2 = 1 - residual / total; both are sums over all outputs, so outputs of large variance count most.
+    # R^2 = 1 - residual / total, with sums over all outputs, so outputs of large variance count most.
     [total] = workers().sum(weight @ np.square(target - moment / weights).sum(1))
     return 1.0 - float(residual) / float(total) if total > 0 else float("nan")
 
@@ -37,7 +37,8 @@ def gradient_figures(g: Sequence[Floats]) -> tuple[tuple[float, ...], tuple[floa
 
     `g` has the gradients in h_0 .. h_L, each (rows, units); that of h_0 is a placeholder.
     """
-    # A row whose loss gradient is 0 is fitted: a layer below that passes nothing on to it is not dead there.
+    # A row whose loss gradient is 0 is already fitted, so a gradient of 0 in the layers below is no sign of a dead
+    # unit.
     hidden, learning = g[1:-1], np.asarray(g[-1].any(axis=1))
     squares = [np.square(of_layer).sum() for of_layer in hidden]
     dead = [float(np.count_nonzero(~of_layer[learning].any(axis=1))) for of_layer in hidden]
@@ -52,16 +53,16 @@ def linear_probe_r2(
 ) -> tuple[float, float]:
     """Return the share of the target, (rows, outputs), that a linear regression on a hidden layer explains.
 
-    On the training rows that is R^2, NaN if no output varies. On held-out rows, the same three arrays, it is the
-    squared correlation of the prediction with the target, which does not depend on the target's unit; 0 if it is
-    negative. It is averaged over the outputs as R^2 is.
+    On the training rows this is R^2, NaN if no output varies. On held-out rows, which are passed as the same three
+    arrays, it is the squared correlation of prediction and target, which does not depend on the unit of the target, or
+    0 if the correlation is negative. It is averaged over the outputs in the same way as R^2.
     """
-    # Targets may have any size; an overflow makes the probe NaN.
+    # Targets may have any size; if they overflow, the probe is NaN.
     with np.errstate(all="ignore"):
         (h, scale), (y, _) = _centred(h, weight, axis=0), _centred(y, weight, axis=None)
         if not (np.isfinite(h).all() and np.isfinite(y).all()):
             return float("nan"), float("nan")
-        # Least squares of minimal norm (SVD, relative cutoff 1e-10): units that follow one gradient are collinear.
+        # Least squares of minimal norm (SVD, relative cutoff 1e-10), as units that follow one gradient are collinear.
         root = np.sqrt(weight / weight.sum())[:, None]
         w = lstsq(root * h, root * y, cond=1e-10, check_finite=False)[0]
         total = np.square(root * y).sum(axis=0)
@@ -82,7 +83,7 @@ def _centred(values: Floats, weight: Floats, axis: int | None) -> tuple[Floats, 
 
 def _agreement(held_out_rows: tuple[Floats, Floats, Floats], w: Floats, share: Floats) -> float:
     h, y, weight = held_out_rows
-    # A correlation, and not R^2: targets of evaluation sets may have another unit than those of the loss.
+    # The correlation, not R^2, as targets of evaluation sets may have another unit than those of the loss.
     fit, y = _centred(h @ w, weight, axis=0)[0], _centred(y, weight, axis=0)[0]
     along, sizes = weight @ (fit * y), (weight @ np.square(fit)) * (weight @ np.square(y))
     squared = np.divide(np.maximum(along, 0.0) ** 2, sizes, out=np.zeros_like(along), where=sizes > 0)

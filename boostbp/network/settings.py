@@ -32,9 +32,9 @@ def _row_count(name: str, value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BackpropSpec(Spec):
-    """How the hidden layers of a network are trained by back-propagation.
+    """Settings of back-propagation, which trains the hidden layers of a network.
 
-    Estimators take it, or a dict of its fields.
+    Estimators accept a spec or a dict of its fields.
 
     Parameters
     ----------
@@ -42,26 +42,27 @@ class BackpropSpec(Spec):
         Hidden variables before the first epoch: random projections of the input, its principal components, copies
         of its first columns, or the paper's noise.
     step : {"normalised", "plain"} or Step
-        Whether `step_size` counts in standard deviations of the hidden units, or multiplies the gradient as in the
-        paper; or an object with its own size and momentum, of `boostbp.network.steps` or your own.
+        Unit of `step_size`: "normalised" measures steps in standard deviations of the hidden units; "plain" multiplies
+        the gradient, as in the paper. An object, from `boostbp.network.steps` or your own, has its own size and
+        momentum.
     step_size, momentum : float
-        alpha and mu of the paper; without effect if `step` is an object.
+        alpha and mu of the paper. No effect if `step` is an object.
     refit_order : {"upward", "downward"}
-        Layers are fitted again from the input to the output, each on the new output of the layer below; or, as in the
-        paper, from the output to the input, each on its old input.
+        Order in which layers are fitted again. "upward": from input to output, each layer on the new output of the
+        layer below. "downward": from output to input, each layer on its old input, as in the paper.
     output_target : {"loss", "moved"}
-        The output layer is boosted on the loss, or fitted to its moved target as in the paper.
+        Whether the output layer is boosted on the loss, or fitted to its moved target as in the paper.
     skip : bool
-        Layers above the first see the features beside the hidden layer below them.
+        Whether layers above the first also read the features.
     structure_epochs : int or "auto"
-        Epochs for which tree structures are kept while their leaves are fitted again; 1: grown every epoch.
-        "auto": 4, or 1 with native leaves.
+        Number of epochs between growths of the tree structures; leaves are fitted again in every epoch. "auto": 4, or 1
+        with native leaves.
     structure_samples : int, float or None
-        Number or share of the rows that tree structures are grown on. They are drawn once. Leaves are fitted on all
-        rows. Not supported with native leaves.
+        Number or share of the rows on which tree structures are grown, drawn once. Leaves are fitted on all rows. Not
+        supported with native leaves.
     n_iter_no_change : int or None
-        Epochs (not rounds) without improvement on the first evaluation set after which training stops. The best epoch
-        is restored.
+        Number of epochs (not rounds) without improvement on the first evaluation set after which training stops. The
+        best epoch is restored.
 
     Raises
     ------
@@ -94,7 +95,7 @@ class BackpropSpec(Spec):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a network is trained.
+    """Settings of the training of a network.
 
     Fields with the names of `BackpropSpec` have the same meaning. The others:
     """

@@ -17,14 +17,14 @@ from boostbp.runtime.group import workers
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.standardised import Standardised
 
-# Of the randomised principal components. Both are usual values (Halko, Martinsson and Tropp 2011); not varied.
-# Directions of the sketch beyond the components.
+# Randomised principal components. Both are usual values (Halko, Martinsson and Tropp 2011); not varied.
+# Additional directions of the sketch.
 OVERSAMPLED = 8
 # Power iterations, which sharpen the sketch where singular values fall slowly.
 POWERS = 4
 # Limit on the steps of Newton's method, and the step at which it ends. Arbitrary.
 MAX_STEPS, MIN_STEP = 100, 1e-10
-# A Newton step must be at most this share of the step before. With a hessian twice too large, steps halve each time.
+# A Newton step must be at most this share of the previous one: with a hessian twice too large, each step is half of it.
 SHORTER = 0.75
 Start = Callable[[Matrix, Floats, int, np.random.Generator], Floats]
 
@@ -32,10 +32,11 @@ Start = Callable[[Matrix, Floats, int, np.random.Generator], Floats]
 def start_of(how: Start, table: Table, weight: Floats, units: int, rng: np.random.Generator) -> Floats:
     """Return a hidden variable before the first epoch, computed from the numeric columns, (rows, units).
 
-    If these leave all units constant, no step would ever move them. Indicators of the categories then take their place.
+    Units that are all constant would have no gradient to move along. In that case, indicators of the categories replace
+    the numeric columns.
     """
     h = how(table.numeric, weight, units, rng)
-    # Category codes have no order, so starts leave them out, unless there is nothing else.
+    # Category codes have no order, so starts ignore them, unless all numeric columns are constant.
     if table.categorical and not std(h, weight).any():
         h = how(_indicators(table), weight, units, rng)
     return h
@@ -58,7 +59,7 @@ def noise(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -> Fl
     # Section 3.4 of the paper: "Hidden variable h is initialized as random Gaussian noise."
     numbers, total = workers().row_numbers(len(h))
     parts = [np.empty((0, units))]
-    # Draw the noise of all workers' rows, so each row has the noise that it has on one machine.
+    # Each worker draws the noise of all rows, so that a row has the same noise as on one machine.
     for rows in row_blocks(0, total, units):
         held = slice(*np.searchsorted(numbers, (rows.start, rows.stop)))
         parts.append(rng.standard_normal((rows.stop - rows.start, units))[numbers[held] - rows.start])
@@ -84,14 +85,14 @@ def principal(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -
     """Return principal components of the standardised input, and random projections for further units, (rows, units).
 
     The components come from a random sketch with a few more directions than units, after some power iterations (Halko,
-    Martinsson and Tropp 2011). This needs no matrix of columns by columns.
+    Martinsson and Tropp 2011). No (columns, columns) matrix is formed.
     """
     below = Standardised.of(h, weight)
     directions = rng.standard_normal((h.shape[1], units))
     shape = workers().row_runs(len(h))[1], h.shape[1]
     n_components = min(*shape, units)
     basis = rng.standard_normal((h.shape[1], min(*shape, units + OVERSAMPLED)))
-    # Multiply by X'WX, and orthogonalise each time, or all directions would turn to the first component.
+    # Multiply by X'WX. Without orthogonalisation, all directions would converge to the first component.
     for _ in range(POWERS):
         [pulled] = workers().sum(below.project_transposed(weight[:, None] * below.project(basis)))
         basis, _ = np.linalg.qr(pulled)
@@ -115,7 +116,7 @@ def standardised(h: Floats, weight: Floats) -> Floats:
         mean = np.nan_to_num(moment / total)
     centred = np.where(missing, 0.0, h - mean)
     deviation = std(centred, weight)
-    # Columns have size 1 here, so a smaller deviation is rounding.
+    # Columns have size 1 here, so a smaller deviation is a rounding error.
     return centred / np.where(deviation > 1e-14, deviation, np.inf)
 
 
@@ -133,19 +134,19 @@ def best_constant(loss: Loss, rows: Rows) -> Floats:
     """Return the best constant beside an offset, (outputs,): ``argmin_c sum weight loss(c + offset, y)``.
 
     It lies between ``c - max(offset)`` and ``c - min(offset)``, where c is the best constant without offset. Newton's
-    method finds it there, with bisection if a step would leave the bracket or is hardly shorter than the one before.
-    In a group, all workers use the same sample of the rows.
+    method finds it there. Bisection replaces a step that would leave the bracket or is hardly shorter than the previous
+    one. All workers of a group use the same sample of the rows.
     """
     y, weight, offset, checked = rows.y, rows.weight, rows.offset, CheckedLoss(loss)
     if not offset.ndim:
         return checked.baseline(*workers().sample(y, weight))
     y, weight, offset = workers().sample(y, weight, offset)
-    # The best constant of such a loss shifts with the target: fit it to what the offset leaves.
+    # The best constant of such a loss shifts with the target: it is that of the target minus the offset.
     if loss.scale_free:
         return checked.baseline(y - offset, weight)
     constant = checked.baseline(y, weight)
-    # The slope of a convex loss rises in c, so the best c lies between those for equal offsets, all the largest or all
-    # the smallest.
+    # The slope of a convex loss rises in c, so the best c lies between the best ones if all offsets were the largest,
+    # or all the smallest.
     low, high = constant - offset.max(axis=0), constant - offset.min(axis=0)
     constant = constant - weight @ offset / weight.sum()
     step = high - low

@@ -17,10 +17,10 @@ from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats, read_only, refuse_writes
 from boostbp.runtime.group import SINGLE_PROCESS, training_in, workers
 
-# A larger step size is a mistake: moves would overflow.
+# With a larger step size, moves would overflow.
 MAX_ALPHA = 1e300
-# Epochs without a new lowest training loss after which steps are shortened. With fewer, they die out on plateaus that
-# they would cross.
+# Epochs without a new lowest training loss after which steps are shortened. With fewer, steps vanish on plateaus that
+# longer ones would cross.
 PATIENCE = 16
 
 
@@ -38,7 +38,7 @@ class Step(Protocol):
 
     @property
     def decay(self) -> float:
-        """Factor on later moves once the training loss has stopped falling; 1 for none. See `pace_after`."""
+        """Factor on further moves each time the training loss stops falling; 1 changes nothing. See `pace_after`."""
         ...
 
     def move(self, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[Floats, Floats]:
@@ -77,7 +77,7 @@ def std(h: Floats, weight: Floats) -> Floats:
 
 def is_constant(h: Floats) -> NDArray[np.bool_]:
     """Return which units have the same value in all rows, up to rounding, (units,)."""
-    # Rounding and penalties may leave differences of some 1e-10 of its size in a unit that says nothing.
+    # Rounding and penalties may leave differences of some 1e-10 of its size in a unit without information.
     constant: NDArray[np.bool_] = np.ptp(h, axis=0) <= 1e-10 * np.abs(h).max(axis=0)
     return constant
 
@@ -85,8 +85,8 @@ def is_constant(h: Floats) -> NDArray[np.bool_]:
 def pace_after(losses: Sequence[float], decay: float) -> float:
     """Return the factor on moves after epochs with these training losses.
 
-    It is multiplied by `decay` after every `PATIENCE` epochs without a new lowest loss. A single rise says nothing:
-    layers are fitted again from scratch, so the loss jitters from epoch to epoch even where it falls.
+    It is multiplied by `decay` after every `PATIENCE` epochs without a new lowest loss. A single rise is ignored:
+    layers are fitted again from scratch, so a falling loss still varies from epoch to epoch.
     """
     lowest, waited, pace = np.inf, 0, 1.0
     for loss in losses:
@@ -106,7 +106,7 @@ class Plain:
     decay: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse numbers with which nothing would move, or moves would grow without end."""
+        """Refuse numbers with which no unit would move, or moves would grow without bound."""
         _check("alpha", self.alpha, "mu", self.mu)
         checks.share("decay", self.decay)
 
@@ -121,8 +121,8 @@ class Plain:
 class Normalised(Plain):
     """A step in standard deviations: each unit moves by ``alpha * std(h) * m / rms(m)``, for any scale of the loss.
 
-    A unit without gradient stays where it is. Steps of constant size do not settle by themselves, so `decay` shortens
-    them whenever the training loss has stopped falling.
+    A unit without gradient does not move. Steps of constant size do not converge, so `decay` shortens them whenever the
+    training loss has stopped falling.
     """
 
     alpha: float = 0.4
@@ -135,7 +135,7 @@ class Normalised(Plain):
         # Scale first: squares of very small or large gradients leave the range of float64.
         [scale] = workers().max(np.abs(m).max(axis=0, initial=0.0))
         scaled = np.divide(m, scale, out=np.zeros_like(m), where=scale > 0)
-        # The root mean square of each unit over rows: rows keep their relative sizes, units all move alike.
+        # Divide by the root mean square of each unit over rows: all units move equally far, rows in proportion to m.
         square, total = workers().sum(weight @ np.square(scaled), weight.sum())
         size = np.sqrt(square / total)
         direction = np.divide(scaled, size, out=np.zeros_like(m), where=size > 0)
@@ -177,13 +177,13 @@ def _check(size_name: str, size: float, momentum_name: str, momentum: float) -> 
 
 
 def _try(step: Step) -> None:
-    """Refuse a rule whose numbers are out of bounds or whose move of a few rows is wrong, before any training."""
+    """Refuse a rule whose parameters are out of bounds, or that fails on a few rows, before any training."""
     for name, limit in (("alpha", MAX_ALPHA), ("decay", 1.0)):
         number: Any = getattr(step, name)
         if not isinstance(number, Real) or isinstance(number, bool) or not 0 < float(number) <= limit:
             cure = "a positive number" if name == "alpha" else "a number in (0, 1], where 1 keeps the size of steps"
             raise ValueError(f"step={step!r} has {name}={number!r}: it must be {cure}.")
-    # Six rows of two units, all different, with gradients in their direction and momentum in another.
+    # Six rows of two units, all different. The gradient is parallel to h, the momentum is not.
     h = np.cos(np.arange(12.0)).reshape(6, 2)
     with training_in(SINGLE_PROCESS), np.errstate(all="ignore"):
         moved(step, h, 0.1 * h, h[::-1].copy(), np.ones(6))
@@ -206,7 +206,7 @@ def moved(step: Step, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[
                 f"step={step!r}: the {name} that its move() returns is {received}: it must hold numbers in the shape "
                 f"of h, {h.shape}, which is (rows, units)."
             )
-        # Sums are enough to see a NaN, and take less memory than masks of all rows.
+        # A sum shows whether there is a NaN, and takes less memory than a mask of all rows.
         if np.isnan(array.sum()) and np.isfinite([h.sum(), m.sum(), g.sum()]).all():
             [row, *_], [unit, *_] = np.nonzero(np.isnan(array)) if np.isnan(array).any() else ([0], [0])
             raise ValueError(

@@ -74,8 +74,8 @@ def history_from(facts: object, *, hidden: int | None = None) -> History:
     n_hidden = len(epochs[0].stds) if hidden is None and epochs else hidden
     faults = {
         "its epochs are not consecutive": [epoch.epoch for epoch in epochs] != list(range(len(epochs))),
-        "none of its epochs is the best": not 0 <= history.best_epoch < len(epochs),
-        f"an epoch is not of {n_hidden} hidden layers": not all(_fits_layers(epoch, n_hidden) for epoch in epochs),
+        "its best epoch is not one of its epochs": not 0 <= history.best_epoch < len(epochs),
+        f"an epoch lacks some of {n_hidden} hidden layers": not all(_fits_layers(epoch, n_hidden) for epoch in epochs),
         "its metric has no name": bool(names) and not history.metric,
         f"it is not scored on {names}": any(list(metrics) != names for metrics in scored),
         "its rounds do not ascend": rounds != sorted({*rounds}) or min(rounds, default=0) < 0,
@@ -91,7 +91,7 @@ def history_from(facts: object, *, hidden: int | None = None) -> History:
 
 
 def _fits_layers(epoch: Epoch, hidden: int | None) -> bool:
-    """Return whether an epoch has a number for each hidden layer; epoch 0 moves and refits nothing."""
+    """Return whether an epoch has a figure for each hidden layer, except that epoch 0 has none of moves and refits."""
     per_layer = (epoch.gradient_norms, epoch.dead, epoch.drift, epoch.stds, epoch.explained, epoch.explained_held)
     refits = len(epoch.r2) == (0 if epoch.epoch == 0 else (hidden or 0) + 1)
     return refits and all(len(numbers) == hidden for numbers in per_layer)

@@ -1,4 +1,4 @@
-"""Trainer: the moving parts of Algorithm 1."""
+"""Trainer: the state of Algorithm 1, and its steps."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from boostbp.trees.sparse import Sparse
 
 # A hidden variable this large has diverged, as starts have standard deviation 1. Arbitrary.
 MAX_ABS = 1e8
-# A training loss has diverged at this multiple of the best constant's. Arbitrary.
+# A training loss above this multiple of the best constant's has diverged. Arbitrary.
 WORSE = 100.0
 
 
 class Trainer:
-    """The moving parts of Algorithm 1: layers T_i with their traces, hidden variables h_i, gradients, momenta.
+    """State of Algorithm 1: layers T_i with their traces, hidden variables h_i, gradients, momenta.
 
     The paper counts layers from 1, ``h_i = T_i(h_{i-1})``; here ``h_{i+1} = T_i(h_i)``.
 
@@ -81,8 +81,8 @@ class Trainer:
 
     def step(self) -> None:
         """Run one epoch: move the hidden variables and fit every layer again. Epoch 0 starts them instead."""
-        # Algorithm 1 goes forward, backward, and then moves and fits. The epoch here ends with the backward pass, so a
-        # state that is stored between epochs has the gradients of the next move.
+        # Algorithm 1 runs forward and backward passes, and then moves and fits. Here an epoch ends with the backward
+        # pass, so a state that is stored between epochs has the gradients of the next move.
         self.epoch += 1
         if self.epoch:
             targets = self._move()
@@ -104,15 +104,15 @@ class Trainer:
     def _is_bounded(self) -> bool:
         *hidden, output = workers().max(*(np.abs(h).max(initial=0.0) for h in self.h[1:]))
         finite = np.isfinite(output) and np.isfinite(self.losses[-1])
-        # Losses may be negative: the scale is the loss of the constant, or how far training went below it.
+        # Losses may be negative. The scale is the size of the constant's loss, or the largest fall below it.
         scale = max(abs(self.constant), self.constant - min(self.losses), np.finfo(np.float64).eps)
-        # Epoch 0 may be bad: its hidden variables are a random start, which training has not moved yet.
+        # Epoch 0 may be far worse, as its hidden variables are a random start.
         far_worse = self.epoch > 0 and self.losses[-1] - self.constant > WORSE * scale
         return all(size < MAX_ABS for size in hidden) and bool(finite) and not far_worse
 
     @property
     def _boosts_loss(self) -> bool:
-        """Whether the output layer is boosted on the loss itself, and not fitted to a moved target."""
+        """Whether the output layer is boosted on the loss itself instead of fitted to a moved target."""
         return self.settings.output_target == "loss"
 
     def _start_of(self, i: int) -> Floats:
@@ -120,13 +120,13 @@ class Trainer:
         if i < self.L - 1:
             below = Table(self.h[i]) if i else self.rows.table
             return start_of(self.settings.start, below, self.rows.weight, self.settings.units[i], self.rng)
-        # A target that moves begins with a step of equation 6 from the constant. Boosting on the loss ignores it.
+        # A moved target starts with a step of equation 6 from the constant. Boosting on the loss ignores it.
         baseline = np.broadcast_to(self.baseline, self.rows.y.shape)
         return baseline - self.settings.step.alpha * self._loss_gradient(baseline)
 
     def _move(self) -> list[Floats]:
         """Return the targets h_i - alpha m_i; entry 0 is a placeholder, as h_0 does not move."""
-        # Steps of constant size do not settle by themselves: `pace` shortens them on a plateau of the training loss.
+        # Steps of constant size do not converge: `pace` shortens them on a plateau of the training loss.
         targets = list(self.h)
         pace = pace_after(self.losses, self.settings.step.decay)
         # An output layer that is boosted on the loss needs no target: each of its rounds follows the gradient.
@@ -142,7 +142,7 @@ class Trainer:
         for i in reversed(range(self.L)) if downward else range(self.L):
             self._fit(i, targets[i + 1])
         fitted = list(self.h[1:])
-        # Each layer saw the old output of the one below, as in Algorithm 1: pass the rows through the new layers.
+        # Downward, each layer was fitted on the old output of the one below: pass the rows through the new layers.
         if downward:
             self._forward()
         self.r2 = tuple(
@@ -163,7 +163,7 @@ class Trainer:
         g = self._loss_gradient(self.h[self.L])
         self.g = [g]
         for i in range(self.L, 1, -1):
-            # With skip=True the layer also sees h_0, whose columns come last: h_0 does not move and needs no gradient.
+            # With skip=True the layer also reads h_0, whose columns come last. h_0 does not move, so drop its gradient.
             g = self.traces[i - 1].vjp(g)[:, : self.h[i - 1].shape[1]]
             self.g.insert(0, g)
         self.g.insert(0, np.empty((0, 0)))
@@ -178,8 +178,8 @@ class Trainer:
 
         Raises ValueError if it is not finite where the output is within bounds.
         """
-        # The gradient is not divided by the number of rows: each row has hidden variables of its own, which would
-        # hardly move. It has no row weights either; these are weights of the row in the fits.
+        # The gradient is not divided by the number of rows: each row has its own hidden variables, which would hardly
+        # move. Row weights are not included either, as the fits apply them.
         h = output + self.rows.offset
         gradient = self.loss.gradient(h, self.rows.y)
         if not np.isfinite(gradient.sum()) and np.abs(h).max() < MAX_ABS:
@@ -194,7 +194,7 @@ class Trainer:
             start, where = self.baseline + self.rows.offset, f" of epoch {self.epoch}"
             objective: Objective = LossObjective(self.loss, self.rows.y, self.rows.weight, start, where)
         else:
-            # Beside the constant, so that penalties shrink a layer towards the constant and not towards 0.
+            # Subtract the constant, so that penalties shrink the layer towards the constant and not towards 0.
             objective = SquaredObjective(target - self.baseline if last else target, self.rows.weight)
         # The generator's state is stored with a training, so a resumed one draws the seeds of an uninterrupted one.
         seed = int(self.rng.integers(2**30))
@@ -205,8 +205,8 @@ class Trainer:
     def _bound(self, i: int) -> BoundInput:
         """Return the input of T_i, bound to the library or to the tree structures of the epoch before.
 
-        Structures of epoch 0 are not kept: starts are mostly linear in the layer below, and leave the trees nothing to
-        find.
+        Structures of epoch 0 are not reused: starts are mostly linear in the layer below, so the base fits them, and
+        the trees find no structure.
         """
         layer, backend, weight = self.settings.layers[i], self.backend, self.rows.weight
         if i == 0 and self.input is None:
@@ -217,7 +217,7 @@ class Trainer:
             layer = replace(layer, growth=growth)
         if i == 0 and self.input is not None:
             return self.input.with_backend(backend, layer.growth) if keeps else self.input
-        # Categories of h_0 come behind the hidden units.
+        # Categories of h_0 come after the hidden units.
         places = (self.settings.units[i - 1] + j for j in self.rows.table.categorical)
         table = Table(self._input(i), tuple(places) if self.settings.skip else ())
         return BoundInput(backend, table, layer, weight)
@@ -228,7 +228,7 @@ class Trainer:
 
     def record(self, held_out: Rows | None = None) -> Epoch:
         """Return the record of the epoch; the monitor fills in metrics and seconds."""
-        # Probes see samples of the rows, as regressions on all of them would take a share of an epoch's time.
+        # Probes use samples of the rows, as regressions on all of them would take a noticeable part of an epoch.
         norms, dead = gradient_figures(self.g)
         probes = self._probes(held_out)
         return Epoch(
@@ -261,6 +261,6 @@ class Trainer:
 
 
 def kept_structures(layer: Layer, growth: TreeParams) -> tuple[Backend, TreeParams]:
-    """Return a backend that grows the trees of a fitted layer again, and the growth for it, which draws nothing."""
+    """Return a backend that returns the trees of a fitted layer, and its growth parameters, without random draws."""
     growth = replace(growth, extra_trees=False, colsample_bytree=1.0, params={})
     return FixedStructure.of(layer.forest, shared=growth.multi_output), growth

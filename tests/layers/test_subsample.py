@@ -82,7 +82,7 @@ def test_a_sample_of_almost_no_rows_grows_no_tree_that_is_not_finite():
 def test_what_says_the_same_twice_is_refused():
     for name, native in (("subsample", "bagging_fraction"), ("colsample_bytree", "feature_fraction")):
         model = BoostBPRegressor((), output={name: 0.5}, backend_params={native: 0.5})
-        with pytest.raises(ValueError, match=rf"{name}=0.5 and backend_params\['{native}'\] say the same"):
+        with pytest.raises(ValueError, match=rf"{name}=0.5 and backend_params\['{native}'\] mean the same"):
             model.fit(X, Y)
     with pytest.raises(ValueError, match=r"^subsample=0.5 is not supported with leaves="):
         BoostBPRegressor((), output={"leaves": "native", "subsample": 0.5}).fit(X, Y[:, 0])
