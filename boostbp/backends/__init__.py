@@ -1,4 +1,4 @@
-"""Backends: libraries that grow trees, one file each; protocols and checks for a backend of the user's own."""
+"""Backends: libraries that grow trees, one file each, and protocols and checks for your own backend."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 
 def _module(name: str) -> ModuleType | None:
-    """Return the module of this folder that holds the backend of a name; importing it imports no library."""
+    """Return the module of this folder with the backend of a name. Importing it imports no library."""
     dotted = f"{__name__}.{name}"
     if dotted not in sys.modules and name not in _names():
         return None
@@ -37,14 +37,14 @@ def _module(name: str) -> ModuleType | None:
 
 
 def _names() -> list[str]:
-    """Return the names of the files of this folder that may hold a backend."""
+    """Return the names of the files of this folder that may contain a backend."""
     return sorted(file.name for file in iter_modules(__path__) if not (file.ispkg or file.name.startswith("_")))
 
 
 def available() -> list[str]:
-    """Return the names of the backends whose requirements are installed; no library is imported to find out.
+    """Return the names of the backends whose requirements are installed, without importing a library.
 
-    A module lists what its backend needs in ``requires``, a tuple of names to import.
+    A module lists the packages that its backend needs in ``requires``, a tuple of names to import.
     """
     modules = {name: module for name in _names() if (module := _module(name)) is not None}
     return [name for name, module in modules.items() if all(map(find_spec, getattr(module, "requires", ())))]
@@ -80,7 +80,7 @@ def _cure() -> str:
 
 
 def draws(backend: str | Backend, extra_trees: bool | str) -> bool:
-    """Return whether thresholds are drawn at random: as `extra_trees` says, and with "auto" where the backend can.
+    """Return whether thresholds are drawn at random: as `extra_trees` says, and with "auto" if the backend can.
 
     Raises ValueError if `extra_trees` is True and the backend cannot draw them.
     """

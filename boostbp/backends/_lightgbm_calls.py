@@ -1,12 +1,12 @@
 """Calls of LightGBM: its number of threads, the functions of a round, and its network of workers.
 
-The number of threads is one of the whole process. On few rows the Python interface takes longer than the growth of a
-tree: `Booster.update` copies the scores, which nobody reads here, and `Booster.model_to_string` clears a megabyte for a
-text of some kilobytes. The functions of a round call the same functions of LightGBM's C API directly.
+LightGBM has one number of threads for the whole process. On few rows its Python interface takes longer than growing a
+tree: `Booster.update` copies the scores, which are not needed here, and `Booster.model_to_string` clears a megabyte for
+a text of some kilobytes. The functions of a round call the same functions of LightGBM's C API directly.
 
-Workers communicate through boostbp's group: LightGBM is given functions that take the place of its sockets. So there
-are no ports to agree on, and time limits and errors are those of the group. LightGBM's own network would end the
-process where a port is taken, and its time limits are whole minutes.
+Workers communicate through boostbp's group, whose functions replace LightGBM's sockets. So there are no ports to agree
+on, and time limits and errors are those of the group. LightGBM's own network would end the process if a port is taken,
+and its time limits are whole minutes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from lightgbm import Booster
 
 _INT, _LONG, _AT = ctypes.c_int, ctypes.c_int64, ctypes.c_void_p
-_SPLITS = 0  # importances count splits; nobody reads them here
+_SPLITS = 0  # kind of importances, which are not read here: numbers of splits
 _END = b"\nend of trees"
 _texts = local()  # `buffer`: memory for the text of a model, in each thread
 _calls: Counter[int] = Counter()  # running calls of LightGBM, by their number of threads
@@ -40,7 +40,7 @@ _last: list[int] = []  # the number of threads that was set last
 
 
 class ThreadGate:
-    """Wait until no call of LightGBM with another number of threads runs, and let none begin."""
+    """Context in which no call of LightGBM with another number of threads runs; entering it waits for such calls."""
 
     def __init__(self, n_threads: int) -> None:
         self.n_threads = n_threads
@@ -60,7 +60,7 @@ class ThreadGate:
 
 @contextmanager
 def with_threads(n_threads: int) -> Iterator[None]:
-    """Let LightGBM use so many threads; calls with another number wait."""
+    """Let LightGBM use `n_threads` threads; calls with another number wait."""
     with ThreadGate(n_threads):
         hold_threads(n_threads)
         yield
@@ -69,12 +69,12 @@ def with_threads(n_threads: int) -> Iterator[None]:
 def hold_threads(n_threads: int) -> None:
     """Set LightGBM's number of threads, which is process-wide, and its log level, which is per thread.
 
-    Any call of LightGBM may have changed the number, and a booster of linear trees that finds more threads than at its
-    creation ends the process. It is set through another booster: resetting parameters of the one that grows would
-    restart its random numbers, and every tree of ``extra_trees`` or ``goss`` would be the same.
+    Any call of LightGBM may have changed the number. A booster of linear trees ends the process if there are more
+    threads than at its creation. The number is set through another booster: resetting parameters of the growing one
+    would restart its random numbers, and every tree of ``extra_trees`` or ``goss`` would be the same.
 
-    Linear trees need this before every round. Constant leaves only grow slower with another number, so a fit sets it
-    once in each of its threads, and again if another fit of boostbp has set another number.
+    Linear trees need this before every round. Other trees only grow more slowly with another number, so a fit sets it
+    once in each of its threads, and again if another fit of boostbp has changed it.
     """
     _last[:] = [n_threads]
     _other_booster().reset_parameter({"num_threads": n_threads, "verbosity": -1})
@@ -94,14 +94,14 @@ def _other_booster() -> Booster:
 
 @after_fork
 def _reset() -> None:
-    """Forget the calls of threads that a child process does not have, and the booster that one of them may hold."""
+    """Reset the records of calls after a fork, as the threads of the parent do not exist in the child."""
     _calls.clear()
     _last.clear()
     _other_booster.cache_clear()
 
 
 def update(library: ModuleType, booster: Booster, grad: NDArray[np.float32], hess: NDArray[np.float32]) -> None:
-    """Boost one round by gradients and hessians, (classes, rows), C-contiguous."""
+    """Boost one round with gradients and hessians, (classes, rows), C-contiguous."""
     if grad.size != hess.size or not (grad.flags.carray and hess.flags.carray):  # LightGBM would read beyond their ends
         raise ValueError(f"gradients of shape {grad.shape} and hessians of shape {hess.shape} do not lie side by side.")
     call, nothing_grown = library.basic._LIB.LGBM_BoosterUpdateOneIterCustom, _INT(0)
@@ -131,19 +131,19 @@ _INTS = ctypes.POINTER(ctypes.c_int)
 _Reduce = ctypes.CFUNCTYPE(None, _AT, _AT, _INT, _INT)
 _ReduceScatter = ctypes.CFUNCTYPE(None, _AT, _INT, _INT, _INTS, _INTS, _INT, _AT, _INT, ctypes.POINTER(_Reduce))
 _Allgather = ctypes.CFUNCTYPE(None, _AT, _INT, _INTS, _INTS, _INT, _AT, _INT)
-# Pointers, which are read as sequences are
+# Pointers, which are indexed like sequences
 Ints: TypeAlias = Sequence[int]
 Calls: TypeAlias = Sequence[Callable[..., None]]
-_SUM_BYTES = 8  # of a float64 in a histogram: such messages are added
-_TOTALS_BYTES = 24  # of the message that each tree begins with: number of rows, sums of gradients and hessians
+_SUM_BYTES = 8  # size of a float64 in a histogram; messages of such numbers are summed
+_TOTALS_BYTES = 24  # size of the first message of a tree: number of rows, sums of gradients and hessians
 
 
 @contextmanager
 def networked(library: ModuleType, *, empty: bool) -> Iterator[None]:
     """Connect LightGBM in this thread with the other workers of the group, if there is one.
 
-    An `empty` worker has no rows but the one that takes their place, as LightGBM takes no empty table. An error of the
-    group is raised at the end: it cannot pass through LightGBM, which goes on without the group.
+    An `empty` worker has a placeholder row, as LightGBM does not accept empty tables. An error of the group is raised
+    at the end: it cannot pass through LightGBM, which continues without the group.
     """
     group = workers()
     if group.size == 1:
@@ -162,14 +162,14 @@ def networked(library: ModuleType, *, empty: bool) -> Iterator[None]:
 
 
 class _Exchange:
-    """The messages of one worker; after an error, those of a group in which all workers are like this one."""
+    """The messages of one worker; after an error, all other workers count as copies of this one."""
 
     def __init__(self, group: Group, empty: bool) -> None:
         self.group, self.empty = group, empty
         self.error: BaseException | None = None
 
     def _exchange(self, send: Callable[[], NDArray[Any]], substitute: NDArray[Any]) -> NDArray[Any]:
-        """Return the answer of the group; the substitute after an error, which cannot pass through LightGBM."""
+        """Return the answer of the group, or a substitute after an error, which cannot pass through LightGBM."""
         if self.error is None:
             try:
                 return send()
@@ -196,10 +196,10 @@ class _Exchange:
         return total
 
     def allgather(self, source: int, size: int, start: Ints, length: Ints, n: int, out: int, out_size: int) -> None:
-        """Write the messages of all workers, one after the other."""
+        """Write the messages of all workers in order."""
         message, rank = _bytes_at(source, size).copy(), self.group.rank
         if self.empty and size == _TOTALS_BYTES:
-            message[:] = 0  # the row in place of none does not count
+            message[:] = 0  # the placeholder row does not count
         padded = np.zeros(out_size)  # one sum of few bytes is faster than a message from each worker
         padded[start[rank] : start[rank] + length[rank]] = message
         substitute = np.resize(message, out_size)
@@ -213,9 +213,9 @@ def _bytes_at(address: int, size: int) -> NDArray[np.uint8]:
 def exactly_summed(values: NDArray[np.float32], n_rows: float) -> NDArray[np.float32]:
     """Round values, (classes, rows), so that float64 holds their sums over all `n_rows` rows exactly.
 
-    Then sums do not depend on how workers share the rows, and neither does LightGBM's choice between splits of equal
-    gain. Values lose the bits that lie 2^52 below the largest possible sum: of a million rows, those that are a
-    thousandth of the largest value keep all bits of float32 but one or two.
+    Sums then do not depend on how workers share the rows, and neither does LightGBM's choice between splits of equal
+    gain. Values lose bits below 2^-52 of the largest possible sum. With a million rows, values of a thousandth of the
+    largest one lose one or two bits of float32.
     """
     # All sums stay below 2^exponent, and so below 2^52 steps of 2^(exponent - 52): whole numbers that float64 holds.
     [largest] = workers().max(np.abs(values).max(axis=1, initial=0.0).astype(np.float64))

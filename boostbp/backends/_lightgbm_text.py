@@ -1,4 +1,4 @@
-"""LightGBM's text model, read as `Tree` and `LinearLeaves`."""
+"""Reader of LightGBM's text model, which returns `Trees` and `LinearLeaves`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from boostbp.trees.tree import Trees, offsets
 
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of decision_type; bits 2 and 3 are the missing type
 _MISSING_IS_NAN = 2
-# LightGBM reads numbers up to this size as 0.0, and puts thresholds on the ends of this band.
+# LightGBM reads numbers up to this size as 0.0, and places thresholds at the ends of this range.
 _ZERO = float(np.float32(1e-35))
 _BELOW_ZERO = float(np.nextafter(-_ZERO, -np.inf))
 _LARGEST = 1e300  # LightGBM reads larger numbers as this one
@@ -25,7 +25,7 @@ D = TypeVar("D", np.float64, np.int32)
 
 def alike(values: Floats) -> NDArray[np.bool_]:
     """Return whether LightGBM merges each of ascending values, (..., n), with the next one."""
-    # Two values are one for LightGBM if no float64 lies between them (its `Common::CheckDoubleEqualOrdered`).
+    # LightGBM treats two values as equal if no float64 is between them (its `Common::CheckDoubleEqualOrdered`).
     read = np.where(np.abs(values) <= _ZERO, 0.0, np.clip(values, -_LARGEST, _LARGEST))
     return np.asarray(read[..., 1:] <= np.nextafter(read[..., :-1], np.inf))
 
@@ -57,7 +57,7 @@ def _fields(block: str) -> Fields:
 
 
 def _numbers(group: Sequence[Fields], dtype: type[D], *names: str) -> NDArray[D]:
-    """Return the numbers of all trees, a row for each field."""
+    """Return the numbers of all trees, with a row for each field."""
     text = " ".join([fields[name] for name in names for fields in group])
     return np.fromstring(text, dtype, sep=" ").reshape(len(names), -1)
 
@@ -72,7 +72,7 @@ def _trees(group: Sequence[Fields]) -> Trees:
     threshold, gain = _numbers(grown, np.float64, "threshold", "split_gain")
     names = "split_feature", "decision_type", "left_child", "right_child"
     feature, decision, left, right = _numbers(grown, np.int32, *names)
-    # Where the missing type is not NaN, LightGBM reads a NaN as 0.0.
+    # If the missing type is not NaN, LightGBM reads NaN as 0.0.
     default_left = (decision & _DEFAULT_LEFT) != 0
     missing_left = np.where(decision >> 2 & 3 == _MISSING_IS_NAN, default_left, threshold >= 0.0)
     start, words = np.full(len(threshold), -1, np.int32), np.zeros(len(threshold), np.int32)
@@ -91,7 +91,7 @@ def _trees(group: Sequence[Fields]) -> Trees:
 
 
 def _around_zero(threshold: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Move thresholds inside the band of numbers that LightGBM reads as 0.0 to an end of it."""
+    """Move thresholds within the range of numbers that LightGBM reads as 0.0 to an end of it."""
     band = np.abs(threshold) <= _ZERO
     return np.where(band, np.where(threshold < 0.0, _BELOW_ZERO, _ZERO), threshold) if band.any() else threshold
 
@@ -105,5 +105,5 @@ def _linear(fields: Fields) -> LinearLeaves:
     np.cumsum(_numbers([fields], np.int32, "num_features")[0], out=start[1:])
     const, [coeff] = (_numbers([fields], np.float64, name) for name in ("leaf_const", "leaf_coeff"))
     [features] = _numbers([fields], np.int32, "leaf_features")
-    n_terms = start[-1]  # of a tree without any, numpy reads the empty fields as one number
+    n_terms = start[-1]  # numpy reads empty fields of a tree as one number
     return LinearLeaves(tree, const[0], start, features[:n_terms], coeff[:n_terms], value)

@@ -1,4 +1,4 @@
-"""XGBoost's UBJSON model, read as `Trees`."""
+"""Reader of XGBoost's UBJSON model, which returns `Trees`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 from boostbp.backends.dialects import Numbering, largest_below
 from boostbp.trees.tree import Trees
 
-# Marks of UBJSON, whose numbers are big-endian
+# Type markers of UBJSON, whose numbers are big-endian
 _DTYPES = dict(zip(b"dDUiIlL", map(np.dtype, (">f4", ">f8", ">u1", ">i1", ">i2", ">i4", ">i8")), strict=True))
 _LENGTH = Struct(">q")
 _FIELDS = (
@@ -28,9 +28,9 @@ def trees_in_ubj(raw: bytes | bytearray) -> Trees:
 
 def arrays_in_ubj(raw: bytes | bytearray, name: str) -> list[NDArray[Any]]:
     """Return the array of this name in every tree of ``Booster.save_raw("ubj")``."""
-    # A key is its length and its name. An array of numbers of one type has their mark and count before them.
+    # A key is a length and a name. An array of numbers of one type begins with their type marker and count.
     key, arrays = b"L" + _LENGTH.pack(len(name)) + name.encode() + b"[$", []
-    at = raw.index(b"trees[")  # behind the names of the features
+    at = raw.index(b"trees[")  # after the names of the features
     while (at := raw.find(key, at)) >= 0:
         at += len(key)
         arrays.append(np.frombuffer(raw, _DTYPES[raw[at]], _LENGTH.unpack_from(raw, at + 3)[0], at + 11))
@@ -50,7 +50,7 @@ def _trees(fields: Fields) -> Trees:
     base = np.cumsum([0, *map(len, fields["left_children"])])
     left_child = concatenated("left_children", np.int64)
     at, _, number = Numbering.of(left_child, base)
-    root = np.repeat(base[:-1], np.diff(base))[at]  # children are numbered within their tree
+    root = np.repeat(base[:-1], np.diff(base))[at]  # numbers of children count within a tree
     left, right = number[root + left_child[at]], number[root + concatenated("right_children", np.int64)[at]]
     missing_left = concatenated("default_left", np.bool_)[at]
     # XGBoost sends float32(x) < condition left, `Tree` sends x <= threshold left.
@@ -66,7 +66,7 @@ def _trees(fields: Fields) -> Trees:
         which = number[fields["categories_nodes"][0]]
         start[which], words[which], categories = _bitsets(fields)
     feature = concatenated("split_indices", np.int32)[at]
-    # vector leaves before XGBoost 3 have no gains
+    # trees with vector leaves have no gains before XGBoost 3
     gain = concatenated("loss_changes", np.float64)[at] if fields["loss_changes"] else np.full(len(at), np.nan)
     left, right = left.astype(np.int32), right.astype(np.int32)
     split = np.searchsorted(at, base)

@@ -15,11 +15,11 @@ from boostbp.runtime.arrays import Floats
 from boostbp.trees.sparse import Matrix, Sparse
 from boostbp.trees.tree import Tree
 
-FEW_ROWS = 2000  # up to here, a round of trees is mostly Python, where threads wait for each other
-OUTPUTS_PER_CALL = 8  # of so few rows: then one call grows the trees of several outputs faster than a call for each
-MAX_THREADS = 1024  # arbitrary; to start many more may end the process
-# A booster keeps every tree it grew, and a grower may live as long as the training data. Arbitrary: so many trees take
-# a few megabytes, and a new booster costs little beside them.
+FEW_ROWS = 2000  # up to this number of rows, a round is mostly Python code, where threads wait for each other
+OUTPUTS_PER_CALL = 8  # with few rows, one call for several outputs is faster than a call for each
+MAX_THREADS = 1024  # starting many more may end the process. Arbitrary
+# A booster keeps every tree that it grew, and a grower may live as long as the training data. Arbitrary: this number of
+# trees takes a few megabytes, and a new booster after that costs little.
 TREES_PER_BOOSTER = 2048
 
 Gradient = Callable[[Floats], tuple[Floats, Floats]]
@@ -27,7 +27,7 @@ Gradient = Callable[[Floats], tuple[Floats, Floats]]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The input of a layer: numbers, and which columns hold category codes.
+    """The input of a layer, with the columns that hold category codes.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class TreeParams:
-    """Parameters by which the trees of a layer are grown, under the same names for every library.
+    """Parameters of the trees of a layer, with the same names for every library.
 
     Attributes
     ----------
@@ -73,31 +73,31 @@ class TreeParams:
     n_threads : int
         Native threads of the library.
     random_state : int
-        Seed of whatever the library draws.
+        Seed of the random draws of the library.
     multi_output : bool
-        Grow one tree for all columns of the gradient, where the library can.
+        Grow one tree for all columns of the gradient, if the library can.
     colsample_bytree : float
         Share of the features on which a tree may split, drawn anew for each tree, or for each node.
     extra_trees : bool
-        Draw one threshold of each feature at random for a node, in place of the best one.
+        Draw one random threshold for each feature of a node instead of the best one.
     is_whole_model : bool
         Whether the layer is the whole model. Then the columns of the table are the user's features, and native
         parameters that name features by number have a meaning.
     monotone : tuple of int
-        Of each feature: 1 if the layer must rise in it, -1 if it must fall, 0 if it may do either; () if it may in all.
-        The leaves, which boostbp fits, obey in any case. A library that knows such constraints chooses better splits.
+        For each feature, 1 if the layer must rise in it, -1 if it must fall, 0 without a constraint; () without any.
+        Leaves that boostbp fits always satisfy the constraints. A library that knows them chooses better splits.
     params : mapping
         Native parameters, which the backend checks; they take precedence over `colsample_bytree`.
 
-    The sizes of a tree (`max_depth`, `max_leaves`, `min_samples_leaf`) bind every backend. A backend that does not bin
-    ignores `max_bins`, and one without threads `n_threads`. A backend is given `multi_output` with several columns of
-    a gradient, and values of `colsample_bytree`, `extra_trees` and `params` other than the defaults, only if its
-    capabilities declare them.
+    Every backend must respect the sizes of a tree (`max_depth`, `max_leaves`, `min_samples_leaf`). A backend that does
+    not bin ignores `max_bins`, and one without threads `n_threads`. A backend receives `multi_output` with several
+    columns of a gradient, and values of `colsample_bytree`, `extra_trees` and `params` other than the defaults, only if
+    its capabilities declare them.
 
     Raises
     ------
     ValueError
-        If a value is out of bounds. Compiled code may wrap around, take all memory or end the process there.
+        If a value is out of bounds. Libraries may overflow, take all memory or end the process with such values.
     """
 
     max_depth: int = 6
@@ -120,7 +120,7 @@ class TreeParams:
 
     @property
     def leaves(self) -> int:
-        """Largest number of leaves, as a number."""
+        """Largest number of leaves, never None."""
         if self.max_leaves is not None:
             return self.max_leaves
         return 2 ** min(self.max_depth, 17) if self.max_depth >= 0 else 31
@@ -131,11 +131,11 @@ class TreeParams:
         return self.max_depth != 0 and self.leaves > 1
 
     def fresh_seed(self, count: int) -> int:
-        """Return the seed of a library's next call, after `count` calls: with the same one it would draw the same."""
-        return (self.random_state + 7919 * count) % 2**31  # a prime, so that forks of near seeds rarely share one
+        """Return the seed of a library's next call, after `count` calls; with the same seed, its draws would repeat."""
+        return (self.random_state + 7919 * count) % 2**31  # a prime, so that forks with similar seeds rarely share one
 
     def check_monotone(self, table: Table) -> None:
-        """Refuse signs that do not suit a table: a library may read beyond their end, or end the process.
+        """Refuse signs that do not fit a table: a library may read beyond their end, or end the process.
 
         Raises
         ------
@@ -150,7 +150,7 @@ class TreeParams:
 
 CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
     "max_depth": partial(checks.whole, least=-1, most=checks.LARGEST_INT),
-    # Users may not ask for one leaf, but a backend must be able to grow it.
+    # Users may not request a single leaf, but a backend must be able to grow it.
     "max_leaves": checks.or_else(None, partial(checks.whole, least=1, most=checks.MOST_LEAVES)),
     "min_samples_leaf": partial(checks.whole, least=1, most=checks.LARGEST_INT),
     "max_bins": partial(checks.whole, least=2, most=checks.LARGEST_INT),
@@ -181,7 +181,7 @@ class Grower(Protocol):
     """A library bound to one binned input.
 
     The trees of a round depend on the bound input, on `grad` and `hess`, and on the grower's own random numbers. The
-    caller keeps the running prediction, as its leaves differ from those of the library.
+    caller keeps the running prediction, because it fits other leaves than the library.
     """
 
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
@@ -226,7 +226,7 @@ class SubsetGrower(Grower, Protocol):
     """A grower that can share its bins with a grower on some of the rows (``Capabilities.row_subsets``)."""
 
     def take(self, rows: NDArray[np.intp]) -> Grower:
-        """Return a grower on some of the rows, ascending numbers, in the bins of all rows; nothing is binned again."""
+        """Return a grower on some of the rows, given by ascending numbers, with the bins of all rows."""
 
 
 class Backend(Protocol):
@@ -250,9 +250,9 @@ class Backend(Protocol):
     >>> bool(np.var(prediction - y) < 0.1 * np.var(y))
     True
 
-    A backend declares what else it can do by an attribute ``capabilities``, a
-    `boostbp.backends.capabilities.Capabilities`; without it, the backend can do nothing else. `boostbp.check_backend`
-    checks all of it.
+    A backend declares further abilities by an attribute ``capabilities``, a
+    `boostbp.backends.capabilities.Capabilities`; without it, the backend has none. `boostbp.check_backend` checks
+    duties and abilities.
     """
 
     def bind(self, table: Table, growth: TreeParams) -> Grower:

@@ -1,6 +1,6 @@
-"""What a backend declares and what it returns; both are checked here.
+"""Capabilities that a backend declares, and checks of the trees that it returns.
 
-Kernels check no bounds, so trees that a backend, perhaps the user's, grew are checked before they are routed.
+The core checks no bounds, so trees of a backend, which may be the user's own, are checked before rows are routed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def one_stream_each(n_rows: int, n_outputs: int, growth: TreeParams) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a backend can do beside growing trees on numbers. It is never asked for what it does not declare.
+    """Abilities of a backend beyond growing trees on numbers. Only declared ones are ever requested from it.
 
     >>> from boostbp.backends import Capabilities
     >>> Capabilities(missing=True, deterministic=True).sparse
@@ -39,11 +39,11 @@ class Capabilities:
     Attributes
     ----------
     missing : bool
-        Reads NaN as missing; `Tree.missing_left` tells where NaN goes.
+        Reads NaN as missing; `Tree.missing_left` has the side of NaN.
     categories : bool
         Splits columns of category codes (`Table.categorical`) by sets of codes.
     sparse : bool
-        Reads a table whose `X` is `Sparse`, to the trees of the dense one.
+        Reads a table whose `X` is `Sparse`, and grows the trees of the dense one.
     vector_leaf : bool
         Grows one tree on several columns of a gradient (``TreeParams.multi_output``), of numeric features. Without
         it, such a tree is grown on one column, a random projection of the others.
@@ -52,19 +52,19 @@ class Capabilities:
     colsample_bytree : {"tree", "node"} or None
         Draws features (``TreeParams.colsample_bytree``) anew for each tree, or for each node.
     deterministic : bool
-        Draws nothing but what `TreeParams` asks for: a tree depends on the input and on its own column of gradients
-        alone, not on the trees before it or beside it, nor on the thread. Any number of outputs may then share a call
-        of `grow`.
+        Makes no random draws except those that `TreeParams` requests: a tree depends only on the input and on its own
+        column of gradients, not on earlier trees, other columns or the thread. Any number of outputs may then share a
+        call of `grow`.
     native_leaves : bool
         Fits linear leaves itself: its growers are `NativeGrower`.
     row_subsets : bool
-        Grows on some of the rows that it has binned, without binning again: its growers are `SubsetGrower`.
+        Grows on some of its binned rows without binning again: its growers are `SubsetGrower`.
     params : bool
         Takes native parameters (``TreeParams.params``), and refuses those that it does not know.
     streams : callable
-        ``streams(n_rows, n_outputs, growth) -> int``: the number of streams of random numbers for the outputs, where
-        trees are drawn. The outputs of a stream are columns of one call of `grow`, which may save time. The trees must
-        not depend on the number of threads. By default, each output has its own stream.
+        ``streams(n_rows, n_outputs, growth) -> int``: the number of random streams among which outputs are divided, if
+        trees depend on random draws. The outputs of a stream are columns of one call of `grow`, which may save time.
+        The number must not depend on threads. By default, each output has its own stream.
     """
 
     missing: bool = False
@@ -80,13 +80,13 @@ class Capabilities:
     streams: Callable[[int, int, TreeParams], int] = one_stream_each
 
     def draws(self, growth: TreeParams) -> bool:
-        """Return whether such trees depend on random numbers; native parameters may draw, too."""
+        """Return whether trees with these parameters depend on random draws, as native parameters may cause, too."""
         random_growth = growth.extra_trees or growth.colsample_bytree < 1.0 or bool(growth.params)
         return random_growth or not self.deterministic
 
 
 def capabilities_of(backend: Backend) -> Capabilities:
-    """Return what a backend declares; the cautious defaults if it declares nothing.
+    """Return the declared capabilities of a backend, or the defaults if it declares none.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def check_supported(backend: Backend, table: Table, growth: TreeParams) -> None:
     Raises
     ------
     ValueError
-        With the word that is missing among its capabilities, and what to do instead.
+        With the name of the missing capability, and an alternative.
     """
     declared, share, codes = capabilities_of(backend), growth.colsample_bytree, list(table.categorical)
     # capability: (whether it is needed, what needs it, what to do without it)
@@ -131,14 +131,14 @@ def check_supported(backend: Backend, table: Table, growth: TreeParams) -> None:
 
 
 def accepted_trees(grown: object, count: int, table: Table, growth: TreeParams) -> Trees:
-    """Return what a backend grew as `checked_trees` does; arrays that boostbp read of a library need no check."""
-    if type(grown) is Trees and len(grown) == count:  # a `Tree` of the user is no sequence of trees
+    """Return trees of a backend like `checked_trees`, without checks if boostbp itself read the arrays."""
+    if type(grown) is Trees and len(grown) == count:  # a `Tree` of the user is not a sequence of trees
         return grown
     return checked_trees(grown, count, table, growth)
 
 
 def checked_trees(grown: object, count: int, table: Table, growth: TreeParams) -> Trees:
-    """Return what a backend grew, in flat arrays; ValueError if it is not `count` trees that can be walked down."""
+    """Return trees of a backend in flat arrays; raise ValueError unless they are `count` valid trees."""
     received = list(grown) if isinstance(grown, Sequence) and not isinstance(grown, Tree) else None
     if received is None or len(received) != count:
         what = checks.shown(grown) if received is None else f"{len(received)} trees"
@@ -163,14 +163,14 @@ def checked_trees(grown: object, count: int, table: Table, growth: TreeParams) -
 
 
 def check_leaves(trees: Trees, most: int, growth: TreeParams) -> None:
-    """Refuse trees of more leaves than `most`: leaves without a number would be routed wrongly, and silently."""
+    """Refuse trees of more leaves than `most`, whose numbers would overflow and give wrong results."""
     leaves = int(np.diff(trees.tree_split).max(initial=0)) + 1
     if leaves > most:
         raise ValueError(f"the backend grew {leaves} leaves: `TreeParams.leaves` allows {growth.leaves}.")
 
 
 def check_streams(count: object, n_outputs: int) -> None:
-    """Refuse a number of random streams from `Capabilities.streams` that does not suit the outputs."""
+    """Refuse a number of random streams from `Capabilities.streams` that does not fit the outputs."""
     if not isinstance(count, Integral) or not 1 <= int(count) <= n_outputs:
         raise ValueError(
             f"the streams of the backend's capabilities returned {checks.shown(count)} for {n_outputs} outputs: return "

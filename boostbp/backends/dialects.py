@@ -1,9 +1,9 @@
-"""Dialects of libraries: exact conversions from float32 comparisons and arrays of mixed nodes to `Tree`.
+"""Dialects of libraries: exact conversions of float32 comparisons, and of arrays with splits and leaves, to `Tree`.
 
-A library gets the ranks of a column in place of its values if it would merge many of them, as it resolves less than
-float64: float32 merges the seconds of two minutes in a present Unix time, LightGBM reads numbers nearer to zero than
-1e-35 as zero, and scikit-learn merges numbers 1e-7 apart. Splits depend on the order of the values alone, so ranks
-serve as well, and a split between two ranks is a split between two float64 numbers.
+A library receives the ranks of a column instead of its values if it would merge many of them. Libraries resolve less
+than float64: float32 merges the seconds of two minutes of a current Unix time, LightGBM reads numbers closer to zero
+than 1e-35 as zero, and scikit-learn merges numbers 1e-7 apart. Splits depend only on the order of values, so ranks give
+the same splits, and a split between two ranks is a split between two float64 numbers.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Numbering(NamedTuple):
     def of(cls, left_child: Ints, base: Ints | None = None) -> Numbering:
         """Number the nodes of a tree in which leaves have a negative `left_child`.
 
-        For several trees, one after the other, `base` holds the first node of each, and the number of all nodes. Then
-        `number` begins at 0 in each tree, while `splits` and `leaves` index the nodes of all trees.
+        For several trees in order, `base` has the first node of each, and the number of all nodes. `number` then begins
+        at 0 in each tree, and `splits` and `leaves` index the nodes of all trees.
         """
         is_split = left_child >= 0
-        # A split's number is that of the splits before it; a leaf's number is that of the other nodes before it.
+        # The number of a split is the number of splits before it, that of a leaf the number of leaves before it.
         splits_before: Ints = np.cumsum(is_split) - is_split
         nodes_before: Ints = np.arange(len(left_child))
         if base is not None:
@@ -54,16 +54,15 @@ class Numbering(NamedTuple):
 def without_small_leaves(tree: Tree, X: NDArray[np.float64], min_rows: int) -> Tree:
     """Remove the splits that leave fewer than `min_rows` rows of `X` on one side.
 
-    Such a split gives way to its larger side, which receives all of its rows. For libraries that do not count rows
-    themselves.
+    The larger side replaces such a split, and receives all of its rows. This is for libraries that do not count rows.
     """
     [rows] = workers().sum(np.bincount(tree.leaf_of(X), minlength=tree.n_leaves))
     if tree.n_leaves == 1 or rows.min() >= min_rows:
         return tree
     children = list(zip(tree.left.tolist(), tree.right.tolist(), strict=True))
-    # From the leaves up, as a split counts the rows of both sides, of splits that were removed below it, too.
-    n_rows = {~leaf: float(count) for leaf, count in enumerate(rows)}  # of each node
-    stand_in: dict[int, int] = {}  # of a removed split, the node that takes its place
+    # From the leaves up, as rows of a split include those of splits that were removed below it.
+    n_rows = {~leaf: float(count) for leaf, count in enumerate(rows)}  # number of rows of each node
+    stand_in: dict[int, int] = {}  # node that replaces each removed split
     for split in reversed([node for node in _preorder(0, children) if node >= 0]):
         left, right = children[split]
         n_rows[split] = n_rows[left] + n_rows[right]
@@ -83,7 +82,7 @@ def without_small_leaves(tree: Tree, X: NDArray[np.float64], min_rows: int) -> T
 
 
 def _preorder(root: int, children: Sequence[tuple[int, int]]) -> list[int]:
-    """Return a node and those below it: each split comes before its left side, and that before its right side."""
+    """Return a node and all nodes below it in preorder: a split, its left side, its right side."""
     nodes, ahead = [], [root]
     while ahead:
         nodes.append(ahead.pop())
@@ -95,9 +94,9 @@ _LARGEST = np.finfo(np.float32).max
 
 
 def representable(X: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Return the input in float32, with numbers beyond its range moved to its ends: libraries refuse infinities.
+    """Return the input in float32, clipped to the range of float32, because libraries refuse infinities.
 
-    Trees still route the float64 input: a threshold separates no more than float32 can tell apart.
+    Trees route the float64 input, but thresholds only separate values that differ in float32.
     """
     with np.errstate(over="ignore"):
         Z = X.astype(np.float32)
@@ -105,7 +104,7 @@ def representable(X: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def alike_in_float32(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return whether each of ascending values, (..., n), is the same number as the next one in float32."""
+    """Return whether each of ascending values, (..., n), equals the next one in float32."""
     single = representable(values)
     return np.asarray(single[..., 1:] == single[..., :-1])
 
@@ -125,10 +124,10 @@ def gradients(grad: NDArray[np.float64], library: str) -> NDArray[np.float32]:
 def largest_below(threshold: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return the largest float64 whose float32 rounding is below each threshold.
 
-    For a library that sends ``float32(x) < threshold`` left. Numbers round to the threshold from the midpoint to its
-    predecessor on; the midpoint itself rounds to whichever of the two has the even mantissa.
+    This is for a library that sends ``float32(x) < threshold`` left. Numbers above the midpoint between the threshold
+    and its predecessor round to the threshold. The midpoint itself rounds to the one with the even mantissa.
     """
-    with np.errstate(over="ignore"):  # the ends of float32 have infinite neighbours
+    with np.errstate(over="ignore"):  # the extremes of float32 have infinite neighbours
         # The midpoint of two float32 numbers is exact in float64.
         before = np.nextafter(threshold, np.float32(-np.inf))
         middle = (before.astype(np.float64) + threshold) / 2
@@ -139,28 +138,28 @@ def largest_below(threshold: NDArray[np.float32]) -> NDArray[np.float64]:
 def largest_not_above(threshold: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the largest float64 whose float32 rounding is at most each threshold.
 
-    For a library that sends ``float32(x) <= threshold`` left, with a threshold in float64.
+    This is for a library that sends ``float32(x) <= threshold`` left, with a threshold in float64.
     """
     with np.errstate(over="ignore"):
-        # x <= threshold for float32(x) is float32(x) < the next float32 above the threshold.
+        # For x in float32, x <= threshold is x < the next float32 above the threshold.
         nearest = threshold.astype(np.float32)
         above = np.where(nearest > threshold, nearest, np.nextafter(nearest, np.float32(np.inf)))
     return largest_below(above)
 
 
-_PROBED_ROWS = 4096  # rows that show whether a column needs ranks: 16 for each share that follows
-_SHARE = 1 / 256  # of the rows may be merged: a bin of the libraries holds as many
-_NOISE = 8  # units in the last place by which results of the same computation may differ; arbitrary
+_PROBED_ROWS = 4096  # rows that decide whether a column needs ranks: 16 times the inverse of `_SHARE`
+_SHARE = 1 / 256  # share of the rows that may be merged, as in a bin of the libraries
+_NOISE = 8  # difference of two results of the same computation, in units in the last place. Arbitrary
 
-# Whether a library merges each value with the next one: from ascending values, (..., n), to (..., n - 1).
+# Function from ascending values, (..., n), to whether a library merges each value with the next one, (..., n - 1).
 Alike = Callable[[Floats], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """Columns that become ranks for a library: the number of edges below a value, minus the number below zero."""
+    """Columns that become ranks for a library. A rank is the number of edges below a value minus those below zero."""
 
-    # Numbers between the values of a column, ascending. A value that is an edge belongs below it.
+    # Numbers between the values of a column, ascending. A value that equals an edge counts as below it.
     edges: Mapping[int, Floats]
 
     @classmethod
@@ -169,7 +168,7 @@ class Ranks:
         if isinstance(table.X, Sparse):
             return cls(_edges_of_sparse(table, alike))
         group, X = workers(), table.X
-        # A small sample tells which columns need ranks, and a large one gives their edges.
+        # A small sample decides which columns need ranks, and a large one determines their edges.
         rows = group.sampled_rows(len(X), _PROBED_ROWS)
         [sample] = group.select_rows(rows).allgather_rows(X[rows])
         columns = np.setdiff1d(_suspects(sample, alike), table.categorical)
@@ -197,13 +196,13 @@ class Ranks:
         return X
 
     def decode(self, trees: Trees) -> Trees:
-        """Return trees on ranks as trees on values: these send each value where those send its rank."""
+        """Return trees on values that send each value to the side to which trees on ranks send its rank."""
         if not self.edges or not np.isin(trees.feature, list(self.edges)).any():
             return trees
         threshold = trees.threshold.copy()
         for j, edges in self.edges.items():
             at = trees.feature == j
-            # the largest rank that goes left; infinite where all go one way
+            # the largest rank that goes left
             last = np.clip(np.floor(threshold[at]) + _of_zero(edges), -1, len(edges)).astype(np.int64)
             threshold[at] = np.concatenate([edges, [np.inf, -np.inf]])[last]
         return replace(trees, threshold=threshold)
@@ -214,20 +213,20 @@ def _of_zero(edges: Floats) -> int:
 
 
 def _ranks(values: Floats, edges: Floats) -> Floats:
-    """Return the ranks of values: that of zero is 0, so that a sparse column stays sparse, and that of NaN is NaN."""
+    """Return the ranks of values. The rank of zero is 0, so that sparse columns stay sparse, that of NaN is NaN."""
     return np.where(np.isnan(values), np.nan, np.searchsorted(edges, values) - float(_of_zero(edges)))
 
 
 def _edges(values: Floats) -> Floats:
-    """Return the numbers between different values."""
+    """Return numbers between successive distinct values."""
     values = np.unique(values[~np.isnan(values)])
     lower, upper = values[:-1], values[1:]
-    middle = lower / 2 + upper / 2  # halves, as the sum of large numbers overflows
-    return np.where((lower <= middle) & (middle < upper), middle, lower)  # no number lies between float64 neighbours
+    middle = lower / 2 + upper / 2  # the sum of large numbers would overflow
+    return np.where((lower <= middle) & (middle < upper), middle, lower)  # adjacent float64 have no middle
 
 
 def _suspects(sample: Floats, alike: Alike) -> NDArray[np.intp]:
-    """Return the columns in which any two different values are merged; the check of all columns at once is fast."""
+    """Return the columns in which any two distinct values are merged, by a fast check of all columns."""
     ordered = np.sort(sample.T.copy(), axis=1)
     return np.flatnonzero((alike(ordered) & (ordered[:, 1:] > ordered[:, :-1])).any(axis=1))
 
@@ -237,13 +236,13 @@ def _merges(values: Floats, alike: Alike, n_rows: float) -> bool:
     distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     if len(distinct) < 2:
         return False
-    first = np.flatnonzero(np.concatenate([[True], ~alike(distinct)]))  # of each group of merged values
+    first = np.flatnonzero(np.concatenate([[True], ~alike(distinct)]))  # first value of each merged group
     last = np.append(first[1:], len(distinct)) - 1
-    # Rows that a group loses: all but those of its most frequent value, which a library could still tell from others.
+    # Affected rows of a group: all except those of its most frequent value.
     lost = np.add.reduceat(counts, first) - np.maximum.reduceat(counts, first)
     low, high = distinct[first], distinct[last]
     with np.errstate(over="ignore"):
-        # Values such as 0.3 and 0.1 + 0.2 are one value, computed in two ways: no rank should tell them apart.
+        # Values such as 0.3 and 0.1 + 0.2 are one value with rounding errors, which ranks should not separate.
         differ = high - low > _NOISE * np.spacing(np.maximum(np.abs(low), np.abs(high)))
     return bool((differ & (lost > _SHARE * n_rows)).any())
 
@@ -252,7 +251,7 @@ def _edges_of_sparse(table: Table, alike: Alike) -> dict[int, Floats]:
     assert isinstance(table.X, Sparse)
     indptr, _, data = table.X.arrays
     n_rows, edges = len(table.X), {}
-    # Entries that are not stored are zeros: no column with fewer entries than the share can lose more rows than it.
+    # Entries that are not stored are zeros, so columns with few stored entries cannot have many affected rows.
     large = np.flatnonzero(np.diff(indptr) > _SHARE * n_rows)
     for j in np.setdiff1d(large, table.categorical):
         entries = data[indptr[j] : indptr[j + 1]]

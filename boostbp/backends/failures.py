@@ -14,13 +14,13 @@ from boostbp.runtime.group import workers
 T = TypeVar("T")
 
 _LIBRARY_ERRORS = {"lightgbm.basic": "LightGBMError", "xgboost.core": "XGBoostError"}
-# Packages whose frames may be in the traceback. A frame of any other is the user's: a loss, a backend, a callback.
+# Packages whose frames may be in the traceback. Any other frame belongs to the user: a loss, a backend, a callback.
 _PACKAGES = {"boostbp", "concurrent", "contextlib", "functools", "lightgbm", "numpy", "scipy", "sklearn", "threading"}
 _PACKAGES |= {"xgboost"}
 
 
 def attempted(work: Callable[[], T]) -> T | Exception:
-    """Return the result of some work, or its error if a table may have caused it.
+    """Return the result of `work`, or its error if a table may have caused it.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def attempted(work: Callable[[], T]) -> T | Exception:
 def is_numerical(error: BaseException) -> bool:
     """Return whether a table may have caused an error, rather than the user's code."""
     kinds: list[type[BaseException]] = [np.linalg.LinAlgError, FloatingPointError]
-    if workers().is_single:  # a library may fail on one worker only, while the others go on
+    if workers().is_single:  # a library may fail on one worker only, while the others continue
         modules = {name: sys.modules[name] for name in _LIBRARY_ERRORS if name in sys.modules}
         kinds += [getattr(module, _LIBRARY_ERRORS[name]) for name, module in modules.items()]
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
@@ -49,12 +49,12 @@ def is_numerical(error: BaseException) -> bool:
 
 
 def in_words(failed: Mapping[str, Exception]) -> tuple[str, ...]:
-    """Return a sentence part for each failure: its name, with its error."""
+    """Return each failure as words: its name with its error."""
     return tuple(f"{name} ({type(error).__name__}: {error})" for name, error in failed.items())
 
 
 def first_of(failed: Mapping[str, Exception]) -> Exception:
-    """Return the first failure, with a note of all that failed."""
+    """Return the first failure, with a note that lists all failures."""
     error = next(iter(failed.values()))
     error.add_note(f"Nothing could be trained: {'; '.join(in_words(failed))}.")
     return error

@@ -37,7 +37,7 @@ from boostbp.trees.tree import Tree, Trees
 if TYPE_CHECKING:
     from lightgbm import Booster, Dataset
 
-_CHEAP_ROWS = 10_000  # up to here, a call costs as much as the trees that it grows
+_CHEAP_ROWS = 10_000  # up to this number of rows, a call costs as much as growing its trees
 
 
 def _library() -> ModuleType:
@@ -50,12 +50,12 @@ def _naming_params(growth: TreeParams) -> AbstractContextManager[None]:
 
 @dataclass
 class Bins:
-    """The Datasets of one input, shared by all growers on it."""
+    """LightGBM's Datasets of one input, which all growers on it share."""
 
     table: Table
     ranks: Ranks  # encodes the columns of `dataset` whose values LightGBM would merge
     dataset: Dataset  # for growing structures
-    # whether any column can be split on; if none (all zero, or categories all missing), LightGBM makes no booster
+    # whether any column can be split; without one (all zero, or missing categories), LightGBM creates no booster
     usable: bool
     _linear: Dataset | None = None
     _lock: Lock = field(default_factory=Lock)
@@ -74,7 +74,7 @@ class Bins:
         return Bins(self.table.take(rows), self.ranks, dataset, self.usable)
 
     def linear(self, params: dict[str, Any]) -> Dataset:
-        """Return the Dataset for linear trees, which holds the raw numbers too: made on first use."""
+        """Return the Dataset for linear trees, which also contains the raw numbers; created on first use."""
         with self._lock:
             if self._linear is None:
                 _check_range(self.table, self.ranks)
@@ -88,9 +88,9 @@ def _construct(table: Table, params: dict[str, Any]) -> Dataset:
     with with_threads(params["num_threads"]):
         if workers().is_single:
             return _library().Dataset(X, **options).construct()
-        [sample] = workers().sample(X)  # its bins serve all workers; otherwise each would have its own
+        [sample] = workers().sample(X)  # all workers use the bins of a common sample
         bins = _library().Dataset(sample, **options).construct()
-        if not len(X):  # a worker may have no rows, but LightGBM takes no empty table
+        if not len(X):  # a worker may have no rows, but LightGBM does not accept empty tables
             X = np.full_like(X, np.nan, shape=(1, X.shape[1]))
         return _library().Dataset(X, reference=bins, **options).construct()
 
@@ -110,8 +110,8 @@ def _check_range(table: Table, ranks: Ranks) -> None:
 class LightGBMGrower:
     """Boosters on one constructed Dataset, with the gradients of the caller.
 
-    `booster` is that of the last round, None before the first. Its last trees are the last ones grown, unless none had
-    a split: LightGBM withdraws such a round.
+    `booster` is that of the last round, None before the first. It ends with the trees of the last round, unless none
+    had a split: LightGBM removes such a round.
     """
 
     bins: Bins
@@ -119,14 +119,14 @@ class LightGBMGrower:
     params: dict[str, Any]
     # state: `dataclasses.replace` begins with the defaults
     booster: Booster | None = field(default=None, init=False)
-    _columns: int = field(default=0, init=False)  # of the gradient, in the rounds of `booster`
+    _columns: int = field(default=0, init=False)  # columns of the gradient in the rounds of `booster`
     _n_boosters: int = field(default=0, init=False)
     _thread: local = field(default_factory=local, init=False)  # `is_set` in the threads in which LightGBM was set up
 
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Grow one tree per column; see `boostbp.backends.base.Grower`.
 
-        Raises ValueError if one tree is to serve several columns: LightGBM's leaves hold one number.
+        Raises ValueError if one tree must serve several columns, as LightGBM's leaves have one number.
         """
         columns, n_threads = grad.shape[1], self.growth.n_threads
         if self.growth.multi_output and columns != 1:
@@ -139,23 +139,23 @@ class LightGBMGrower:
                 self._thread.is_set = True
             if not self.growth.params:
                 return self._round(grad, hess)
-            # Native parameters may draw, and classes of one round would share what is drawn.
+            # Native parameters may cause random draws, which classes of one round would share.
             return [tree for j in range(columns) for tree in self._round(grad[:, [j]], hess[:, [j]])]
 
     def fork(self, outputs: slice, seed: int) -> LightGBMGrower:
-        """Return a sibling with a booster of its own on the same Dataset."""
+        """Return a grower with its own booster on the same Dataset."""
         return replace(self, growth=replace(self.growth, random_state=seed), params=self.params | {"seed": seed})
 
     def take(self, rows: NDArray[np.intp]) -> LightGBMGrower:
-        """Return a sibling on some of the rows; see `boostbp.backends.base.SubsetGrower`."""
+        """Return a grower on some of the rows; see `boostbp.backends.base.SubsetGrower`."""
         return replace(self, bins=self.bins.take(rows, self.growth.n_threads))
 
     def boost(self, gradient: Gradient, n_rounds: int, learning_rate: float, reg_lambda: float) -> list[LinearLeaves]:
         """Train linear trees natively; see `boostbp.backends.base.NativeGrower`.
 
-        Rounds in which LightGBM finds no split give no tree, so the list may be shorter than `n_rounds`; with a
-        learning rate of 0, which LightGBM refuses, it is empty. Raises ValueError if the input exceeds the range of
-        float32, in which LightGBM fits its linear leaves, or trees are to grow on a card, where it fits none.
+        Rounds in which LightGBM finds no split add no tree, so the list may be shorter than `n_rounds`. With a learning
+        rate of 0, which LightGBM refuses, it is empty. Raises ValueError if the input exceeds the range of float32, in
+        which LightGBM fits its linear leaves, or trees would grow on a card, where it fits none.
         """
         if on_card(self.params):
             raise ValueError(
@@ -169,13 +169,13 @@ class LightGBMGrower:
             dataset = self.bins.linear(params)
         with with_threads(self.growth.n_threads), _naming_params(self.growth):
             booster = _library().Booster(params, dataset)
-            # LightGBM's first linear tree is always constant, so a tree of value 0 goes first.
+            # LightGBM's first linear tree is always constant, so the first round grows a tree of value 0.
             ones = np.ones(len(self.bins.table.X), np.float32)
             booster.update(fobj=lambda prediction, data: (np.zeros_like(ones), ones))
 
         def derivatives(prediction: Floats, data: Dataset) -> tuple[NDArray[np.float32], ...]:
             float32 = tuple(gradients(part, "LightGBM") for part in gradient(prediction.copy()))
-            hold_threads(self.growth.n_threads)  # last, for the caller's gradient may use LightGBM itself
+            hold_threads(self.growth.n_threads)  # last, as the caller's gradient may use LightGBM itself
             return float32
 
         for _ in range(n_rounds):
@@ -187,9 +187,9 @@ class LightGBMGrower:
         return self.bins.usable and self.growth.allows_split
 
     def _round(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
-        """Grow one tree for each column, as one round of as many classes: one call of the library serves all."""
+        """Grow one tree for each column in a single call, as one round of that many classes."""
         columns, empty = grad.shape[1], not len(grad)
-        g, h = gradients(grad.T, "LightGBM"), gradients(hess.T, "LightGBM")  # LightGBM holds one class after the other
+        g, h = gradients(grad.T, "LightGBM"), gradients(hess.T, "LightGBM")  # LightGBM stores class by class
         if not workers().is_single:
             [n_rows] = workers().sum(len(grad))
             g, h = (exactly_summed(part, n_rows) for part in (g, h))
@@ -199,13 +199,13 @@ class LightGBMGrower:
         with networked(library, empty=empty):
             booster, before = self._booster(library, columns)
             _lightgbm_calls.update(library, booster, g, h)
-        if booster.current_iteration() == before:  # no split: LightGBM withdraws the round
+        if booster.current_iteration() == before:  # no split: LightGBM removes the round
             return Trees.stumps(columns)
         text = _lightgbm_calls.text_of(library, booster, before, 1)
         return self.bins.ranks.decode(_lightgbm_text.trees_in_text(text))
 
     def _booster(self, library: ModuleType, columns: int) -> tuple[Booster, int]:
-        """Return the booster of the next round, and the number of rounds that it has."""
+        """Return the booster of the next round, and its number of rounds so far."""
         if self.booster is not None and self._columns == columns:
             before = self.booster.current_iteration()
             if before * columns < TREES_PER_BOOSTER:
@@ -224,7 +224,7 @@ class LightGBMGrower:
 
 @cache
 def _natives() -> Natives:
-    """Return what is known of native parameters, with the other names of the installed LightGBM."""
+    """Return the allow-list of native parameters, with the aliases of the installed LightGBM."""
     aliases = _library().basic._ConfigAliases._get_all_param_aliases()
     return replace(LIGHTGBM, aliases={alias: name for name, group in aliases.items() for alias in group})
 
@@ -236,12 +236,12 @@ def _native(growth: TreeParams, n_rows: int, n_columns: int) -> dict[str, Any]:
     """
     native = _natives().checked(growth.params, interaction_constraints=column_groups(growth, n_columns))
     if not {"force_row_wise", "force_col_wise"} & set(native):
-        # Left to itself LightGBM times both layouts and takes the faster, so that trees could depend on the clock. By
-        # rows is a little faster with one thread, but every booster then holds a copy of the bins. CUDA knows no other.
+        # By default LightGBM times both layouts and takes the faster one, so trees could depend on the clock. By rows
+        # is a little faster with one thread, but every booster then has a copy of the bins. CUDA supports only rows.
         native["force_row_wise" if native.get("device_type") == "cuda" else "force_col_wise"] = True
     if growth.extra_trees:
-        # Of a draw of categories LightGBM tries one group alone, and none of fewer than 100 rows by default: columns
-        # whose categories have fewer rows would never be split. A group may become a leaf, and needs as many rows.
+        # With extra_trees LightGBM tries a single group of categories, and by default none of fewer than 100 rows, so
+        # columns of rarer categories would never be split. A group may become a leaf, and needs as many rows as one.
         native.setdefault("min_data_per_group", growth.min_samples_leaf)
     if growth.monotone:
         native["monotone_constraints"] = list(growth.monotone)
@@ -252,24 +252,24 @@ def _native(growth: TreeParams, n_rows: int, n_columns: int) -> dict[str, Any]:
         **native,
         "extra_trees": growth.extra_trees,
         "objective": "none",
-        # A booster takes memory for all leaves that it is allowed, 3 kB each.
+        # A booster allocates memory for all allowed leaves, 3 kB each.
         "num_leaves": max(min(growth.leaves, n_rows), 2),
         "max_depth": growth.max_depth,
         "min_data_in_leaf": growth.min_samples_leaf,
         "max_bin": growth.max_bins,
         "num_threads": growth.n_threads,
         "seed": growth.random_state % 2**31,
-        # Nobody reads LightGBM's scores, but goss begins to sample only after 1 / learning_rate trees.
+        # LightGBM's scores are not used, but goss begins to sample only after 1 / learning_rate trees.
         "learning_rate": 1.0,
         "verbosity": -1,
     }
 
 
 def _streams(n_rows: int, n_outputs: int, growth: TreeParams) -> int:
-    """Return among how many boosters drawn outputs are shared out.
+    """Return the number of boosters, each with its random stream, among which outputs are divided.
 
     Native parameters may draw once per round, so each output then has its own booster. On few rows two threads take
-    longer than one: most of a round is Python, where they wait for each other.
+    longer than one, as most of a round is Python code, where they wait for each other.
     """
     if growth.params or n_rows > _CHEAP_ROWS:
         return n_outputs
@@ -282,7 +282,7 @@ class LightGBM:
     """The backend ``"lightgbm"``.
 
     `TreeParams.min_samples_leaf` becomes ``min_data_in_leaf``, which LightGBM estimates from the hessians of a leaf:
-    the count is exact where all hessians are equal. Native parameters keep LightGBM's defaults
+    the count is exact if all hessians are equal. Native parameters keep LightGBM's defaults
     (``lambda_l2=0``, ``min_sum_hessian_in_leaf=1e-3``). ``bagging_freq`` counts trees, not rounds. Columns with many
     numbers nearer to zero than 1e-35, which LightGBM takes for zero, are given to it as ranks.
 

@@ -1,9 +1,9 @@
 """Native parameters of the libraries: an allow-list for each library, and why other parameters are refused.
 
-A parameter reaches a library only if it is on the library's list and its value passes the check that stands there.
-Libraries check their parameters too, but not all of them: some join the parameters to one text, in which a value can
-smuggle in another parameter, let integers wrap around, or end the process at a column that does not exist. A parameter
-that a new release adds is therefore refused until it is on the list.
+A parameter reaches a library only if it is on the library's list and its value passes the check there. The libraries'
+own checks are incomplete: some join all parameters to one text, in which a value can contain another parameter, let
+integers overflow, or end the process for a column that does not exist. A parameter that a new release adds is therefore
+refused until it is on the list.
 """
 
 from __future__ import annotations
@@ -24,31 +24,30 @@ from boostbp.runtime.interrupts import fork_safe
 from boostbp.runtime.messages import MEANT, nearest
 
 T = TypeVar("T")
-Check = Callable[[str, Any], Any]  # from name and value to the value that the library gets, or a ValueError
+Check = Callable[[str, Any], Any]  # returns the value for the library from name and value, or raises ValueError
 
 
 def _by_name(names: Mapping[T, str]) -> dict[str, T]:
-    """Return a mapping with one entry per name: ``{"x": "a b"}`` becomes ``{"a": "x", "b": "x"}``."""
+    """Return a mapping with one entry for each name: ``{"x": "a b"}`` becomes ``{"a": "x", "b": "x"}``."""
     return {name: value for value, words in names.items() for name in words.split()}
 
 
 @dataclass(frozen=True, slots=True)
 class Natives:
-    """What boostbp knows of the native parameters of a library, by their main names."""
+    """Native parameters of a library, by their main names."""
 
     title: str  # name of the library in messages
-    # Parameters that are passed on. A check takes the name for messages and the value; it returns the value that the
-    # library gets, or raises ValueError.
+    # Checks of the parameters that are passed on
     allowed: Mapping[str, Check]
-    # Why other parameters are refused, with the cure. A parameter that is on neither list is refused with the name of
-    # the parameter of boostbp that it repeats (`boostbp.runtime.messages.MEANT`), or in general words.
+    # Reasons against other parameters, with the cure. For a parameter on neither list, the message names the equivalent
+    # parameter of boostbp (`boostbp.runtime.messages.MEANT`), or is a general one.
     reasons: Mapping[str, str]
-    # values of refused parameters that boostbp sets anyway: they are accepted, and have no effect
+    # values of refused parameters that boostbp sets itself: these are accepted, and have no effect
     defaults: Mapping[str, tuple[Any, ...]]
     aliases: Mapping[str, str] = field(default_factory=dict)  # the main name of each other name that the library knows
 
     def checked(self, params: Mapping[str, Any], **more: Check) -> dict[str, Any]:
-        """Return the user's parameters by their main names, with the values that the library gets.
+        """Return the user's parameters by their main names, with the values for the library.
 
         Parameters
         ----------
@@ -218,8 +217,8 @@ SKLEARN = Natives(
 def column_groups(growth: TreeParams, n_columns: int) -> Check:
     """Return the check of ``interaction_constraints``: lists of column numbers.
 
-    They hold only in a model that is one layer: leaf regressions use the columns on the path of their leaf, which are
-    of one group, and the base under the trees adds functions of single columns.
+    They have a meaning only if the model is a single layer: leaf regressions then use columns of one group, those on
+    the path of their leaf, and the base under the trees is a sum of functions of single columns.
     """
 
     def check(name: str, value: object) -> list[list[int]]:
@@ -240,7 +239,7 @@ def column_groups(growth: TreeParams, n_columns: int) -> Check:
 
 
 def _elements(value: object) -> list[Any]:
-    """Return the elements of a list, tuple, set or array; none of anything else."""
+    """Return the elements of a list, tuple, set or array, and an empty list for other values."""
     several = isinstance(value, list | tuple | set | frozenset) or (isinstance(value, np.ndarray) and value.ndim)
     return list(value) if several else []  # type: ignore[call-overload]
 
@@ -253,14 +252,14 @@ _device_lock: Any = fork_safe(RLock())
 
 
 def on_card(params: Mapping[str, Any]) -> bool:
-    """Return whether native parameters ask for another device than the CPU."""
+    """Return whether native parameters select another device than the CPU."""
     return any(params.get(name, "cpu") != "cpu" for name in ("device", "device_type"))
 
 
 def device_turn(params: Mapping[str, Any]) -> AbstractContextManager[Any]:
-    """Wait until no other grower uses a card, and keep it; on the CPU, do nothing.
+    """Wait until no other grower uses a card, and reserve it; on the CPU, do nothing.
 
-    One grower fills a card, and the growers of one input share its bins, which move to the card on first use.
+    One grower occupies a card, and the growers of one input share its bins, which move to the card on first use.
     """
     return _device_lock if on_card(params) else nullcontext()
 

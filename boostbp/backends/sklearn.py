@@ -25,22 +25,20 @@ if TYPE_CHECKING:
 
 @dataclass
 class SKLearnGrower:
-    """The input in float32, in which scikit-learn grows trees."""
+    """The input in float32, the precision in which scikit-learn grows trees."""
 
     X: NDArray[np.float32] | sp.csc_matrix
     ranks: Ranks  # encodes the columns of `X` whose values scikit-learn would merge
     growth: TreeParams
     params: dict[str, Any]
     # state: `dataclasses.replace` begins with the defaults
-    models: list[DecisionTreeRegressor] = field(
-        default_factory=list, init=False
-    )  # the trees of the last round, as scikit-learn has them
-    _n_models: int = field(default=0, init=False)  # that have drawn
+    models: list[DecisionTreeRegressor] = field(default_factory=list, init=False)  # the trees of the last round
+    _n_models: int = field(default=0, init=False)  # number of models with random draws
 
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Grow one round; see `boostbp.backends.base.Grower`.
 
-        One tree for several columns weighs a row by the mean of its hessians.
+        The weight of a row in one tree for several columns is the mean of its hessians.
         """
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             target = np.where(hess > 0, -grad / hess, 0.0)
@@ -53,11 +51,11 @@ class SKLearnGrower:
         return self.ranks.decode(as_trees([read_tree(model.tree_) for model in self.models]))
 
     def fork(self, outputs: slice, seed: int) -> SKLearnGrower:
-        """Return a sibling on the same input."""
+        """Return a grower on the same input."""
         return replace(self, growth=replace(self.growth, random_state=seed))
 
     def _model(self) -> DecisionTreeRegressor:
-        from sklearn.tree import DecisionTreeRegressor  # takes some tenths of a second, which other backends save
+        from sklearn.tree import DecisionTreeRegressor  # takes some tenths of a second
 
         model = DecisionTreeRegressor(**self.params)
         if model.max_features is not None or model.splitter != "best":
@@ -71,9 +69,9 @@ class SKLearn:
     """The backend ``"sklearn"``: exact splits by squared error, on numeric columns only.
 
     The paper's criterion ``friedman_mse`` is the same as ``squared_error`` in scikit-learn, which has deprecated the
-    former name. A fixed seed decides between splits of equal gain, so that growing is a pure function; only sampled
-    features or thresholds use `TreeParams.random_state`. A sparse table has no missing values. Columns of which
-    scikit-learn merges many values, in float32 or less than 1e-7 apart, are given to it as ranks.
+    former name. A fixed seed decides between splits of equal gain, so growing is a pure function; only sampled features
+    or thresholds use `TreeParams.random_state`. A sparse table must not have missing values. Columns of which
+    scikit-learn merges many values, in float32 or less than 1e-7 apart, are passed to it as ranks.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -90,7 +88,7 @@ class SKLearn:
         """Check the settings; see `boostbp.backends.base.Backend`."""
         growth.check_monotone(table)
         params = _native(growth)
-        if growth.monotone and not table.any_missing:  # with missing values scikit-learn takes no constraints
+        if growth.monotone and not table.any_missing:  # scikit-learn supports no constraints with missing values
             params["monotonic_cst"] = list(growth.monotone)
         ranks = Ranks.of(table, _alike)
         return SKLearnGrower(_float32(ranks.encode(table.X)), ranks, growth, params)

@@ -46,7 +46,7 @@ def _naming_params(growth: TreeParams) -> AbstractContextManager[None]:
 class Running:
     """A booster, the rounds it has grown and the smallest sum of hessians it allows in a leaf.
 
-    Rounds are counted here, because asking XGBoost costs as much as growing a small tree. It never withdraws a round.
+    Rounds are counted here, because querying XGBoost costs as much as growing a small tree. It never removes a round.
     """
 
     booster: Booster
@@ -58,7 +58,7 @@ class Running:
 class XGBoostGrower:
     """Boosters on one QuantileDMatrix, with the gradients of the caller.
 
-    Columns that come together are grown together, which is faster, to the same trees.
+    All columns of a call are grown together, which is faster and gives the same trees.
     """
 
     table: Table
@@ -73,7 +73,7 @@ class XGBoostGrower:
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Grow one round; see `boostbp.backends.base.Grower`.
 
-        Raises ValueError if one tree is to serve several columns and the input has categorical columns.
+        Raises ValueError if one tree must serve several columns and the input has categorical columns.
         """
         columns = grad.shape[1]
         g, h = gradients(grad, "XGBoost"), gradients(hess, "XGBoost")
@@ -90,27 +90,27 @@ class XGBoostGrower:
         weights = [float(total / n_rows) for total in sums]  # the mean hessian of all rows, the same on all workers
         if vector:
             tree = self._round(g, h, vector=True, weight=sum(weights) / columns)[0]
-            # XGBoost's vector leaves of few rows only lose their value.
+            # XGBoost keeps vector leaves of too few rows, with a value of 0.
             return [without_small_leaves(tree, self.table.X, self.growth.min_samples_leaf)]
         if min(weights) == max(weights):
             return self._round(g, h, weight=weights[0])
         return [self._round(g[:, [j]], h[:, [j]], weight=weights[j])[0] for j in range(columns)]
 
     def take(self, rows: NDArray[np.intp]) -> XGBoostGrower:
-        """Return a sibling on some of the rows; see `boostbp.backends.base.SubsetGrower`."""
+        """Return a grower on some of the rows; see `boostbp.backends.base.SubsetGrower`."""
         table = self.table.take(rows)
         with _matrix_turn(self.matrix):
             return replace(self, table=table, matrix=_binned(table, self.growth, self.ranks, reference=self.matrix))
 
     def fork(self, outputs: slice, seed: int) -> XGBoostGrower:
-        """Return a sibling with boosters of its own on the same QuantileDMatrix."""
+        """Return a grower with its own boosters on the same QuantileDMatrix."""
         return replace(self, growth=replace(self.growth, random_state=seed))
 
     def _round(
         self, grad: NDArray[np.float32], hess: NDArray[np.float32], *, weight: float, vector: bool = False
     ) -> Trees:
-        """Grow one round; `weight` is the mean hessian, the unit in which leaves are counted."""
-        # The margin keeps rounding of the sums from refusing a leaf of exactly min_samples_leaf rows.
+        """Grow one round; `weight` is the mean hessian, which counts as one row."""
+        # Without the margin, rounding errors of sums could refuse a leaf of exactly min_samples_leaf rows.
         min_weight = _parsable(self.growth.min_samples_leaf * weight * (1 - 1e-5))
         with device_turn(self.params), _naming_params(self.growth), _matrix_turn(self.matrix):
             run = self._run(grad.shape[1], vector)
@@ -122,7 +122,7 @@ class XGBoostGrower:
         return self.ranks.decode(_xgboost_ubj.trees_in_ubj(run.booster[run.rounds - 1 : run.rounds].save_raw("ubj")))
 
     def _run(self, columns: int, vector: bool) -> Running:
-        """Return the booster of the next round of a kind."""
+        """Return the booster of the next round with so many columns, and with vector leaves or without."""
         run = self.running.get((columns, vector))
         if run is None or run.rounds * columns >= TREES_PER_BOOSTER:
             params = self.params | {
@@ -138,9 +138,9 @@ class XGBoostGrower:
 def _binned(
     table: Table, growth: TreeParams, ranks: Ranks, *, reference: QuantileDMatrix | None = None
 ) -> QuantileDMatrix:
-    """Return the QuantileDMatrix of an input, in the bins of a reference if there is one.
+    """Return the QuantileDMatrix of an input, with the bins of a reference if there is one.
 
-    The bins of more than `SAMPLE` rows are those of a sample, wherever the rows are: in memory, on disk, on workers.
+    The bins of more than `SAMPLE` rows come from a sample, whether rows are in memory, on disk or on several workers.
     """
     library, types = _library(), None
     if table.categorical:
@@ -162,11 +162,11 @@ def _binned(
 
 @cache
 def _matrix_in_files(library: ModuleType) -> type[QuantileDMatrix]:
-    """Return a class of matrices whose bins lie in a folder, which is removed once XGBoost has closed its files."""
+    """Return a class of matrices with bins in a folder, which is removed once XGBoost has closed its files."""
 
     class MatrixInFiles(library.ExtMemQuantileDMatrix):  # type: ignore[name-defined]
         def __init__(self, blocks: Callable[[str], DataIter], **options: Any) -> None:
-            self.lock = Lock()  # XGBoost refuses to read them in two threads at a time
+            self.lock = Lock()  # XGBoost refuses to read them in two threads at the same time
             self.folder, self.remove = mkdtemp(dir=scratch_folder(), prefix="boostbp-"), rmtree
             super().__init__(blocks(f"{self.folder}/bins"), **options)
 
@@ -178,15 +178,15 @@ def _matrix_in_files(library: ModuleType) -> type[QuantileDMatrix]:
 
 
 def _matrix_turn(matrix: QuantileDMatrix) -> AbstractContextManager[Any]:
-    """Wait until no other thread reads a matrix that is in files."""
+    """Wait until no other thread reads a matrix in files."""
     return getattr(matrix, "lock", None) or nullcontext()
 
 
 def _blocks(library: ModuleType, X: Matrix, types: Sequence[str] | None, ranks: Ranks, **cache: str) -> DataIter:
     """Return a `DataIter` over the rows of an input: dense rows in float32, a few megabytes at a time.
 
-    XGBoost takes absent entries of a sparse matrix for missing ones, but here they are zeros. `types` are its
-    ``feature_types``, and `cache` holds its ``cache_prefix``, if bins are kept in files.
+    XGBoost reads absent entries of a sparse matrix as missing, but here they are zeros. `types` are its
+    ``feature_types``, and `cache` has its ``cache_prefix`` if bins are in files.
     """
     columns = np.arange(X.shape[1])
     base: Any = library.DataIter
@@ -212,14 +212,14 @@ def _blocks(library: ModuleType, X: Matrix, types: Sequence[str] | None, ranks: 
 def _bins_of_sample(library: ModuleType, table: Table, ranks: Ranks, options: dict[str, Any]) -> QuantileDMatrix:
     """Return a matrix of a sample of all rows, whose bins are those of all workers of a group.
 
-    XGBoost's own sketch over workers has other cuts than that of one machine, and so gives other trees. A communicator
-    belongs to the thread that made it; in a new thread the matrix is made as if there were none.
+    XGBoost's own sketch over workers has other cuts than on one machine, and so gives other trees. A communicator
+    belongs to the thread that created it, so the matrix is created in a new thread, without one.
     """
     group, X, codes = workers(), table.X, list(table.categorical)
     [largest] = group.max(np.fmax.reduce(X, axis=0, initial=-np.inf))
     rows = group.sampled_rows(len(X), SAMPLE)
     [sample] = group.select_rows(rows).allgather_rows(representable(ranks.encode(X[rows])))
-    if codes:  # there is one bin for each code up to the largest, which may be too rare for the sample
+    if codes:  # there is one bin for each code up to the largest, which may be missing in the sample
         last = np.full((1, X.shape[1]), np.nan, np.float32)
         last[0, codes] = np.where(np.isfinite(largest[codes]), largest[codes], np.nan)
         sample = np.concatenate([sample, last])
@@ -228,9 +228,9 @@ def _bins_of_sample(library: ModuleType, table: Table, ranks: Ranks, options: di
 
 
 def _native(growth: TreeParams, n_columns: int) -> dict[str, Any]:
-    """Return the parameters of a Booster on so many columns, but for the number of targets.
+    """Return the parameters of a Booster on `n_columns` columns, except the number of targets.
 
-    Raises ValueError if a native parameter is refused, see `Natives`, or names a card that is not there.
+    Raises ValueError if a native parameter is refused, see `Natives`, or names a card that does not exist.
     """
     native = XGBOOST.checked(growth.params, interaction_constraints=column_groups(growth, n_columns))
     if "interaction_constraints" in native:  # XGBoost reads lists as lists of names
@@ -243,7 +243,7 @@ def _native(growth: TreeParams, n_columns: int) -> dict[str, Any]:
     leafwise = growth.max_leaves is not None or growth.max_depth < 0
     return {
         "grow_policy": "lossguide" if leafwise else "depthwise",
-        "colsample_bytree": max(growth.colsample_bytree, 1e-30),  # it refuses subnormal numbers of float32
+        "colsample_bytree": max(growth.colsample_bytree, 1e-30),  # XGBoost refuses subnormal float32 numbers
         **native,
         "tree_method": "hist",
         "base_score": 0.0,
@@ -258,7 +258,7 @@ def _native(growth: TreeParams, n_columns: int) -> dict[str, Any]:
 
 
 def _check_card(growth: TreeParams, native: dict[str, Any]) -> None:
-    """Refuse a card that is not there: XGBoost would only warn, and grow on the CPU."""
+    """Refuse a card that does not exist: XGBoost would only warn, and grow on the CPU."""
     params = {"num_feature": 1, "tree_method": "hist", "device": native["device"], "fail_on_invalid_gpu_id": True}
     with _library().config_context(verbosity=0):
         config = json.loads(_library().Booster(params).save_config())
@@ -267,7 +267,7 @@ def _check_card(growth: TreeParams, native: dict[str, Any]) -> None:
 
 
 def _parsable(number: float) -> float:
-    """Return a number >= 0 as XGBoost can read it: it refuses those that float32 holds as subnormal or infinite."""
+    """Return a number >= 0 that XGBoost can read: it refuses numbers that are subnormal or infinite in float32."""
     ends = np.finfo(np.float32)
     return min(number, float(ends.max)) if number >= ends.tiny else 0.0
 
@@ -276,13 +276,12 @@ def _parsable(number: float) -> float:
 class XGBoost:
     """The backend ``"xgboost"``.
 
-    `TreeParams.min_samples_leaf` becomes ``min_child_weight``, a sum of hessians, in units of the mean
-    hessian of the column: it counts rows exactly where all hessians are equal. Native parameters
-    keep XGBoost's defaults (``reg_lambda=1``). Trees grow level by level, and by largest gain where
-    `TreeParams.max_leaves` is given or the depth is not limited. The bins of a sparse table are dense, two to three
-    bytes for each cell, as zeros are no missing values. Columns of which float32 merges many values, such as large
-    ids, are given to XGBoost as ranks (`boostbp.backends.dialects`). With the native parameter ``device`` trees may
-    differ from run to run.
+    `TreeParams.min_samples_leaf` becomes ``min_child_weight``, a sum of hessians, in units of the mean hessian of the
+    column. The count is exact if all hessians are equal. Native parameters keep XGBoost's defaults (``reg_lambda=1``).
+    Trees grow level by level, or by largest gain if `TreeParams.max_leaves` is set or the depth is not limited. The
+    bins of a sparse table are dense, two to three bytes for each cell, because zeros are not missing values. Columns of
+    which float32 merges many values, such as large ids, are passed to XGBoost as ranks (`boostbp.backends.dialects`).
+    With the native parameter ``device`` trees may differ from run to run.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(

@@ -1,6 +1,6 @@
-"""XGBoost's network: it connects the workers of a group, whose sums go through it, too.
+"""XGBoost's network, which connects the workers of a group, and computes their sums.
 
-Its float64 sums have the same bits on all workers. One takes about a hundredth of the time of a sum through the
+Its float64 sums have the same bits on all workers. A sum takes about a hundredth of the time of one through the
 scheduler of a cluster.
 """
 
@@ -20,11 +20,11 @@ from boostbp.runtime.group import Group
 from boostbp.runtime.messages import require
 
 T = TypeVar("T")
-RANK_DIGITS = 6  # the tracker sorts workers by text
+RANK_DIGITS = 6  # ranks have leading zeros, as the tracker sorts workers by text
 
 
 class WorkersLostError(RuntimeError):
-    """The other workers of a group are gone: one failed, or has not answered in time."""
+    """The other workers of a group are lost: one failed, or did not answer in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Address:
     host: str
     port: int
     n_workers: int
-    timeout: float  # seconds that workers wait for one another
+    timeout: float  # seconds that workers wait for each other
 
 
 def _library(module: str) -> ModuleType:
@@ -43,9 +43,9 @@ def _library(module: str) -> ModuleType:
 
 @contextmanager
 def tracked(n_workers: int, *, host: str = "127.0.0.1", timeout: float = 60.0) -> Iterator[Address]:
-    """Run the tracker through which so many workers find each other; `host` is an address of this machine.
+    """Run the tracker through which `n_workers` workers find each other; `host` is an address of this machine.
 
-    Workers wait `timeout` seconds for one another, when they connect and in each sum.
+    Workers wait `timeout` seconds for each other, when they connect and in each sum.
     """
     seconds, failure = math.ceil(timeout), _library("core").XGBoostError
     tracker = _library("tracker").RabitTracker(host_ip=host, n_workers=n_workers, sortby="task", timeout=seconds)
@@ -54,15 +54,15 @@ def tracked(n_workers: int, *, host: str = "127.0.0.1", timeout: float = 60.0) -
     try:
         yield Address(str(arguments["dmlc_tracker_uri"]), int(arguments["dmlc_tracker_port"]), n_workers, timeout)
         with suppress(failure):
-            tracker.wait_for(seconds)  # for workers to disconnect
+            tracker.wait_for(seconds)  # until workers have disconnected
     finally:
-        with suppress(failure):  # workers that died have raised errors of their own
+        with suppress(failure):  # failed workers have raised their own errors
             tracker.free()
 
 
 @contextmanager
 def connected(address: Address, rank: int) -> Iterator[Group]:
-    """Be a worker of a group, in this thread; the other workers notice if it fails.
+    """Make this thread a worker of a group; the other workers notice if it fails.
 
     Raises WorkersLostError if another worker failed, did not come, or did not answer for ``address.timeout`` seconds.
     """
@@ -79,14 +79,14 @@ def connected(address: Address, rank: int) -> Iterator[Group]:
         context.__enter__()
         try:
             yield _Network(library, rank, address.n_workers)
-        finally:  # nothing is lost if disconnecting fails: the work is done, or its error is raised
+        finally:  # a failure to disconnect is ignored, as the work is done or its error is raised
             with suppress(_library("core").XGBoostError):
                 context.__exit__(None, None, None)
 
 
 @contextmanager
 def _naming_worker(address: Address, rank: int) -> Iterator[None]:
-    """Raise XGBoost's error of a broken network as WorkersLostError."""
+    """Convert XGBoost's error of a broken network to WorkersLostError."""
     try:
         yield
     except _library("core").XGBoostError as error:
@@ -106,7 +106,7 @@ class _Network(Group):
         return self._reduced(arrays, self._library.Op.SUM)
 
     def max(self, *arrays: ArrayLike) -> Sequence[Any]:
-        # the maximum of a number and NaN depends on their order
+        # without this, the maximum of a number and NaN depends on their order
         return self._reduced([np.where(np.isnan(array), np.inf, array) for array in arrays], self._library.Op.MAX)
 
     def gather(self, value: T) -> list[T]:

@@ -1,7 +1,7 @@
 """The compiled core: loops in C over plain arrays, one file for each stage, and their prototypes.
 
-Every function releases the interpreter lock, so callers run row blocks or outputs in threads of their own. None
-allocates per row, draws random numbers, starts threads or keeps a state.
+Every function releases the interpreter lock, so callers run blocks of rows or outputs in threads. No function allocates
+per row, draws random numbers, starts threads or keeps state.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from boostbp.core.binding import Loop
 
 CENTER, INV_SCALE, LOWER, UPPER = 0, 1, 2, 3  # columns of `scaling`
 LANES = 8  # partial sums of each sum over rows
-BLOCK = 256  # rows whose terms are held at once while summing: they stay in cache
+BLOCK = 256  # rows whose terms are in memory at a time: they stay in cache
 
 
 class Nodes(NamedTuple):

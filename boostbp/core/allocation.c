@@ -1,14 +1,14 @@
-/* Memory of NumPy's arrays for `boostbp.runtime.disk_arrays`: that of the C library for small arrays, mappings of files
-   without a name for large ones.
+/* Memory for NumPy's arrays in `boostbp.runtime.disk_arrays`: the C library's for small arrays, mappings of unnamed
+   files for large ones.
 
-   These functions call the C library alone, so they may run while an exception is on its way, without Python's lock, in
-   a forked child, or when the interpreter has taken all else down. A handler is therefore never freed.
+   These functions call only the C library, so they may run during an exception, without Python's lock, in a forked
+   child, or at the end of interpreter shutdown. A handler is therefore never freed.
 
-   Mappings that no array needs any more are kept for the next arrays of their size while a block lasts: to fill 24 MB
-   takes 10 ms in new pages of a file, 2 ms in NumPy's own memory, and 1 ms in pages that are there already.
+   Within a block, mappings of freed arrays are kept for later arrays of the same size: filling 24 MB takes 10 ms in new
+   pages of a file, 2 ms in NumPy's own memory, and 1 ms in existing pages.
 
-   macOS and Windows have no posix_fallocate, and arrays stay in memory there: a write to a page that the disk has no
-   room for would end the process. */
+   macOS and Windows have no posix_fallocate, so arrays stay in memory there: on a full disk, a write to an unallocated
+   page would end the process. */
 
 #if !defined(_WIN32) && !defined(__APPLE__)
 
@@ -20,10 +20,10 @@
 #include <unistd.h>
 
 enum { HEADER = 64 };  /* bytes before an array, so that it begins at a cache line */
-enum { N_SLOTS = 32 }; /* an epoch makes some thirty sizes of arrays */
+enum { N_SLOTS = 32 }; /* an epoch allocates arrays of some thirty sizes */
 static const size_t MOST_KEPT = (size_t)1 << 28; /* bytes of a mapping in a slot; larger ones fill the disk */
 
-/* What lies before an array: its size with the header, and the process that made its file, 0 if it is in memory. */
+/* Header before an array: its size with the header, and the process that created its file, 0 if it is in memory. */
 typedef struct {
     size_t size;
     pid_t process;
@@ -67,7 +67,7 @@ static header_t *take_kept(handler_t *handler, size_t size)
     return NULL;
 }
 
-/* Puts a mapping into the first slot and moves the others on; the last one falls out. */
+/* Puts a mapping into the first slot and moves the others; the last one is unmapped. */
 static void keep(handler_t *handler, header_t *mapping)
 {
     if (handler->users > 0 && mapping->size <= MOST_KEPT && mapping->process == getpid()) {
@@ -78,7 +78,7 @@ static void keep(handler_t *handler, header_t *mapping)
         unmap(mapping);
 }
 
-/* Maps a new file of zeros; NULL if there is no room, which NumPy takes for a lack of memory. */
+/* Maps a new file of zeros; NULL if the disk is full, which NumPy reports as a lack of memory. */
 static header_t *map_file(handler_t *handler, size_t size)
 {
     char *name = strdup(handler->pattern);
@@ -89,7 +89,7 @@ static header_t *map_file(handler_t *handler, size_t size)
     if (file >= 0) {
         do
             error = posix_fallocate(file, 0, (off_t)size);
-        while (error == EINTR); /* a signal came */
+        while (error == EINTR); /* interrupted by a signal */
     }
     handler->error = error;
     void *mapping = error ? MAP_FAILED : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -135,7 +135,7 @@ static void *handler_calloc(void *context, size_t count, size_t size)
     return size && count > PTRDIFF_MAX / size ? NULL : make(context, count * size, 1);
 }
 
-/* Frees an array; of an empty one, NumPy names another size than it asked for. */
+/* Frees an array. For an empty one, NumPy passes another size than it requested. */
 static void handler_free(void *context, void *data, size_t size)
 {
     if (!data)
@@ -158,7 +158,7 @@ static void *handler_realloc(void *context, void *data, size_t size)
     return other;
 }
 
-/* Makes a handler whose files have names of a pattern, and arrays of `least` bytes; NULL if memory is lacking. */
+/* Creates a handler that puts arrays from `least` bytes on into files named by a pattern; NULL without memory. */
 API void *boostbp_file_handler(const char *pattern, int64_t least)
 {
     handler_t *handler = calloc(1, sizeof *handler);
@@ -180,7 +180,7 @@ API void *boostbp_file_handler(const char *pattern, int64_t least)
     return handler;
 }
 
-/* Begins a block within which arrays lie in files. */
+/* Begins a block in which large arrays are in files. */
 API void boostbp_files_begin(void *context)
 {
     handler_t *handler = context;
@@ -188,7 +188,7 @@ API void boostbp_files_begin(void *context)
     handler->users++;
 }
 
-/* Ends a block; after the last one, closes the files that no array needs. */
+/* Ends a block; after the last one, closes the files of freed arrays. */
 API void boostbp_files_end(void *context)
 {
     handler_t *handler = context;

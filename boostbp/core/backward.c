@@ -1,9 +1,9 @@
-/* Backward pass: the gradient in the columns of a forest, from that in its outputs (equation (1)).
+/* Backward pass: the gradient in the columns of a forest, from the gradient in its outputs (equation (1)).
 
-   A row of output g adds sum_o g_o (w_jo + 2 u_j w_jjo) / scale_j to column j of its leaf, if u_j is in the range where
-   the leaf has a slope; see evaluation.c. Rows pass tree by tree in blocks that lie column by column, grouped by leaf:
-   then the weights of a leaf stay in registers. The rows of a leaf are copied together, multiplied without a branch,
-   and added where they belong. */
+   A row with the output gradient g contributes sum_o g_o (w_jo + 2 u_j w_jjo) / scale_j to column j of its leaf, if u_j
+   is in the range where the leaf has a slope; see evaluation.c. Blocks of rows are stored column by column, and grouped
+   by leaf for each tree, so that the weights of a leaf stay in registers. The rows of a leaf are gathered, multiplied
+   without a branch, and added to their places. */
 
 #include "boostbp.h"
 #include "stages.h"
@@ -31,8 +31,8 @@ static void take_columns(const double *Z, int64_t n_rows, int64_t n_columns, con
 
 /* Adds g (linear + 2 u square) per_unit to the gradient of the rows of one leaf in one column, where u is in the range.
 
-   Degree 1 has no `square`. Numbers of rows are volatile so that rows are copied one by one: vectors that are gathered
-   take longer. */
+   Degree 1 has no `square`. Numbers of rows are volatile so that rows are copied one by one, which is faster than
+   gather instructions. */
 WIDE static void add_of_one_output(const uint16_t *order, int64_t n, const double *restrict g, const double *scaling,
                                    double lower, double upper, double linear, const double *square, double per_unit,
                                    const double *restrict z, double *restrict part, double *restrict total)
@@ -59,7 +59,7 @@ WIDE static void add_of_one_output(const uint16_t *order, int64_t n, const doubl
 
 /* Adds to the gradient of the rows of one leaf in one column for a tree that serves several outputs.
 
-   Gradients times weights first: a slope may be beyond float64 where the gradient is 0. */
+   Gradients and weights are multiplied first, as a slope may overflow float64 where the gradient is 0. */
 static void add_of_several_outputs(const uint16_t *rows, int64_t n, const double *G, int64_t stride, int64_t m,
                                    const double *scaling, double lower, double upper, const double *linear,
                                    const double *square, double per_unit, const double *z, double *total)
@@ -98,7 +98,7 @@ static void add_leaf(const leaves_t *leaves, int64_t tree, int64_t number, const
         double *z = block->z + column * block->most, *total = block->total + column * block->most;
         double lower = clip ? scaling[LOWER] : -INFINITY, upper = clip ? scaling[UPPER] : INFINITY;
         double per_unit = scaling[INV_SCALE] * unit[column];
-        if (scaling[INV_SCALE] == 0.0 || !(lower < upper)) /* the column does not vary */
+        if (scaling[INV_SCALE] == 0.0 || !(lower < upper)) /* the column is constant in the leaf */
             continue;
         if (m > 1) {
             add_of_several_outputs(rows, n, G, stride, m, scaling, lower, upper, linear, square, per_unit, z, total);
@@ -108,8 +108,8 @@ static void add_leaf(const leaves_t *leaves, int64_t tree, int64_t number, const
     }
 }
 
-/* Writes J' G of rows begin .. end - 1 to `out`, (rows, columns), for G, (rows, outputs); J is the Jacobian for steps
-   of a unit of each column. */
+/* Writes J' G of rows begin .. end - 1 to `out`, (rows, columns), for G, (rows, outputs). J is the Jacobian in units of
+   each column. */
 API int64_t boostbp_vjp(const leaves_t *leaves, const void *leaf, int64_t bytes, const double *Z, int64_t clip,
                         const double *G, const double *unit, int64_t begin, int64_t end, double *out, int64_t n_trees,
                         int64_t n_leaves, int64_t n_paths, int64_t n_rows, int64_t n_columns, int64_t n_outputs)

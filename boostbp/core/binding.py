@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 LIBRARY = Path(__file__).with_name(f"lib_boostbp{SUFFIX}")
 _ARGUMENT = re.compile(r"(?P<name>\w+): (?P<type>\w+)(?:\[(?P<axes>[^\]]*)\])?(?P<written> out)?")
-_memory = (ctypes.c_char * 0).from_buffer  # of an array that may be written, in a quarter of the time of NumPy's ways
+_memory = (ctypes.c_char * 0).from_buffer  # address of a writable array, in a quarter of the time of NumPy's functions
 _NUMBERS = {"int": (int, ctypes.c_int64), "float": (float, ctypes.c_double), "bool": (bool, ctypes.c_int64)}
 
 
@@ -61,10 +61,10 @@ class _Number:
 
 
 class _Array:
-    """An array, C-contiguous; leaf numbers have any integer type, none is negative, and their bytes follow.
+    """A C-contiguous array. Leaf numbers are not negative and have any integer type, whose size is passed, too.
 
-    sizes : for each axis that is named, its place, its name, and what is added to the size of that name
-    fixed : for each axis of a given length, its place and that length
+    sizes : place and name of each named axis, and the number that is added to the size of that name
+    fixed : place and length of each axis of a fixed length
     """
 
     def __init__(self, name: str, type_: str, axes: str, *, is_written: bool) -> None:
@@ -87,7 +87,7 @@ class _Array:
             call.values.append(array.itemsize)
 
     def pointer(self, call: _Call, array: Any) -> int:
-        """Return the address of an array's first number, after checks; what is only read may be converted."""
+        """Return the address of an array's first number, after checks; read-only arrays may be converted."""
         dtype = array.dtype
         is_plain = (
             dtype == self.dtype or (self.is_leaf and dtype.kind in "ui" and dtype.isnative)
@@ -111,7 +111,7 @@ class _Array:
         return address
 
     def _converted(self, array: Any) -> NDArray[Any]:
-        """Return what is only read in the form that the function takes; what is written must have it."""
+        """Return an array in the form that the function needs; arrays that it writes must already have it."""
         array = np.asarray(array)
         if self.is_leaf and array.dtype.kind not in "ui":
             raise TypeError(f"{self.name} has the type {array.dtype} instead of an integer one.")
@@ -158,16 +158,16 @@ class Loop:
     name : str
         The name of the C function, without the prefix ``boostbp_``.
     *arguments : str or tuple of str
-        One for each argument: ``"X: f8[rows, columns]"``, ``"begin: int"``, ``"penalty: float"``, ``"clip: bool"``;
-        ``"leaf: leaf[trees, rows]"`` for leaf numbers; ``"out: f8[rows] out"`` if the function writes to it. Sizes of
-        one name must agree, ``trees+1`` is one more, ``4`` is that length, and ``_`` any. A tuple stands for a
-        record of arrays: the name of the size that is its count, then its fields.
+        One text for each argument: ``"X: f8[rows, columns]"``, ``"begin: int"``, ``"penalty: float"``, ``"clip:
+        bool"``; ``"leaf: leaf[trees, rows]"`` for leaf numbers; ``"out: f8[rows] out"`` if the function writes to it.
+        Sizes of one name must agree, ``trees+1`` is one more, ``4`` is a fixed length, and ``_`` any length. A tuple is
+        a record of arrays: the name of the size that is its count, then its fields.
 
     Notes
     -----
-    The C function takes pointers and numbers in this order, then each named size once (int64), in the order in which
-    they first appear here. Leaf numbers are a pointer and the bytes of a number; a record is a pointer to a structure
-    of its pointers and its count. The function returns 0, or -1 if memory is lacking.
+    The C function takes pointers and numbers in this order, then each named size once (int64), in the order of first
+    appearance. Leaf numbers are a pointer and the size of a number in bytes; a record is a pointer to a structure of
+    its pointers and its count. The function returns 0, or -1 if memory is lacking.
     """
 
     def __init__(self, name: str, *arguments: str | tuple[str, ...]) -> None:
@@ -175,7 +175,7 @@ class Loop:
         self.arguments = [_argument(text) for text in arguments]
 
     def __call__(self, *args: Any) -> None:
-        """Call the function; the interpreter lock is released meanwhile."""
+        """Call the function without the interpreter lock."""
         self._run(self._function, _Call(), self.arguments, args)
 
     def bind_first(self, *first: Any) -> Callable[..., None]:
@@ -188,7 +188,7 @@ class Loop:
         def call(*last: Any) -> None:
             self._run(function, _Call(sizes), later, last)
 
-        call.__dict__["arrays"] = first, bound.converted  # alive as long as the function
+        call.__dict__["arrays"] = first, bound.converted  # keeps the arrays alive
         return call
 
     def _run(self, function: Callable[..., int], call: _Call, arguments: list[Any], args: tuple[Any, ...]) -> None:

@@ -1,8 +1,8 @@
 /* Sums over the rows of one block, in registers of WIDTH numbers: sums.c includes this file once for each width.
 
-   Each sum has LANES = 8 partial sums; rows l, l + 8, l + 16, ... are in lane l. Registers of 2, 4 or 8 numbers hold as
-   many neighbouring lanes, and the lanes are added in one order, ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)): the halves,
-   then the quarters, then the last two. So all widths give the same bits. */
+   Each sum has LANES = 8 partial sums; rows l, l + 8, l + 16, ... are in lane l. A register of 2, 4 or 8 numbers holds
+   that many successive lanes. Lanes are added in one order, ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)): halves, then
+   quarters, then the last two. So all widths give the same bits. */
 
 #define PASTE(name, width) name##_##width
 #define PASTED(name, width) PASTE(name, width)
@@ -42,8 +42,8 @@ TARGET static inline void OF_WIDTH(halve)(const REGISTER *lanes, four_t *out)
 
 /* Writes the products of the rows `first` and `second` with four of `right`, BLOCK numbers apart, summed over n rows.
 
-   Eight sums need six loads. A pass adds up WIDTH lanes of all eight: their registers, and those of the numbers
-   loaded, are as many as every processor has. */
+   Eight sums need six loads. A pass adds WIDTH lanes of all eight sums, so that sums and loaded numbers fit the
+   registers of every processor. */
 TARGET static inline void OF_WIDTH(tile)(const double *first, const double *second, const double *right, int64_t n,
                                          double out[2][4])
 {
@@ -82,13 +82,13 @@ TARGET static inline void OF_WIDTH(tile)(const double *first, const double *seco
     }
 }
 
-/* Adds a block's sum(h phi phi') (lower triangle) and sum(phi t') of n rows, zeros behind the rows included. */
+/* Adds a block's sum(h phi phi') (lower triangle) and sum(phi t') of n rows, with zeros after the rows. */
 TARGET static void OF_WIDTH(add_products)(const block_t *block, int64_t n)
 {
     int64_t p = block->p, m = block->m;
     double sums[2][4] __attribute__((aligned(32))), weighted[2][BLOCK] __attribute__((aligned(64)));
     for (int64_t a = 0; a < p + m; a += 2) {
-        int64_t last = a + 1 >= p ? p : a + 2; /* columns right of the diagonal are left out */
+        int64_t last = a + 1 >= p ? p : a + 2; /* skips columns right of the diagonal */
         const double *left[2];
         for (int64_t row = 0; row < 2; row++) {
             const double *restrict h = block->h, *restrict term = left[row] = block->terms + (a + row) * BLOCK;
@@ -144,7 +144,7 @@ TARGET static void OF_WIDTH(add_block)(const block_t *block)
     }
     for (int64_t row = 0; row < block->p + block->m; row++)
         for (int64_t i = n; i < size; i++)
-            terms[row * BLOCK + i] = 0.0; /* whole registers, with zeros behind the rows */
+            terms[row * BLOCK + i] = 0.0; /* whole registers, with zeros after the rows */
     OF_WIDTH(add_products)(block, size);
 }
 

@@ -1,11 +1,11 @@
-/* What all stages of the core share: records of trees and leaves, leaf numbers, and how loops are compiled.
+/* Common definitions of all stages: records of trees and leaves, leaf numbers, and macros for versions of loops.
 
-   Sums have one order on every processor. The library is compiled without contraction or reassociation of floating-point
-   operations; a sum over rows is kept in LANES partial sums, row i in lane i % LANES, which are added in one fixed order
-   (`add_lanes`). Registers of two, four or eight numbers then hold the same partial sums.
+   Sums have the same order on every processor. The library is compiled without contraction or reassociation of
+   floating-point operations. A sum over rows has LANES partial sums, row i in lane i % LANES, which are added in a
+   fixed order (`add_lanes`). Registers of two, four or eight numbers therefore hold the same partial sums.
 
-   Arrays are C-contiguous; their sizes are named by the prototypes in `boostbp/core/__init__.py`. Functions return 0, or
-   -1 if memory is lacking; nothing is allocated per row, and no state outlives a call. */
+   Arrays are C-contiguous; the prototypes in `boostbp/core/__init__.py` name their sizes. Functions return 0, or -1 if
+   memory is lacking. They allocate nothing per row, and keep no state between calls. */
 
 #ifndef BOOSTBP_H
 #define BOOSTBP_H
@@ -21,7 +21,8 @@
 #define API __attribute__((visibility("default")))
 #endif
 
-/* One version of a loop for each width of vector registers, chosen when the library is loaded: before a sanitizer runs. */
+/* One version of a loop for each width of vector registers, chosen when the library is loaded: before a sanitizer runs.
+   */
 #if defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && !defined(BOOSTBP_ONE_VERSION) \
     && !defined(__SANITIZE_ADDRESS__)
 #define WIDE __attribute__((target_clones("default", "avx2", "avx512f")))
@@ -30,8 +31,8 @@
 #endif
 
 enum { LANES = 8 };                                      /* partial sums of each sum over rows */
-enum { BLOCK = 256 };                                    /* rows whose terms are held at once while summing: they stay in cache */
-enum { TILE = 128 };                                     /* rows that pass all trees before the next rows come, so that they stay in cache */
+enum { BLOCK = 256 };                                    /* rows whose terms are in cache at a time */
+enum { TILE = 128 };                                     /* rows in cache that pass through all trees at a time */
 enum { CENTER = 0, INV_SCALE = 1, LOWER = 2, UPPER = 3 }; /* columns of `scaling` */
 
 /* Splits of one or more trees; see `boostbp.trees.tree.Tree`. */

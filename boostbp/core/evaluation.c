@@ -9,8 +9,8 @@
 
 /* Writes the values of `n` rows, at most BLOCK, for one of `m` outputs of a leaf to `total`.
 
-   Path column j of the rows is z + j * stride; w is the leaf's constant. The operations are those of `boostbp_evaluate`
-   in the same order, for the same bits. */
+   Path column j of the rows is z + j * stride; w is the leaf's constant. Operations have the same order as in
+   `boostbp_evaluate`, which gives the same bits. */
 WIDE static void leaf_values(const double *z, int64_t stride, int64_t n, int64_t k, int64_t degree,
                              const double *restrict scaling, const double *restrict w, int64_t m,
                              double *restrict total)
@@ -59,7 +59,7 @@ API int64_t boostbp_add_values(const int64_t *row_start, const uint16_t *order, 
     return 0;
 }
 
-/* The regression of the leaf that a row reaches under a tree. */
+/* Regression of the leaf of a row under a tree. */
 typedef struct {
     int64_t k, m, degree;   /* its path columns, the outputs that the tree serves, 1 or 2 */
     const int32_t *column;  /* (k,) */
@@ -180,7 +180,7 @@ API int64_t boostbp_jacobian(const leaves_t *leaves, const void *leaf, int64_t b
     return 0;
 }
 
-/* Returns the feature of the split at which two rows part; they must reach different leaves. */
+/* Returns the feature of the split that separates two rows; they must reach different leaves. */
 static int64_t where_parted(const nodes_t *nodes, int64_t first, const double *a, const double *b)
 {
     for (int64_t node = 0;;) {
@@ -216,7 +216,7 @@ static double add_within(const regression_t *r, double share, const double *za, 
             continue;
         double u_a = standardised_or_mean(za[column], r->scaling + 4 * j, clip);
         double u_b = standardised_or_mean(zb[column], r->scaling + 4 * j, clip);
-        /* w1 u + w2 u^2 changes by (w1 + w2 (u_a + u_b)) (u_b - u_a): a difference of squares would lose digits */
+        /* w1 u + w2 u^2 changes by (w1 + w2 (u_a + u_b)) (u_b - u_a), without the cancellation of u_b^2 - u_a^2 */
         double slope = r->linear[j * r->m + output];
         if (r->degree == 2)
             slope += (u_a + u_b) * r->square[j * r->m + output];
@@ -227,12 +227,12 @@ static double add_within(const regression_t *r, double share, const double *za, 
     return total;
 }
 
-/* Tells apart the change of a forest's output from rows of A to rows of B, whose basis columns are ZA and ZB.
+/* Splits the change of a forest's output from rows of A to rows of B in two. ZA and ZB are their basis columns.
 
-   smooth : (rows, outputs, columns), added to: the change along the leaf regressions. Of a tree with both rows in one
-            leaf this is all. If they are in two leaves, it is the mean of what either leaf's regression would change.
-   jump   : (rows, outputs, features), added to: what else a tree changes, at the feature of the split where the two
-            rows part. */
+   smooth : (rows, outputs, columns), added to: the change within leaf regressions. If both rows are in one leaf of a
+            tree, this is the whole change. If not, it is the mean of the changes of the two leaves' regressions.
+   jump   : (rows, outputs, features), added to: the rest of a tree's change, at the feature of the split that separates
+            the two rows. */
 API int64_t boostbp_changes(const nodes_t *nodes, const int64_t *tree_split, const leaves_t *leaves, int64_t clip,
                             const void *leaf_a, int64_t bytes_a, const void *leaf_b, int64_t bytes_b, const double *A,
                             const double *B, const double *ZA, const double *ZB, int64_t begin, int64_t end,

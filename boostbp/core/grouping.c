@@ -1,14 +1,14 @@
-/* Grouping of rows by leaf: bins of the input, partition of rows, path columns side by side.
+/* Grouping of rows by leaf: bins of the input, partition of rows, and copies of path columns.
 
-   The values of a column lie in at most 255 ordered bins; bin MISSING is for NaN. `lower` and `upper`, (features, 256),
-   are the smallest and the largest value in each bin. For most rows the bin, a single byte, tells which way a split
-   sends them. For the few rows in the bin of the threshold the value is read, so that routing is exact. */
+   The values of a column are in at most 255 ordered bins; bin MISSING is for NaN. `lower` and `upper`, (features, 256),
+   are the smallest and the largest value in each bin. For most rows the bin, a single byte, decides the side of a
+   split. Only for rows in the bin of the threshold is the value read, so routing is exact. */
 
 #include "boostbp.h"
 #include "stages.h"
 
 enum { MISSING = 255, BINS = 256 };
-enum { RIGHT = 0, LEFT = 1, ASK = 2 }; /* where a split sends a bin; ASK the value */
+enum { RIGHT = 0, LEFT = 1, ASK = 2 }; /* side to which a split sends a bin; ASK: read the value */
 enum { BINNED = 512 };                 /* rows of a block, which is binned column by column; arbitrary */
 enum { AT_ONCE = 8 };                  /* values whose bins are searched side by side */
 
@@ -32,7 +32,7 @@ API int64_t boostbp_put_in_bins(const double *X, const double *cuts, uint8_t *bi
                 double value[AT_ONCE];
                 for (int64_t i = 0; i < AT_ONCE; i++)
                     value[i] = i < n ? X[(row + i) * features + j] : NAN;
-                /* Binary searches without a branch on the value, side by side: each waits for its last comparison. */
+                /* Several branch-free binary searches at a time, as each must wait for its last comparison. */
                 for (int64_t step = 128; step > 0; step >>= 1)
                     for (int64_t i = 0; i < AT_ONCE; i++)
                         number[i] += step & -(int64_t)(of_column[number[i] + step - 1] < value[i]);
@@ -66,7 +66,7 @@ void sides(const grouping_t *grouping, int64_t first, int64_t n_splits, const do
 
 /* Groups n rows from `top` on by leaf, split by split, and writes their leaves under `tree`.
 
-   order: leaf l gets rows top + order[row_start[l] .. row_start[l + 1] - 1], in their order. */
+   order: leaf l has rows top + order[row_start[l] .. row_start[l + 1] - 1], ascending. */
 static void partition(const grouping_t *grouping, int64_t first, int64_t n_splits, int64_t tree, int64_t top, int64_t n,
                       uint16_t *order, int64_t *row_start)
 {
@@ -89,8 +89,8 @@ static void partition(const grouping_t *grouping, int64_t first, int64_t n_split
         }
         const uint8_t *to = grouping->to + BINS * split;
         const uint8_t *bin = grouping->bins + grouping->n_rows * nodes->feature[first + split] + top;
-        /* Each row is written to both sides, and the end of its own side moves on. A branch on the data would be
-           mispredicted for every second row. Rows keep their order, and so do the sums over a leaf. */
+        /* Each row is written to both sides, but only the end of its own side advances. A branch on the data would be
+           mispredicted for every second row. Rows keep their order, and so do sums over a leaf. */
         int64_t middle = begin, n_right = 0;
         for (int64_t i = begin; i < end; i++) {
             uint16_t row = sorted[i];

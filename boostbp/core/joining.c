@@ -1,4 +1,4 @@
-/* Changes of scaling: new scalings of leaf regressions, and one scaling for like trees that become one.
+/* Changes of scaling: new scalings of leaf regressions, and a common scaling of equal trees that become one.
 
    With u = r v + s, w_1 u + w_2 u^2 = s (w_1 + s w_2) + r (w_1 + 2 s w_2) v + r^2 w_2 v^2. */
 
@@ -61,10 +61,10 @@ static cover_t cover_of(const leaves_t *leaves, int64_t first, int64_t last, int
     return cover;
 }
 
-/* Gives like trees one scaling per path column, about the mean of their centers and with bounds that cover all.
+/* Gives equal trees a common scaling per path column, with the mean of their centers, and bounds that cover all.
 
-   first_tree (runs + 1,): first of the trees of each run. scaling (paths, 4), ratio and shift (paths,), as for
-   `boostbp_rescale`, are written where a run has several trees; the ratio is 0 where a column does not vary. */
+   first_tree (runs + 1,): first tree of each run. scaling (paths, 4), ratio and shift (paths,), as for
+   `boostbp_rescale`, are written if a run has several trees; the ratio is 0 for a constant column. */
 API int64_t boostbp_common_scalings(const leaves_t *leaves, const int64_t *first_tree, double *scaling, double *ratio,
                                     double *shift, int64_t n_trees, int64_t n_leaves, int64_t paths, int64_t runs)
 {
@@ -78,7 +78,7 @@ API int64_t boostbp_common_scalings(const leaves_t *leaves, const int64_t *first
             cover_t cover = cover_of(leaves, first, last, place);
             double middle = cover.total / (double)(cover.count > 1 ? cover.count : 1);
             double span = greater(cover.high - middle, middle - cover.low), scale = 1.0 / span;
-            if (span <= LEAST_SCALE * fabs(middle) || scale == INFINITY) /* clipped to one value: any scale does */
+            if (span <= LEAST_SCALE * fabs(middle) || scale == INFINITY) /* clipped to one value: any scale is right */
                 scale = cover.steepest;
             for (int64_t tree = first; tree < last; tree++) {
                 int64_t path = leaves->start[leaves->tree_leaf[tree]] + place;
@@ -86,7 +86,7 @@ API int64_t boostbp_common_scalings(const leaves_t *leaves, const int64_t *first
                 double *out = scaling + 4 * path;
                 ratio[path] = inverse != 0.0 ? inverse / scale : 0.0;
                 shift[path] = inverse != 0.0 ? (middle - center) * inverse : 0.0;
-                if (cover.count == 0) { /* no tree varies: keep the scaling of the first */
+                if (cover.count == 0) { /* constant in all trees: keep the scaling of the first */
                     memcpy(out, leaves->scaling + 4 * (begin + place), 4 * sizeof *out);
                 } else {
                     out[CENTER] = middle;

@@ -1,8 +1,8 @@
-/* Comparison of two leaves of a tree with one output: the least step from one to the other, over rows that differ in
-   one feature alone.
+/* Comparison of two leaves of a tree with one output: the smallest step from one to the other, over pairs of rows that
+   differ in one feature.
 
-   A leaf is w_0 + sum_j (w_j u_j + w_jj u_j^2), u_j = (z_j - center) / scale clipped to [lower, upper]: each column has
-   a part of its own, so the least difference of two leaves is the sum of the least differences of their parts. */
+   A leaf is w_0 + sum_j (w_j u_j + w_jj u_j^2), u_j = (z_j - center) / scale clipped to [lower, upper]. This is a sum
+   over columns, so the smallest difference of two leaves is the sum of the smallest differences of its terms. */
 
 #include "boostbp.h"
 #include "stages.h"
@@ -42,7 +42,7 @@ static double value_at(double z, const part_t *part)
     return u * (part->linear + u * part->square);
 }
 
-/* Returns the value of a column at which its parabola is flat, u = -w_j / (2 w_jj); NaN if there is none. */
+/* Returns the value of a column at the vertex of its parabola, u = -w_j / (2 w_jj); NaN if there is none. */
 static double flat_at(const part_t *part)
 {
     const double *scaling = part->scaling;
@@ -51,7 +51,7 @@ static double flat_at(const part_t *part)
     return scaling[CENTER] - 0.5 * part->linear / part->square / scaling[INV_SCALE];
 }
 
-/* Returns the value at which b - a of two unclipped parts is least; NaN if there is none.
+/* Returns the value at which b - a of two unclipped parts is smallest; NaN if there is none.
 
    In z, a part is q z^2 + b z + .. with q = w_jj / scale^2 and b = (w_j - 2 w_jj center / scale) / scale. */
 static double valley_between(const part_t *a, const part_t *b)
@@ -65,7 +65,7 @@ static double valley_between(const part_t *a, const part_t *b)
     return -0.5 * linear / square;
 }
 
-/* Returns the least of b - a from `low` to `high`: at these ends, at a bound of a part, or where one is flat. */
+/* Returns the minimum of b - a from `low` to `high`: at these ends, at a bound of a part, or at a vertex. */
 static double least_between(double low, double high, const part_t *a, const part_t *b)
 {
     double at[9] = {low, high, valley_between(a, b)}, found = INFINITY;
@@ -85,7 +85,7 @@ static double least_between(double low, double high, const part_t *a, const part
     return found;
 }
 
-/* Writes bounds of the values of a leaf over all rows: a part is extreme at a bound, where it is flat, or missing. */
+/* Writes bounds of the values of a leaf over all rows: a part is extreme at a bound, at its vertex, or if missing. */
 void reach_of(const regressions_t *tree, int64_t leaf, double *reach)
 {
     double low = tree->weight[tree->weight_start[leaf]], high = low;
@@ -149,10 +149,10 @@ static side_t side_of(const regressions_t *tree, int64_t leaf, int64_t j, int is
     return side;
 }
 
-/* Returns the least of leaf b less leaf a where rows that differ in `feature` alone reach both; infinity if none do.
+/* Returns the minimum of leaf b minus leaf a over rows that differ in `feature` alone; infinity without such rows.
 
-   They are on two sides of a split of the feature, a on the left one if the tree is to be `rising`, else b, and both
-   rise in it, or both fall. Of the other columns the rows have the same values, each of which counts for itself. */
+   The leaves are on two sides of a split of the feature: a is on the left if the tree must be `rising`, otherwise b.
+   Both rise in the feature, or both fall. The rows are equal in all other columns, whose parts are independent. */
 double least_step(const regressions_t *tree, int64_t feature, int rising, int64_t a, int64_t b)
 {
     int64_t first_a = tree->path_start[a], first_b = tree->path_start[b], i = 0, j = 0;
@@ -163,12 +163,12 @@ double least_step(const regressions_t *tree, int64_t feature, int rising, int64_
         int64_t column_b = j < k_b ? tree->column[first_b + j] : NO_COLUMN;
         int in_a = column_a <= column_b, in_b = column_b <= column_a;
         side_t of_a = side_of(tree, a, i, in_a), of_b = side_of(tree, b, j, in_b);
-        if ((in_a ? column_a : column_b) == feature) { /* a is highest and b lowest at the ends that face each other */
+        if ((in_a ? column_a : column_b) == feature) { /* a is largest and b smallest at the ends next to the split */
             total += value_at(rising ? of_b.low : of_b.high, &of_b.part) -
                      value_at(rising ? of_a.high : of_a.low, &of_a.part);
         } else {
             double low = greater(of_a.low, of_b.low), high = lesser(of_a.high, of_b.high);
-            int both_miss = of_a.may_miss && of_b.may_miss; /* a missing value makes a step of 0 */
+            int both_miss = of_a.may_miss && of_b.may_miss; /* a missing value contributes a step of 0 */
             if (low < high) {
                 double least = least_between(low, high, &of_a.part, &of_b.part);
                 total += both_miss ? lesser(least, 0.0) : least;

@@ -1,11 +1,11 @@
 /* Sums over the columns of an input, with the same bits for dense and sparse input.
 
-   Zeros take no part in a sum: both kinds of input then add the same numbers in the same order, and the work grows with
-   the entries of a sparse input. A dense input is Z, (rows, columns). A sparse one comes as compressed columns: entries
-   indptr[j] .. indptr[j + 1] - 1 are those of column j, in rows `indices` that ascend; both have any unsigned type.
+   Sums skip zeros, so that both kinds of input add the same numbers in the same order, and the work is proportional to
+   the entries of a sparse input. A dense input is Z, (rows, columns). A sparse one has compressed columns: entries
+   indptr[j] .. indptr[j + 1] - 1 are those of column j, in ascending rows `indices`; both have any unsigned type.
 
-   Standardised, a value is u = (z - center) * inv_scale, 0 if missing; `zero` is that of a zero, so that for instance
-   U V = 1 (zero V) + (U - zero) V, where the caller has added the first part. */
+   A standardised value is u = (z - center) * inv_scale, 0 if missing. `zero` is the standardised 0, so that for
+   instance U V = 1 (zero V) + (U - zero) V. The caller adds the first part. */
 
 #include "boostbp.h"
 #include "stages.h"
@@ -26,7 +26,7 @@ static inline double standardised(double z, const double *scaling)
 static inline void add_entry(double z, double w, double *sums)
 {
     int known = z == z;
-    sums[0] = lesser(sums[0], z); /* of a missing value no comparison is true */
+    sums[0] = lesser(sums[0], z); /* all comparisons of a missing value are false */
     sums[1] = greater(sums[1], z);
     if (known)
         sums[2] += w * z;
@@ -92,7 +92,7 @@ API int64_t boostbp_column_squares_sparse(ENTRIES, const double *weight, const d
 
 /* ----------------------------------------------------------------- products of some columns, as `column` lists them */
 
-enum { MANY = 16 }; /* numbers of a row from which a call of the loop for this processor's registers pays; arbitrary */
+enum { MANY = 16 }; /* row length from which the loop for this processor's registers is faster; arbitrary */
 
 WIDE static void add_many(double *restrict to, double factor, const double *restrict from, int64_t n)
 {

@@ -1,23 +1,23 @@
 /* Leaf regressions of trees that are monotone in some features.
 
-   Two rows that differ in one feature alone part at a split of that feature, or never. So a tree is monotone in a
-   feature if every leaf is, and if at each split of the feature no leaf of the lower side exceeds one of the upper side
-   where rows that differ in this feature alone can reach both. The leaves of a tree are fitted in three steps:
+   Two rows that differ only in one feature can be separated only by a split of that feature. So a tree is monotone in a
+   feature if every leaf is, and if at each split of the feature no leaf of the lower side exceeds a leaf of the upper
+   side on rows that differ only in this feature and reach both. The leaves of a tree are fitted in three steps:
 
-   1. In each leaf the slope of a constrained feature keeps its sign at both ends of the leaf's range, and so within.
-   2. Beside it stands the leaf's mean, held between bounds that each split of a constrained feature hands down: the
-      middle of the means of its two sides (the "basic" method of LightGBM). Constant leaves are these.
-   3. From the bottom up, where leaves of the two sides of a split of a constrained feature are out of order, all
-      leaves below it are moved towards their means by one share, and the two sides apart by a constant: the share and
-      the constant that cost least of what the regressions have gained. Neither undoes the order below: leaves in order
-      are a convex set, in which the means lie. */
+   1. In each leaf, the slope of a constrained feature has the right sign at both ends of the range, and so within.
+   2. Each leaf also has a mean, clipped to bounds that each split of a constrained feature passes down: the middle of
+      the means of its two sides (the "basic" method of LightGBM). The means alone would be monotone constant leaves.
+   3. From the bottom up, if leaves of the two sides of a split of a constrained feature are out of order, all leaves
+      below it move towards their means by a common share, and the two sides apart by a constant. Share and constant
+      minimise the loss of what the regressions gained. The order at splits below is kept, as ordered leaves are a
+      convex set that contains the means. */
 
 #include "boostbp.h"
 #include "stages.h"
 
-enum { FREE, FLAT_END, ABSENT }; /* a column of a leaf: as it is; with a slope of 0 at an end of its range; left out */
-enum { SHARES = 16 };            /* grid of shares by which leaves may move towards their means; arbitrary */
-enum { PAIRS = 1024 };           /* of leaves compared at a split; where there are more, its sides are compared */
+enum { FREE, FLAT_END, ABSENT }; /* column of a leaf: unrestricted; slope 0 at an end of its range; without weight */
+enum { SHARES = 16 };            /* grid of shares by which leaves move towards their means; arbitrary */
+enum { PAIRS = 1024 };           /* leaves compared at a split; with more pairs, bounds of its sides are compared */
 
 /* A tree, its leaves in order, and its regressions. */
 typedef struct {
@@ -47,7 +47,7 @@ typedef struct {
     int64_t *state;        /* (k,) FREE, FLAT_END or ABSENT */
 } equations_t;
 
-/* Takes a term out of the normal equations, which then give it a weight of 0. */
+/* Removes a term from the normal equations, which then give it a weight of 0. */
 static void leave_out(equations_t *e, int64_t term)
 {
     for (int64_t i = 0; i < e->p; i++)
@@ -55,7 +55,7 @@ static void leave_out(equations_t *e, int64_t term)
     e->moment[term] = 0.0;
 }
 
-/* Replaces a term by term + ratio * other, and takes the other out: its row and column of the Gram matrix are added. */
+/* Replaces a term by term + ratio * other, and removes the other: adds its row and column of the Gram matrix. */
 static void join_terms(equations_t *e, int64_t term, int64_t other, double ratio)
 {
     for (int64_t i = 0; i < e->p; i++)
@@ -68,8 +68,8 @@ static void join_terms(equations_t *e, int64_t term, int64_t other, double ratio
 
 /* Restricts column j of a leaf if its slope has the wrong sign somewhere; returns whether it had.
 
-   A slope, w_j + 2 u w_jj, is between those at the ends of the range. Where one end alone is wrong, the parabola gets
-   its top there: u + ratio u^2 is flat at u = -1 / (2 ratio). */
+   The slope w_j + 2 u w_jj is between those at the ends of the range. If it is wrong at one end only, the vertex of the
+   parabola moves there: u + ratio u^2 has it at u = -1 / (2 ratio). */
 static int restrict_column(equations_t *e, int64_t j, const double *w, double sign, const double *scaling)
 {
     double linear = sign * w[1 + j], square = e->degree == 2 ? sign * w[1 + e->k + j] : 0.0;
@@ -77,7 +77,7 @@ static int restrict_column(equations_t *e, int64_t j, const double *w, double si
     double at_lower = linear + 2.0 * square * lower, at_upper = linear + 2.0 * square * upper;
     if (e->state[j] == ABSENT || (at_lower >= 0.0 && at_upper >= 0.0))
         return 0;
-    if (e->state[j] == FLAT_END && linear >= 0.0) /* the slope at that end is 0 but for rounding */
+    if (e->state[j] == FLAT_END && linear >= 0.0) /* the slope at that end is 0 up to rounding */
         return 0;
     if (e->degree == 2 && e->state[j] == FREE && greater(at_lower, at_upper) > 0.0 && lower < 0.0 && 0.0 < upper) {
         e->state[j] = FLAT_END;
@@ -105,10 +105,10 @@ static int restrict_columns(equations_t *e, const tree_t *tree, int64_t path, co
     return wrong;
 }
 
-/* Turns the moments of one leaf, w, into ridge weights whose slopes have no wrong sign within the leaf's range.
+/* Replaces the moments of one leaf, w, by ridge weights whose slopes have the right signs within the leaf's range.
 
-   Columns are restricted until none is wrong: each round restricts one more at least. `e->moment` becomes the moments
-   of the terms as restricted. */
+   Columns are restricted until no slope is wrong; each round restricts at least one more. `e->moment` becomes the
+   moments of the restricted terms. */
 static void solve_signed(equations_t *e, const tree_t *tree, int64_t leaf, const double *gram, double *w,
                          double penalty, int64_t penalize_constant)
 {
@@ -171,7 +171,7 @@ static double mean_of(double mass, double moment, double penalty)
     return mass + penalty > 0.0 ? moment / (mass + penalty) : 0.0;
 }
 
-/* Turns the moments of all leaves, `mean`, into means in the right order at each split of a constrained feature. */
+/* Replaces the moments of all leaves, `mean`, by means in the right order at each split of a constrained feature. */
 static void order_means(tree_t *tree, double penalty)
 {
     int64_t n_leaves = tree->leaves.n_leaves;
@@ -202,7 +202,7 @@ static void order_means(tree_t *tree, double penalty)
     }
 }
 
-/* Writes bounds of the least step from any leaf of the lower side to any of the upper one: of values, of means. */
+/* Writes lower bounds of the steps from leaves of the lower side to leaves of the upper one: of values, of means. */
 static void step_of_sides(const tree_t *tree, const int64_t *span, int64_t way, double *step)
 {
     double highest = -INFINITY, highest_mean = -INFINITY, lowest = INFINITY, lowest_mean = INFINITY;
@@ -245,10 +245,11 @@ static int64_t steps_down(const tree_t *tree, int64_t node, int64_t way)
     return n;
 }
 
-/* Writes the share by which leaves move to their means, and the distance their sides move apart, that cost least.
+/* Writes the share by which leaves move to their means, and the distance by which the sides move apart, of smallest
+   cost.
 
-   With the share t, a pair of leaves whose step is s, and m between their means, needs a distance of -(1 - t) s - t m.
-   Twice the cost is t^2 loss + distance^2 mass, of the n pairs in `steps`. */
+   With the share t, a pair of leaves with the step s, and m between their means, needs a distance of -(1 - t) s - t m.
+   Twice the cost of the n pairs in `steps` is t^2 loss + distance^2 mass. */
 static void cheapest(const double (*steps)[2], int64_t n, double loss, double mass, double *share, double *distance)
 {
     double best = INFINITY;
@@ -295,7 +296,7 @@ static void put_in_order(tree_t *tree, int64_t node, int64_t way)
     }
 }
 
-/* Writes the regression of each leaf by itself, what it gains over the mean, and the bounds of its values. */
+/* Writes the regression of each leaf on its own, its gain over the mean, and the bounds of its values. */
 static void solve_all(tree_t *tree, equations_t *e, const double *gram, double penalty, int64_t penalize_constant)
 {
     for (int64_t leaf = 0; leaf < tree->leaves.n_leaves; leaf++) {

@@ -1,15 +1,16 @@
 /* Routing: the leaf that a row reaches under each tree, and the columns on the path to each leaf.
 
-   A split sends a row left if x_feature <= threshold, if its set of categories holds x_feature, or if x_feature is
-   missing and missing values go left. Children are numbered within their tree; ~l stands for leaf l. */
+   A split sends a row left if x_feature <= threshold, if its set of categories contains x_feature, or if x_feature is
+   missing and missing values go left. Numbers of children count within a tree; ~l is leaf l. */
 
 #include "boostbp.h"
 #include "stages.h"
 
-enum { FEW = 16 };                                    /* up to so many rows, walking beats a flat copy of the tree */
+enum { FEW = 16 };                                    /* up to so many rows, a flat copy of the tree does not pay */
 enum { FEATURE, MISSING_LEFT, RIGHT, LEFT, OF_NODE }; /* numbers of a node in a flat tree */
 
-/* A numeric tree whose leaves are splits that lead to themselves: each row takes the same number of steps. */
+/* A numeric tree whose leaves are splits with themselves as children, so that each row takes the same number of steps.
+   */
 typedef struct {
     uint32_t *node;    /* OF_NODE numbers of each node, splits first, then leaves */
     double *threshold; /* of each node */
@@ -86,7 +87,7 @@ static void walk(const nodes_t *nodes, int64_t first, int64_t n_splits, const do
 
 /* Writes the leaf of rows begin .. end - 1 under each tree to `leaf`, (trees, rows).
 
-   Rows come in 32 tiles, which stay in cache while they pass all trees. */
+   Rows are processed in 32 tiles, which stay in cache while they pass through all trees. */
 API int64_t boostbp_route(const nodes_t *nodes, const int64_t *tree_split, const double *X, int64_t begin, int64_t end,
                           void *leaf, int64_t bytes, int64_t n_splits, int64_t n_trees, int64_t n_rows,
                           int64_t n_columns)
@@ -94,7 +95,7 @@ API int64_t boostbp_route(const nodes_t *nodes, const int64_t *tree_split, const
     size_t n_nodes = 2 * (size_t)largest_part(tree_split, n_trees) + 1;
     flat_t flat = {malloc(OF_NODE * n_nodes * sizeof(uint32_t)), malloc(n_nodes * sizeof(double)),
                    malloc(2 * n_nodes * sizeof(uint32_t))};
-    uint32_t at[TILE]; /* the node that each row of a tile has reached */
+    uint32_t at[TILE]; /* current node of each row of a tile */
     int failed = !flat.node || !flat.threshold || !flat.todo;
     for (int64_t first_row = begin; first_row < end && !failed; first_row += 32 * TILE) {
         int64_t last_row = end - first_row < 32 * TILE ? end : first_row + 32 * TILE;
@@ -141,10 +142,10 @@ static int64_t ascending(const nodes_t *nodes, int64_t first, const int32_t *par
     return n_features;
 }
 
-/* Writes the columns on the path to each leaf of each tree, ascending, and where those of each leaf begin to `start`,
-   (leaves of all trees + 1,). A numeric feature j stands for columns j * per_feature .. (j + 1) * per_feature - 1.
+/* Writes the columns on the path to each leaf of each tree, ascending, to `column`, and the first place of each leaf to
+   `start`, (leaves of all trees + 1,). A numeric feature j has columns j * per_feature .. (j + 1) * per_feature - 1.
 
-   `column` is written as far as there is room; the last number of `start` tells how much is needed. */
+   Columns that do not fit `column` are not written; the last number of `start` is the length that is needed. */
 API int64_t boostbp_paths_of(const nodes_t *nodes, const int64_t *tree_split, int64_t per_feature, int64_t *start,
                              int32_t *column, int64_t n_splits, int64_t n_trees, int64_t n_leaves, int64_t room)
 {

@@ -1,11 +1,11 @@
 /* Prediction of single rows: trees are walked in lockstep, and their leaves read from one table.
 
-   A walk down a tree waits for memory at each split, and pays for each branch that the processor mispredicts. So
-   BOOSTBP_LOCKSTEP trees take a step each before one of them takes the next, and no branch depends on the row. What is
-   read of a leaf is asked of memory at the end of its walk. The layout is that of `Flat` in boostbp/trees/flat.py; the
-   outputs are those of `boostbp_route` and `boostbp_evaluate`, to the bit.
+   Routing through a tree waits for memory at each split, and for each mispredicted branch. So eight trees take one step
+   each in turn, no branch depends on the row, and the record of a leaf is prefetched when it is reached. The layout is
+   that of `Flat` in boostbp/trees/flat.py. Outputs have the same bits as those of `boostbp_route` and
+   `boostbp_evaluate`.
 
-   `boostbp.to_c` copies the lines between the two marks to the program of a model: they are C99, and need only libm. */
+   `boostbp.to_c` copies the lines between the two marks to the program of a model. They are C99 and need only libm. */
 
 #include "boostbp.h"
 
@@ -18,9 +18,9 @@ enum { BOOSTBP_LOCKSTEP = 16 }; /* trees that are walked together */
 enum { BOOSTBP_AT_ONCE = 512 }; /* trees that are walked before their leaves are read, which then fit a cache */
 enum { BOOSTBP_SCALING = 5 };   /* numbers of a path column before its weights */
 
-/* A split or a leaf. The right child of a split is behind the left one, which is `step` nodes from the split, and a row
-   goes there where its number of `column` is larger than `bound`; see boostbp_count. A leaf has the step 0 and a bound
-   that no number reaches, the complement of where its record begins; `column` counts its columns. */
+/* A split or a leaf. The left child is `step` nodes after the split, and the right child follows it. A row goes right
+   if its number of `column` is larger than `bound`; see boostbp_count. A leaf has the step 0, the number of its columns
+   as `column`, and a bound that no number exceeds: the complement of the place of its record. */
 typedef struct {
     uint32_t bound;
     boostbp_step step;
@@ -31,7 +31,7 @@ typedef struct {
     int32_t root, first_output, n_outputs, degree;
 } boostbp_tree;
 
-/* A layer: trees, sets of categories, the width of its input, its outputs, and where its columns' bounds begin. */
+/* A layer: trees, sets of categories, the width of its input, its outputs, and the first bound of its columns. */
 typedef struct {
     int64_t first_tree, n_trees, first_set, end_set, width, n_outputs, first_bound;
 } boostbp_layer;
@@ -56,7 +56,7 @@ typedef struct {
     int64_t n_layers;
 } boostbp_flat;
 
-/* What a row needs on its way: the input and the outputs of a layer, what boostbp_count writes, and leaves. */
+/* Memory for a row: input and outputs of a layer, numbers of boostbp_count, and leaves. */
 typedef struct {
     double *input, *h;
     uint32_t *number;
@@ -69,16 +69,16 @@ typedef struct {
 #define BOOSTBP_FETCH(address) ((void)(address))
 #endif
 
-/* Writes what splits compare with the number of their threshold: of each column how many bounds are below its value,
-   twice, as missing values are below all for splits that send them left and above all for others; of each set of
-   categories whether the row goes right. */
+/* Writes the numbers that splits compare with their bounds. For each column, this is the number of bounds below its
+   value, in two versions: a missing value counts as below all bounds for splits that send it left, and as above all for
+   others. For each set of categories, it is whether the row goes right. */
 static void boostbp_count(const boostbp_flat *flat, const boostbp_layer *layer, const double *x, uint32_t *number)
 {
     const int64_t *first = flat->first_bound + layer->first_bound;
     for (int64_t j = 0; j < layer->width; j++) {
         const double *bound = flat->bounds + first[j];
         uint32_t all = (uint32_t)(first[j + 1] - first[j]), left = all, below = 0;
-        for (; left > 1; left -= left / 2) /* without jumps that depend on the row, here and in boostbp_walk */
+        for (; left > 1; left -= left / 2) /* no branch depends on the row, here and in boostbp_walk */
             below += left / 2 & -(uint32_t)(bound[below + left / 2 - 1] < x[j]);
         if (left)
             below += bound[below] < x[j];
@@ -99,8 +99,8 @@ static void boostbp_count(const boostbp_flat *flat, const boostbp_layer *layer, 
     }
 }
 
-/* The leaves of a row under eight trees, of which each takes a step before one of them takes the next, and so many
-   steps that all have arrived. What is read of the leaves is asked of memory. */
+/* Routes a row through eight trees, one step of each tree in turn, with as many steps as the longest path has. Then
+   prefetches the records of the leaves. */
 static void boostbp_walk(const boostbp_flat *flat, const boostbp_tree *tree, int64_t steps, const uint32_t *number,
                          size_t bytes, boostbp_node *leaf)
 {
@@ -142,7 +142,7 @@ static inline double boostbp_standardised(double z, const char *w, size_t bytes)
     return u < upper ? u : upper;
 }
 
-/* Adds what leaves predict: w + sum_j u_j (w_j + u_j w_jj), its operations in the order of evaluation.c. */
+/* Adds the values of leaves, w + sum_j u_j (w_j + u_j w_jj), with operations in the order of evaluation.c. */
 static inline void boostbp_add(const void *table, size_t bytes, const boostbp_tree *tree, int64_t n,
                                const boostbp_node *leaf, const double *restrict x, double *restrict out)
 {
@@ -181,8 +181,8 @@ static inline void boostbp_add(const void *table, size_t bytes, const boostbp_tr
     }
 }
 
-/* Takes a row through all layers and writes its outputs. `bytes` are those of a number in the table; with `skip`, each
-   layer reads the row behind the outputs of the layer below. */
+/* Passes a row through all layers and writes its outputs. `bytes` is the size of a number in the table. With `skip`,
+   each layer reads the outputs of the layer below, then the row. */
 static void boostbp_forward(const boostbp_flat *flat, size_t bytes, int skip, const double *row, size_t n_features,
                             const boostbp_scratch *scratch, double *out)
 {

@@ -19,7 +19,7 @@ void scaling_of(const double *range, double flat_scale, double *out)
         out[INV_SCALE] = inverse;
         out[LOWER] = (lower - center) * inverse;
         out[UPPER] = (upper - center) * inverse;
-    } else { /* the width is 0, or so small that 1 / scale overflows */
+    } else { /* the range is 0, or so small that 1 / scale overflows */
         out[CENTER] = isfinite(center) ? center : 0.0;
         out[INV_SCALE] = scale == INFINITY ? 0.0 : flat_scale;
     }

@@ -1,4 +1,4 @@
-/* Ridge regressions of leaves: solve the normal equations of each leaf, and rewrite weights in other units.
+/* Ridge regressions of leaves: solution of the normal equations of each leaf, and changes of units of weights.
 
    w = (G + penalty I)^-1 b, with G = sum h phi phi' (p, p) and b = -sum phi grad' (p, m) of the p terms phi of a leaf
    and its m outputs: the paper's solution for the target -grad / h. The terms are a constant, the k path columns of
@@ -7,12 +7,12 @@
 #include "boostbp.h"
 #include "stages.h"
 
-static const double LEAST_PIVOT = 1e-12; /* relative to a term's sum of squares; smaller pivots are rounding */
+static const double LEAST_PIVOT = 1e-12; /* relative to a term's sum of squares; smaller pivots are rounding errors */
 
-/* Writes the Cholesky factor L, A = L L', over the lower triangle of A; a term that those before it determine gets 0.
+/* Writes the Cholesky factor L, A = L L', over the lower triangle of A; a term that earlier ones determine gets 0.
 
-   L_jj^2 = A_jj - sum_k<j L_jk^2 is the part of a term's sum of squares that the terms before it do not explain; below
-   LEAST_PIVOT of the sum the term is a combination of them. Rows are too short for vectors to pay. */
+   L_jj^2 = A_jj - sum_k<j L_jk^2 is the part of a term's sum of squares that earlier terms do not explain. Below
+   LEAST_PIVOT of the sum, the term is a combination of them. Rows are too short for vector instructions to gain. */
 static void factor(double *a, int64_t p)
 {
     for (int64_t j = 0; j < p; j++) {
@@ -28,7 +28,7 @@ static void factor(double *a, int64_t p)
                     total -= a[i * p + k] * row[k];
                 a[i * p + j] = total * inverse;
             }
-        } else { /* the row, too, as it may hold overflowed numbers */
+        } else { /* clear the row, too, as it may contain overflowed numbers */
             for (int64_t i = 0; i < j; i++)
                 row[i] = 0.0;
             for (int64_t i = j; i < p; i++)
@@ -53,7 +53,7 @@ static inline void divide(double *row, double pivot, int64_t m)
 
 /* Solves L L' w = b in place, w (p, m): y_i = (b_i - sum_j<i L_ij y_j) / L_ii, w_i = (y_i - sum_j>i L_ji w_j) / L_ii.
 
-   Each number has its terms subtracted one by one, so that versions for any width of vectors give the same bits. */
+   Terms are subtracted one by one from each number, so that versions for all vector widths give the same bits. */
 static inline void substitute(const double *a, double *w, int64_t p, int64_t m)
 {
     for (int64_t i = 0; i < p; i++) {
@@ -73,7 +73,7 @@ WIDE static void substitute_many(const double *a, double *w, int64_t p, int64_t 
     substitute(a, w, p, m);
 }
 
-/* Turns the moments b of one leaf, `w` (p, m), into its ridge weights times `scale`.
+/* Replaces the moments b of one leaf, `w` (p, m), by its ridge weights times `scale`.
 
    `a`, at least (p, p), is scratch: its lower triangle becomes the Cholesky factor of the penalised Gram matrix. */
 void solve_leaf(const double *gram, double *w, int64_t p, int64_t m, double penalty, int64_t penalize_constant,
@@ -94,7 +94,7 @@ void solve_leaf(const double *gram, double *w, int64_t p, int64_t m, double pena
         w[i] *= scale;
 }
 
-/* Writes the ridge weights of each leaf over its moments in `weight`; leaves follow one another in `gram`, too. */
+/* Writes the ridge weights of each leaf over its moments in `weight`. Leaves have the same order in `gram`. */
 API int64_t boostbp_solve_leaves(const int64_t *path_start, int64_t degree, int64_t n_outputs, const double *gram,
                                  double *weight, double penalty, int64_t penalize_constant, double scale,
                                  int64_t n_leaves)

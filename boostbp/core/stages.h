@@ -16,7 +16,7 @@ API int64_t boostbp_solve_leaves(const int64_t *path_start, int64_t degree, int6
 API int64_t boostbp_scale_weights(const int64_t *path_start, int64_t degree, int64_t n_outputs, const double *scaling,
                                   double *weight, int64_t n_leaves, int64_t paths);
 
-/* The lesser and the greater of two numbers as Python's min and max pick them: the first unless it compares worse. */
+/* Minimum and maximum as in Python: the first number, unless the second compares smaller or larger. */
 static inline double lesser(double a, double b)
 {
     return b < a ? b : a;
@@ -27,7 +27,7 @@ static inline double greater(double a, double b)
     return b > a ? b : a;
 }
 
-/* Leaf regressions of one tree with one output, and where the rows of each leaf may lie; see leaf_steps.c. */
+/* Leaf regressions of one tree with one output, and the ranges of rows in each leaf; see leaf_steps.c. */
 typedef struct {
     int64_t n_leaves;
     const int64_t *path_start; /* (leaves + 1,) */
@@ -62,7 +62,7 @@ static inline int goes_left(const nodes_t *nodes, int64_t split, const double *x
     return sends_left(nodes, split, x[nodes->feature[split]]);
 }
 
-/* Returns a value, or 0 if it is not kept: as bits, since compilers do not turn a choice of numbers into vectors. */
+/* Returns a value, or 0 if it is not kept, by operations on bits, which compilers vectorise, unlike a selection. */
 static inline double or_zero(double value, int is_kept)
 {
     uint64_t bits;
@@ -94,13 +94,13 @@ static inline void sort_rows_of(const void *leaf, int64_t bytes, int64_t first, 
 static inline void sort_rows(const void *leaf, int64_t bytes, int64_t first, int64_t n, int64_t leaves, uint16_t *order,
                              int64_t *start)
 {
-    if (bytes == 1) /* nearly always; known where the loop is compiled */
+    if (bytes == 1) /* nearly always; a constant for the compiler */
         sort_rows_of(leaf, 1, first, n, leaves, order, start);
     else
         sort_rows_of(leaf, bytes, first, n, leaves, order, start);
 }
 
-/* grouping.c: what the grouping of rows by the leaves of trees reads, and memory that it needs for one tree. */
+/* grouping.c: input of the grouping of rows by leaf, and memory for one tree. */
 typedef struct {
     const nodes_t *nodes;
     const uint8_t *bins;       /* (features, n_rows) */
@@ -117,7 +117,8 @@ int64_t open_grouping(grouping_t *grouping, int64_t most_splits); /* -1 if memor
 void close_grouping(grouping_t *grouping);
 /* Writes where splits first .. first + n_splits - 1 send each bin to grouping->to. */
 void sides(const grouping_t *grouping, int64_t first, int64_t n_splits, const double *lower, const double *upper);
-/* Groups n rows from `top` on by the leaves of one tree, whose splits begin at `first`, and copies their path columns. */
+/* Groups n rows from `top` on by the leaves of one tree, whose splits begin at `first`, and copies their path columns.
+   */
 void group_tree(const grouping_t *grouping, int64_t first, int64_t n_splits, int64_t tree, int64_t top, int64_t n,
                 const int64_t *path_start, const int32_t *column, uint16_t *order, double *values, int64_t *row_start);
 

@@ -5,8 +5,8 @@
 
        gram = sum over rows of h phi phi'  (terms, terms)        moment = -sum over rows of phi g'  (terms, outputs)
 
-   with gradients g and hessians h of the loss. Rows of a leaf are taken BLOCK at a time: their path columns lie in rows
-   of a matrix, (columns, rows), along which every sum runs, in eight lanes (see block_sums.h). */
+   with gradients g and hessians h of the loss. Rows of a leaf are processed BLOCK at a time. Their path columns are
+   rows of a matrix, (columns, rows), along which every sum runs in eight lanes (see block_sums.h). */
 
 #include "boostbp.h"
 #include "stages.h"
@@ -20,7 +20,7 @@ typedef struct {
     double *gram, *moment;
 } block_t;
 
-/* Keeps a number in a register: gcc would load it again for its second product, and loads take the most time. */
+/* Keeps a number in a register: gcc would load it again for its second product, and loads are the bottleneck. */
 #if defined(__x86_64__)
 #define KEEP(number) __asm__("" : "+x"(number))
 #else
@@ -81,7 +81,7 @@ static inline int before(double a, double b)
     return a < b || (a == b && signbit(a) > signbit(b));
 }
 
-/* Adds one value that is known to a range: lower, upper, sum of h z, sum of h. */
+/* Adds one value, which is not missing, to a range: lower, upper, sum of h z, sum of h. */
 static inline void add_ends(double lower, double upper, double *range)
 {
     if (before(lower, range[0]))
@@ -119,7 +119,7 @@ static void add_known(const double *z, const double *h, int64_t n, double *range
     range[2] = total, range[3] = weight;
 }
 
-/* Returns whether a zero among n numbers has the sign asked for. */
+/* Returns whether a zero among n numbers has a given sign. */
 static int has_zero(const double *z, int64_t n, int negative)
 {
     int found = 0;
@@ -130,8 +130,8 @@ static int has_zero(const double *z, int64_t n, int negative)
 
 /* Writes the smallest and largest value, weighted sum and weight of each path column of each leaf to `out`.
 
-   `order` indexes rows of a block that begins at `first_row` of `hess`; `grouped` is from `group_paths`. An empty
-   `hess` stands for ones. `out` is (path columns, 4): lower, upper, sum of hess z, sum of hess; NaN left out. */
+   `order` has row numbers within a block that begins at `first_row` of `hess`; `grouped` is from `group_paths`. An
+   empty `hess` means ones. `out` is (path columns, 4): lower, upper, sum of hess z, sum of hess, all without NaN. */
 API int64_t boostbp_leaf_ranges(const int64_t *row_start, const uint16_t *order, int64_t first_row,
                                 const int64_t *path_start, const double *grouped, const double *hess, double *out,
                                 int64_t leaves, int64_t rows, int64_t all_rows, int64_t paths)
@@ -228,7 +228,7 @@ API int64_t boostbp_leaf_sums(const int64_t *row_start, const uint16_t *order, i
 
 /* Adds the sum over rows of phi(u) g' to `out`, in the places of `leaves->weight`; each tree serves all outputs.
 
-   leaf: leaf numbers of (trees, rows); Z: (rows, columns), where a missing value has u = 0 and nothing is clipped;
+   leaf: leaf numbers, (trees, rows); Z: (rows, columns), without clipping, u = 0 for missing values;
    G: (rows, outputs). */
 API int64_t boostbp_term_moments(const leaves_t *leaves, const void *leaf, int64_t bytes, const double *Z,
                                  const double *G, double *out, int64_t trees, int64_t n_leaves, int64_t paths,

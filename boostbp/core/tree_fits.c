@@ -1,4 +1,4 @@
-/* Fit of whole trees: group, sum, solve and evaluate in one call, one block of rows after the other.
+/* Fit of whole trees in one call: group, sum, solve and evaluate, block by block.
 
    The steps are those of the additive path (`leaf_ranges`, `leaf_sums`, `solve_leaves`, `add_values`), and blocks are
    added in the same order, so both give the same bits. */
@@ -30,7 +30,7 @@ static void add_ranges(double *restrict ranges, const double *restrict others, i
     }
 }
 
-/* Whether two trees of n splits, which begin at `first` and `other`, have one structure. */
+/* Whether two trees of n splits, which begin at `first` and `other`, have the same structure. */
 static int alike(const nodes_t *nodes, int64_t first, int64_t other, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -44,7 +44,7 @@ static int alike(const nodes_t *nodes, int64_t first, int64_t other, int64_t n)
     return 1;
 }
 
-/* What is known of the tree at hand, and memory for the sums of any tree of the fit. */
+/* The current tree, and memory for the sums of any tree of the fit. */
 typedef struct {
     int64_t n_leaves, n_paths, n_weights, n_gram;
     int64_t *row_start, *paths; /* (blocks, leaves + 1), (leaves + 1,) */
@@ -89,7 +89,7 @@ static int64_t open_tree(tree_t *tree, const int64_t *tree_split, const int64_t 
     return 0;
 }
 
-/* Makes the tree at hand that of some leaves. */
+/* Sets the current tree to that of some leaves. */
 static void begin_tree(tree_t *tree, const int64_t *start, int64_t n_leaves, int64_t degree)
 {
     tree->n_leaves = n_leaves;
@@ -104,10 +104,10 @@ static void begin_tree(tree_t *tree, const int64_t *start, int64_t n_leaves, int
     }
 }
 
-/* Writes the scaling of each path column, and how the sums read it.
+/* Writes the scaling of each path column, and the units in which the sums read it.
 
-   The paper penalises weights in the user's units: without `standardize`, the sums are taken in them, and the solution
-   is rescaled later. */
+   Without `standardize`, weights are penalised in the user's units, as in the paper: the sums are in these units, and
+   the solution is rescaled later. */
 static void scale_paths(tree_t *tree, int64_t standardize, double *scaling)
 {
     for (int64_t j = 0; j < tree->n_paths; j++, scaling += 4) {
@@ -124,7 +124,7 @@ static void scale_paths(tree_t *tree, int64_t standardize, double *scaling)
    from `put_in_bins`; grad: (trees, rows); hess: (trees, rows) or (1, rows); block_rows: rows whose sums are taken
    together, at most 2^16; order, (rows,), and values, (rows x most path columns of a leaf,): scratch. Written: scaling,
    (path columns, 4), and weight, (terms,), of the leaves of all trees, and leaf numbers, (trees, rows). Added to: out,
-   (trees, rows). Rows stay as they are grouped for a tree whose structure is that of the one before. */
+   (trees, rows). A tree with the structure of the previous one reuses its grouping of rows. */
 API int64_t boostbp_fit_trees(const nodes_t *nodes, const int64_t *tree_split, const int64_t *start,
                               const int32_t *column, const uint8_t *bins, const double *lower, const double *upper,
                               const double *X, const double *Z, int64_t degree, const double *grad, const double *hess,

@@ -1,1 +1,1 @@
-"""What a fitted layer is made of: trees, leaf regressions, the packed forest."""
+"""The parts of a fitted layer: trees, leaf regressions, bases, forests."""

@@ -21,9 +21,9 @@ from boostbp.trees.tree import Tree, Trees, as_trees, offsets
 CLOSE = 1e-9
 # The k-th curved function is divided by k^2, and its variance by k^4, as in a smoothing spline.
 ROUGHNESS = 2.0
-# Intervals between knots; enough for most functions, and the penalty smooths the simple ones; arbitrary.
+# Intervals between knots. Arbitrary: enough for most functions, and the penalty keeps simple ones smooth.
 INTERVALS = 9
-# Added to the bounds of an interval, in units of half its width, so that rounding clips no row.
+# Margin on the bounds of an interval, in units of half its width, so that rounding errors clip no row.
 SLACK = 1e-9
 
 
@@ -33,8 +33,8 @@ class FeatureSplines(NamedTuple):
     feature : int
     knots : (intervals + 1,) float64, ascending, in the user's units
     terms : (leaves, terms, functions) float64
-        Weights of each leaf's terms, in units of its ``u``, for each function. The last leaf takes missing values:
-        all functions are 0 there, their mean over the training rows.
+        Weights of each leaf's terms, in units of its ``u``, for each function. The last leaf is for missing values: all
+        functions are 0 there, which is their mean over the training rows.
     """
 
     feature: int
@@ -45,7 +45,7 @@ class FeatureSplines(NamedTuple):
 def functions_of(
     x: Floats, weight: Floats, feature: int, degree: int, n_intervals: int, most: int
 ) -> FeatureSplines | None:
-    """Return at most `most` functions of one feature; None if it has less than two different values."""
+    """Return at most `most` functions of one feature; None if it has fewer than two distinct values."""
     known = ~np.isnan(x)
     x, weight = x[known], weight[known]
     if not weight.sum() > 0:
@@ -58,7 +58,7 @@ def functions_of(
         knots = knots[apart] if apart[-1] else np.append(knots[apart][:-1], knots[-1])
         if len(knots) < 2 or not np.isfinite(2.0 / np.diff(knots)).all() or not np.isfinite(size):
             return None
-    # In units of the range from here on, with weights that sum to 1.
+    # From here on, values are in units of the range, and weights sum to 1.
     unit, share = (knots - knots[0]) / size, weight / weight.sum()
     t = (x - knots[0]) / size
     if not share @ np.square(t - share @ t) > CLOSE**2:  # one value has the whole weight
@@ -67,7 +67,7 @@ def functions_of(
     padded = np.concatenate([np.zeros(degree), unit, np.ones(degree)])
     coefficients = _coefficients(t, share, padded, degree)[:, :most]
     ends, middle = unit[:-1], (unit[:-1] + unit[1:]) / 2
-    # Three values determine the polynomial of an interval: at its ends and its middle, where u is -1, 1 and 0.
+    # A quadratic polynomial is determined by its values at the ends and the middle, where u is -1, 1 and 0.
     a, m, b = (BSpline(padded, coefficients, degree)(np.clip(at, 0.0, 1.0)) for at in (ends, middle, unit[1:]))
     # p(u) = m + (b - a) / 2 u + ((a + b) / 2 - m) u^2 has the values a, m and b there.
     powers = [m, (b - a) / 2, (a + b) / 2 - m] if degree == 2 else [(a + b) / 2, (b - a) / 2]
@@ -78,7 +78,7 @@ def functions_of(
 def _coefficients(t: Floats, share: Floats, padded: Floats, degree: int) -> Floats:
     """Return the B-spline coefficients of the functions, (B-splines, functions); `share` of the rows sums to 1."""
     B = BSpline.design_matrix(np.clip(t, 0.0, 1.0), padded, degree)
-    # Covariances of the B-splines: B' W B less the products of their means.
+    # Covariances of the B-splines: B' W B minus the products of their means.
     mean = share @ B
     gram = (B.T @ B.multiply(share[:, None])).toarray() - np.outer(mean, mean)
     # The Greville abscissae are the coefficients of the identity, the straight line.
@@ -106,9 +106,9 @@ def _coefficients(t: Floats, share: Floats, padded: Floats, degree: int) -> Floa
 class SplineTerms:
     """Spline functions of single features as columns, evaluated by trees and not stored.
 
-    The columns of a feature span the splines of a degree with knots at its quantiles. The first is linear; the others
-    are uncorrelated with it and with each other, and the rougher a function, the smaller its variance (Demmler and
-    Reinsch 1975). One ridge penalty on all columns therefore prefers smooth functions, and linear ones where they fit.
+    The columns of a feature span the splines of a degree with knots at its quantiles. The first is linear. The others
+    are uncorrelated with it and with each other, and rougher functions have smaller variance (Demmler and Reinsch
+    1975). A single ridge penalty on all columns therefore prefers smooth functions, and linear ones most.
     """
 
     X: Matrix  # (rows, features) float64, C-contiguous, or Sparse
@@ -122,10 +122,10 @@ class SplineTerms:
     def of(cls, X: Matrix, features: NDArray[np.integer], weight: Floats, *, degree: int, most: int) -> SplineTerms:
         """Return the spline functions of some features.
 
-        Those of degree 1 are piecewise linear, those of degree 2 piecewise quadratic, with a continuous slope. NaN is
-        missing, a weight of 2 is a row twice, and features without two different values get no function. There are at
-        most `most` columns: with many features each gets fewer knots, in the extreme the linear function alone. Raises
-        ValueError if there are more features than columns allowed.
+        Functions of degree 1 are piecewise linear, those of degree 2 piecewise quadratic with a continuous slope. NaN
+        is missing, a weight of 2 equals the row twice, and constant features get no function. There are at most `most`
+        columns: with many features each gets fewer knots, in the extreme only the linear function. Raises ValueError if
+        there are more features than `most`.
         """
         if len(features) > most:
             raise ValueError(f"base='additive' is for {most} features at most, not {len(features)}: use base='ridge'.")
@@ -164,7 +164,7 @@ class SplineTerms:
         return out
 
     def moment(self, G: Floats) -> Floats:
-        """Return ``U' @ G``, (columns, outputs): from moments of the leaf terms, those of the functions."""
+        """Return ``U' @ G``, (columns, outputs), from the moments of the leaf terms."""
         n_outputs = G.shape[1]
         leaves = self.leaves_for(np.zeros(n_outputs), np.zeros((self.n_columns, n_outputs)))
         G = np.ascontiguousarray(G)
@@ -183,7 +183,7 @@ class SplineTerms:
         return out
 
     def leaves_for(self, constant: Floats, V: Floats) -> Leaves:
-        """Return leaves of the trees whose values sum to ``constant + U @ V``: weights of functions become theirs."""
+        """Return leaves of the trees whose values sum to ``constant + U @ V``."""
         n_outputs = V.shape[1]
         parts = [
             np.einsum("ltf,fo->lto", functions.terms, V[self.start[number] : self.start[number + 1]])
@@ -200,7 +200,7 @@ class SplineTerms:
 def _sample(X: Matrix, feature: int, weight: Floats) -> tuple[Floats, Floats]:
     """Return the values of a feature that determine its functions, and their weights.
 
-    In a group of workers they are a sample of all rows, and the ends of the feature with weight 0.
+    In a group of workers they come from a sample of all rows, plus the ends of the feature with weight 0.
     """
     # The ends are exact on all workers, as rows beyond the outermost knots would be clipped.
     x, group = column_of(X, feature), workers()

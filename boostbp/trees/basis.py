@@ -1,4 +1,4 @@
-"""The terms of a leaf regression, phi, and their slopes: polynomials or user-defined functions, tried before a fit."""
+"""Bases: the terms phi of a leaf regression and their slopes, as polynomials or user-defined functions."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class Basis(Protocol):
 
     @property
     def powers(self) -> int:
-        """Highest power of a column among the terms: 1 for [1, z], 2 for [1, z, z^2]."""
+        """Highest power of a column in the terms: 1 for [1, z], 2 for [1, z, z^2]."""
 
     @property
     def columns_per_feature(self) -> int:
-        """Number of columns that `expand` makes of one feature; 0 for a constant, which has no derivative."""
+        """Number of columns that `expand` computes from one feature; 0 for a constant, which has no derivative."""
 
     @property
     def has_functions(self) -> bool:
-        """Whether columns are functions of the features. If not, they are the features, and sparse input fits."""
+        """Whether columns are functions of the features. If False, they are the features, which may then be sparse."""
 
     def expand(self, X: Floats) -> Floats:
-        """Return the columns that leaf regressions read, (rows, columns), those of a feature side by side."""
+        """Return the columns that leaf regressions read, (rows, columns); columns of one feature are adjacent."""
 
     def vjp(self, X: Floats, G: Floats) -> Floats:
         """Chain rule: turn a gradient in the columns, (rows, ..., columns), into one in the features."""
@@ -54,7 +54,7 @@ class Polynomial:
     columns_per_feature: int = field(init=False, repr=False, compare=False)  # 1; 0 for a constant
 
     def __post_init__(self) -> None:
-        """Refuse powers that the compiled loops do not have."""
+        """Refuse powers that the core does not support."""
         if self.degree not in (0, 1, 2):
             raise ValueError(f"degree={self.degree!r} is not 0, 1 or 2: use boostbp.Elementwise for other powers.")
         object.__setattr__(self, "powers", max(self.degree, 1))
@@ -76,7 +76,7 @@ class Elementwise:
     Parameters
     ----------
     functions : sequence of callable
-        Array to array, elementwise. The input cannot be written to: a function returns a new array.
+        Elementwise functions of arrays. The input is read-only: a function returns a new array.
     derivatives : sequence of callable
         The derivative of each function, in the same order.
 
@@ -89,7 +89,7 @@ class Elementwise:
     has_functions: ClassVar[bool] = True
     functions: tuple[Callable[[Floats], Floats], ...]
     derivatives: tuple[Callable[[Floats], Floats], ...]
-    powers: ClassVar[int] = 1  # functions are taken as they are
+    powers: ClassVar[int] = 1  # functions themselves, not their squares, are terms
 
     def __init__(
         self, functions: Sequence[Callable[[Floats], Floats]], derivatives: Sequence[Callable[[Floats], Floats]]
@@ -123,23 +123,23 @@ class Elementwise:
             per_function = [_call(slope, f"derivative {q} of the basis", X) for q, slope in enumerate(self.derivatives)]
             slopes = np.stack(per_function, axis=-1)
             slopes = slopes.reshape(len(X), *(1,) * (G.ndim - 2), X.shape[1], len(self.functions))
-            # A gradient of 0 stays 0 where a slope is infinite or NaN, as at a missing value.
+            # A gradient of 0 stays 0 even where a slope is infinite or NaN, as at a missing value.
             total: Floats = np.where(parts == 0.0, 0.0, parts * slopes).sum(axis=-1)
         return total
 
 
 def _call(function: Callable[[Floats], Floats], what: str, X: Floats) -> Floats:
-    """Return ``function(X)``. It may not write into `X`, which the user passed or trees are fitted to."""
+    """Return ``function(X)``; raise an error if it writes into `X`."""
     name = getattr(function, "__name__", repr(function))
     with refuse_writes(f"{what}, {name}, writes into its input: work on a copy, x.copy()."):
         return function(read_only(X))
 
 
-# Rows of a trial. Arbitrary: enough to meet each branch of a function, and a trial takes milliseconds.
+# Rows of a trial, enough to reach each branch of a function within milliseconds. Arbitrary.
 TRIAL_ROWS = 32
 # Step of finite differences, relative to the larger of a value and the typical size of values.
 STEP = 1e-6
-# Relative difference of two slopes; arbitrary, far above the error of finite differences.
+# Tolerated relative difference of two slopes, far above the error of finite differences. Arbitrary.
 TOLERANCE = 0.01
 BASES: dict[str, Basis] = {"constant": Polynomial(0), "linear": Polynomial(1), "quadratic": Polynomial(2)}
 _MEMBERS = ("powers", "columns_per_feature", "has_functions", "expand", "vjp")
@@ -151,7 +151,7 @@ def load_basis(basis: str | Basis) -> Basis:
     Raises
     ------
     ValueError
-        If the name is unknown, or the object is no basis.
+        If the name is unknown, or the object is not a basis.
     """
     if isinstance(basis, str) and basis in BASES:
         return BASES[basis]
@@ -161,13 +161,13 @@ def load_basis(basis: str | Basis) -> Basis:
             "like boostbp.trees.basis.Basis."
         )
     if basis.powers not in (1, 2):
-        raise ValueError(f"basis={basis!r} has powers={basis.powers!r}: let it be 1 or 2, which the core knows.")
+        raise ValueError(f"basis={basis!r} has powers={basis.powers!r}: let it be 1 or 2, which the core supports.")
     if not isinstance(basis.columns_per_feature, Integral) or basis.columns_per_feature < 0:
         raise ValueError(f"basis={basis!r} has columns_per_feature={basis.columns_per_feature!r}, not a count.")
     return basis
 
 
-# A basis may be user-defined, and compiled loops check no bounds: the shapes that it returns are checked here.
+# A basis may be user-defined, and the core checks no bounds, so the shapes that it returns are checked here.
 
 
 def expand(basis: Basis, X: Floats) -> Floats:
@@ -183,7 +183,7 @@ def gradient_in_features(basis: Basis, X: Floats, G: Floats) -> Floats:
     if isinstance(basis, Polynomial):
         return basis.vjp(X, G)
 
-    def vjp(x: Floats) -> Floats:  # its name stands in messages
+    def vjp(x: Floats) -> Floats:  # messages contain its name
         return basis.vjp(x, read_only(G))
 
     return _of_shape(basis, "vjp", _call(vjp, f"basis={basis!r}", X), (*G.shape[:-1], X.shape[1]))
@@ -216,7 +216,7 @@ def check_finite(basis: Basis, X: Floats, Z: Floats, features: Sequence[int]) ->
 
 
 def try_basis(basis: Basis, X: Floats) -> None:
-    """Try a basis on some training rows, (rows, features); polynomials pass untried.
+    """Try a basis on some training rows, (rows, features). Polynomials need no trial.
 
     Raises
     ------
@@ -242,7 +242,7 @@ def try_basis(basis: Basis, X: Floats) -> None:
 
 
 def _check_features(basis: Basis, X: Floats, Z: Floats) -> None:
-    """Change one feature at a time: no columns but its own may change with it."""
+    """Change one feature at a time, and refuse a basis in which other columns than its own change."""
     per_feature = basis.columns_per_feature
     for feature in range(min(X.shape[1], 4) if X.shape[1] > 1 else 0):
         changed = X.copy()
@@ -259,7 +259,7 @@ def _check_features(basis: Basis, X: Floats, Z: Floats) -> None:
 
 
 def _check_slopes(basis: Basis, X: Floats, Z: Floats) -> None:
-    """Compare `vjp` with differences of `expand` between neighbours, where these are alike on both sides."""
+    """Compare `vjp` with differences of `expand`, where the differences on both sides agree."""
     per_feature, known = basis.columns_per_feature, np.isfinite(X)
     typical = np.median(np.abs(X[known])) if known.any() else 1.0
     step = STEP * np.maximum(np.abs(X), typical if typical > 0 else 1.0)
@@ -277,7 +277,7 @@ def _check_slopes(basis: Basis, X: Floats, Z: Floats) -> None:
                 f"{X[np.argmax(nan), feature]} of feature {feature}: return a number."
             )
         size = np.abs(slope) + np.abs(rise)
-        # Where the slopes on both sides differ, a function has a kink or a jump, and no derivative to compare.
+        # Where the slopes on both sides differ, a function has a kink or a jump and no derivative.
         smooth = np.abs(above[:, column] - below[:, column]) <= TOLERANCE * (np.abs(rise) + typical * TOLERANCE)
         wrong = smooth & np.isfinite(size) & (np.abs(slope - rise) > TOLERANCE * size + 1e-6)
         if wrong.sum() > 0.5 * len(X):

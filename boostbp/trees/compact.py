@@ -1,4 +1,4 @@
-"""Compact forests: numbers of few bits, and one tree in place of like trees, for small files and fast predictions.
+"""Compact forests: rounded numbers, and one tree in place of equal ones, for small files and fast predictions.
 
 **Rounding.** A leaf's path column has the scaling ``(center, inv_scale, lower, upper)`` and the terms ``u`` and ``u^2``
 of ``u = (z - center) inv_scale``. With another center and scale, ``u = ratio v + shift``, the leaf's value is
@@ -6,12 +6,12 @@ of ``u = (z - center) inv_scale``. With another center and scale, ``u = ratio v 
 ``w_0 + w_1 shift + w_2 shift^2 + (w_1 + 2 w_2 shift) ratio v + w_2 ratio^2 v^2``.
 
 The scale becomes the next power of two, and the center the nearest multiple of 1/64 of it. This changes the value only
-for rows that miss the column. Two steps lose bits: bounds are rounded outwards, so that no row of the leaf is clipped,
-and weights are rounded.
+for rows whose value of the column is missing. Two more steps change values: bounds are rounded outwards, so that no row
+of the leaf is clipped, and weights are rounded.
 
-**Shared structures.** Classes may share the structures of a round. Kept apart, the trees of ten classes hold each
-structure ten times, and a row walks down it ten times. Trees of several outputs that are alike become one tree that
-serves all of these outputs.
+**Shared structures.** Classes may share the structures of a round. The trees of ten classes then hold each structure
+ten times, and a row is routed through it ten times. Equal trees of successive outputs become one tree that serves all
+of these outputs.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from boostbp.trees.forest import Forest
 from boostbp.trees.leaves import take_leaves
 from boostbp.trees.tree import offsets
 
-# Bits of centers and bounds, in units of the scale: 1,000 rows do not determine a mean to 1/64 of it.
+# Bits of centers and bounds, in units of the scale: 1,000 rows do not determine a mean more accurately than 1/64 of it.
 RANGE_BITS = 6
-# Bits of a center much larger than the scale: float32 then holds it, which is faster for a single row.
+# Total bits of a center much larger than the scale: it then fits float32, which is faster for a single row.
 FLOAT32_BITS = 24
-# Bits of such a center, in units of the scale: rows that miss the column get the value at the center.
+# Minimum bits of such a center, in units of the scale: rows with a missing value get the value at the center.
 LEAST_CENTER_BITS = 4
-# Beyond it, new scalings may overflow float64; arbitrary.
+# Beyond this scale, new scalings may overflow float64. Arbitrary.
 MOST_SCALE = 1e300
 
 
 def rounded(forest: Forest, weight_bits: int) -> Forest:
     """Return the forest with rounded leaves.
 
-    A leaf's weights for an output keep `weight_bits`, counted from the largest of them, or from the root mean square of
-    these largest weights over all leaves if that is smaller.
+    A leaf's weights for an output keep `weight_bits` bits, counted from the largest of these weights, or from the root
+    mean square of the largest weights of all leaves if that is smaller.
     """
     leaves = rescaled(forest.leaves, *_short_scalings(forest.leaves.scaling))
     return replace(forest, leaves=leaves._replace(weight=_short_weights(leaves, weight_bits)))
@@ -60,9 +60,9 @@ def rescaled(leaves: core.Leaves, scaling: Floats, ratio: Floats, shift: Floats)
 
 
 def _short_scalings(scaling: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return short scalings, (path columns, 4), and the ``ratio`` and ``shift`` of each in ``u = ratio v + shift``.
+    """Return rounded scalings, (path columns, 4), and the ``ratio`` and ``shift`` of each in ``u = ratio v + shift``.
 
-    Columns that do not vary or that go beyond float64 keep their scaling.
+    Constant columns, and those with scales beyond float64, keep their scaling.
     """
     center, inverse, lower, upper = scaling.T
     grid = 2.0**RANGE_BITS
@@ -75,9 +75,9 @@ def _short_scalings(scaling: Floats) -> tuple[Floats, Floats, Floats]:
         step = np.where(of_float32 <= np.ldexp(1.0, exponent - LEAST_CENTER_BITS), np.maximum(step, of_float32), step)
         short_center, short_inverse = np.rint(center / step) * step, np.ldexp(1.0, -exponent)
         ratio, shift = inverse / short_inverse, (short_center - center) * inverse
-        # v = (u - shift) / ratio, of which the bounds are rounded outwards.
+        # Bounds of v = (u - shift) / ratio, rounded outwards.
         bounds = [np.floor((lower - shift) / ratio * grid) / grid, np.ceil((upper - shift) / ratio * grid) / grid]
-    short = np.column_stack([short_center, short_inverse, *bounds]) + 0.0  # -0 has other bits, and no other value
+    short = np.column_stack([short_center, short_inverse, *bounds]) + 0.0  # turns -0 into 0
     varies = (inverse > 0) & (lower < upper) & np.isfinite(np.column_stack([short, ratio, shift])).all(1)
     return np.where(varies[:, None], short, scaling), np.where(varies, ratio, 1.0), np.where(varies, shift, 0.0)
 
@@ -87,7 +87,7 @@ def _short_weights(leaves: core.Leaves, bits: int) -> Floats:
     weight, n_weights = leaves.weight, np.diff(leaves.weight_start)
     n_outputs = np.repeat(leaves.tree_output[:, 1], np.diff(leaves.tree_leaf))
     leaf = np.repeat(np.arange(len(n_weights)), n_weights)
-    # Weights of a leaf are (terms, outputs): those of one output are a group with one unit.
+    # Weights of a leaf are (terms, outputs). Those of one output form a group with one unit.
     group = offsets(n_outputs)[leaf] + (np.arange(len(weight)) - leaves.weight_start[leaf]) % n_outputs[leaf]
     largest = np.zeros(int(n_outputs.sum()))
     np.maximum.at(largest, group, np.abs(weight))
@@ -100,11 +100,11 @@ def _short_weights(leaves: core.Leaves, bits: int) -> Floats:
 
 
 def share_structures(forest: Forest) -> Forest:
-    """Return the forest with one tree in place of each run of like trees that serve successive outputs.
+    """Return the forest with one tree in place of each run of equal trees that serve successive outputs.
 
-    The regressions of a leaf get one scaling: about the mean of their centers, with bounds that cover the range that
-    each tree saw. The functions stay the same but for rounding, and for rows that miss a column: these get the values
-    at that mean.
+    The regressions of a leaf get a common scaling: the center is the mean of their centers, and the bounds cover the
+    range of each tree. The functions stay the same up to rounding, except that rows with a missing value get the value
+    at the new center.
     """
     begins = _begins_run(forest)
     if begins.all():
@@ -115,7 +115,7 @@ def share_structures(forest: Forest) -> Forest:
     trees, kept = forest.trees.take(first_tree), take_leaves(leaves, first_tree)
     kept.tree_output[:, 1] = np.where(members > 1, members, kept.tree_output[:, 1])
     weight_start = offsets(np.diff(kept.weight_start) * np.repeat(members, np.diff(kept.tree_leaf)))
-    # of each leaf: its place in the run's tree, and of its first weight there; those of a term lie side by side
+    # place of each leaf in the tree of its run, and of its first weight; weights of a term are adjacent
     tree = np.repeat(np.arange(forest.n_trees), np.diff(leaves.tree_leaf))
     place = kept.tree_leaf[run[tree]] + np.arange(len(tree)) - leaves.tree_leaf[tree]
     first = weight_start[place] + tree - first_tree[run[tree]]
@@ -132,7 +132,7 @@ def share_structures(forest: Forest) -> Forest:
 
 
 def _begins_run(forest: Forest) -> NDArray[np.bool_]:
-    """Return which trees begin a run: they differ from the tree before, or do not serve the next output, (trees,)."""
+    """Return which trees begin a run, (trees,): they differ from the previous tree or do not serve the next output."""
     leaves = forest.leaves
     path_split = leaves.start[leaves.tree_leaf]
     center, inverse = np.abs(leaves.scaling[:, CENTER]), leaves.scaling[:, INV_SCALE]
@@ -158,7 +158,7 @@ def _begins_run(forest: Forest) -> NDArray[np.bool_]:
 
 
 def _differ(fields: tuple[NDArray[Any], ...], at: NDArray[np.intp], before: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Return which entries differ in a field; two NaN, the thresholds of category sets, do not."""
+    """Return which entries differ in a field. Two NaN are equal, as thresholds of category sets are NaN."""
     unlike = np.zeros(len(at), bool)
     for field in fields:
         a, b = field[at], field[before]
@@ -167,7 +167,7 @@ def _differ(fields: tuple[NDArray[Any], ...], at: NDArray[np.intp], before: NDAr
 
 
 def _with_common_scalings(leaves: core.Leaves, first_tree: NDArray[np.int64]) -> core.Leaves:
-    """Return the same regressions; the trees of a run get one scaling for each of their path columns."""
+    """Return the same regressions with a common scaling of each path column for the trees of a run."""
     n_paths = len(leaves.column)
     scaling, ratio, shift = leaves.scaling.copy(), np.ones(n_paths), np.zeros(n_paths)
     core.common_scalings(leaves, first_tree, scaling, ratio, shift)

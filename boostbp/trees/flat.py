@@ -1,6 +1,6 @@
-"""Flat: the forests of a network's layers in the order in which a single row reads them.
+"""Flat: the forests of a network's layers, laid out for predictions of single rows.
 
-A walk down a tree waits for memory. In this layout a prediction of one row takes 6 microseconds, of `Forest` 360.
+Routing a single row mostly waits for memory. With this layout a prediction takes 6 microseconds, with `Forest` 360.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from boostbp.trees.tree import offsets
 Table = NDArray[np.float32] | Floats
 NODE = [("bound", "u4"), ("step", "i2"), ("column", "u2")]
 WIDE = [("bound", "u4"), ("step", "i4"), ("column", "u4")]
-OF_COLUMN = 5  # numbers of a path column before its weights
+OF_COLUMN = 5  # number of values of a path column before its weights
 LEAF_BOUND = int(np.iinfo(np.uint32).max)  # ``bound`` of a leaf whose record begins at 0
 
 
 class Flat(NamedTuple):
     """The forests of successive layers in few arrays; the number of trees of each layer is a multiple of `LOCKSTEP`.
 
-    Integers and floats are as short as they can be without a change of a bit: a row waits for memory.
+    Integers and floats have the shortest types that hold them exactly, as single rows wait for memory.
     """
 
-    # (nodes,) of `NODE` or `WIDE`: Splits and leaves of all trees; the two children of a split lie side by side. Of a
-    # split, ``step`` leads to the left child, ``bound`` numbers the threshold among those of its column, and ``column``
-    # names one of the numbers that `boostbp/core/rows.c` makes of a layer's input. Of a leaf, ``step`` is 0, and
-    # ``column`` counts its path columns. Its ``bound`` is the complement of the place where its record begins in
-    # `table`: larger than all numbers that it is compared with, so that a row stays there.
+    # (nodes,) of `NODE` or `WIDE`: splits and leaves of all trees. The two children of a split are adjacent. In a
+    # split, ``step`` is the distance to the left child, ``bound`` the rank of the threshold among those of its column,
+    # and ``column`` the index of one of the numbers that `boostbp/core/rows.c` computes from a layer's input. In a
+    # leaf, ``step`` is 0, ``column`` is the number of path columns, and ``bound`` is the complement of the place of its
+    # record in `table`. That is larger than all ranks that it is compared with, so that a row stays in the leaf.
     nodes: NDArray[np.void]
     trees: NDArray[np.int32]  # (trees, 4) int32: root, first output, number of outputs, degree
     # (layers, 7): first tree, number of trees, first and last set of categories, number of input columns, number of
-    # outputs, and the place of its columns in `first_bound`
+    # outputs, and place of the layer's columns in `first_bound`
     layers: NDArray[np.int64]
-    steps: NDArray[np.int64]  # (trees / LOCKSTEP,): splits on the longest path of the trees that are walked together
-    bounds: Floats  # (bounds,): the different thresholds of each input column of each layer, ascending
-    # (layers' columns + 1,): first threshold of each column, and after the last column of a layer their end
+    steps: NDArray[np.int64]  # (trees / LOCKSTEP,): length of the longest path of trees that are walked together
+    bounds: Floats  # (bounds,): the distinct thresholds of each input column of each layer, ascending
+    # (columns of all layers + 1 each,): first threshold of each column, and the end after the last column of a layer
     first_bound: NDArray[np.int64]
     # The record of each leaf: constants of all outputs, then for each path column its number, scaling, linear weights
-    # of all outputs and, for degree 2, quadratic weights. Columns that do not vary are left out. Bounds are infinite if
-    # inputs are not clipped.
+    # of all outputs and, for degree 2, quadratic weights. Constant columns are left out. Bounds are infinite if inputs
+    # are not clipped.
     table: Table
     # (sets, 4): for each split by a set of categories: feature, first word, number of words, whether missing values go
     # left
@@ -57,8 +57,8 @@ class Flat(NamedTuple):
     def of(cls, forests: Sequence[Forest], node: list[tuple[str, str]] = NODE) -> Flat | None:
         """Lay out the forests of layers, from the input up; their bases must have no functions.
 
-        A node is `NODE` or `WIDE`. Returns None if there are more nodes of a tree, columns or records than a node has
-        bits for, or a leaf that reads columns more than once.
+        `node` is `NODE` or `WIDE`. Returns None if a node has too few bits for the nodes of a tree, the columns or the
+        records, or if a leaf reads a column more than once.
         """
         parts = [_arrays_of(forest) for forest in forests]
         begins = {name: offsets([len(part[name]) for part in parts]) for name in parts[0]}
@@ -74,7 +74,7 @@ class Flat(NamedTuple):
             part["sets"][:, 1] += first["categories"]
             leaf = part["step"] == 0
             part["bound"][leaf] -= first["table"]
-            if part["column"][leaf].max() >= 2 * forest.n_features:  # at least so many numbers are made of a row
+            if part["column"][leaf].max() >= 2 * forest.n_features:  # the core makes so many numbers of a row
                 return None
         whole = {name: np.concatenate([part[name] for part in parts]) for name in begins}
         if whole["bound"][whole["step"] == 0].min() <= len(whole["bounds"]):
@@ -88,16 +88,16 @@ class Flat(NamedTuple):
         return cls(nodes=nodes, layers=layers, **whole | {"table": _shortest(whole["table"])})
 
     def loop(self, baseline: Floats, *, skip: bool) -> Callable[[Floats, Floats], None]:
-        """Return what writes the outputs of rows, (rows, features), to an array, (rows, outputs).
+        """Return a function that writes the outputs of rows, (rows, features), to an array, (rows, outputs).
 
-        The baseline, (outputs,), is added to those of the last layer; `skip` is as in `Network`.
+        `baseline`, (outputs,), is added to the output of the last layer; `skip` is as in `Network`.
         """
         arrays = self._asdict() | {"nodes": self.nodes.view(np.uint64), "table": self.table.view(np.uint8)}
         return predict_rows.bind_first((*arrays.values(), baseline), self.table.itemsize, skip)
 
 
 def _arrays_of(forest: Forest) -> dict[str, NDArray[Any]]:
-    """Return the arrays of `Flat` for one layer, which begins at 0 in each; its nodes in three arrays."""
+    """Return the arrays of `Flat` for one layer, with places that count from 0, and the nodes as three arrays."""
     split, nodes, leaves = forest.tree_split, forest.nodes, forest.leaves
     size = np.diff(split)
     tree, n_splits, n_nodes = np.repeat(np.arange(len(size)), size), int(split[-1]), 2 * int(split[-1]) + len(size)
@@ -114,7 +114,7 @@ def _arrays_of(forest: Forest) -> dict[str, NDArray[Any]]:
     has_set = nodes.cat_start >= 0
     number, bounds, first_bound = _numbered_thresholds(nodes, forest.n_features)
     bound, step, column = np.zeros((3, n_nodes + 1), np.int64)
-    bound[-1] = LEAF_BOUND  # of the leaf where no tree is
+    bound[-1] = LEAF_BOUND  # leaf that fills up the groups of `LOCKSTEP` trees
     bound[of_split], bound[of_leaf] = np.where(has_set, 0, number), LEAF_BOUND - first
     step[of_split] = left - of_split
     column[of_leaf] = n_columns
@@ -141,10 +141,10 @@ def _arrays_of(forest: Forest) -> dict[str, NDArray[Any]]:
 
 
 def _numbered_thresholds(nodes: core.Nodes, n_features: int) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64]]:
-    """Return the number of each split's threshold among the different ones of its feature.
+    """Return the rank of each split's threshold among those of its feature, the thresholds, and their offsets.
 
-    It is -1 for a split by a set of categories, whose threshold is NaN. Then come the different thresholds, those of a
-    feature side by side, ascending, and where those of each feature begin, (features + 1,).
+    The rank is -1 for a split by a set of categories, whose threshold is NaN. The distinct thresholds are sorted by
+    feature and value; the offsets, (features + 1,), are those of each feature.
     """
     number = np.full(len(nodes.feature), -1)
     numeric = np.flatnonzero(~np.isnan(nodes.threshold))
@@ -158,11 +158,11 @@ def _numbered_thresholds(nodes: core.Nodes, n_features: int) -> tuple[NDArray[np
 
 
 def _records(leaves: core.Leaves, *, clip: bool) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
-    """Return where the record of each leaf begins, its number of path columns, and all records."""
+    """Return the place of each leaf's record, its number of path columns, and all records."""
     n_leaves = np.diff(leaves.tree_leaf)
     n_outputs, degree = np.repeat(leaves.tree_output[:, 1], n_leaves), np.repeat(leaves.tree_degree, n_leaves)
     varies = leaves.scaling[:, INV_SCALE] != 0.0
-    before = offsets(varies)  # of each path column, how many that vary are before it
+    before = offsets(varies)  # number of non-constant path columns before each one
     n_columns = np.diff(before[leaves.start])
     width = OF_COLUMN + degree * n_outputs
     first = offsets(n_outputs + n_columns * width)
@@ -174,7 +174,7 @@ def _records(leaves: core.Leaves, *, clip: bool) -> tuple[NDArray[np.int64], NDA
         scaling[:, LOWER], scaling[:, UPPER] = -np.inf, np.inf
     table[place[varies]] = leaves.column[varies]
     table[place[varies][:, None] + np.arange(1, OF_COLUMN)] = scaling[varies]
-    # of each weight its term: 0, the columns, their squares
+    # term of each weight: 0 for the constant, then the columns, then their squares
     leaf = np.repeat(np.arange(len(n_columns)), np.diff(leaves.weight_start))
     term, output = np.divmod(np.arange(len(leaf)) - leaves.weight_start[leaf], n_outputs[leaf])
     power, column = np.divmod(term - 1, np.maximum(np.diff(leaves.start), 1)[leaf])
@@ -188,14 +188,14 @@ def _records(leaves: core.Leaves, *, clip: bool) -> tuple[NDArray[np.int64], NDA
 
 
 def _shortest(table: Floats) -> Table:
-    """Return the table in float32 if that holds each number."""
+    """Return the table in float32 if that represents each number exactly."""
     with np.errstate(over="ignore", under="ignore"):
         short = table.astype(np.float32)
     return short if np.array_equal(short, table) else table
 
 
 def _depths(left: NDArray[np.int64], root: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return the number of splits on the longest path of each tree, (trees,); `left` is -1 of leaves."""
+    """Return the number of splits on the longest path of each tree, (trees,); `left` is -1 for leaves."""
     tree, node, depth = np.arange(len(root)), root.astype(np.int64), np.zeros(len(root), np.int64)
     while len(node):
         is_split = left[node] >= 0

@@ -19,11 +19,11 @@ from boostbp.trees.leaves import concat_leaves, take_leaves, zero_leaves
 from boostbp.trees.sparse import Matrix, Sparse, dense, row_blocks
 from boostbp.trees.tree import Parts, Trees, share_rows
 
-# Bits of a gain: three digits suffice for importances, and make small files.
+# Bits of a gain: three digits are enough for importances, and make files small.
 GAIN_BITS = 10
 # Below, building the layout of `boostbp.trees.flat` costs more than it saves.
 FEW_ROWS = 8
-# Rows of a prediction whose leaf numbers are held at once; arbitrary.
+# Rows of a prediction whose leaf numbers are in memory at the same time. Arbitrary.
 CHUNK = 8192
 
 
@@ -31,31 +31,31 @@ CHUNK = 8192
 class Forest:
     """A sum of trees with regressions in their leaves: (rows, features) -> (rows, outputs)."""
 
-    trees: Trees  # where each row goes
-    leaves: Leaves  # what the leaves of all trees predict
+    trees: Trees  # structures, by which rows reach leaves
+    leaves: Leaves  # regressions in the leaves of all trees
     n_features: int
     n_outputs: int
     basis: Basis
     clip: bool = True  # whether a leaf's inputs are clipped to the range that the leaf saw in training
-    n_base: int = 0  # how many of the trees are the base that rounds stand on; they come first
+    n_base: int = 0  # number of trees of the base, which come first
 
     @classmethod
     def concat(cls, parts: Sequence[Forest]) -> Forest:
-        """Return the sum of one or more forests on the same features and outputs, their trees one after the other.
+        """Return the sum of one or more forests on the same features and outputs, with their trees in order.
 
-        Its basis is that of the forests whose leaves read columns. Trees on [1, x] and on [1, x, x^2] can stand side by
-        side, as each has its own degree. Gains are rounded to `GAIN_BITS` bits.
+        Its basis is that of the forests whose leaves read columns. Trees on [1, x] and on [1, x, x^2] can be in one
+        forest, as each tree has its own degree. Gains are rounded to `GAIN_BITS` bits.
 
-        Raises ValueError if leaves read columns of other different bases, or forests clip them differently.
+        Raises ValueError if bases differ in other ways, or forests clip their inputs differently.
         """
-        # Forests of constant leaves read no column, and go with any basis.
+        # Forests of constant leaves read no column, so they can join any basis.
         reading = [part for part in parts if len(part.leaves.column)] or [parts[0]]
         first = max(reading, key=lambda forest: forest.basis.powers)
         for forest in reading:
             has_functions = forest.basis.has_functions or first.basis.has_functions
             is_another = forest.basis is not first.basis and forest.basis != first.basis
             if (has_functions and is_another) or forest.clip != first.clip:
-                raise ValueError(f"forests on {first.basis!r} and {forest.basis!r} cannot be one.")
+                raise ValueError(f"forests on {first.basis!r} and {forest.basis!r} cannot be joined.")
         trees = Trees.concat([part.trees for part in parts])
         mantissa, exponent = np.frexp(trees.gain)
         gain = np.ldexp(np.rint(mantissa * 2.0**GAIN_BITS), exponent - GAIN_BITS)
@@ -63,11 +63,11 @@ class Forest:
         return replace(first, trees=replace(trees, gain=gain), leaves=leaves, n_base=0)
 
     def take(self, trees: Parts) -> Forest:
-        """Return some of the trees, none of them as base; a slice gives views of the arrays."""
+        """Return some of the trees, as a forest without base; a slice gives views of the arrays."""
         return replace(self, trees=self.trees.take(trees), leaves=take_leaves(self.leaves, trees), n_base=0)
 
     def times(self, share: float) -> Forest:
-        """Return the same trees, with the values of their leaves times `share`."""
+        """Return the same trees with leaf values multiplied by `share`."""
         return replace(self, leaves=self.leaves._replace(weight=share * self.leaves.weight))
 
     def zero(self, outputs: Sequence[int]) -> Forest:
@@ -77,14 +77,14 @@ class Forest:
     def placed(
         self, features: NDArray[np.integer], n_features: int, first_output: int, n_outputs: int, weight: float = 1.0
     ) -> Forest:
-        """Return the trees as part of a forest on other features and outputs.
+        """Return the trees as part of another forest, with other features and outputs.
 
-        `features` numbers its features among the `n_features` of the other forest, and `first_output` is the output, of
-        `n_outputs`, that its first one is added to. Its outputs are multiplied by the weight; gains, which grow with
-        their square, by its square.
+        `features` are the numbers of this forest's features in the other forest, which has `n_features`, and
+        `first_output` is the place of its first output among `n_outputs`. Outputs are multiplied by `weight`, and
+        gains, which are proportional to the square of the outputs, by its square.
         """
         trees, leaves, per_feature = self.trees, self.leaves, max(self.basis.columns_per_feature, 1)
-        # Column j Q + q of the basis is function q of feature j; features move, functions stay.
+        # Column j Q + q of the basis is function q of feature j: replace j, keep q.
         feature, function = np.divmod(leaves.column, per_feature)
         trees = replace(trees, feature=features[trees.feature].astype(np.int32), gain=weight**2 * trees.gain)
         leaves = leaves._replace(
@@ -133,16 +133,16 @@ class Forest:
         return out
 
     def checked(self, X: Matrix) -> Matrix:
-        """Return an input as float64, C-contiguous; ValueError if its shape is another than in training."""
+        """Return an input as float64, C-contiguous; raise ValueError if its number of features is wrong."""
         X = X if isinstance(X, Sparse) else np.ascontiguousarray(X, np.float64)
         if len(X.shape) != 2 or X.shape[1] != self.n_features:
             raise ValueError(f"H has shape {X.shape}: this layer was fitted to (rows, {self.n_features}).")
         return X
 
     def predict(self, X: Matrix, n_threads: int = 1) -> Floats:
-        """Return the outputs, (rows, outputs), chunk by chunk: memory does not grow with rows times trees.
+        """Return the outputs, (rows, outputs), computed by chunks, so memory does not grow with rows times trees.
 
-        Raises ValueError if the shape of `X` is another than in training.
+        Raises ValueError if `X` has the wrong number of features.
         """
         X = self.checked(X)
         out = np.zeros((len(X), self.n_outputs))
@@ -167,8 +167,8 @@ class Forest:
     ) -> None:
         """Write the results of `work` on blocks of a sparse input to `out`, (rows, ...).
 
-        Its arguments are the forest renumbered to the features that it uses, the rows of a block, and these rows as a
-        dense array of the used features.
+        The arguments of `work` are the forest with its used features renumbered, the slice of a block, and the used
+        features of its rows as a dense array.
         """
         per_feature = max(1, self.basis.columns_per_feature)
         used = np.union1d(self.trees.feature, self.leaves.column // per_feature)
@@ -182,10 +182,11 @@ class Forest:
     def vjp(
         self, X: Matrix, leaf: NDArray[Any] | None, G: Floats, n_threads: int = 1, unit: Floats | None = None
     ) -> Floats:
-        """Return ``J' g`` of each row: a gradient in the outputs becomes one in the inputs, (rows, features).
+        """Return ``J' g`` of each row: the gradient in the inputs, (rows, features), from the gradient in the outputs.
 
-        Equation (1) of the paper with the Jacobian of section *Gradient of GBDT Layer*. Without `leaf`, rows are routed
-        chunk by chunk. With a `unit` of each feature, (features,), the result is the gradient in ``X / unit``.
+        This is equation (1) of the paper with the Jacobian of section *Gradient of GBDT Layer*. Without `leaf`, rows
+        are routed chunk by chunk. With a `unit` of each feature, (features,), the result is the gradient in ``X /
+        unit``.
         """
         if leaf is None:
             out = np.empty((len(X), self.n_features))
@@ -197,8 +198,8 @@ class Forest:
             threads.parallel_map(routed, range(0, len(X), CHUNK), n_threads)
             return out
         X = dense(X)
-        # *Gradient of GBDT Layer*: dT/dx is the sum over trees of the slope of the leaf of x, as the derivative of the
-        # indicator of a leaf counts as 0. The chain rule through phi comes last.
+        # *Gradient of GBDT Layer*: dT/dx is the sum over trees of the slope in the leaf of x. Indicators of leaves are
+        # taken as constant. The chain rule through phi comes last.
         Z = bases.expand(self.basis, X)
         G = np.ascontiguousarray(G, np.float64)
         out, units = np.empty_like(Z), self._of_columns(unit)
@@ -221,11 +222,11 @@ class Forest:
     def changes(
         self, A: Floats, B: Floats, leaf_a: NDArray[Any], leaf_b: NDArray[Any], n_threads: int = 1
     ) -> tuple[Floats, Floats]:
-        """Return the change of the outputs from rows `A` to rows `B`, feature by feature, in two parts that sum to it.
+        """Return the changes of outputs from rows `A` to rows `B` by feature: two arrays, (rows, outputs, features).
 
-        The first, (rows, outputs, features), is along the leaf regressions, which are sums of functions of one feature
-        each. The second is between leaves, at the feature of the split where the two rows part. `leaf_a` and `leaf_b`
-        are their leaves, by `route`.
+        The first part is the change within leaf regressions, which are sums of functions of single features. The second
+        is the change between leaves, attributed to the feature of the split that separates the two rows. `leaf_a` and
+        `leaf_b` are the leaves of the rows, from `route`.
         """
         ZA, ZB = bases.expand(self.basis, A), bases.expand(self.basis, B)
         smooth = np.zeros((len(A), self.n_outputs, ZA.shape[1]))

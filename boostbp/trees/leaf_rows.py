@@ -1,4 +1,4 @@
-"""Rows of an input: binned once, then routed down each tree and grouped by leaf, with their path columns."""
+"""Rows of an input: binned once, then routed through each tree and grouped by leaf, with their path columns."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from boostbp.runtime.arrays import Floats
 from boostbp.trees.sparse import Matrix, Sparse, columns_of, row_blocks
 from boostbp.trees.tree import Trees
 
-# Cuts of a feature: with the bin of missing values, a byte holds all bins.
+# Cuts of a feature: its bins and the bin of missing values then fit a byte.
 CUTS = 254
-# Rows whose quantiles are the cuts. Any cuts give exact routing; bins of even size make it fast.
+# Number of rows whose quantiles are the cuts. Routing is exact with any cuts, and fast with bins of equal size.
 SAMPLE = 2048
-# Rows per block, at most 2^16. It is fixed, so that sums do not depend on the number of threads. Gradients and running
-# fit of a block, which are read leaf by leaf and so out of order, stay in cache.
+# Rows per block, at most 2^16. It is a constant, so that sums do not depend on the number of threads. Gradients and
+# running fit of a block are read in the order of leaves, and stay in cache.
 BLOCK_ROWS = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnBins:
-    """Bins of values, which decide most splits without a look at the input."""
+    """Bins of values, which decide most splits without reading the input."""
 
     bins: NDArray[np.uint8]  # (features, rows) uint8: the bin of each value, in the order of values; 255 where missing
     # lower, upper: (features, 256) each: smallest and largest value in each bin
@@ -36,7 +36,7 @@ class ColumnBins:
     @classmethod
     def of(cls, X: NDArray[np.float64]) -> ColumnBins:
         """Return the bins of a dense input, (rows, features)."""
-        # A bin on one side of a threshold decides where its rows go; only rows of the bin around it are looked up.
+        # If a bin lies on one side of a threshold, so do its rows. Only rows in the bin around it need their values.
         n_rows, n_features = X.shape
         cuts = np.full((n_features, CUTS + 1), np.inf)
         ordered = np.sort(X[:: max(1, n_rows // SAMPLE)], axis=0)  # NaN comes last
@@ -62,18 +62,18 @@ class LeafRows:
 
 
 class Workspace:
-    """Lends room for rows that are grouped by leaf, `LeafRows.order` and `LeafRows.values`, and takes it back.
+    """Reusable memory for rows that are grouped by leaf, `LeafRows.order` and `LeafRows.values`.
 
-    The first touch of fresh memory can cost more than the arithmetic on it. Safe to use from several threads.
+    First access to new memory can cost more than the arithmetic on it. Several threads may use one workspace.
     """
 
     def __init__(self) -> None:
         self._free: list[tuple[NDArray[np.uint16], Floats]] = []
 
     def lend(self, n_rows: int, leaves: Leaves) -> tuple[NDArray[np.uint16], Floats]:
-        """Return arrays of any content: (rows,), and (rows times the columns of the widest leaf,)."""
+        """Return arrays with undefined content, (rows,) and (rows times columns of the widest leaf,)."""
         n_values = n_rows * int((leaves.start[1:] - leaves.start[:-1]).max())
-        # Not `if self._free`: another thread may take the last arrays between question and answer.
+        # Not `if self._free`: another thread may take the last arrays after the test.
         try:
             order, values = self._free.pop()
         except IndexError:
@@ -100,8 +100,8 @@ def rows_by_leaf(
 ) -> list[LeafRows]:
     """Route all rows and group them by leaf, block by block, with the columns that their leaves read.
 
-    Sums and values then read these numbers in the order in which they lie, and not the whole input. `tree` is one tree,
-    and of its leaves the path columns are read; `bins` are those of a dense input; `leaf`, (rows,), is written.
+    Sums and values then read these numbers in memory order, and not the whole input. `tree` is one tree, `leaves` has
+    its path columns, `bins` are those of a dense input, and `leaf`, (rows,), is written.
     """
 
     def group(first: int) -> LeafRows:
@@ -116,14 +116,14 @@ def rows_by_leaf(
         )  # fmt: skip
         return LeafRows(first, start, order, values)
 
-    # a worker may have no rows, whose sums are those of an empty block
+    # a worker without rows has one empty block, for its sums
     return threads.parallel_map(group, range(0, max(len(X), 1), BLOCK_ROWS), n_threads)
 
 
 def _sparse_rows(
     tree: Trees, leaves: Leaves, X: Matrix, Z: Matrix, block: slice, leaf: NDArray[np.integer], space: Workspace
 ) -> LeafRows:
-    """Group one block of a sparse input; only the columns that the tree splits on are made dense."""
+    """Group one block of a sparse input; only columns that the tree splits on become dense."""
     features, place = np.unique(tree.feature, return_inverse=True)
     nodes, column = tree.nodes._replace(feature=place.astype(np.int32)), np.searchsorted(features, leaves.column)
     order, values = space.lend(len(leaf), leaves)
@@ -136,7 +136,7 @@ def _sparse_rows(
         core.route(nodes, tree.tree_split, part, 0, len(part), part_leaf)
     start = np.empty(len(leaves.start), np.int64)
     core.group_rows(leaf[None], 0, 0, len(leaf), order, start)
-    at, source = start[:-1].copy(), Z if isinstance(Z, Sparse) else X  # a constant basis has no columns of either
+    at, source = start[:-1].copy(), Z if isinstance(Z, Sparse) else X  # a constant basis reads no column
     for rows in parts:
         part = columns_of(source, features, rows) if len(parts) > 1 or source is not X else part
         begin, end = rows.start - block.start, rows.stop - block.start

@@ -1,7 +1,7 @@
-"""Leaf regressions as flat arrays, `core.Leaves`: make them, take some, join them, read their weights.
+"""Functions of leaf regressions in flat arrays, `core.Leaves`.
 
-A library's linear leaves may predict a constant where one of their features is NaN. In place of an exception in every
-loop over leaves, such a leaf gets splits above it that ask whether a feature is missing, each with a constant leaf::
+A library's linear leaves may predict a constant if one of their features is NaN. Instead of a special case in every
+loop over leaves, such a leaf gets splits above it that test whether a feature is missing, each with a constant leaf::
 
     leaf l reads x2, x5       =>      x2 is missing? -> leaf of the constant
                                       x5 is missing? -> leaf of the constant
@@ -24,19 +24,19 @@ from boostbp.trees.tree import ARRAYS, Parts, Tree, Trees, concat, concat_offset
 
 
 def leaves_on_paths(trees: Trees, basis: Basis, n_outputs: int = 1) -> Leaves:
-    """Return leaves that read the numeric features on their paths, with room for scalings and weights.
+    """Return leaves that read the numeric features on their paths, with unset scalings and weights.
 
     Tree ``k`` serves outputs ``k * n_outputs .. (k + 1) * n_outputs - 1``.
     """
-    # Called once per round, often of a few hundred rows: numpy's plainest functions, in half the time of the others.
+    # Called once per round, often with a few hundred rows: basic NumPy functions take half the time of others.
     n_trees, (start, column) = len(trees), trees.paths(basis.columns_per_feature)
     number = np.arange(n_trees + 1)
     output, degree = np.empty((n_trees, 2), np.int64), np.empty(n_trees, np.int64)
     output[:, 0] = n_outputs * number[:-1]
     output[:, 1] = n_outputs
     degree.fill(basis.powers)
-    # phi of Implementation Details: a leaf with k columns has the terms [1, u, u^2], which are 1 + degree * k, with a
-    # weight each for each output.
+    # phi of Implementation Details: a leaf with k columns has the terms [1, u, u^2], 1 + degree * k in all, and a
+    # weight of each term for each output.
     weight_start = basis.powers * start
     weight_start += np.arange(len(start))
     weight_start *= n_outputs
@@ -46,12 +46,12 @@ def leaves_on_paths(trees: Trees, basis: Basis, n_outputs: int = 1) -> Leaves:
 
 
 def leaves_of_tree(start: ArrayLike, column: ArrayLike, scaling: Floats, weight: Floats, *, degree: int = 1) -> Leaves:
-    """Return the leaves of one tree, which serves as many outputs from 0 on as `weight` has numbers for.
+    """Return the leaves of one tree; the size of `weight` determines its number of outputs.
 
-    Leaf ``l`` reads ``column[start[l]:start[l + 1]]``, by `LeafRanges.scaling` of each path column. Weights are, per
-    leaf, (terms, outputs) in units of ``u``, for terms ``1, u, u^2`` up to the `degree`.
+    Leaf ``l`` reads ``column[start[l]:start[l + 1]]``, with the scalings of `LeafRanges.scaling`. The weights of a leaf
+    are (terms, outputs) in units of ``u``, for terms ``1, u, u^2`` up to `degree`.
     """
-    # One tree: its terms are those of the columns, and a constant for each leaf.
+    # The terms are those of all path columns, and a constant for each leaf.
     start = np.asarray(start, np.int64)
     n_leaves = len(start) - 1
     first_term = degree * start + np.arange(n_leaves + 1)
@@ -99,7 +99,7 @@ def coefficients(leaves: Leaves, leaf: int) -> Floats:
     ``(w0 - w1 c s + w2 c^2 s^2) + (w1 s - 2 w2 c s^2) z + w2 s^2 z^2``.
     """
     [degree], [[_, n_outputs]] = leaves.tree_degree.tolist(), leaves.tree_output.tolist()
-    # Terms lie as in the leaf: the constant, all u, then all u^2; outputs of a term side by side.
+    # Order of a leaf's weights: the constant, all u, then all u^2; outputs of a term are adjacent.
     begin, end = leaves.start[leaf], leaves.start[leaf + 1]
     w = leaves.weight[leaves.weight_start[leaf] : leaves.weight_start[leaf + 1]].reshape(-1, n_outputs)
     center, scale = leaves.scaling[begin:end, 0][:, None], leaves.scaling[begin:end, 1][:, None]
@@ -113,11 +113,11 @@ def coefficients(leaves: Leaves, leaf: int) -> Floats:
 
 
 def add_to(out: Floats, leaves: Leaves, leaf: NDArray[np.integer], Z: Matrix) -> None:
-    """Add the values of training rows, whose leaves, (trees, rows), are known, to `out`, (rows, outputs)."""
+    """Add the values of training rows with known leaves, (trees, rows), to `out`, (rows, outputs)."""
     if not isinstance(Z, Sparse):
         core.evaluate(leaves, leaf, Z, False, 0, len(Z), out)
         return
-    # Only the columns that leaves read are made dense. Training rows lie within the bounds, so nothing is clipped.
+    # Only columns that leaves read become dense. Training rows lie within the bounds, so no value is clipped.
     columns, place = np.unique(leaves.column, return_inverse=True)
     leaves = leaves._replace(column=place.astype(np.int32))
     for rows in row_blocks(0, len(Z), len(columns)):
@@ -126,24 +126,24 @@ def add_to(out: Floats, leaves: Leaves, leaf: NDArray[np.integer], Z: Matrix) ->
 
 
 def with_missing_leaves(tree: Tree, leaves: Leaves, constant: Floats) -> tuple[Tree, Leaves]:
-    """Return the tree and its leaves with splits and constant leaves for rows that miss a column of their leaf.
+    """Return the tree and its leaves with additional splits and constant leaves for rows with missing values.
 
-    The leaves are of degree 1 and one output, and read features; `constant`, (leaves,), is what each predicts for a row
-    that misses one of its columns. Leaves keep their numbers; the new ones come after them. The new splits have a gain
-    of 0.
+    The leaves are of degree 1 with one output, and read features. `constant`, (leaves,), is the prediction of each leaf
+    for a row that misses one of its columns. Leaves keep their numbers, and the new ones come after them. The new
+    splits have a gain of 0.
     """
-    # A chain of splits stands in place of each leaf that reads columns: each split asks for one column, sends a missing
-    # value right to a new leaf, and all else left to the next split, at last to the leaf itself.
+    # A chain of splits replaces each leaf that reads columns. Each split tests one column: a missing value goes right
+    # to a new leaf, any other left to the next split and finally to the leaf itself.
     pairs = list(_possibly_missing(tree, leaves))
     leaf, feature = np.array(pairs, np.int64).reshape(-1, 2).T
     first, count = len(tree.feature), len(leaf)
     split, new_leaf = first + np.arange(count), tree.n_leaves + np.arange(count)
-    follows = np.diff(leaf, prepend=-1) == 0  # another split of the same leaf stands above
+    follows = np.diff(leaf, prepend=-1) == 0  # another split of the same leaf is above
     below = np.where(np.append(follows, False)[1:], split + 1, ~leaf)
-    instead = ~np.arange(tree.n_leaves)  # what stands in place of each leaf
+    instead = ~np.arange(tree.n_leaves)  # replacement of each leaf
     instead[leaf[~follows]] = split[~follows]
     left, right = (np.where(child < 0, instead[~child], child) for child in (tree.left, tree.right))
-    # All that is known is at most infinity, and goes left.
+    # With an infinite threshold, all values that are not missing go left.
     none, numeric, known = np.zeros(count, bool), np.full(count, -1), np.full(count, np.inf)
     before = *tree.nodes._replace(left=left, right=right), tree.gain
     added = feature, known, below, ~new_leaf, none, numeric, none, tree.categories[:0], none
@@ -154,10 +154,10 @@ def with_missing_leaves(tree: Tree, leaves: Leaves, constant: Floats) -> tuple[T
 
 
 def _possibly_missing(tree: Tree, leaves: Leaves) -> Iterator[tuple[int, int]]:
-    """Yield each leaf and each of its columns that its rows may miss: no split above sends NaN another way."""
+    """Yield each leaf with each of its columns that its rows may miss, as no split above sends NaN elsewhere."""
     to_leaf = tree.parents()
     for leaf in range(tree.n_leaves):
-        # Columns whose missing values a split above sends away from this leaf.
+        # Columns whose missing values a split above sends to other leaves.
         elsewhere, child = set(), ~leaf
         while (split := to_leaf.get(child, -1)) >= 0:
             if tree.missing_left[split] != (tree.left[split] == child):

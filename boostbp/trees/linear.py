@@ -1,4 +1,4 @@
-"""The base of a layer: a ridge regression on all numeric columns, or on smooth functions of them."""
+"""Base of a layer: a ridge regression on all numeric columns, or on smooth functions of them."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from boostbp.trees.sparse import Matrix, row_blocks
 from boostbp.trees.standardised import Standardised
 from boostbp.trees.tree import Trees
 
-# Rows or columns of the decomposed matrix: time grows with the cube of its shorter side.
+# Limit on the shorter side of the decomposed matrix: time is proportional to its cube.
 MAX_DECOMPOSED = 1000
 # A few dozen steps reach the minimum of a ridge regression's loss.
 LBFGS_STEPS = 50
-# Least penalties that cross-validation may choose; see `RidgeBase.bind`.
-# For one row in a thousand with a cell that is off by the size of its column.
+# Smallest penalties that cross-validation may choose; see `RidgeBase.bind`.
+# For one row in a thousand with a cell that is wrong by the size of its column.
 LEAST_PER_ROW = 1e-3
-# Share of the mean sum of squares, however far the tails of the columns reach; arbitrary.
+# Limit on the penalty as a share of the mean sum of squares, for columns with long tails. Arbitrary.
 MAX_LEAST = 0.03
-# The same share for splines; arbitrary, as the rough ones are penalised most anyway.
+# The same share for splines. Arbitrary, as rough splines are penalised most in any case.
 LEAST_SPLINES = 1e-4
 
 
 class LinearTerms(Standardised):
-    """The columns as they are: one tree of one leaf reads all of them."""
+    """The columns themselves: one tree of one leaf reads all of them."""
 
     trees = Trees.stumps(1)
 
@@ -55,18 +55,18 @@ BaseTerms: TypeAlias = LinearTerms | SplineTerms
 
 @dataclass(frozen=True, slots=True)
 class RidgeBase:
-    """A ridge regression bound to one input: the spectrum is computed once, and any number of targets fitted."""
+    """A ridge regression bound to one input. The spectrum is computed once for any number of targets."""
 
     U: BaseTerms  # the columns
     weight: Floats  # (rows,): row weights
     # n_rows, total: number of all rows, and sum of their weights
     n_rows: float
     total: float
-    # (columns, rank) float64, or (rows, rank) where columns outnumber rows: singular vectors of ``sqrt(weight) U`` on
-    # its shorter side
+    # (columns, rank), or (rows, rank) if columns outnumber rows: singular vectors of ``sqrt(weight) U`` on its shorter
+    # side
     vectors: Floats
     values: Floats  # (rank,): weighted sum of squares along each direction: the squared singular values
-    least: float = 0.0  # least penalty that cross-validation may choose
+    least: float = 0.0  # smallest penalty that cross-validation may choose
 
     @classmethod
     def additive(
@@ -83,11 +83,11 @@ class RidgeBase:
         With more than `MAX_DECOMPOSED` rows and columns, the base uses the `MAX_DECOMPOSED` columns of largest
         variance, measured in units of their range. NaN counts as the column's mean.
 
-        `least` is the least penalty that cross-validation may choose, as a share of the mean sum of squares of the
-        columns: directions with a smaller sum of squares are shrunk most. None is a penalty that suits mistyped cells
-        in later rows: without it, nearly equal columns get large weights of both signs, which multiply one wrong cell.
-        Errors of variance s^2 in every cell have the effect of a penalty of s^2 per row (Bishop 1995). A cell that is
-        off by 1, the size of its column, in one of a thousand rows gives s^2 = `LEAST_PER_ROW`.
+        `least` is the smallest penalty that cross-validation may choose, as a share of the mean sum of squares of the
+        columns: directions with a smaller sum of squares are shrunk most. None takes a penalty for typing errors in
+        later rows: without it, nearly equal columns get large weights of opposite signs, which amplify one wrong cell.
+        Errors of variance s^2 in every cell act like a penalty of s^2 per row (Bishop 1995). A cell that is wrong by 1,
+        the size of its column, in one of a thousand rows gives s^2 = `LEAST_PER_ROW`.
         """
         U = LinearTerms.of(Z, weight).take(columns)
         if len(columns) > MAX_DECOMPOSED and workers().sum(float(len(Z)))[0] > MAX_DECOMPOSED:
@@ -111,11 +111,11 @@ class RidgeBase:
     def fit(self, target: Floats, reg_lambda: float | None = None) -> Leaves:
         """Fit a target, (rows, outputs), for all outputs at once, and return the leaves of ``U.trees``.
 
-        The penalty `reg_lambda` is one on the standardised weights, not on the constant. None chooses one for all
-        outputs by generalised cross-validation.
+        The penalty `reg_lambda` applies to the standardised weights, not to the constant. None chooses one penalty for
+        all outputs by generalised cross-validation.
         """
-        # Columns of U have mean 0, so the constant is the mean of the target and the rest a regression of what is left:
-        # with W^(1/2) U = P S V', its weights are V (S^2 + lambda)^-1 V' U' W y (Linear Regression at Leaves, w*).
+        # Columns of U have mean 0, so the constant is the mean of the target, and the weights are those of the centred
+        # target: with W^(1/2) U = P S V', V (S^2 + lambda)^-1 V' U' W y (Linear Regression at Leaves, w*).
         mean = self._mean(target)
         along = self._along(target - mean)
         if reg_lambda is None:
@@ -128,10 +128,10 @@ class RidgeBase:
     ) -> Leaves:
         """Fit all outputs to a loss other than the squared error, and return the leaves of ``U.trees``.
 
-        ``loss(fit) -> (value, gradient)`` gives the weighted sum over the worker's rows and its derivative,
-        (rows, outputs); `hess`, (rows, outputs), has the weighted second derivatives at a fit of 0. The penalty is as
-        in `fit`, in units of the mean second derivative. The constant gets a light one, that of one row, so that it is
-        finite where a class is absent.
+        ``loss(fit) -> (value, gradient)`` returns the weighted sum over the worker's rows and its derivative,
+        (rows, outputs); `hess`, (rows, outputs), has the weighted second derivatives at a fit of 0. The penalty is that
+        of `fit` in units of the mean second derivative. The constant has a light penalty, that of one row, so that it
+        is finite if a class is absent.
         """
         # L-BFGS in the directions V, in which the penalty is diagonal, from a fit of 0.
         n_rows, n_outputs = hess.shape
@@ -139,13 +139,13 @@ class RidgeBase:
         [curvatures] = workers().sum(hess.mean(axis=1).sum())
         curvature = float(curvatures / self.total)
         if reg_lambda is None:
-            # Cross-validation scores squares: the negative gradient of each row stands for a target.
+            # Cross-validation needs squared errors: the negative gradient of each row is the target.
             target = _divided(-grad, self.weight[:, None])
             centred = target - self._mean(target)
             reg_lambda = self._penalty(centred, self._along(centred))
         sizes = np.concatenate([[self.total], self.values])
         penalty = curvature * np.concatenate([[1.0], np.full(len(self.values), reg_lambda)])
-        # 1 / sqrt of the diagonal of the Hessian at 0: in these units the loss is about equally steep everywhere.
+        # 1 / sqrt of the diagonal of the Hessian at 0: in these units all directions have about the same curvature.
         unit = 1.0 / np.sqrt(curvature * sizes + penalty)
 
         def objective(flat: Floats) -> tuple[float, Floats]:
@@ -168,7 +168,7 @@ class RidgeBase:
     def _moment(self, grad: Floats) -> Floats:
         """Return the moments of weighted gradients along the directions, (rank, outputs).
 
-        Where columns outnumber rows, ``vectors`` are those of the rows: ``V' U' g = S Q' (g / sqrt(weight))``.
+        If columns outnumber rows, ``vectors`` are those of the rows: ``V' U' g = S Q' (g / sqrt(weight))``.
         """
         if self._wide:
             halves = _divided(grad, np.sqrt(self.weight)[:, None])
@@ -196,7 +196,7 @@ class RidgeBase:
     def _penalty(self, centred: Floats, along: Floats) -> float:
         """Return the penalty for the centred targets by generalised cross-validation."""
         square, counted = workers().sum(self.weight @ np.square(centred).sum(1), float(np.count_nonzero(self.weight)))
-        # a weight of 2 counts as two rows; weights that sum to less than their number count as one row each
+        # a weight of 2 counts as two rows; if weights sum to less than their number, each row counts as one
         n_rows = max(self.total, float(counted))
         return max(self.least, _by_gcv(self.values, np.square(along).sum(1), float(square), n_rows))
 
@@ -215,7 +215,7 @@ def _spectrum(U: BaseTerms, weight: Floats, *, wide: bool) -> tuple[Floats, Floa
     n_rows, n_columns = len(weight), U.n_columns
     if n_columns == 0:
         return np.empty((0, 0)), np.empty(0)
-    # Products of blocks: U itself, rows times columns, is never held.
+    # Sum of products of blocks, as U itself is too large to store.
     gram = np.zeros((n_rows if wide else n_columns,) * 2)
     if wide:
         for columns in row_blocks(0, n_columns, n_rows):
@@ -227,7 +227,7 @@ def _spectrum(U: BaseTerms, weight: Floats, *, wide: bool) -> tuple[Floats, Floa
             gram += part.T @ (weight[rows, None] * part)
         [gram] = workers().sum(gram)
     values, vectors = eigh(gram)
-    keep = values > 1e-12 * max(values[-1], 0.0)  # the others are rounding of the products
+    keep = values > 1e-12 * max(values[-1], 0.0)  # the others are rounding errors of the products
     return vectors[:, keep], values[keep]
 
 
@@ -242,11 +242,11 @@ def _by_gcv(values: Floats, along: Floats, square: float, n_rows: float) -> floa
     if len(values) == 0:
         return 1.0
     grid = values.max() * np.logspace(-9, 2, 45)
-    shrunk = grid[:, None] / (values + grid[:, None])  # share of each direction that the penalty takes away
+    shrunk = grid[:, None] / (values + grid[:, None])  # share of each direction that the penalty removes
     explained = along / values
     spare = max(n_rows - 1 - len(values), 0)
-    # With no dimension to spare (more columns than rows) both residual and freedom vanish with the
-    # penalty, and only their ratio counts: neither may be a difference of large numbers.
+    # Without spare dimensions (more columns than rows), residual and degrees of freedom vanish with the penalty, and
+    # only their ratio matters, so neither may be computed as a difference of large numbers.
     outside = max(square - explained.sum(), 0.0) if spare else 0.0
     residual = outside + (explained * shrunk**2).sum(1)
     freedom = (spare + shrunk.sum(1)) / n_rows

@@ -1,4 +1,4 @@
-"""Forests as named arrays, and back, checked so that the core cannot read outside their arrays."""
+"""Forests as named arrays and back, with checks, so that the core cannot read outside the arrays of a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from boostbp.trees.forest import Forest
 from boostbp.trees.tree import ARRAYS, Trees, offsets
 
 _OWN = "own functions"
-# Sizes stay far from the end of int64, and of int32 where splits hold features.
+# Limit on sizes, far below that of int64, and below that of int32, which holds feature numbers.
 _MAX_SIZE = 1 << 31
 _LEAVES = {"tree_output": "i8", "tree_degree": "i8", "start": "i8", "column": "i4", "scaling": "f8", "weight": "f8"}
 _DTYPES = {"tree_split": "i8", "gain": "f8", **ARRAYS, **_LEAVES}  # in the order of files
@@ -25,13 +25,13 @@ _FACTS = {"n_features", "n_outputs", "basis", "functions", "clip", "n_base"}
 
 
 def pack(forest: Forest, *, functions: bool = False) -> tuple[dict[str, Any], Arrays]:
-    """Return what JSON holds of a forest, and its arrays by their names in `Forest`, `Nodes` and `Leaves`.
+    """Return the JSON facts of a forest, and its arrays by their names in `Forest`, `Nodes` and `Leaves`.
 
     ``tree_leaf`` and ``weight_start`` are left out, because they follow from the others. An output that no tree serves
-    gets a tree of one leaf, 0, so that a reader can tell from the arrays how many outputs there are.
+    gets a tree with one leaf of value 0, so that the arrays determine the number of outputs.
 
-    With `functions` the basis may be functions of the user's own, which are left out: the reader must have them.
-    Otherwise they raise ValueError.
+    With `functions`, user-defined functions of a basis are left out, and the reader must have them. Otherwise they
+    raise ValueError.
     """
     if facts_of(forest.basis)["basis"] == _OWN and not functions:
         raise ValueError(
@@ -51,7 +51,7 @@ def pack(forest: Forest, *, functions: bool = False) -> tuple[dict[str, Any], Ar
 
 
 def facts_of(basis: Basis) -> dict[str, Any]:
-    """Return what `pack` says of a basis: its name, if it has one, and how many functions of a feature it has."""
+    """Return the facts of a basis: its name, if it has one, and its number of functions of a feature."""
     name = next((name for name, known in BASES.items() if known == basis), _OWN)
     return {"basis": name, "functions": basis.columns_per_feature if basis.has_functions else 0}
 
@@ -68,10 +68,10 @@ def _serving_all_outputs(forest: Forest) -> Forest:
 
 
 def unpack(facts: Mapping[str, Any], arrays: Arrays, prefix: str = "", *, functions: Basis | None = None) -> Forest:
-    """Return the forest that `pack` described; its arrays, under names with the prefix, are taken out of `arrays`.
+    """Return the forest that `pack` described; its arrays, whose names begin with `prefix`, are removed from `arrays`.
 
-    `functions` is the basis of a forest on functions of the user's own, which no file holds. Raises ValueError if an
-    index leads out of its array, a walk down a tree does not end, or sizes disagree.
+    `functions` is the basis of a forest with user-defined functions, which no file contains. Raises ValueError if an
+    index is outside its array, a tree contains a cycle, or sizes disagree.
     """
     basis = _basis(facts, functions)
     parts = {
@@ -92,7 +92,7 @@ def unpack(facts: Mapping[str, Any], arrays: Arrays, prefix: str = "", *, functi
 
 def _check_offsets(name: str, values: NDArray[np.int64], count: int, end: int) -> None:
     good = len(values) == count + 1 and values[0] == 0 and values[-1] == end and (values[1:] >= values[:-1]).all()
-    _require(good, f"{name} does not cut {end} entries into {count} parts")
+    _require(good, f"{name} does not divide {end} entries into {count} parts")
 
 
 def _basis(facts: Mapping[str, Any], functions: Basis | None) -> Basis:
@@ -117,26 +117,26 @@ def _require(good: bool | np.bool_, what: str) -> None:
 
 
 def check_nodes(nodes: core.Nodes, tree_split: NDArray[Any], n_features: int) -> None:
-    """Refuse splits with which a walk could leave the arrays or not end; ValueError says what is wrong."""
+    """Refuse splits with which routing could leave the arrays or not end; the ValueError names the fault."""
     n_splits = len(nodes.feature)
     for name in ("threshold", "left", "right", "missing_left", "cat_start", "cat_words"):
         _require(len(getattr(nodes, name)) == n_splits, f"{name} has another length than the splits")
     known = (nodes.feature >= 0) & (nodes.feature < n_features)
-    _require(known.all(), "a split looks at a feature that is not there")
+    _require(known.all(), "a split has a feature that does not exist")
     begin, words = nodes.cat_start.astype(np.int64), nodes.cat_words.astype(np.int64)
     numeric = (begin == -1) & (words == 0)
-    # the core may read the first word of a set without words
+    # the core may read the first word even of an empty set
     inside = (begin >= 0) & (words >= 0) & (begin + np.maximum(words, 1) <= len(nodes.categories))
-    _require((numeric | inside).all(), "a set of categories is not there")
+    _require((numeric | inside).all(), "a set of categories does not exist")
     _require(np.array_equal(np.isnan(nodes.threshold), ~numeric), "a split has a threshold and a set, or neither")
     _check_children(np.stack([nodes.left, nodes.right]).astype(np.int64), tree_split)
 
 
 def _check_children(children: NDArray[np.int64], tree_split: NDArray[Any]) -> None:
-    """Refuse trees in which a split or leaf has no parent or two, or is not reached from the root."""
+    """Refuse trees in which a split or leaf has no parent or two, or cannot be reached from the root."""
     size = np.diff(tree_split)
     n_splits, tree = int(tree_split[-1]), np.repeat(np.arange(len(size)), size)
-    _require(((children < size[tree]) & (~children <= size[tree])).all(), "a split has a child that is not there")
+    _require(((children < size[tree]) & (~children <= size[tree])).all(), "a split has a child that does not exist")
     is_leaf = children < 0
     leaf = ~children + tree_split[tree] + tree  # a tree has one leaf more than splits
     parents = np.bincount(leaf[is_leaf], minlength=n_splits + len(size))
@@ -144,10 +144,11 @@ def _check_children(children: NDArray[np.int64], tree_split: NDArray[Any]) -> No
     below, roots = children + tree_split[tree], tree_split[:-1][size > 0]
     parents = np.bincount(np.concatenate([below[~is_leaf], roots]), minlength=n_splits)
     _require((parents == 1).all(), "a split has no parent, or two")
-    # Each split has one parent, so one that is not below its root is in a circle, and climbing never reaches a root.
+    # Each split has one parent. A split that is not below the root is in a cycle, so its ancestors never reach the
+    # root.
     above = np.arange(n_splits)
     above[below[~is_leaf]] = np.broadcast_to(np.arange(n_splits), children.shape)[~is_leaf]
-    for _ in range(int(size.max(initial=0)).bit_length()):  # each step goes twice as far up
+    for _ in range(int(size.max(initial=0)).bit_length()):  # each step doubles the distance
         above = above[above]
     _require(np.array_equal(above, tree_split[tree]), "a split is not below the root of its tree")
 
@@ -159,11 +160,11 @@ def _leaves(parts: Arrays, tree_split: NDArray[Any], n_columns: int, n_outputs: 
     output, degree, start, column, scaling, weight = (parts[name] for name in _LEAVES)
     _require(len(output) == len(size), f"tree_output has the length {len(output)}")
     _check_outputs(output, n_outputs, len(weight))
-    _require(np.isin(degree, (1, 2)).all(), "a tree has another degree than 1 and 2")
+    _require(np.isin(degree, (1, 2)).all(), "the degree of a tree is neither 1 nor 2")
     _check_offsets("start", start, int(tree_leaf[-1]), len(column))
-    _require(((column >= 0) & (column < n_columns)).all(), "a leaf reads a column that is not there")
+    _require(((column >= 0) & (column < n_columns)).all(), "a leaf reads a column that does not exist")
     _require(len(scaling) == len(column), f"scaling has the length {len(scaling)}, and column {len(column)}")
-    # A leaf with k columns has 1 + degree * k terms, with a weight each for each output that its tree serves.
+    # A leaf with k columns has 1 + degree * k terms, with a weight for each output of its tree.
     terms = 1 + np.repeat(degree, size + 1) * np.diff(start)
     weight_start = offsets(terms * np.repeat(output[:, 1], size + 1))
     _require(len(weight) == weight_start[-1], f"weight has the length {len(weight)}, and leaves {weight_start[-1]}")
@@ -171,14 +172,14 @@ def _leaves(parts: Arrays, tree_split: NDArray[Any], n_columns: int, n_outputs: 
 
 
 def _check_outputs(tree_output: NDArray[Any], n_outputs: int, n_weights: int) -> None:
-    """Refuse trees that serve outputs that are not there, and outputs that no tree serves.
+    """Refuse trees that serve outputs that do not exist, and outputs that no tree serves.
 
-    The number of outputs is then at most that of the weights in the file.
+    The number of outputs is then at most the number of weights in the file.
     """
     first, served = tree_output.T
     good = (first >= 0) & (first < n_outputs) & (served >= 1) & (served <= np.minimum(n_outputs - first, n_weights))
-    _require(good.all(), "a tree serves an output that is not there")
-    # In the order of their first outputs, each tree must begin where those before it have reached.
+    _require(good.all(), "a tree serves an output that does not exist")
+    # In the order of first outputs, each tree must begin no later than the outputs that are served so far.
     order = np.argsort(first, kind="stable")
     reached = np.concatenate([[0], np.maximum.accumulate((first + served)[order])])
     whole = reached[-1] == n_outputs and (first[order] <= reached[:-1]).all()

@@ -1,4 +1,4 @@
-"""Ridge regressions in the leaves of trees, from sums over rows: the trees of a round, fitted together."""
+"""Ridge regressions in the leaves of the trees of a round, from sums over rows."""
 
 from __future__ import annotations
 
@@ -25,34 +25,34 @@ from boostbp.trees.tree import Trees
 
 S = TypeVar("S", "LeafRanges", "LeafSums")
 NOT_MONOTONE = np.empty(0, np.int64)
-# Path columns of rows, of trees whose sums go to the other workers together: 256 MB.
+# Limit on the path columns of rows of trees whose sums go to the other workers in one message: 256 MB.
 ROOM = 1 << 25
 
 
 @dataclass(frozen=True, slots=True)
 class Ridge:
-    """How a leaf regression is penalised."""
+    """Penalty of a leaf regression."""
 
     # strength: ``w = (sum h phi phi' + reg_lambda I)^-1 sum h phi y``, the paper's printed solution
     reg_lambda: float = 1.0
     penalize_constant: bool = True  # whether the constant term is penalised too, as in the paper
-    # Whether to penalise the weights of path features that are centred and scaled in their leaf. The model then does
-    # not depend on the units of the input. False penalises the weights in these units, as in the paper.
+    # Whether to penalise the weights of path features that are centred and scaled in their leaf, so that the model does
+    # not depend on the units of the input. False penalises the weights in the user's units, as in the paper.
     standardize: bool = True
 
     @property
     def flat_scale(self) -> float:
         """Return the inverse scale of a column that is constant in its leaf; see `LeafRanges.scaling`.
 
-        Without standardisation such a column shares the weight of the constant term.
+        Without standardisation, such a column and the constant term share one weight.
         """
         return 0.0 if self.standardize else 1.0
 
     def units(self, scaling: Floats) -> tuple[Floats, Floats, Floats]:
         """Return centre, scale and value of missing cells for `LeafSums.of`, (path columns,) each.
 
-        The paper penalises weights in the user's units: then sums are taken in these (centre 0, scale 1), and
-        `core.scale_weights` rewrites the solution. In both cases a missing value counts as the leaf's mean.
+        Without `standardize`, sums are in the user's units (centre 0, scale 1), and `core.scale_weights` converts the
+        solution. In both cases a missing value counts as the leaf's mean.
         """
         if self.standardize:
             return scaling[:, CENTER].copy(), scaling[:, INV_SCALE].copy(), np.zeros(len(scaling))
@@ -74,7 +74,7 @@ class LeafRanges:
         return cls(values)
 
     def __add__(self, other: LeafRanges) -> LeafRanges:
-        # Two columns are ends, of which the sum is no use; the other two are sums.
+        # Two columns are a minimum and a maximum, the other two are sums.
         a, b = self.values, other.values
         values = a + b
         np.minimum(a[:, 0], b[:, 0], out=values[:, 0])
@@ -83,11 +83,11 @@ class LeafRanges:
 
     @staticmethod
     def over_workers(ranges: Sequence[LeafRanges]) -> list[LeafRanges]:
-        """Return the ranges of some trees over the rows of all workers; one message for ends, one for sums."""
+        """Return the ranges of some trees over the rows of all workers, with one message for ends and one for sums."""
         group = workers()
         if group.is_single:
             return list(ranges)
-        # The least is the negative of the largest negative.
+        # The minimum is the negative of the largest negative value.
         ends = group.max(*(part.values[:, :2] * [-1.0, 1.0] for part in ranges))
         sums = group.sum(*(part.values[:, 2:] for part in ranges))
         return [LeafRanges(np.hstack([end * [-1.0, 1.0], total])) for end, total in zip(ends, sums, strict=True)]
@@ -96,8 +96,8 @@ class LeafRanges:
         """Return centre, inverse scale, lower and upper bound of each path column, (path columns, 4).
 
         ``u = (z - centre) * inverse scale`` has mean 0 and largest size 1, so that one penalty suits all columns, and
-        all terms have sums of squares of similar size. A column that is constant in its leaf, or always missing there,
-        gets the inverse scale `flat_scale`; with 0 it is left out, ``u = 0``, as is a column too wide for float64.
+        the sums of squares of all terms are similar. A column that is constant or always missing in its leaf has the
+        inverse scale `flat_scale`; with 0 it has no effect, ``u = 0``. Nor has a column whose range exceeds float64.
         """
         scaling = np.empty_like(self.values)
         core.scalings(self.values, flat_scale, scaling)
@@ -106,7 +106,7 @@ class LeafRanges:
 
 @dataclass(frozen=True, slots=True)
 class LeafSums:
-    """Normal equations of each leaf; additive over rows, so that blocks, threads and workers are one operation."""
+    """Normal equations of each leaf. They add up over rows, so blocks, threads and workers need a single operation."""
 
     gram: Floats  # (sum of terms^2,): ``sum h phi phi'`` of each leaf (lower triangle), one leaf after the other
     moment: Floats  # (sum of terms * outputs,): ``-sum phi grad'`` of each leaf, (terms, outputs)
@@ -121,7 +121,7 @@ class LeafSums:
         `grad` is (outputs, all rows) float64, C-contiguous, `hess` (all rows,), the others are (path columns,).
         """
         [degree] = leaves.tree_degree.tolist()
-        # A leaf with t terms has t^2 products of terms, and t moments for each output.
+        # A leaf with t terms has t^2 products, and t moments for each output.
         terms = 1 + degree * np.diff(leaves.start)
         gram, moment = np.zeros(terms @ terms), np.zeros(terms.sum() * len(grad))
         core.leaf_sums(
@@ -145,8 +145,8 @@ def solve(sums: LeafSums, leaves: Leaves, ridge: Ridge, learning_rate: float = 1
 
     ``w = (sum h phi phi' + reg_lambda I)^-1 (-sum phi grad')``, the paper's solution for the target ``-grad / h``.
 
-    With ``reg_lambda=0``, a term that the others of its leaf determine gets weight 0: a constant or repeated column, or
-    a term too many for the rows of the leaf.
+    With ``reg_lambda=0``, a term that is a linear combination of others in its leaf gets weight 0: a constant or
+    repeated column, or any further term if the leaf has too few rows.
     """
     weight, [degree] = sums.moment.copy(), leaves.tree_degree.tolist()
     core.solve_leaves(
@@ -158,10 +158,10 @@ def solve(sums: LeafSums, leaves: Leaves, ridge: Ridge, learning_rate: float = 1
 
 @dataclass(frozen=True, slots=True)
 class TreeRows:
-    """The rows of a tree and the gradients that its regressions are fitted to."""
+    """Rows of a tree, and the gradients to which its regressions are fitted."""
 
     blocks: Sequence[LeafRows]  # all rows, grouped by leaf
-    leaves: Leaves  # of the tree; their scalings and weights are not read
+    leaves: Leaves  # leaves of the tree, whose scalings and weights are not read
     grad: Floats  # (outputs, rows) float64, C-contiguous
     hess: Floats  # (rows,)
     nodes: core.Nodes | None = None  # splits of the tree, if it must be monotone
@@ -174,12 +174,12 @@ def fit_together(
     n_threads: int = 1,
     sign: NDArray[np.int64] = NOT_MONOTONE,
 ) -> list[Leaves]:
-    """Return the fitted leaves of some trees; their sums over the workers of a group share one message.
+    """Return the fitted leaves of some trees, with one message for their sums over the workers of a group.
 
-    Sums over blocks of rows are added in the order of the blocks, whatever the threads, and then over the workers.
+    Sums over blocks of rows are added in the order of the blocks, for any number of threads, and then over the workers.
     `sign` is that of monotone trees, (features,); see `core.solve_monotone`.
     """
-    # Without weights, the core leaves out the products with ones.
+    # If all weights are 1, an empty array tells the core to skip the products.
     weights = [tree.hess[:0] if (tree.hess == 1.0).all() else tree.hess for tree in trees]
 
     def summed(of_rows: Callable[[LeafRows], S], tree: TreeRows) -> S:
@@ -205,7 +205,7 @@ def fit_together(
 def _weight(
     tree: TreeRows, scaling: Floats, sums: LeafSums, ridge: Ridge, learning_rate: float, sign: NDArray[np.int64]
 ) -> Floats:
-    """Return the weights of the leaves of a tree, which is monotone if `sign` has a number for each feature."""
+    """Return the weights of the leaves of a tree, which is monotone if `sign` is not empty."""
     leaves, [degree] = tree.leaves, tree.leaves.tree_degree.tolist()
     if len(sign):
         weight = sums.moment.copy()
@@ -240,29 +240,29 @@ def fit_round(
 ) -> Leaves:
     """Fit the leaves of each tree to ``-grad / hess`` of its outputs, and add its values to the running fit.
 
-    On one thread, dense rows and trees of one output go through one compiled call. A sparse input, blocks of rows for
-    several threads, those of one worker of a group, and those of monotone trees are summed block by block, in the same
-    order for any number of threads. Both give the same bits.
+    On one thread, a dense input and trees of one output need one call of the core. Otherwise (sparse input, several
+    threads, a group of workers, monotone trees) sums are computed block by block, in the same order for any number of
+    threads. Both give the same bits.
 
     Parameters
     ----------
     X : (rows, features), Z : (rows, columns) float64, C-contiguous
-        The input, and the columns that regressions read of it; or two sparse inputs, of the same columns.
+        The input, and the columns that regressions read; or a sparse input for both.
     bins : ColumnBins or None
-        Of a dense input.
+        Bins of a dense input.
     grad : (trees * n_outputs, rows) float64, C-contiguous
     hess : (trees, rows) or, if all are equal, (1, rows) float64, C-contiguous
     leaf : (trees, rows), any integer type
-        Written: the leaf of each row.
+        Output: the leaf of each row.
     out : (trees * n_outputs, rows) float64, C-contiguous
-        Added to.
+        Running fit, to which the values are added.
     n_outputs : int
-        Outputs that each tree serves.
+        Number of outputs of each tree.
     sign : (features,) int64
-        1 for each feature in which trees must rise, -1 where they must fall, else 0; (0,) if there are none. Columns
-        are the features then, and the ridge is standardised.
+        1 for each feature in which trees must rise, -1 where they must fall, otherwise 0; (0,) without constraints.
+        With constraints, columns must be the features and the ridge standardised.
     space : Workspace
-        For fits of many trees.
+        Memory that fits of many trees reuse.
 
     Returns
     -------
@@ -273,7 +273,7 @@ def fit_round(
     shares_rows = n_threads > 1 and len(X) > leaf_rows.BLOCK_ROWS
     if bins is None or n_outputs > 1 or len(sign) or shares_rows or not workers().is_single:
         fitted: list[Leaves] = []
-        # Alone, a tree is fitted while its rows are in cache. In a group, trees share messages between the workers.
+        # One at a time, a tree is fitted while its rows are in cache. In a group, several trees share messages.
         at_once = _trees_at_once(len(X), leaves)
         while (first := len(fitted)) < len(trees):
             parts = []
@@ -288,7 +288,7 @@ def fit_round(
                 for rows in part.blocks:
                     space.take_back(rows.order, rows.values)
         return fitted[0] if len(fitted) == 1 else concat_leaves(fitted)
-    # One compiled call for all trees; the widest leaf bounds the room for path columns.
+    # One call of the core for all trees; the widest leaf determines the memory for path columns.
     order, values = space.lend(len(X), leaves)
     core.fit_trees(
         trees.nodes, trees.tree_split, leaves.start, leaves.column, bins.bins, bins.lower, bins.upper, X, Z,
@@ -300,9 +300,9 @@ def fit_round(
 
 
 def _trees_at_once(n_rows: int, leaves: Leaves) -> int:
-    """Return how many trees are fitted together: on several workers, those whose rows there is room for."""
+    """Return how many trees are fitted together: in a group, as many as `ROOM` allows, otherwise one."""
     group = workers()
     if group.is_single or len(leaves.tree_degree) == 1:
         return 1
-    [most_rows] = group.max(float(n_rows))  # what goes together must be the same on all workers
+    [most_rows] = group.max(float(n_rows))  # the number must be the same on all workers
     return max(1, int(ROOM // max(most_rows * int(np.diff(leaves.start).max()), 1.0)))

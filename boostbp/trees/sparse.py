@@ -1,4 +1,4 @@
-"""Sparse inputs: only the entries that are not zero are held."""
+"""Sparse inputs: only entries other than zero are stored."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from numpy.typing import NDArray
 from boostbp import core
 from boostbp.runtime.arrays import Floats
 
-# Numbers in a block of rows, 8 MB: enough for the calls on it to cost nothing, and little beside the input.
+# Numbers in a dense block of rows, 8 MB: large enough for calls to cost little, and small compared to the input.
 CELLS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sparse:
-    """A sparse input, (rows, features): entries that are not held are 0, and a NaN that is held is missing.
+    """A sparse input, (rows, features). Entries that are not stored are 0, and a stored NaN is missing.
 
-    Kernels read dense rows of those few columns that trees split on. `row_blocks` says how many rows go at once.
+    The core reads dense blocks of the few columns that trees split on. `row_blocks` returns their rows.
     """
 
-    entries: sp.csc_matrix  # rows ascend within a column, and none comes twice
+    entries: sp.csc_matrix  # rows ascend within a column, without duplicates
 
     @classmethod
     def of(cls, X: sp.spmatrix | sp.sparray) -> Self:
-        """Return the input in a sparse matrix of any kind, which is not changed."""
+        """Return the input in a sparse matrix of any format, which is not changed."""
         entries = sp.csc_matrix(X, dtype=np.float64)
         if not entries.has_canonical_format:
             entries = entries.copy()
@@ -46,7 +46,7 @@ class Sparse:
 
     @property
     def arrays(self) -> tuple[NDArray[Any], NDArray[Any], Floats]:
-        """Compressed columns, for the core: ``indptr, indices, data``; it takes integers of any size."""
+        """Compressed columns for the core, ``indptr, indices, data``, with integers of any size."""
         return self.entries.indptr, self.entries.indices, self.entries.data
 
     def __getitem__(self, rows: slice | NDArray[Any]) -> Self:
@@ -61,7 +61,7 @@ class Sparse:
         """Return the input with other values, (rows,), in some of the columns."""
         if not columns:
             return self
-        # New columns come last, and a choice of columns puts them in their places.
+        # Append the new columns, then select all columns in their order.
         entries = sp.hstack([self.entries, *(sp.csc_matrix(values[:, None]) for values in columns.values())], "csc")
         source = np.arange(self.shape[1])
         source[list(columns)] = self.shape[1] + np.arange(len(columns))
@@ -72,7 +72,7 @@ class Sparse:
         return type(self).of(sp.hstack([sp.csc_matrix(columns), self.entries]))
 
     def dense(self, columns: NDArray[np.integer], rows: slice) -> Floats:
-        """Return some columns of neighbouring rows, (rows, columns), C-contiguous."""
+        """Return some columns of successive rows, (rows, columns), C-contiguous."""
         out = np.zeros((rows.stop - rows.start, len(columns)))
         core.fill(*self.arrays, columns, rows.start, rows.stop, out)
         return out
@@ -82,7 +82,7 @@ class Sparse:
         return self.entries.toarray(order="C")
 
 
-# `Any` stands for `Sparse`: most callers pass either on, and the types of NumPy's functions know only arrays.
+# `Any` stands for `Sparse`, as most callers pass on either kind, and NumPy's types accept only arrays.
 Matrix: TypeAlias = Floats | Any
 """(rows, features) float64, C-contiguous, or `Sparse`."""
 
@@ -105,7 +105,7 @@ def column_of(X: Matrix, column: int, rows: slice = slice(None)) -> Floats:
 
 
 def vstack(top: Matrix, bottom: Matrix) -> Matrix:
-    """Return the rows of two inputs of one kind in one."""
+    """Return one input with the rows of two of the same kind."""
     if isinstance(top, Sparse) and isinstance(bottom, Sparse):
         return Sparse.of(sp.vstack([top.entries, bottom.entries]))
     return np.vstack([top, bottom])

@@ -1,4 +1,4 @@
-"""Standardised: columns of an input with mean 0 and largest size 1, with the same bits for dense and sparse input."""
+"""Standardised: columns of an input with mean 0 and largest size 1; dense and sparse input give the same bits."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Kernel: TypeAlias = Callable[..., object]
 class Standardised:
     """``U``, some columns of an input scaled to mean 0 and largest size 1, which is never stored."""
 
-    Z: Matrix  # (rows, all columns) float64, C-contiguous, or Sparse: A missing value has ``u = 0``
-    column: NDArray[np.int32]  # (columns,) int32: the columns of `Z` in use
+    Z: Matrix  # (rows, all columns) float64, C-contiguous, or Sparse; a missing value has ``u = 0``
+    column: NDArray[np.int32]  # (columns,): the columns of `Z` in use
     scaling: Floats  # (columns, 4): see `LeafRanges.scaling`
     zero: Floats  # (columns,): scaled value of a zero, ``-center * inv_scale``; 0 for a column without zeros
     variance: Floats  # (columns,): weighted mean of ``u^2``
@@ -33,16 +33,16 @@ class Standardised:
     @interrupts.deferred()
     def of(cls, Z: Matrix, weight: Floats) -> Self:
         """Return all columns, standardised with row weights."""
-        # Of each column: least, largest, weighted sum, weight of missing cells, weight and number of nonzero cells.
+        # For each column: minimum, maximum, weighted sum, weight of missing cells, weight and number of nonzero cells.
         n_columns = Z.shape[1]
         sums = np.tile([np.inf, -np.inf, 0.0, 0.0, 0.0, 0.0], (n_columns, 1))
         square = np.zeros(n_columns)
         _call(Z, core.column_sums, core.column_sums_sparse, weight, sums)
         below, upper = workers().max(-sums[:, 0], sums[:, 1])
-        everything = weight.cumsum()[-1:].sum()  # the core adds row by row, too
+        everything = weight.cumsum()[-1:].sum()  # added row by row, as the core does
         rest, everything, n_rows = workers().sum(sums[:, 2:], everything, float(len(Z)))
         lower, (total, missing, nonzero, number) = -below, rest.T
-        # Zeros took no part in the sums, so that dense and sparse inputs give the same bits: they count here.
+        # The sums skip zeros, so that dense and sparse inputs give the same bits. Zeros are added here.
         some_zero = number < n_rows
         lower = np.where(some_zero, np.minimum(lower, 0.0), lower)
         upper = np.where(some_zero, np.maximum(upper, 0.0), upper)
@@ -50,7 +50,7 @@ class Standardised:
         zero = np.where(some_zero, -scaling[:, 0] * scaling[:, 1], 0.0)
         _call(Z, core.column_squares, core.column_squares_sparse, weight, scaling, square)
         [square] = workers().sum(square)
-        # Each zero adds the square of its scaled value; missing values have u = 0 and add nothing.
+        # Each zero contributes the square of its scaled value; missing values have u = 0.
         variance = (square + (everything - nonzero) * np.square(zero)) / everything
         return cls(Z, np.arange(n_columns, dtype=np.int32), scaling, zero, variance)
 
@@ -69,12 +69,12 @@ class Standardised:
         """Return some rows and columns of ``U``, (rows, columns)."""
         Z, column, scaling = self.Z, self.column[columns], self.scaling[columns]
         part = columns_of(Z, column, rows)
-        with np.errstate(over="ignore", invalid="ignore"):  # a column too wide for float64 has scale 0 and counts as 0
+        with np.errstate(over="ignore", invalid="ignore"):  # a column whose range exceeds float64 has scale 0, so u = 0
             U = (part - scaling[:, 0]) * scaling[:, 1]
         return np.where(np.isnan(U), 0.0, U)
 
     def times(self, V: Floats) -> Floats:
-        """Return ``U @ V``, (rows, outputs): the product for a row of zeros, plus what other values add to it."""
+        """Return ``U @ V``, (rows, outputs): the product of a row of zeros, plus the effects of nonzero values."""
         out = np.tile(self.zero @ V, (len(self.Z), 1))
         rest = self.column, self.scaling, self.zero, np.ascontiguousarray(V), out
         _call(self.Z, core.add_products, core.add_products_sparse, *rest)
@@ -97,14 +97,14 @@ class Standardised:
 
     @property
     def _std(self) -> Floats:
-        """Return the standard deviation of each column, infinite if it is mere rounding, (columns,)."""
-        # Standardising rounds u by 1e-16 times the center in units of the scale: a smaller deviation is mere rounding.
+        """Return the standard deviation of each column, infinite if it is a rounding error, (columns,)."""
+        # The rounding error of u is 1e-16 times the center in units of the scale.
         std = np.sqrt(self.variance)
         return np.where(std > 1e-14 * (1.0 + np.abs(self.scaling[:, 0]) * self.scaling[:, 1]), std, np.inf)
 
 
 def _call(Z: Matrix, of_dense: Kernel, of_sparse: Kernel, *rest: NDArray[np.generic]) -> None:
-    """Call the loop for the kind of input."""
+    """Call the loop for dense or for sparse input."""
     if isinstance(Z, Sparse):
         of_sparse(*Z.arrays, *rest)
     else:

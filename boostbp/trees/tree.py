@@ -13,19 +13,19 @@ from boostbp import core
 from boostbp.runtime import threads
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 
-# Least rows of a thread, which takes longer to start than so few rows take; arbitrary.
+# Minimum rows of a thread: fewer rows take less time than starting it. Arbitrary.
 ROWS_OF_A_THREAD = 256
-Parts = slice | NDArray[np.integer]  # some trees, leaves or entries of an array: in a row, or by number
+Parts = slice | NDArray[np.integer]  # some trees, leaves or entries of an array: a range, or numbers
 
 
 @dataclass(frozen=True, slots=True)
 class Trees(Sequence["Tree"]):
-    """The structures of several trees, one after the other; ``trees[k]`` is a `Tree`, a view of one of them.
+    """The structures of several trees; ``trees[k]`` is a `Tree`, a view of one of them.
 
     Attributes
     ----------
     feature, threshold, left, right, missing_left, cat_start, cat_words, categories, gain
-        The arrays of `Tree` for all trees. Children are counted within their tree, words of category sets over all
+        The arrays of `Tree` for all trees. Numbers of children count within a tree, words of category sets over all
         trees.
     tree_split : (trees + 1,) int64
         First split of each tree, and the number of all splits.
@@ -49,7 +49,7 @@ class Trees(Sequence["Tree"]):
 
     @staticmethod
     def concat(parts: Sequence[Trees]) -> Trees:
-        """Return a copy of the trees of all parts, one after the other."""
+        """Return a copy of the trees of all parts, in order."""
         arrays = {name: concat([getattr(part, name) for part in parts], dtype) for name, dtype in ARRAYS.items()}
         if len(arrays["categories"]):
             # The words of a part come after those of the parts before it.
@@ -68,7 +68,7 @@ class Trees(Sequence["Tree"]):
         *of_split, categories = self.nodes
         *of_split, start, n_words = [array[at] for array in of_split]
         if len(categories):
-            # Words of neighbouring trees lie side by side: cut between the first and the last that is used.
+            # Words of successive trees are adjacent: keep those from the first to the last used one.
             has_set = start >= 0
             first, last = start[has_set], (start + n_words)[has_set]
             words = slice(first.min(initial=len(categories)), last.max(initial=0))
@@ -106,7 +106,7 @@ class Trees(Sequence["Tree"]):
         if not isinstance(X, Sparse):
             share_rows(lambda rows: core.route(nodes, split, X, *rows, leaf), len(X), n_threads)
             return leaf
-        # A sparse input: only the features that trees split on are made dense, some rows at a time.
+        # In a sparse input, only features that trees split on become dense, block by block.
         features, place = np.unique(self.feature, return_inverse=True)
         nodes = nodes._replace(feature=place.astype(np.int32))
 
@@ -120,7 +120,7 @@ class Trees(Sequence["Tree"]):
         return leaf
 
     def paths(self, per_feature: int = 1) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Return the columns of the numeric features on the path to each leaf of each tree, each once, ascending.
+        """Return the distinct columns of the numeric features on the path to each leaf of each tree, ascending.
 
         Parameters
         ----------
@@ -133,13 +133,13 @@ class Trees(Sequence["Tree"]):
         column : (start[-1],) int32
             Leaf ``l``, counted over all trees, has ``column[start[l]:start[l + 1]]``.
         """
-        # A tree has one leaf more than splits. The core counts all columns, but writes only those there is room for.
+        # A tree has one leaf more than splits. The core counts all columns, but writes only those that fit.
         n_leaves = len(self.feature) + len(self)
         if not per_feature:
             return np.zeros(n_leaves + 1, np.int64), np.empty(0, np.int32)
         start, column = np.empty(n_leaves + 1, np.int64), np.empty(8 * n_leaves * per_feature, np.int32)
         core.paths_of(self.nodes, self.tree_split, per_feature, start, column)
-        # More than 8 features for a leaf on average, which is rare: once more, with room for all.
+        # More than 8 features per leaf on average is rare: repeat with a larger array.
         if start[-1] > len(column):
             column = np.empty(start[-1], np.int32)
             core.paths_of(self.nodes, self.tree_split, per_feature, start, column)
@@ -157,16 +157,15 @@ class Tree(Trees):
     Split 0 is the root. A child is the index of another split, or ``~leaf``. A tree without
     splits is one leaf, number 0.
 
-    A **numeric** split sends a row left if ``x <= threshold`` in float64, and a missing value
-    (NaN) left if ``missing_left``. A **categorical** split has ``threshold = NaN``; it sends a row
-    left if the category code is in its set, right if it is not (codes never seen, negative
-    codes), and a missing value left if ``missing_left``. Libraries that decide otherwise are
-    healed where their trees are read.
+    A **numeric** split sends a row left if ``x <= threshold`` in float64, and a missing value (NaN) left if
+    ``missing_left``. A **categorical** split has ``threshold = NaN``. It sends a row left if the category code is in
+    its set, right if it is not (such as unseen or negative codes), and a missing value left if ``missing_left``. The
+    trees of libraries with other rules are converted when they are read.
 
     Attributes
     ----------
     feature : (splits,) int32
-        The column that a split looks at.
+        The column of a split.
     threshold : (splits,) float64
         Numeric: the largest value that goes left. Categorical: NaN.
     left, right : (splits,) int32
@@ -180,7 +179,7 @@ class Tree(Trees):
     categories : (words,) uint32
         The category sets: code ``c`` is in a set if bit ``c % 32`` of word ``c // 32`` is set.
     gain : (splits,) float64
-        What the library says the split gained; NaN where it does not say.
+        Gain of the split that the library reports; NaN if it reports none.
     """
 
     @classmethod
@@ -197,7 +196,7 @@ class Tree(Trees):
         categories: ArrayLike = (),
         gain: ArrayLike | None = None,
     ) -> Tree:
-        """Return a tree made of anything array-like; the last four may be left out."""
+        """Return a tree from array-like arguments; the last four are optional."""
         n_splits = len(np.asarray(feature))
         cat_start = np.full(n_splits, -1) if cat_start is None else cat_start
         cat_words = np.zeros(n_splits) if cat_words is None else cat_words
@@ -236,30 +235,30 @@ class Tree(Trees):
 
 
 def as_trees(trees: Sequence[Tree]) -> Trees:
-    """Return the trees in flat arrays; without a copy if they are so already, or if there is one."""
+    """Return the trees in flat arrays, without a copy if they already are, or if there is only one."""
     if isinstance(trees, Trees):
         return trees
     return trees[0].take(slice(None)) if len(trees) == 1 else Trees.concat(trees)
 
 
 def leaf_type(n_splits: int) -> np.dtype[Any]:
-    """Return the smallest integer type that holds the leaf numbers of a tree with at most so many splits."""
+    """Return the smallest integer type that holds the leaf numbers of a tree with at most `n_splits` splits."""
     return np.dtype(np.uint8 if n_splits < 1 << 8 else np.uint16 if n_splits < 1 << 16 else np.int32)
 
 
 def share_rows(work: Callable[[tuple[int, int]], object], n_rows: int, n_threads: int) -> None:
-    """Call `work` on a range of rows for each thread; rows do not depend on each other, so ranges change no result."""
+    """Call `work` on a range of rows in each thread. Results of rows must not depend on the ranges."""
     size = max(ROWS_OF_A_THREAD, -(-n_rows // n_threads))
     ranges = [(first, min(first + size, n_rows)) for first in range(0, n_rows, size)]
     threads.parallel_map(work, ranges, n_threads)
 
 
-# Trees, leaves and columns are parts of different sizes in flat arrays. Their offsets, (parts + 1,), hold the first
-# entry of each part and the end of the last.
+# Trees, leaves and columns are parts of different sizes in flat arrays. Offsets, (parts + 1,), have the first entry of
+# each part and the end of the last one.
 
 
 def concat(parts: Sequence[NDArray[Any]], kind: DTypeLike) -> NDArray[Any]:
-    """Return a copy of the arrays one after the other; an empty array if there are none."""
+    """Return the concatenated arrays as a copy; an empty array if there are none."""
     return np.concatenate(parts).astype(kind, copy=False) if parts else np.empty(0, kind)
 
 
@@ -271,13 +270,13 @@ def offsets(sizes: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
 
 
 def concat_offsets(parts: Sequence[NDArray[np.integer]]) -> NDArray[np.int64]:
-    """Return the offsets of several arrays of parts that become one array."""
+    """Return the offsets of the concatenation of several arrays of parts."""
     ends = offsets([int(part[-1]) for part in parts])
     return np.concatenate([ends[:1], *[part[1:] + end for part, end in zip(parts, ends, strict=False)]])
 
 
 def cut(start: NDArray[np.int64], parts: Parts) -> tuple[NDArray[np.int64], Parts]:
-    """Return the offsets of some parts by themselves, and where their entries lie in the whole array."""
+    """Return the offsets of some parts on their own, and the places of their entries in the whole array."""
     if isinstance(parts, slice):
         first, last, step = parts.indices(len(start) - 1)
         if step == 1:

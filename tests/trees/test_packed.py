@@ -118,7 +118,7 @@ def test_leaf_reads_no_more_columns_than_the_basis_makes(basis):
     arrays["column"] = np.where(arrays["column"] == arrays["column"].max(), 5 * per_feature, arrays["column"]).astype(
         "i4"
     )
-    with pytest.raises(ValueError, match="reads a column that is not there"):
+    with pytest.raises(ValueError, match="reads a column that does not exist"):
         unpack(facts, arrays, functions=functions)
 
 

@@ -1,4 +1,4 @@
-"""Conformance: the duties of a backend, each with a check on small tables; the checks are imported on use."""
+"""Conformance: the duties of a backend, each with a check on small tables. Checks are imported on use."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def check_backend(backend: str | Backend, *, leaf_of: LeafOf | None = None) -> N
         A name, or an object with ``bind(table, growth)``; see `boostbp.backends.base.Backend`.
     leaf_of : callable, optional
         ``leaf_of(grower, rows) -> (rows,)``: the library's own leaf of each row under the tree of one column that
-        `grower` grew last, numbered as in `Tree`. With it, rows are checked that are easily sent to the wrong side: on
-        thresholds, beside them in float32 and float64, with missing values and unknown categories.
+        `grower` grew last, numbered as in `Tree`. With it, the routing of difficult rows is checked, too: values at
+        thresholds and next to them in float32 and float64, missing values, and unknown categories.
 
     Raises
     ------
     ConformanceError
-        An AssertionError that tells which duty is broken and how to mend it.
+        An AssertionError that names the broken duty and the cure.
     TypeError, ValueError
-        If it is no backend at all.
+        If it is not a backend.
 
     Examples
     --------

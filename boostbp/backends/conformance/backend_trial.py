@@ -1,4 +1,4 @@
-"""A trial of a backend: small tables, trees grown on demand and checked, errors that tell how to mend a backend."""
+"""Trial of a backend: small tables, checked trees, and errors that say how to repair a backend."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from boostbp.runtime.arrays import Floats, read_only, refuse_writes
 from boostbp.trees.tree import Tree
 
 LARGEST = float(np.finfo(np.float32).max)
-REPEATS = 3  # rows in which each value is tried; arbitrary
-# Zeros, and numbers that float32 rounds to 0 or to infinity
+REPEATS = 3  # number of rows with each value. Arbitrary
+# Zeros, and numbers that round to 0 or infinity in float32
 EXTREMES = (0.0, -0.0, 1e300, -1e300, 1e-300, -1e-300, 1e-45, -1e-45, 1e-35, -1e-35, LARGEST, -LARGEST)
 
 
@@ -38,7 +38,7 @@ class Trial:
         return capabilities_of(self.backend)
 
     def run(self, check: Callable[[Trial], None], cure: str = "") -> None:
-        """Run a check; ConformanceError tells what failed, or what the backend raised, and another cure if any."""
+        """Run a check; raise ConformanceError with its fault, or with the error of the backend and a cure."""
         try:
             check(self)
         except ConformanceError as error:
@@ -48,19 +48,19 @@ class Trial:
             raise ConformanceError(f"it raised {type(error).__name__}: {error} {cure}") from error
 
     def mixed(self, rng: np.random.Generator, rows: int, **columns: Any) -> Table:
-        """Return a table with missing values where the backend reads them; see `mixed`."""
+        """Return a table, with missing values if the backend reads them; see `mixed`."""
         return mixed(rng, rows, **{"missing": self.capabilities.missing} | columns)
 
     def fork(self, table: Table, growth: TreeParams, columns: int = 1, seed: int = 0) -> Grower:
-        """Return a fork for some columns, on a table bound anew."""
+        """Return a fork for some columns, after binding the table."""
         return self.backend.bind(table, growth).fork(slice(0, columns), seed)
 
     def grow(
         self, table: Table, grad: Floats, hess: Floats | None = None, *, seed: int = 0, **growth: Any
     ) -> Sequence[Tree]:
-        """Return the trees of the first round on a table bound anew, each of them checked.
+        """Bind a table, and return the checked trees of the first round.
 
-        Rows per leaf are counted where all hessians are equal: libraries may count rows by their hessians.
+        Rows per leaf are checked only if all hessians are equal, as libraries may count rows by their hessians.
         """
         params = TreeParams(**growth)
         hess = np.ones_like(grad) if hess is None else hess
@@ -76,7 +76,7 @@ class Trial:
 def check_trees(
     grown: Sequence[Tree], count: int, table: Table, growth: TreeParams, *, count_rows: bool = True
 ) -> None:
-    """Demand trees that layers accept, of the sizes that were asked for; rows are counted as `Tree.leaf_of` says."""
+    """Demand trees that layers accept, of the requested sizes, with rows counted by `Tree.leaf_of`."""
     try:
         checked_trees(grown, count, table, growth)
     except ValueError as error:
@@ -114,7 +114,7 @@ def mixed(
     rng: np.random.Generator, rows: int, *, numeric: int = 4, categories: tuple[int, ...] = (), missing: bool = True
 ) -> Table:
     """Return numeric columns of several scales, with ties, and a column for each number of categories."""
-    # Ties come from rounding the first column, missing values are in every second one.
+    # Rounding the first column causes ties; every second column has missing values.
     X = rng.normal(size=(rows, numeric)) * 10.0 ** rng.integers(-3, 4, numeric)
     X[:, 0] = np.round(X[:, 0] / (X[:, 0].std() or 1.0), 1)
     codes = [rng.integers(0, n, rows).astype(float) for n in categories]
@@ -127,26 +127,26 @@ def mixed(
 
 
 def switches(rng: np.random.Generator, rows: int, features: int) -> Table:
-    """Return columns of 0 and 1: every threshold between the two separates the same rows, drawn or not."""
+    """Return columns of 0 and 1, in which every threshold separates the same rows."""
     return Table(rng.integers(0, 2, (rows, features)).astype(float))
 
 
 def gradient(rng: np.random.Generator, table: Table, columns: int = 1) -> Floats:
-    """Return gradients, (rows, columns), that depend on every column of the table, whatever its scale."""
+    """Return gradients, (rows, columns), that depend on every column of the table, for any scale."""
     total = np.empty((len(table.X), columns))
     for j in range(columns):
         total[:, j] = 0.1 * rng.normal(size=len(table.X))
         for column in table.X.T:
             values, which = np.unique(column, return_inverse=True)
-            effect = rng.normal(size=min(len(values), 12))  # of a few intervals of values, or of codes
+            effect = rng.normal(size=min(len(values), 12))  # effects of some intervals of values, or of codes
             total[:, j] += effect[which * len(effect) // len(values)]
     return total
 
 
 def loss_left(tree: Tree, X: Floats, grad: Floats, hess: Floats | float = 1.0) -> float:
-    """Return the share of the quadratic loss of one column that Newton steps in the leaves of a tree leave.
+    """Return the share of the quadratic loss of one column that remains after Newton steps in the leaves of a tree.
 
-    Steps reduce the loss by g^2 / 2h, with sums g and h over a leaf; the most is a step for each row.
+    A step reduces the loss by g^2 / 2h, with sums g and h over a leaf. The maximum is that of a step for each row.
     """
     leaf, hess = tree.leaf_of(X), np.broadcast_to(hess, grad.shape)
     g, h = (np.bincount(leaf, weights=column.ravel(), minlength=tree.n_leaves) for column in (grad, hess))
@@ -156,12 +156,12 @@ def loss_left(tree: Tree, X: Floats, grad: Floats, hess: Floats | float = 1.0) -
 
 
 def grow_rounds(fork: Grower, grad: Floats, count: int) -> list[Tree]:
-    """Return the trees of some rounds of one column; the gradient has three scales in turn."""
+    """Return the trees of some rounds of one column, with gradients of three scales in turn."""
     return [fork.grow(grad * (1 + number % 3), np.ones_like(grad))[0] for number in range(count)]
 
 
 def same(tree: Tree, other: Tree) -> bool:
-    """Return whether two trees have the same bits, but for their gains."""
+    """Return whether two trees have the same bits, except for gains."""
     return all(
         np.array_equal(getattr(tree, name), getattr(other, name), equal_nan=True)
         for name in tree.__dataclass_fields__
@@ -170,9 +170,9 @@ def same(tree: Tree, other: Tree) -> bool:
 
 
 def adversarial(tree: Tree, table: Table, rng: np.random.Generator, *, missing: bool = True) -> Floats:
-    """Return rows that reach each split of a tree with a value that is easily sent to the wrong side.
+    """Return rows that reach each split of a tree with a value that is difficult to route.
 
-    These are the threshold and its neighbours in both precisions, zeros, the ends of float32, and unknown codes.
+    These are the threshold and its neighbours in both precisions, zeros, the extremes of float32, and unknown codes.
     """
     rows, leaf = [table.X], tree.leaf_of(table.X)
     for split in range(len(tree.feature)):

@@ -1,4 +1,4 @@
-"""What capabilities promise: each function has the name of a field of `Capabilities`, and checks its promise."""
+"""Checks of declared capabilities: each function has the name of a field of `Capabilities`, and checks it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from boostbp.runtime.arrays import Floats
 from boostbp.trees.sparse import Sparse
 from boostbp.trees.tree import Tree
 
-ROUNDS = 12  # of one gradient; 12 draws of a fifth of the features all contain the same one by a chance of 4e-9
+ROUNDS = 12  # rounds with one gradient; that 12 draws of a fifth of the features share one has a chance of 4e-9
 
 
 def deterministic(trial: Trial) -> None:
-    """A tree depends on its own column alone: not on rounds before, columns beside it, or the seed."""
+    """A tree depends only on its own column, not on earlier rounds, other columns, or the seed."""
     rng = np.random.default_rng(0)
     table = trial.mixed(rng, 400)
     grad, other_grad = gradient(rng, table, 2), gradient(rng, table, 2)
@@ -42,7 +42,7 @@ def deterministic(trial: Trial) -> None:
 
 
 def missing(trial: Trial) -> None:
-    """NaN goes where `Tree.missing_left` says: leaves have the rows with NaN with which they were grown."""
+    """NaN goes to the side of `Tree.missing_left`: leaves have the rows with NaN with which they were grown."""
     rng = np.random.default_rng(1)
     for share in (0.05, 0.5, 1.0):
         X = rng.normal(size=(400, 3))
@@ -54,7 +54,7 @@ def missing(trial: Trial) -> None:
 
 
 def categories(trial: Trial) -> None:
-    """Categories of the same effect are split off together, whatever their codes are."""
+    """Categories with the same effect are split off together, for any codes."""
     rng = np.random.default_rng(2)
     for n_codes, codes_left in ((6, (1, 4)), (40, (0, 3, 31, 32, 39))):
         codes = rng.integers(0, n_codes, 200 * n_codes).astype(float)
@@ -96,7 +96,7 @@ def extra_trees(trial: Trial) -> None:
 
 
 def colsample_bytree(trial: Trial) -> None:
-    """Features are drawn anew for each tree or node, by the seed; a tree that draws once keeps to its share."""
+    """Features are drawn anew for each tree or node, by the seed; a tree with one draw respects the share."""
     rng = np.random.default_rng(6)
     table = switches(rng, 500, 10)
     grad = -(table.X @ np.r_[10.0, np.linspace(1.0, 2.0, 9)] + 0.1 * rng.normal(size=500))[:, None]
@@ -111,7 +111,7 @@ def colsample_bytree(trial: Trial) -> None:
 
 
 def native_leaves(trial: Trial) -> None:
-    """The library's own linear leaves are read to its own running prediction."""
+    """The library's own linear leaves, as read here, sum to its own running prediction."""
     X = np.random.default_rng(7).normal(size=(500, 3))
     y = 2 * X[:, 0] + np.abs(X[:, 1])
     predictions: list[Floats] = []
@@ -132,7 +132,7 @@ def native_leaves(trial: Trial) -> None:
 
 
 def row_subsets(trial: Trial) -> None:
-    """A tree of some rows depends on their gradients alone, and counts them alone."""
+    """A tree of some rows depends only on their gradients, and counts only these rows."""
     rng = np.random.default_rng(9)
     table, growth = switches(rng, 400, 4), TreeParams(max_depth=2, min_samples_leaf=20)
     rows = np.flatnonzero(rng.random(400) < 0.25)
@@ -163,7 +163,7 @@ def streams(trial: Trial) -> None:
 
 
 def _check_draws(trial: Trial, table: Table, grad: Floats, growth: TreeParams) -> list[Tree]:
-    """Demand that trees are drawn anew in rounds and side by side, and by the seed; return those of the rounds."""
+    """Demand that draws differ between rounds and columns, and depend on the seed; return the trees of the rounds."""
     side_by_side = np.repeat(grad, ROUNDS, axis=1)
     columns = trial.fork(table, growth, ROUNDS, seed=5).grow(side_by_side, np.ones_like(side_by_side))
     rounds, others = (grow_rounds(trial.fork(table, growth, seed=seed), grad, ROUNDS) for seed in (5, 6))

@@ -1,4 +1,4 @@
-"""The duties of every backend: the name of each, what it asks, and how it is checked."""
+"""The duties of every backend, with their names and checks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def grows_a_tree_for_each_column(trial: Trial) -> None:
 
 
 def keeps_to_the_sizes(trial: Trial) -> None:
-    """Depth, leaves and rows per leaf are those that `TreeParams` asks for, on any number of rows."""
+    """Depth, leaves and rows per leaf respect `TreeParams`, on any number of rows."""
     rng = np.random.default_rng(1)
     for rows, depth, leaves, smallest in product((1, 2, 300), (-1, 0, 4), (None, 2, 9), (1, 7, 40)):
         table = trial.mixed(rng, rows)
@@ -69,7 +69,7 @@ def follows_the_gradient(trial: Trial) -> None:
 
 
 def tells_neighbours_apart(trial: Trial) -> None:
-    """A split between two values sends each to its own side; values too close to be told apart may stay together."""
+    """A split between two values sends each to its own side; values that are too close may stay together."""
     far = [(0.0, 1.0), (-1.0, 0.0), (-0.0, 5.0), (-1e300, 1e300)]
     near = [(value, float(np.nextafter(np.float32(value), np.float32(np.inf)))) for value in (1.0, -1.0, 1e-3, 1e6)]
     for (low, high), rows in product([*far, *near, (1e-310, 2e-310)], (1, 20)):
@@ -101,7 +101,7 @@ def reads_any_memory_layout(trial: Trial) -> None:
 
 
 def bears_nothing_to_split(trial: Trial) -> None:
-    """Columns that do not vary give trees of one leaf, and so may gradients that are 0."""
+    """Constant columns give trees of one leaf, and gradients of 0 may."""
     for X in (np.array([[1.5, 2.5]]), np.zeros((50, 2)), np.full((50, 2), 7.0)):
         trial.grow(Table(X), np.linspace(-1.0, 1.0, 2 * len(X)).reshape(len(X), 2), min_samples_leaf=1)
     rng = np.random.default_rng(7)
@@ -117,7 +117,7 @@ def bears_nothing_to_split(trial: Trial) -> None:
 
 
 def grows_the_same_trees(trial: Trial, cure: str, *, threads: int = 1, **changes: Any) -> None:
-    """Forks with the same seeds grow the same trees in threads, or with other parameters that must not matter."""
+    """Forks with the same seeds grow the same trees in threads, or with parameters that must have no effect."""
     rng = np.random.default_rng(5)
     table, able = trial.mixed(rng, 400), trial.capabilities
     grad = gradient(rng, table, 4)
@@ -136,7 +136,7 @@ def grows_the_same_trees(trial: Trial, cure: str, *, threads: int = 1, **changes
 
 
 def routes_as_the_library_does(trial: Trial, leaf_of: Callable[[Any, Floats], NDArray[Any]]) -> None:
-    """`Tree.leaf_of` sends rows that are easily sent to the wrong side where the library sends them."""
+    """`Tree.leaf_of` sends difficult rows to the same leaves as the library does."""
     kinds: list[tuple[int, ...]] = [(), (3, 40)] if trial.capabilities.categories else [()]
     for seed, categories in enumerate([*kinds, *kinds]):
         rng = np.random.default_rng(seed)
