@@ -1,1 +1,1 @@
-"""What users hold (arrays, tables, sparse matrices) turned into what growers bin."""
+"""Conversion of users' arrays, tables and sparse matrices to the input of growers."""

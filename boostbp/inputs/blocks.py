@@ -1,6 +1,6 @@
-"""Rows beyond memory, read once, block by block, into files of numbers that are mapped into memory.
+"""Rows beyond memory: read once, block by block, into memory-mapped files of numbers.
 
-Arrays in NumPy's files are read, never mapped, as truncating a mapped file would end the process.
+Arrays in NumPy's files are read, not mapped, as truncation of a mapped file would end the process.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from boostbp.trees.sparse import Sparse
 
 Blocks: TypeAlias = "TableFiles | TableSource | Iterator[Any]"
 NO_ROWS = "X has no rows: give at least one block of them."
-BLOCK_ROWS = 65_536  # of an array in a file: 16 MB of 30 columns
+BLOCK_ROWS = 65_536  # rows of a block of an array in a file: 16 MB with 30 columns
 
 
 def rows_of(
@@ -44,19 +44,19 @@ def rows_of(
     categorical_features: CategoricalFeatures,
     schema: Schema | None,
 ) -> tuple[Any, dict[str, Any]]:
-    """Read all rows, and what `fit` takes beside them: arrays of all rows, in files.
+    """Read all rows, with targets, weights, offsets and groups, as arrays in files.
 
     `X` is a file in CSV, Parquet or NumPy's format, a folder of the first two, or blocks ``(X, y)`` or
-    ``(X, y, sample_weight)``. `beside` has ``y``, ``sample_weight``, ``offset`` and ``groups`` as they were passed:
-    names of columns of a table, files of NumPy, arrays of all rows, None. `labels` says whether targets are labels of
-    classes, and the schema how to read the rows, if that is known already. Raises ValueError if there are no rows, or
-    blocks or files do not fit together, and OSError if the disk is full.
+    ``(X, y, sample_weight)``. `beside` has ``y``, ``sample_weight``, ``offset`` and ``groups`` as the user passed them:
+    column names of a table, NumPy files, arrays of all rows, or None. `labels` says whether targets are class labels.
+    `schema` is that of the rows if it is already known. Raises ValueError if there are no rows, or blocks or files are
+    inconsistent, and OSError if the disk is full.
     """
     if _is_array_file(X):
         return read_array(X), {
             name: read_array(value) if _is_array_file(value) else value for name, value in beside.items()
         }
-    names: dict[str, list[str]]  # columns of a table, by what `fit` calls them
+    names: dict[str, list[str]]  # columns of a table, by the name of the argument of `fit`
     if isinstance(X, Iterator):
         if beside["y"] is not None:
             raise ValueError(f"y is given, a {type(beside['y']).__name__}, with blocks: let these be (X, y).")
@@ -80,7 +80,7 @@ def rows_of(
 def blocks_of(X: Blocks, schema: Schema) -> Iterator[Any]:
     """Yield blocks of the features of some rows, as tables that an estimator with this schema reads.
 
-    `X` is as in `rows_of`, but an iterator gives blocks of features alone. Raises ValueError if there are no rows.
+    `X` is as in `rows_of`, but an iterator yields blocks of features. Raises ValueError if there are no rows.
     """
     if _is_array_file(X):
         blocks = array_blocks(X, BLOCK_ROWS)
@@ -100,7 +100,7 @@ def _is_array_file(X: object) -> TypeGuard[str | os.PathLike[str]]:
 
 
 def _names(value: object) -> list[str]:
-    """Return names of columns, if a value is one or several."""
+    """Return the column names in a value, which may be one name or several."""
     names = [value] if isinstance(value, str) else list(value) if isinstance(value, list | tuple) else []
     return names if all(isinstance(name, str) for name in names) else []
 
@@ -116,7 +116,7 @@ def _blocks_of_tuples(blocks: Iterator[Any]) -> Iterator[tuple[Any, dict[str, An
 def _blocks_of_table(
     table: TableFiles, names: Mapping[str, list[str]]
 ) -> Iterator[tuple[Any, dict[str, NDArray[Any]]]]:
-    """Yield blocks of a table's features, and what `fit` takes beside them: `names` has its columns."""
+    """Yield blocks of a table's features, with the columns in `names`."""
     kinds = {column: table.type_of(column) for column in table.roles.verbatim}
     for features, verbatim in table.batches():
         if len(features):
@@ -124,9 +124,9 @@ def _blocks_of_table(
 
 
 class _StoredValues:
-    """Values that come block by block, in a file without a name, which is mapped into memory at the end.
+    """Values that arrive block by block, stored in an unnamed file, which is mapped into memory at the end.
 
-    Of labels, the file holds numbers by which `labels` has the distinct ones.
+    For labels, the file has the numbers of the distinct ones in `labels`.
     """
 
     def __init__(self, *, of_labels: bool = False) -> None:
@@ -137,7 +137,7 @@ class _StoredValues:
     def add(self, values: NDArray[Any]) -> None:
         """Write the values of a block, (rows,) or (rows, columns)."""
         if self.n_rows and values.shape[1:] != self._shape:
-            raise ValueError(f"it has the shape {values.shape}, those before have {(self.n_rows, *self._shape)}.")
+            raise ValueError(f"it has the shape {values.shape}, earlier ones have {(self.n_rows, *self._shape)}.")
         self._shape = values.shape[1:]
         values = values if self.labels is None else _number_labels(values, self.labels)
         self.file.write(np.ascontiguousarray(values, self._dtype).data)
@@ -151,7 +151,7 @@ class _StoredValues:
 
 
 def _number_labels(labels: NDArray[Any], number_of: dict[Any, int]) -> NDArray[np.intp]:
-    """Return the number of each label, (rows,), and add those of labels that are new."""
+    """Return the number of each label, (rows,), and add numbers for new labels."""
     distinct, place = np.unique(labels, return_inverse=True)
     numbers = [number_of.setdefault(label, len(number_of)) for label in distinct.tolist()]
     if len({isinstance(label, str) for label in number_of}) > 1:
@@ -161,7 +161,7 @@ def _number_labels(labels: NDArray[Any], number_of: dict[Any, int]) -> NDArray[n
 
 
 class _BlockReader:
-    """What was read of the blocks so far."""
+    """The content of the blocks so far."""
 
     def __init__(self, labels: bool, categorical_features: CategoricalFeatures, schema: Schema | None) -> None:
         self.labels, self.categorical_features, self.schema = labels, categorical_features, schema
@@ -200,12 +200,12 @@ class _BlockReader:
         return np.asarray(value) if name == "groups" else read_numbers(value, n_rows, name)
 
     def close(self) -> None:
-        """Close the files; what is mapped stays."""
+        """Close the files; mapped arrays stay valid."""
         for column in (self.X, *self.columns.values()):
             column.file.close()
 
     def rows(self, declared: set[Any]) -> tuple[RowsOnDisk, dict[str, NDArray[Any]]]:
-        """Return all rows, and the columns beside them. Columns that are `declared` may hold any categories."""
+        """Return all rows, and the other columns. Columns in `declared` may have any categories."""
         if self.first is None:
             raise ValueError(NO_ROWS)
         X, schema, start = self.X.array(), Schema.common([schema for _, schema in self.parts]), 0
@@ -215,7 +215,7 @@ class _BlockReader:
         if self.schema is None:
             warn_of_row_index(self.first)
             by_name = not isinstance(self.categorical_features, str)
-            for j, categories in schema.categories.items():  # only all rows tell whether they are
+            for j, categories in schema.categories.items():  # checked here, as this needs all rows
                 factors = Factors(np.nan_to_num(X[:, j], nan=-1.0).astype(np.int64), list(categories))
                 name = j if schema.names is None else schema.names[j]
                 is_declared = by_name or schema.dtypes[j] in DECLARED or name in declared
@@ -224,7 +224,7 @@ class _BlockReader:
 
 
 def _recode(X: Floats, schema_of_block: Schema, schema: Schema) -> None:
-    """Write the codes that categories have in all blocks in the place of those that they have in one."""
+    """Replace the codes of categories in one block by those in all blocks."""
     for j, categories in schema_of_block.categories.items():
         if categories != schema.categories[j]:
             code = {category: float(number) for number, category in enumerate(schema.categories[j])}
@@ -241,11 +241,11 @@ class _ArrayFile(NamedTuple):
     file: BinaryIO
     start: int  # byte at which its items begin
     shape: tuple[int, ...]
-    is_fortran: bool  # columns lie one after the other, not rows
+    is_fortran: bool  # whether columns are contiguous, not rows
     dtype: np.dtype[Any]
 
     def items(self, first: int, count: int) -> NDArray[Any]:
-        """Return items as they lie in the file, (count,)."""
+        """Return items in the order of the file, (count,)."""
         interrupts.check()
         self.file.seek(self.start + first * self.dtype.itemsize)
         items = np.fromfile(self.file, self.dtype, count)
@@ -254,7 +254,7 @@ class _ArrayFile(NamedTuple):
         return items
 
     def whole(self) -> NDArray[Any]:
-        """Return all of it."""
+        """Return the whole array."""
         return self.items(0, math.prod(self.shape)).reshape(self.shape, order="F" if self.is_fortran else "C")
 
     def rows(self, first: int, last: int) -> NDArray[Any]:
@@ -269,7 +269,7 @@ class _ArrayFile(NamedTuple):
 
 
 def read_array(path: str | os.PathLike[str]) -> NDArray[Any]:
-    """Return the array in a file; ValueError if the file holds none or is truncated, and OSError."""
+    """Return the array in a file; raise ValueError if it has none or is truncated, OSError if it cannot be read."""
     with _opened(path) as array:
         return array.whole()
 
@@ -291,7 +291,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[_ArrayFile]:
     with open(path, "rb") as file:
         try:
             shape, is_fortran, dtype = _HEADERS[npy.read_magic(file)](file)
-        except Exception as error:  # a damaged header may fail anywhere in its reader
+        except Exception as error:  # a damaged header may cause any error
             raise ValueError(f"{name!r} is not a file of one array as numpy.save writes it: {error}.") from error
         if dtype.hasobject:
             raise ValueError(f"{name!r} holds Python objects, which are code: save an array of numbers or text.")

@@ -17,36 +17,35 @@ from boostbp.runtime.arrays import Floats
 Category = str | int | float | bool
 Number = int | float | None
 
-_PLAIN = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?")  # as files hold numbers; "01" is another text
+_PLAIN = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?")  # numbers as files write them; "01" is text
 _PADDED = re.compile(r"0+(\d+)")
 _TRUTH = {"true": 1, "false": 0}
-# The four numbers below are arbitrary. They only decide about warnings: a few rows may hold new categories by chance,
-# and so may a few training rows differ from each other.
-MIN_UNSEEN_ROWS = 10  # from which on a column may be said to differ from that of fit,
-UNSEEN_SHARE = 0.9  # if so many of its values are new
-MIN_ROWS = 20  # from which on a training column may be said to hold no categories,
-DISTINCT_SHARE = 0.9  # if it has so many distinct values per row
+# Thresholds of two warnings. Arbitrary.
+# A column differs from that of fit: minimum number of its rows, and share of new values
+MIN_UNSEEN_ROWS, UNSEEN_SHARE = 10, 0.9
+# A training column is not categorical: minimum number of its rows, and of distinct values per row
+MIN_ROWS, DISTINCT_SHARE = 20, 0.9
 
 
 class Factors(NamedTuple):
-    """A column as distinct values and the place of each row's value among them."""
+    """A column as distinct values, and the index of each row's value."""
 
     place: NDArray[np.integer]  # (rows,) integer: index into `values`; -1 is missing
-    values: list[Any]  # distinct values, Python objects; some may belong to no row
+    values: list[Any]  # distinct values, Python objects, including unused ones
     ordered: bool = False  # the dtype fixes the values and their order; otherwise their order means nothing
 
     @classmethod
     def of(cls, place: NDArray[np.integer], values: Iterable[Any], ordered: bool = False) -> Factors:
-        """Return factors of distinct values some of which may be missing, or scalars of NumPy."""
+        """Return factors of distinct values, which may be NumPy scalars and may include missing values."""
         values = [value.item() if isinstance(value, np.generic) else value for value in values]
         missing = np.array([is_missing(value) for value in values], np.bool_)
-        index = np.append(np.where(missing, -1, np.cumsum(~missing) - 1), -1)  # -1 finds the last
+        index = np.append(np.where(missing, -1, np.cumsum(~missing) - 1), -1)  # index -1 is the last element
         return cls(index[place], list(compress(values, ~missing)), ordered)
 
 
 def is_missing(value: object) -> bool:
     """Return whether a value is None, NaN, NA or NaT."""
-    # NA refuses to say whether it equals itself, and its package may not be installed
+    # comparing NA with itself raises an error, and its package may not be installed
     return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
@@ -61,7 +60,7 @@ def factorize(values: NDArray[Any]) -> Factors:
 
 
 def text_in(values: Iterable[object]) -> str | None:
-    """Return the first string among some values."""
+    """Return the first string in `values`."""
     return next((value for value in values if isinstance(value, str)), None)
 
 
@@ -75,18 +74,18 @@ def categories_of(factors: Factors, label: str) -> tuple[Category, ...]:
 
 
 def sort_categories(values: Iterable[Category]) -> tuple[Category, ...]:
-    """Return the distinct ones of categories that have no order of their own: numbers ascending, then strings."""
+    """Return distinct categories without an order of their own: numbers ascending, then strings."""
     return tuple(sorted(dict.fromkeys(values), key=lambda value: (isinstance(value, str), value)))
 
 
 def codes_of(factors: Factors, categories: Sequence[Category], label: str) -> Floats:
     """Return the code of each row's category; ``len(categories)`` if it is not among them, NaN if missing.
 
-    Labels that are not among the categories as they stand are compared as numbers: 1, 1.0, "1", "1.0" and True are one
-    category, if only one of fit's is. So a column may be written as text, or as floats because a cell is missing.
+    Values that equal no category are compared as numbers: 1, 1.0, "1", "1.0" and True mean the same category, if fit
+    had only one of them. So a column may be written as text, or as floats because a cell is missing.
 
-    Raises ValueError if strings were seen at fit and there are only numbers now, or the other way round, and no string
-    spells one; warns if hardly a value was seen at fit.
+    Raises ValueError if fit had strings and there are only numbers now, or vice versa, and no string spells a number.
+    Warns if hardly any value was seen at fit.
     """
     _check_plain(factors.values, label)
     code = {value: float(i) for i, value in enumerate(categories)}
@@ -108,16 +107,16 @@ def codes_of(factors: Factors, categories: Sequence[Category], label: str) -> Fl
 
 
 def _codes_by_number(values: Iterable[Category], code: Mapping[Category, float]) -> dict[Category, float]:
-    """Return the codes of values that equal no category but are the same number as one."""
+    """Return the codes of values that equal no category, but are the same number as one."""
     of_text = _by_number(map(_number, code), code)
-    # reading text as numbers takes away the zeros before them
+    # reading text as numbers loses leading zeros
     of_numbers = _by_number(map(_padded_number, code), code) | of_text
     codes = {value: (of_text if isinstance(value, str) else of_numbers).get(_number(value)) for value in values}
     return {value: at for value, at in codes.items() if at is not None}
 
 
 def _by_number(numbers: Iterable[Number], code: Mapping[Category, float]) -> dict[Number, float | None]:
-    """Return the codes of categories by their number; None for a number that several categories are, and for none."""
+    """Return the codes of categories by their number, None for numbers of several categories, and for no number."""
     codes: dict[Number, float | None] = {None: None}
     for number, at in zip(numbers, code.values(), strict=True):
         codes[number] = None if number in codes else at
@@ -125,7 +124,7 @@ def _by_number(numbers: Iterable[Number], code: Mapping[Category, float]) -> dic
 
 
 def _number(value: Category) -> Number:
-    """Return the number that a label is, or spells as files do; exactly, if it is a whole one."""
+    """Return the number that a label is, or spells as files do; whole numbers are exact."""
     if not isinstance(value, str):
         return value
     if not _PLAIN.fullmatch(value):
@@ -138,13 +137,13 @@ def _number(value: Category) -> Number:
 
 
 def _padded_number(value: Category) -> Number:
-    """Return the number after the zeros that a label of digits begins with."""
+    """Return the number of a label of digits without its leading zeros."""
     digits = _PADDED.fullmatch(value) if isinstance(value, str) else None
     return int(digits[1]) if digits and np.isfinite(float(digits[1])) else None
 
 
 def _check_plain(values: Iterable[Any], label: str) -> None:
-    """Refuse values that are no strings, finite numbers or bools."""
+    """Refuse values that are not strings, finite numbers or bools."""
     for value in values:
         if not isinstance(value, (str, int, float)):
             kind = f"type {type(value).__name__} (such as {value!r})"
@@ -154,7 +153,7 @@ def _check_plain(values: Iterable[Any], label: str) -> None:
 
 
 def _check_kind(values: Sequence[Category], categories: Sequence[Category], label: str) -> None:
-    """Refuse numbers in the place of text, or text in the place of numbers, where no text spells a number."""
+    """Refuse numbers instead of text, or text instead of numbers, if no text spells a number."""
     is_text_now = {isinstance(value, str) for value in values}
     is_text_at_fit = {isinstance(value, str) for value in categories}
     if is_text_now and is_text_at_fit and is_text_now.isdisjoint(is_text_at_fit):
@@ -167,10 +166,10 @@ def _check_kind(values: Sequence[Category], categories: Sequence[Category], labe
 
 
 def check_categories(factors: Factors, label: str, *, declared: bool) -> None:
-    """Look at a training column that is to be categories, and warn if nearly all of its values are distinct.
+    """Check a categorical training column, and warn if nearly all of its values are distinct.
 
-    Raises ValueError if it spells numbers or dates, and neither the user nor the dtype `declared` categories: it only
-    is text.
+    Raises ValueError if the column is text that spells numbers or dates, unless the user or the dtype `declared` it as
+    categorical.
     """
     counts = np.bincount(factors.place[factors.place >= 0], minlength=len(factors.values))
     used = np.flatnonzero(counts)
@@ -180,5 +179,5 @@ def check_categories(factors: Factors, label: str, *, declared: bool) -> None:
     if n_rows >= MIN_ROWS and len(values) >= DISTINCT_SHARE * n_rows:
         messages.warn(
             f"{label} is read as categories, but has {len(values)} distinct values in {n_rows} rows, such as "
-            f"{values[0]!r}, which tell nothing of other rows: drop it, group its values, or pass numbers as numbers."
+            f"{values[0]!r}, which say nothing on other rows: drop it, group its values, or pass numbers as numbers."
         )

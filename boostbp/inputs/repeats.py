@@ -1,4 +1,4 @@
-"""Repeated rows of a table: which rows are equal, and whether that can be chance."""
+"""Repeated rows of a table: which rows are equal, and whether they are equal by chance."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ RowNumbers = NDArray[np.intp]
 # Constants of splitmix64 (Steele, Lea and Flood 2014): its increment, and the two factors that mix bits.
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FACTOR_1, _FACTOR_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-HASHED_CELLS = 1 << 15  # at a time: 256 kB stay in the cache
-SAMPLE_ROWS, SAMPLE_COLUMNS = 300, 2000  # at most, by which chance is judged
-BEYOND_CHANCE = 100.0  # times as many pairs of equal rows as chance would make
-# Bits of a float64 that are rounded away. Noise of 1e-12 changes fewer bits, so it moves about one number in a thousand
-# to another rounded value.
+HASHED_CELLS = 1 << 15  # cells that are hashed at a time: 256 kB stay in the cache
+SAMPLE_ROWS, SAMPLE_COLUMNS = 300, 2000  # limits on the sample for the estimate of chance
+BEYOND_CHANCE = 100.0  # ratio of pairs of equal rows to those expected by chance
+# Bits of a float64 that are rounded. Noise of 1e-12 changes fewer bits, so it changes the rounded value of only about
+# one number in a thousand.
 _NOISE_BITS = 22
-# Range of a column, as a share of its largest number, from which it is rounded: large ids may differ in the last bits.
+# Minimum range of a rounded column, as a share of its largest number: large ids may differ only in their last bits.
 MIN_RANGE = 1e-6
 
 
 def distinct_rows(table: Table) -> RowNumbers:
-    """Return the number of each row, of all workers, among the distinct rows, in the order of first appearance.
+    """Return the number of each row of all workers among the distinct rows, in the order of first appearance.
 
-    If all equal rows are equal by chance, every row is distinct.
+    If equal rows are equal by chance, every row counts as distinct.
 
-    Rows of few values (ages, categories, switches) are equal by chance, and so will future rows be. Rows that were
-    measured once and written down again are equal in numbers that chance would not repeat: far more often than columns
-    with as many values, and as much correlation, would be. Equal categories alone say nothing, as they come again.
+    Rows of few values (ages, categories, switches) are equal by chance, and future rows will be, too. Copies of a
+    measurement are equal in numbers that chance would not repeat: there are far more of them than expected for columns
+    with so many values and so much correlation. Equal categories alone are no evidence, as they recur.
 
-    Numbers of a dense table that differ by some 1e-12 of their size are equal, except in columns that hardly vary in so
-    many digits, such as large ids.
+    Numbers of a dense table that differ by some 1e-12 of their size count as equal, except in columns whose variation
+    is in these digits, such as large ids.
     """
     group = workers()
     is_noisy = None if isinstance(table.X, Sparse) else _noisy_columns(table.X)
@@ -60,14 +60,14 @@ def number_values(values: NDArray[Any]) -> RowNumbers:
 
 
 def hashes_of(X: Matrix, seed: int) -> Hashes:
-    """Return a number for each row, uniform in uint64: the same for the same values, and another for each seed."""
+    """Return a hash of each row, uniform in uint64, equal for equal values, and different for each seed."""
     return splitmix64(row_hashes(X) + np.array([seed + 1], np.uint64) * _STEP)
 
 
 def row_hashes(X: Matrix, is_noisy: NDArray[np.bool_] | None = None) -> Hashes:
-    """Return a hash of each row, the same for the same values, sparse or dense.
+    """Return a hash of each row, equal for equal values, sparse or dense.
 
-    In the columns of a dense table that are noisy, (columns,), numbers are the same that differ by rounding.
+    In noisy columns of a dense table, `is_noisy`, (columns,), numbers that differ by rounding errors count as equal.
     """
     hashes = np.zeros(len(X), np.uint64)
     if isinstance(X, Sparse):
@@ -80,34 +80,34 @@ def row_hashes(X: Matrix, is_noisy: NDArray[np.bool_] | None = None) -> Hashes:
     size = max(1, HASHED_CELLS // max(1, X.shape[1]))
     for block in (slice(first, first + size) for first in range(0, len(X), size)):
         values = X[block] if is_noisy is None else np.where(is_noisy, _rounded(X[block]), X[block])
-        # A sum, modulo 2^64: it does not depend on the order, so zeros may be left out.
+        # A sum modulo 2^64 does not depend on the order, and zeros may be skipped.
         hashes[block] = _cell_hashes(values, columns).sum(axis=1, dtype=np.uint64)
     return hashes
 
 
 def _cell_hashes(values: Floats, columns: NDArray[np.uint64]) -> Hashes:
-    """Return hashes of cells, each in its column; 0 for the value 0, which sparse matrices do not hold."""
-    values = np.where(np.isnan(values), np.nan, values)  # one NaN for all of them
+    """Return hashes of cells and their columns; 0 for the value 0, which sparse matrices do not store."""
+    values = np.where(np.isnan(values), np.nan, values)  # the same bits for all NaN
     hashes = splitmix64(values.view(np.uint64) + (columns + np.uint64(1)) * _STEP)
     hashes[values == 0] = 0
     return hashes
 
 
 def splitmix64(bits: Hashes) -> Hashes:
-    """Return the bits mixed, so that each depends on all: the last step of splitmix64."""
+    """Return mixed bits, each of which depends on all bits: the last step of splitmix64."""
     bits = (bits ^ (bits >> np.uint64(30))) * _FACTOR_1
     bits = (bits ^ (bits >> np.uint64(27))) * _FACTOR_2
     return bits ^ (bits >> np.uint64(31))
 
 
 def _distinct(values: NDArray[Any]) -> tuple[RowNumbers, RowNumbers, RowNumbers]:
-    """Return the numbers of the values; of the distinct ones, sorted by value, their first rows and their counts."""
+    """Return the numbers of the values, and the first rows and counts of the distinct ones, sorted by value."""
     _, first, place, counts = np.unique(values, return_index=True, return_inverse=True, return_counts=True)
     return np.argsort(np.argsort(first))[place], first, counts
 
 
 def _noisy_columns(X: Floats) -> NDArray[np.bool_]:
-    """Return which columns may be rounded, (columns,), by the least and the largest number of all workers."""
+    """Return which columns may be rounded, (columns,), by the minimum and maximum over all workers."""
     largest = np.fmax.reduce(X, axis=0, initial=-np.inf)
     largest, minus_least = workers().max(largest, -np.fmin.reduce(X, axis=0, initial=np.inf))
     with np.errstate(over="ignore", invalid="ignore"):  # near the float64 limits, and in columns without a number
@@ -116,48 +116,48 @@ def _noisy_columns(X: Floats) -> NDArray[np.bool_]:
 
 def _rounded(X: Floats) -> Floats:
     """Return numbers rounded to fewer bits; NaN stays NaN."""
-    # Halfway and above go up: as integers, the bits of floats of one sign are ordered as the floats are.
+    # Round half up: as integers, the bits of floats of one sign have the order of the floats.
     half, bits = np.int64(1 << (_NOISE_BITS - 1)), np.ascontiguousarray(X).view(np.int64)
     return ((bits + half) >> _NOISE_BITS << _NOISE_BITS).view(np.float64)
 
 
 def _share_by_chance(distinct: Table) -> float:
-    """Return the share of pairs of rows that chance makes equal in all numeric columns, judged by some distinct rows.
+    """Return the expected share of pairs of rows that are equal in all numeric columns by chance, from distinct rows.
 
-    The product of what it does in each column, to the power of the share of the columns that are independent of each
-    other: the participation ratio of the eigenvalues of their rank correlations, (sum of them)^2 / sum of their
-    squares, over the number of columns. Squared correlations are reduced by what they are by chance, 1 / (rows - 1).
+    It is the product of the chances of the columns, to the power of the share of independent columns. That share is the
+    participation ratio of the eigenvalues of the rank correlations, (their sum)^2 / (sum of their squares), divided by
+    the number of columns. Squared correlations are reduced by their expectation by chance, 1 / (rows - 1).
     """
     numeric = distinct.numeric
     columns = evenly_spaced(numeric.shape[1], SAMPLE_COLUMNS) if numeric.shape[1] else np.arange(0)
     X = numeric.dense(columns, slice(0, len(numeric))) if isinstance(numeric, Sparse) else numeric[:, columns]
-    X = np.where(np.isnan(X), np.inf, X)  # missing is a value like others, and the last
+    X = np.where(np.isnan(X), np.inf, X)  # missing counts as a value, and sorts last
     X = X[:, [np.any(x != x[0]) for x in X.T]]
     if not X.shape[1]:
         return 1.0
-    with np.errstate(divide="ignore"):  # a column that no chance repeats
+    with np.errstate(divide="ignore"):  # a column without repeated values
         log_chance = np.log([_column_chance(np.sort(x)) for x in X.T]).sum()
     ranks = np.column_stack([np.searchsorted(np.sort(x), x) for x in X.T]).astype(np.float64)
     ranks -= ranks.mean(axis=0)
     ranks /= np.sqrt(np.square(ranks).sum(axis=0))
     n_rows, n_columns = ranks.shape
-    # The squared entries of R R^T sum to those of the correlations R^T R: 1 on the diagonal, and two of each pair.
+    # The sum of squares of R R^T equals that of the correlations R^T R: the diagonal of ones, and each pair twice.
     excess = np.square(ranks @ ranks.T).sum() - n_columns - n_columns * (n_columns - 1) / (n_rows - 1)
     return float(np.exp(log_chance * n_columns / (n_columns + max(excess, 0.0))))
 
 
 def _column_chance(x: Floats) -> float:
-    """Return how likely two different rows have the same value of a sorted column.
+    """Return the chance that two different rows have the same value of a sorted column.
 
-    As often as distinct rows have; but in columns of few steps, such as ages in years, at least as often as if all
-    steps had the same chance.
+    It is the share of such pairs among distinct rows. In columns of few steps, such as ages in years, it is at least
+    the chance with all steps equally likely.
     """
     counts = np.diff(np.flatnonzero(np.concatenate([[True], x[1:] != x[:-1], [True]])))
     return max(float(counts @ (counts - 1)) / (len(x) * (len(x) - 1)), 1.0 / _n_steps(x[np.isfinite(x)]))
 
 
 def _n_steps(x: Floats) -> float:
-    """Return the steps that a sorted column may stand on: infinite if its gaps are no multiples of the smallest."""
+    """Return the number of possible steps of a sorted column; infinite unless gaps are multiples of the smallest."""
     gaps = np.diff(x / 2)  # halved, as the difference of the float64 limits overflows
     gaps = gaps[gaps > 0]
     if not len(gaps):

@@ -21,12 +21,12 @@ NO_OFFSET: Floats = np.zeros(())  # an offset is this, or (rows, outputs)
 class Rows:
     """Rows that a model is trained or evaluated on."""
 
-    table: Table  # input of the first layer, h_0; the input of the output layer where that is trained alone
+    table: Table  # input of the first layer, h_0, or of the output layer if it is trained alone
     # (rows, outputs): targets, as the loss reads them for training rows, and as the metric reads them for evaluation
     # sets
     y: Floats
     weight: Floats  # (rows,)
-    # (rows, outputs) float64, or `NO_OFFSET`: added to the raw output of each row; not a part of the model
+    # (rows, outputs) float64, or `NO_OFFSET`: added to the raw output of each row, but not part of the model
     offset: Floats = field(default_factory=lambda: NO_OFFSET)
     group: Group = SINGLE_PROCESS  # the workers that hold the rows
 
@@ -39,7 +39,7 @@ class Rows:
         return self.table.X
 
     def take(self, rows: NDArray[Any]) -> Rows:
-        """Return the rows with these numbers, in ascending order, or of this mask."""
+        """Return the rows with these ascending numbers, or of a mask."""
         offset = self.offset[rows] if self.offset.ndim else self.offset
         return Rows(self.table.take(rows), self.y[rows], self.weight[rows], offset, self.group.select_rows(rows))
 
@@ -48,7 +48,7 @@ class Rows:
         return self.take(evenly_spaced(len(self), n_most))
 
     def concat(self, others: Rows) -> Rows:
-        """Return these rows followed by others, which the last of several workers holds."""
+        """Return these rows followed by others, which are on the last of several workers."""
         offset = np.concatenate([self.offset, others.offset]) if self.offset.ndim else self.offset
         return Rows(
             Table(vstack(self.X, others.X), self.table.categorical),

@@ -1,4 +1,4 @@
-"""Schema: what the columns of the training table were, and how an estimator reads it and other tables like it."""
+"""Schema: the columns of the training table, and the reader of other tables with these columns."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Schema:
     names: tuple[str, ...] | None  # column names; None if the table had none, or not only strings
     # categorical column -> its values (str, int, float, bool), in the order of their codes
     categories: Mapping[int, tuple[Category, ...]]
-    dtypes: tuple[str, ...]  # what each column was; for people
+    dtypes: tuple[str, ...]  # type of each column, for messages
 
     @property
     def categorical(self) -> tuple[int, ...]:
@@ -47,7 +47,7 @@ class Schema:
     def of(
         cls, source: Source, *, categorical_features: CategoricalFeatures = "from_dtype", checked: bool = True
     ) -> Schema:
-        """Look at a training table.
+        """Return the schema of a training table.
 
         Raises ValueError if a column that is not categorical holds strings, or `categorical_features` names no column.
 
@@ -57,9 +57,8 @@ class Schema:
             "from_dtype": columns of a dataframe that hold categories or strings. None: no column.
             Otherwise column names, column numbers, or a mask, (features,).
         checked : bool
-            Whether to look for columns of categories that hold none: ValueError if strings that nobody calls
-            categories spell numbers or dates, and a warning if nearly all values are distinct. A part of a table does
-            not tell.
+            Whether to check categorical columns: ValueError if undeclared text spells numbers or dates, and a warning
+            if nearly all values are distinct. False for a part of a table, which cannot show this.
         """
         n_features = source.original.shape[1]
         chosen = _chosen(source, categorical_features)
@@ -80,10 +79,10 @@ class Schema:
 
     @classmethod
     def common(cls, schemas: Sequence[Schema], parts: Sequence[str] = ()) -> Schema:
-        """Return the schema of a table whose parts have these; errors call them ``worker 0`` and so on, or as `parts`.
+        """Return the schema of a table from those of its parts; errors name them ``worker 0`` and so on, or by `parts`.
 
-        If the parts do not all have the same categories in the same order, they are put in order as those of a column
-        of text are. Raises ValueError if a part has other columns than the first, or other columns with categories.
+        If the parts differ in categories or their order, the categories are sorted like those of a text column. Raises
+        ValueError if a part has other columns than the first, or other categorical columns.
         """
         first, categories = schemas[0], dict(schemas[0].categories)
         parts = parts or [f"worker {number}" for number in range(len(schemas))]
@@ -103,13 +102,13 @@ class Schema:
     def read(self, source: Source) -> Table:
         """Read a table with these columns, as many and in this order.
 
-        A float64, C-contiguous array without categories is not copied. A sparse matrix stays sparse: what it does not
-        hold is 0, NaN that it holds is missing. A category that was not there at fit has the code
-        ``len(categories[column])``. Raises ValueError if columns are of another type than at fit, or hold infinity.
+        A float64, C-contiguous array without categories is not copied. A sparse matrix stays sparse: entries that it
+        does not store are 0, and a stored NaN is missing. A category that fit did not see has the code
+        ``len(categories[column])``. Raises ValueError if columns have another type than at fit, or contain infinity.
         """
         X = self._matrix(source)
         try:
-            with np.errstate(invalid="ignore"):  # it takes a sum first, which may be inf - inf
+            with np.errstate(invalid="ignore"):  # it first computes a sum, which may be inf - inf
                 assert_all_finite(X.entries if isinstance(X, Sparse) else X, allow_nan=True, input_name="X")
         except ValueError as error:
             row, j, value = _first_infinity(X)
@@ -122,7 +121,7 @@ class Schema:
             return matrix_of([self._values(source, j) for j in range(self.n_features)])
         if sp.issparse(source.block):
             return Sparse.of(source.block).replaced({j: self._values(source, j) for j in self.categories})
-        with np.errstate(over="ignore"):  # wider floats than ours: infinity is refused below
+        with np.errstate(over="ignore"):  # wider floats may overflow: infinity is refused below
             X = check_array(source.block, dtype=np.float64, order="C", ensure_all_finite=False)
         if self.categories and np.may_share_memory(X, source.block):
             X = X.copy()
@@ -140,20 +139,20 @@ class Schema:
         return column.numbers()
 
     def roles(self) -> ColumnRoles:
-        """Return the columns of a file that a model of this table reads, as what they were in training.
+        """Return the roles of the columns that a model of this table reads from a file, with their types in training.
 
         Raises ValueError if the table had no names.
         """
         if self.names is None:
             raise ValueError("The model was trained without feature names: train it on a table, or with boostbp fit.")
-        # as text: a float64 would not hold large whole numbers, and text that spells a number is that category, too
+        # as text: float64 may not hold large whole numbers, and text that spells a number is the same category
         categorical = [self.names[j] for j in self.categories]
         numeric = [name for name in self.names if name not in categorical]
         return ColumnRoles(self.names, categorical, numeric)
 
     @classmethod
     def decoded(cls, facts: object) -> Schema:
-        """Return the schema that `boostbp.runtime.plain.encode` was given; ValueError if it contradicts itself."""
+        """Return the schema that `boostbp.runtime.plain.encode` received; raise ValueError if it is inconsistent."""
         schema: Schema = plain.decode_as(cls, facts)
         n_features = schema.n_features
         if not (
@@ -187,7 +186,7 @@ def _refuse_text(columns: Sequence[Column], categorical_features: CategoricalFea
 
 
 def _warn_of_rounding(column: Column) -> None:
-    """Warn if whole numbers of a column, (rows,), are too large for float64 to tell them apart."""
+    """Warn if distinct whole numbers of a column, (rows,), are equal in float64."""
     values = column.numbers()
     if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or not len(values):
         return
@@ -229,9 +228,9 @@ def _chosen(source: Source, categorical_features: CategoricalFeatures) -> list[i
 
 @dataclass(frozen=True, slots=True)
 class RowsOnDisk:
-    """Rows that were read, in the place of what a user passes as X."""
+    """Rows that were read, as a replacement of the user's X."""
 
-    X: Floats  # (rows, features) float64: with codes in the place of categories
+    X: Floats  # (rows, features) float64, with codes of categories
     schema: Schema
     first: Source  # the first block
 
@@ -244,14 +243,14 @@ class RowsOnDisk:
         return self.X[rows]
 
 
-MAX_CELLS = 1 << 20  # of a table that is first tried as plain numbers, whose check holds a byte for each; arbitrary
+MAX_CELLS = 1 << 20  # limit on tables that are first tried as plain numbers. Arbitrary
 
 
-@interrupts.deferred()  # libraries of tables take what a handler raises for errors of their own
+@interrupts.deferred()  # table libraries would treat exceptions of a handler as their own
 def learn_schema(
     estimator: BaseEstimator, X: object, *, categorical_features: CategoricalFeatures = "from_dtype"
 ) -> tuple[Schema, Table]:
-    """Read the input of `fit`, (rows, features), and learn its columns.
+    """Read the input of `fit`, (rows, features), and return it with its schema.
 
     The estimator gets ``n_features_in_`` and ``feature_names_in_``. Raises ValueError if `X` cannot be read.
     """
@@ -265,7 +264,7 @@ def learn_schema(
 
 
 def read_input(estimator: BaseEstimator, X: object, schema: Schema) -> Table:
-    """Read an input like that of `fit`, (rows, features); ValueError if it cannot be read, or has other columns."""
+    """Read an input with the columns of `fit`, (rows, features); raise ValueError if this is impossible."""
     if isinstance(X, RowsOnDisk):
         return Table(X.X, X.schema.categorical)
     numbers = _plain_numbers(X, schema)
@@ -273,9 +272,9 @@ def read_input(estimator: BaseEstimator, X: object, schema: Schema) -> Table:
 
 
 def _plain_numbers(X: object, schema: Schema) -> Floats | None:
-    """Return a small table of plain numbers, without infinities, that looks like that of `fit`; None if it is another.
+    """Return a small table of finite numbers with the columns of `fit`; None for any other input.
 
-    A prediction for one row would spend most of its time on what this leaves out.
+    A prediction for one row would spend most of its time on the checks that this skips.
     """
     if schema.categories or getattr(X, "size", MAX_CELLS + 1) > MAX_CELLS:
         return None
@@ -291,7 +290,7 @@ def _plain_numbers(X: object, schema: Schema) -> Floats | None:
     if not (fits and len(values) and (values.dtype == np.float64 or np.can_cast(values.dtype, np.float64))):
         return None
     numbers = np.ascontiguousarray(values, np.float64)
-    return None if True in np.isinf(numbers).tobytes() else numbers  # of few cells, in half the time of any()
+    return None if True in np.isinf(numbers).tobytes() else numbers  # for few cells, twice as fast as any()
 
 
 @interrupts.deferred()
@@ -302,8 +301,8 @@ def _read_any(estimator: BaseEstimator, X: object, schema: Schema) -> Table:
 
 
 def _seen_by_sklearn(source: Source) -> Any:
-    """Return what scikit-learn can look at for names and shape."""
-    # before 1.9 scikit-learn knows tables other than pandas' by the interchange protocol, which polars 2 has dropped
+    """Return an object from which scikit-learn can read names and shape."""
+    # before 1.9 scikit-learn needs the interchange protocol for tables other than pandas', which polars 2 has dropped
     old = tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 9)
     if old and source.names is not None and not hasattr(source.original, "__dataframe__"):
         named = SimpleNamespace(shape=source.original.shape, column_names=lambda: source.names)

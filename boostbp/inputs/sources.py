@@ -1,4 +1,4 @@
-"""An input of any kind, opened: a block of numbers, or columns, each read as numbers or as categories."""
+"""Opened inputs of any kind: a block of numbers, or columns that can be read as numbers or as categories."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ if TYPE_CHECKING:
     import narwhals as nw
     from narwhals.typing import IntoDataFrame
 
-DECLARED = ("Categorical", "Enum")  # dtypes that say that a column holds categories; text may hold anything
+DECLARED = ("Categorical", "Enum")  # dtypes of categorical columns, unlike text, which may be anything
 _TEXT = (*DECLARED, "String")
 _NO_NUMBER = ("Array", "Binary", "Date", "Datetime", "Duration", "List", "Struct", "Time")
-_BLOCK_ROWS = 4096  # of all columns that are copied together: 1 MB of 30 columns stays in the cache
+_BLOCK_ROWS = 4096  # rows that are copied at a time: 1 MB with 30 columns stays in the cache
 
 
 class ArrayColumn:
     """A column of a NumPy array of numbers, strings or objects."""
 
-    is_categorical = False  # the dtype never says that the column holds categories
+    is_categorical = False  # the dtype is never categorical
 
     def __init__(self, values: NDArray[Any], label: str) -> None:
         self.values = values
-        self.label = label  # what errors call the column
+        self.label = label  # name of the column in errors
         self.dtype = str(values.dtype)
 
     @cached_property
     def factors(self) -> Factors:
-        """The column as categories; ValueError if an object is not hashable."""
+        """Return the column as categories; raise ValueError if an object is not hashable."""
         try:
             return factorize(self.values)
         except TypeError as error:
             raise ValueError(f"{self.label} holds objects that cannot be categories: {error}.") from error
 
     def text(self) -> str | None:
-        """Return a string that keeps the column from being read as numbers; None if there is none."""
+        """Return a string that is not a number; None if there is none."""
         try:
             self.numbers()
         except ValueError:
@@ -72,7 +72,7 @@ class ArrayColumn:
     @cached_property
     def _floats(self) -> Floats:
         values = self.values
-        if values.dtype.kind == "O":  # pandas' NA and NaT are no floats
+        if values.dtype.kind == "O":  # pandas' NA and NaT are not floats
             is_na = [type(value).__name__ in ("NAType", "NaTType") for value in values]
             values = np.where(is_na, np.nan, values)
         try:
@@ -84,7 +84,7 @@ class ArrayColumn:
 
 
 class FrameColumn:
-    """A column of a dataframe, which answers as `ArrayColumn` does."""
+    """A column of a data frame, with the members of `ArrayColumn`."""
 
     def __init__(self, series: nw.Series[Any], label: str) -> None:
         self.series = _without_arrow_dtype(series)
@@ -94,12 +94,12 @@ class FrameColumn:
 
     @cached_property
     def is_categorical(self) -> bool:
-        """Whether the dtype holds categories; a column of objects does if one is a string."""
+        """Whether the dtype is categorical or text; a column of objects is if one is a string."""
         return self.dtype in _TEXT or self.text() is not None
 
     @cached_property
     def factors(self) -> Factors:
-        """The column as categories."""
+        """Return the column as categories."""
         if self._is_pandas:
             return self._factors_by_pandas()
         if self.dtype in _NO_NUMBER or self.dtype == "Object":
@@ -135,7 +135,7 @@ class FrameColumn:
         return None
 
     def numbers(self) -> NDArray[Any]:
-        """Return the column as numbers; ValueError if the dtype holds no numbers (dates, lists, ...)."""
+        """Return the column as numbers; raise ValueError if the dtype is not numeric (dates, lists, ...)."""
         import narwhals as nw
 
         if self.dtype in _NO_NUMBER or "complex" in self.dtype:
@@ -146,10 +146,10 @@ class FrameColumn:
                 return np.array([*map(float, factors.values), np.nan])[factors.place]
             if (dtype.is_float() or dtype.is_integer() or self.dtype == "Boolean") and "128" not in self.dtype:
                 values = self.series.to_numpy()
-                if values.dtype.kind in "fiub":  # truth values of which some are missing are objects
+                if values.dtype.kind in "fiub":  # bools with missing values are objects
                     return values
             return self.series.cast(nw.Float64).to_numpy()
-        except Exception as error:  # each library has errors of its own
+        except Exception as error:  # each library has its own errors
             raise self._refusal() from error
 
     def _refusal(self) -> ValueError:
@@ -163,7 +163,7 @@ Column = ArrayColumn | FrameColumn
 
 
 def _without_arrow_dtype(series: nw.Series[Any]) -> nw.Series[Any]:
-    """Return an Arrow-backed column of pandas as an Arrow column: its accessors differ from those of other columns."""
+    """Return an Arrow-backed column of pandas as an Arrow column, as its accessors differ from those of others."""
     native = series.to_native()
     if not series.implementation.is_pandas() or type(native.dtype).__name__ != "ArrowDtype":
         return series
@@ -180,17 +180,17 @@ def _dtype_of(series: nw.Series[Any]) -> str:
     native = series.to_native()
     dtype = getattr(native, "dtype", getattr(native, "type", None))
     if isinstance(dtype, np.dtype) and dtype.kind == "O":
-        return "Object"  # pandas' objects may be anything, and narwhals looks at the values to name them
+        return "Object"  # narwhals would read the values of pandas' objects to name their type
     name = type(series.dtype).__name__
     return str(dtype) if name == "Unknown" else name
 
 
 def _decoded(series: nw.Series[Any]) -> nw.Series[Any]:
-    """Return categories as the values that they stand for."""
+    """Return categories as their values."""
     import narwhals as nw
 
     if series.implementation.is_pyarrow():
-        # Arrow's dictionaries read as NumPy give missing values a category; its views cannot be filtered
+        # missing values of Arrow's dictionaries become a category in NumPy, and its views cannot be filtered
         native = series.to_native()
         native = native.cast(getattr(native.type, "value_type", native.type))
         native = native.cast("large_string") if str(native.type) == "string_view" else native
@@ -202,14 +202,14 @@ def _decoded(series: nw.Series[Any]) -> nw.Series[Any]:
 class Source:
     """An opened input."""
 
-    original: Any  # the input, as scikit-learn can look at it for names and shape
+    original: Any  # the input, from which scikit-learn reads names and shape
     columns: Sequence[Column]  # one for each feature; none of a sparse matrix
     names: tuple[str, ...] | None = None  # column names, if the input has names and all are strings
-    # (rows, features) array or sparse matrix, or None: all columns at once, where they are numbers of one dtype
+    # (rows, features) array or sparse matrix with all columns, if they are numbers of one dtype; otherwise None
     block: Any = None
 
     def column(self, j: int) -> Column:
-        """Return a column; of a sparse matrix, made dense."""
+        """Return a column, which is dense even if the input is sparse."""
         if self.columns:
             return self.columns[j]
         return ArrayColumn(self.block[:, [j]].toarray()[:, 0], f"Column {j}")
@@ -228,7 +228,7 @@ def is_frame(X: object) -> TypeGuard[IntoDataFrame]:
 def open_source(X: object, *, estimator: BaseEstimator | None = None) -> Source:
     """Open an input, (rows, features); only lists and sparse matrices are converted.
 
-    Raises ValueError, in which the estimator is named, if `X` is not two-dimensional, is empty, or holds complex
+    Raises ValueError with the name of the estimator if `X` is not two-dimensional, is empty, or contains complex
     numbers or dates, and TypeError if it is a lazy frame.
     """
     lenient = {"ensure_all_finite": False, "input_name": "X", "estimator": estimator}
@@ -255,7 +255,7 @@ def open_source(X: object, *, estimator: BaseEstimator | None = None) -> Source:
 def _array_of_rows(X: list[Any] | tuple[Any, ...]) -> Any:
     try:
         values = np.asarray(X)
-    except ValueError:  # ragged: scikit-learn says so
+    except ValueError:  # rows of different lengths: scikit-learn raises the error
         return X
     # a list of strings and numbers would become strings
     return np.asarray(X, object) if values.dtype.kind in "SU" else values
@@ -312,8 +312,8 @@ def matrix_of(columns: Sequence[NDArray[Any]]) -> Floats:
 
 
 def is_blocks(X: object) -> bool:
-    """Return whether an input is a path, a dataset, or an iterator of blocks, and no array, frame or list."""
-    if isinstance(X, np.ndarray):  # abstract classes would take half a microsecond to tell
+    """Return whether an input is a path, a dataset or an iterator of blocks, not an array, frame or list."""
+    if isinstance(X, np.ndarray):  # checks of abstract classes would take half a microsecond
         return False
     if isinstance(X, str | os.PathLike | TableFiles) or is_dataset(X):
         return True

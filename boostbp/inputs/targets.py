@@ -19,18 +19,18 @@ from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 
 _LENIENT = {"ensure_2d": False, "ensure_all_finite": False}
-# Sizes of targets lie between this and its inverse: float64 holds their squares, times any weight.
+# Limit on the sizes of targets, and the inverse of the lower limit: weighted squares then fit float64.
 LARGEST = 1e100
-# The largest weight lies between this and its inverse: libraries hold weights in float32.
+# Limit on the largest weight, and the inverse of its lower limit: libraries store weights in float32.
 HEAVIEST = 1e30
 
 
 def read_target(y: ArrayLike | None, n_rows: int, *, labels: bool = False) -> NDArray[Any]:
-    """Read a target of an input with so many rows: labels of classes, (rows,), or numbers, (rows,) or (rows, outputs).
+    """Read the target of `n_rows` rows: class labels, (rows,), or numbers, (rows,) or (rows, outputs).
 
-    Numbers become float64, C-contiguous; labels stay as they are. A column, (rows, 1), is warned of, as are truth
-    values in the place of numbers. Raises ValueError if `y` is None, has another number of rows, holds missing,
-    infinite or extreme values, or is not of that kind. Text that spells numbers is text.
+    Numbers become float64, C-contiguous; labels stay as they are. Warns of a column, (rows, 1), and of bools instead of
+    numbers. Raises ValueError if `y` is None, has another number of rows, contains missing, infinite or extreme values,
+    or is of the other kind. Text is never read as numbers.
     """
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
@@ -47,7 +47,7 @@ def read_target(y: ArrayLike | None, n_rows: int, *, labels: bool = False) -> ND
 
 
 def _frame_values(y: object, labels: bool) -> NDArray[Any]:
-    """Return the target in a frame, (rows, columns): labels, which are one column, or numbers."""
+    """Return the target in a frame, (rows, columns): numbers, or labels in one column."""
     columns = open_source(y).columns
     if len(columns) == 1:
         return _of_column(columns[0])[:, None]
@@ -79,17 +79,17 @@ def _labels(values: NDArray[Any]) -> NDArray[Any]:
 
 def _numbers(values: NDArray[Any]) -> Floats:
     if values.dtype.kind == "b" or (values.dtype.kind == "O" and set(map(type, values.ravel())) <= {bool, np.bool_}):
-        messages.warn("y holds bools, which a regressor takes for 1 and 0: use BoostBPClassifier, or y.astype(float).")
+        messages.warn("y holds bools, which a regressor reads as 1 and 0: use BoostBPClassifier, or y.astype(float).")
     floats = _finite(values, "y", "Drop these rows, or fill them in.")
     refuse_extreme(floats, "y")
     return floats
 
 
 def read_weight(sample_weight: ArrayLike | None, n_rows: int) -> Floats:
-    """Read the weights of the rows, (rows,) float64: ones for None, and a number for all.
+    """Read the weights of the rows, (rows,) float64; None means ones, and a number is the weight of all rows.
 
-    Raises ValueError if a weight is negative, missing, infinite or text, all are zero, the largest is beyond 1e30 or
-    below 1e-30, or there are not `n_rows`. Of several workers, some may have zeros alone.
+    Raises ValueError if a weight is negative, missing, infinite or text, all are zero, the largest is above 1e30 or
+    below 1e-30, or there are not `n_rows`. One of several workers may have only zeros.
     """
     if isinstance(sample_weight, str):
         cure = "give a number for each row, or class_weight='balanced' to the classifier"
@@ -108,10 +108,10 @@ def read_weight(sample_weight: ArrayLike | None, n_rows: int) -> Floats:
 
 
 def read_offset(offset: ArrayLike, n_rows: int, n_outputs: int, name: str = "offset") -> Floats:
-    """Read what is added to the raw output of each row, (rows,) or (rows, outputs), as (rows, outputs) float64.
+    """Read an offset of raw outputs, (rows,) or (rows, outputs), as (rows, outputs) float64.
 
-    Raises ValueError, with its `name`, if it is of another shape, or holds text, numbers that are not finite, or
-    numbers beyond 1e100.
+    Raises ValueError with `name` if it has another shape, or contains text, numbers that are not finite, or numbers
+    above 1e100.
     """
     shape = f"({n_rows},)" if n_outputs == 1 else f"({n_rows}, {n_outputs}), one number for each output"
     if isinstance(offset, str) or np.ndim(offset) == 0:
@@ -134,7 +134,7 @@ def read_numbers(values: ArrayLike, n_rows: int, name: str) -> Floats:
 
 
 def read_groups(groups: ArrayLike, n_rows: int) -> NDArray[np.integer]:
-    """Read the groups that rows belong to, numbers or text, as a number for each group, (rows,).
+    """Read the groups of rows, numbers or text, as group numbers, (rows,).
 
     Raises ValueError if a row has no group, or there are not `n_rows`.
     """
@@ -147,10 +147,10 @@ def read_groups(groups: ArrayLike, n_rows: int) -> NDArray[np.integer]:
 
 
 def weights_in_rows(weight: Floats) -> Floats:
-    """Return weights, (rows,), as numbers of rows, which penalties are counted in.
+    """Return weights, (rows,), as numbers of rows, the unit of penalties.
 
     Weights with a mean below 1, such as shares that sum to 1, are scaled to a mean of 1: otherwise penalties would
-    leave nothing of the target but its mean. Others stay, as a weight of 2 is a row twice.
+    shrink models to the mean of the target. Others are unchanged, as a weight of 2 equals the row twice.
     """
     used = weight[weight > 0]
     total, n_rows = workers().sum(used.sum(), float(len(used)))
@@ -158,9 +158,9 @@ def weights_in_rows(weight: Floats) -> Floats:
 
 
 def refuse_extreme(values: Floats, name: str) -> None:
-    """Refuse numbers, (rows,) or (rows, columns), whose squares float64 does not hold.
+    """Refuse numbers, (rows,) or (rows, columns), whose squares overflow or underflow float64.
 
-    Raises ValueError if the largest size in a column is beyond 1e100, or below 1e-100 and not 0.
+    Raises ValueError if the largest size in a column is above 1e100, or below 1e-100 and not 0.
     """
     largest = np.atleast_1d(np.abs(values).max(axis=0, initial=0.0))
     wrong = largest[(largest > LARGEST) | ((largest > 0) & (largest < 1 / LARGEST))]
@@ -169,22 +169,22 @@ def refuse_extreme(values: Floats, name: str) -> None:
 
 
 def refuse_text(values: NDArray[Any], name: str) -> None:
-    """Refuse text where numbers belong, even if it spells some: a column of it is often another than was meant.
+    """Refuse text instead of numbers, even if it spells numbers: a text column is often passed by mistake.
 
-    Raises ValueError if an array of any shape holds strings or bytes, or objects one of which is.
+    Raises ValueError if an array of any shape contains strings or bytes.
     """
     texts = values.ravel().tolist() if values.dtype.kind in "SUTO" else ()
     for text in (value for value in texts if isinstance(value, (str, bytes))):
         raise ValueError(
-            f"{name} holds text, such as {text!r}: numbers belong there. Turn text that spells them into numbers, as "
-            "by .astype(float); labels of classes are for a classifier."
+            f"{name} holds text, such as {text!r}: numbers are needed. Convert text that spells numbers, such as by "
+            ".astype(float); labels of classes need a classifier."
         )
 
 
 def _array_of(values: ArrayLike, name: str) -> NDArray[Any]:
-    """Return an array of one or two axes and any dtype, of a list, an array or a column; missing text is None."""
+    """Return a list, array or column as an array of one or two axes, of any dtype; missing text is None."""
     if isinstance(values, (list, tuple)):
-        # beside strings, None and NaN would become strings
+        # together with strings, None and NaN would become strings
         values = values if set(map(type, values)) <= {str} or text_in(values) is None else np.asarray(values, object)
     elif not isinstance(values, np.ndarray) and not sp.issparse(values):
         import narwhals as nw
@@ -237,7 +237,7 @@ def _refuse_several(received: str) -> NoReturn:
 
 
 def _refuse_where(bad: NDArray[np.bool_], values: NDArray[Any], name: str, cure: str, kind: str = "") -> None:
-    """Raise ValueError if a value, of an array of any shape, is bad: of a kind, or else infinite or missing."""
+    """Raise ValueError if a value in an array of any shape is bad: of `kind` or, by default, infinite or missing."""
     if bad.any():
         rows = np.flatnonzero(bad.reshape(len(bad), -1).any(axis=1))
         infinite = values.dtype.kind == "f" and not np.isnan(values[bad]).any()

@@ -1,7 +1,7 @@
 """Final losses of a network, by name or the user's own.
 
-A loss is a class that describes itself: see `Loss` and `Traits`. It has a name once it is in `LOSSES`, the only list of
-losses; ``docs/extending.md`` writes one.
+A loss is a class that describes itself by its attributes: see `Loss` and `Traits`. Losses in `LOSSES`, the only list of
+them, are known by name. ``docs/extending.md`` shows how to write one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
     "traits_of",
 ]
 
-# Each class by its own name. It is made without arguments, or with the parameters that a model file holds.
+# Classes by name. They are called without arguments, or with the parameters in a model file.
 LOSSES: dict[str, type[Any]] = {
     loss.name: loss
     for loss in (SquaredError, AbsoluteError, Huber, Quantile, Quantiles, Poisson, Gamma, Tweedie, Logistic, Softmax)
@@ -55,16 +55,16 @@ def load_loss(
     n_outputs : int
         Columns of the target.
     alpha : float, sequence of float or None
-        Level of ``"quantile"``, or ascending levels, each with an output. Other losses ignore a number, as in
-        scikit-learn and LightGBM, and refuse several.
+        Level of ``"quantile"``, or several ascending levels, with an output for each. Other losses ignore one level, as
+        in scikit-learn and LightGBM, and refuse several.
     task : {"regression", "classification"}, optional
         The error for an unknown name lists the losses of this task; all if left out.
 
     Raises
     ------
     ValueError
-        If the name is unknown, or is that of a loss for another number of outputs; if the object is for no known task;
-        if `alpha` is no level, or there are several for another loss.
+        If the name is unknown or the loss does not support the number of outputs; if the task of the object is unknown;
+        if `alpha` is not a level, or has several for another loss.
     TypeError
         If the object lacks a member of `Loss`.
     """
@@ -75,8 +75,8 @@ def load_loss(
         raise TypeError(f"loss={loss.__name__} is a class: pass an object of it, {loss.__name__}().")
     if str(getattr(loss, "__module__", "")).startswith("torch."):
         raise TypeError(
-            f"loss={loss!r} is a loss of torch, which knows no hessian of each row: give a name or an object like "
-            "boostbp.losses.Loss, or train by it in a loop of your own (boostbp.torch)."
+            f"loss={loss!r} is a loss of torch, which has no hessian of each row: give a name or an object like "
+            "boostbp.losses.Loss, or train with it in your own loop (boostbp.torch)."
         )
     if missing := [member for member in _MEMBERS if not hasattr(loss, member)]:
         raise TypeError(f"loss={loss!r} lacks {', '.join(missing)}: add them (see boostbp.losses.Loss).")
@@ -118,7 +118,7 @@ def _by_name(name: str, n_outputs: int, task: Task | None) -> Loss:
         of_task = [loss for loss in LOSSES.values() if task in (None, traits_of(loss).task)]
         names = list(dict.fromkeys(alias for loss in of_task for alias in (loss.name, *traits_of(loss).aliases)))
         close = nearest(name, names)
-        cure = f"did you mean {close!r}?" if close else f"use one of {', '.join(names)}, or an own object."
+        cure = f"did you mean {close!r}?" if close else f"use one of {', '.join(names)}, or an object of your own."
         raise ValueError(f"loss={name!r} is unknown: {cure}")
     suitable = [loss for loss in LOSSES.values() if traits_of(loss).takes(n_outputs)]
     if of_size := [loss for loss in losses if loss in suitable]:

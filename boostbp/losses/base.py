@@ -11,12 +11,12 @@ value       (rows,)               loss of each row, summed over outputs, without
 gradient    (rows, outputs)       d value / d h of each row, **not divided by the number of rows**
 hessian     (rows, outputs)       positive Newton weight: a step goes to ``h - gradient / hessian``
 link        (rows, outputs)       ``h`` on the scale of ``y``; may be ``h`` itself
-baseline    (outputs,)            constant ``h`` with the least weighted value, always finite
+baseline    (outputs,)            constant ``h`` with the smallest weighted value, finite
 ==========  ====================  ==================================================================
 
-Where the true curvature vanishes, the hessian is held at 1e-6. Otherwise a row that is fitted well would lose all
-weight in the leaf regressions, and a row that is badly wrong would ask for an infinite step. Losses without curvature
-(absolute, Huber, quantile) have hessian 1, as in LightGBM: their trees fit the plain negative gradient.
+Hessians are at least 1e-6. Otherwise a row that is fitted well would have no weight in the leaf regressions, and a row
+with a large error could have an infinite step. Losses without curvature (absolute, Huber, quantile) have hessian 1, as
+in LightGBM, so their trees fit the negative gradient.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ LEAST_HESSIAN = 1e-6  # an arbitrary small number
 
 
 class Loss(Protocol):
-    """What training needs to know of a loss: one of the package, or an object of the user's own.
+    """Members that training needs of a loss, of this package or of the user.
 
     A loss may also have the attributes that `Traits` lists, each with a default: its task, its other names, its default
     metric, and so on. `boostbp.losses.checked_loss.try_loss` finds out on a few rows whether its hessian varies, and
-    whether its outputs can be boosted side by side.
+    whether its outputs can be boosted in parallel.
 
-    Value and derivatives are separate members, because an evaluation needs no derivative. Each round of a loss whose
-    hessian varies needs all three: a loss may have a method ``derivatives(h, y) -> (value, gradient, hessian)`` that
-    computes them together. With a method ``inverse_link(prediction) -> h``, the mean of the loss is a metric, known by
-    its name. A method ``deviation(prediction)`` returns the scale of residuals, (rows, outputs), by which prediction
+    Value and derivatives are separate members, because an evaluation needs no derivatives. If the hessian varies, each
+    round needs all three, which an optional method ``derivatives(h, y) -> (value, gradient, hessian)`` computes
+    together. With a method ``inverse_link(prediction) -> h``, the mean of the loss is a metric with the name of the
+    loss. A method ``deviation(prediction)`` returns the scale of residuals, (rows, outputs), by which prediction
     intervals divide them.
 
-    A single output has the shapes above, too: LightGBM and XGBoost take a gradient of (rows,), which is
+    A single output has these shapes, too: LightGBM and XGBoost take a gradient of (rows,), which is
     ``gradient[:, None]`` here. A fit refuses other shapes, and a loss that writes into `h` or `y`.
-    `boostbp.check_loss` compares the members with one another.
+    `boostbp.check_loss` compares the members with each other.
 
     >>> from boostbp import losses
     >>> loss = losses.load_loss("log_loss", n_outputs=1)
@@ -91,39 +91,39 @@ class Loss(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What a loss declares by attributes, with the defaults of those that it does not have.
+    """Optional attributes of a loss, with their defaults.
 
     Attributes
     ----------
     task : {"regression", "classification", None}
-        The kind of estimator that it is for: the other kind refuses it. None: both kinds take it. A regressor refuses
-        metrics of classes whatever its loss declares.
+        The kind of estimator that accepts the loss; None: both kinds. A regressor refuses metrics of classes with any
+        loss.
     aliases : tuple of str
-        Other names, of LightGBM, XGBoost or scikit-learn. Two losses may share an alias if no number of outputs suits
-        both.
+        Other names, in LightGBM, XGBoost or scikit-learn. Two losses may share an alias if no number of outputs is
+        valid for both.
     link_name : {"identity", "log", "logit", "softmax", "sorted", None}
-        The function that `link` undoes; "sorted" undoes none, but sorts the outputs of a row. With a logit or softmax
-        link, a classifier reads labels from the raw output itself, and takes ``link(-h)`` for the probability of the
-        other one of two classes: nothing is rounded away.
+        The link function, of which `link` is the inverse; with "sorted", `link` sorts the outputs of a row. With a
+        logit or softmax link, a classifier reads labels from the raw output, and takes ``link(-h)`` as the probability
+        of class 0 of two classes, which avoids rounding errors.
     min_outputs, max_outputs : int, int or None
-        Columns of the targets that it takes; None: any number.
+        Valid numbers of target columns; None: no limit.
     copies : int or None
-        Number of outputs that learn the one column of a target: ``y`` then has as many copies of it side by side. None:
-        outputs are the columns of the target.
+        Number of outputs for a target of one column: ``y`` then has as many copies of this column. None: outputs are
+        the columns of the target.
     default_metric : str or None
         Name of the metric of evaluation sets if ``eval_metric`` is None. None: a classifier takes the log-loss, a
         regressor the mean of the loss itself.
     homogeneous : bool
-        ``value(a h, a y) = a value(h, y)`` for a > 0. Its mean is then reported in units of the target, and not in
-        those of the standardised target that training sees.
+        Whether ``value(a h, a y) = a value(h, y)`` for a > 0. Its mean is then reported in units of the target instead
+        of the standardised target of training.
     robust : bool
-        A few outlying rows hardly change the fit. If the target may be scaled, median and quartiles scale it.
+        Whether a few outliers hardly change the fit. Targets are then scaled by median and quartiles.
     least_squares : bool
-        It is half the squared residual. The slope of held-out targets on the model then has a standard error, by which
-        models are shrunk that hardly follow their targets.
+        Whether the loss is half the squared residual. The slope of held-out targets on the model then has a standard
+        error, by which models with a weak signal are shrunk.
     soft_labels : bool
-        `value` takes probabilities of classes in place of 0 and 1. Held-out labels are then smoothed in comparisons of
-        candidates.
+        Whether `value` accepts probabilities of classes in place of 0 and 1. Held-out labels are then smoothed in
+        comparisons of candidates.
     """
 
     task: Task | None = None
@@ -139,7 +139,7 @@ class Traits:
     soft_labels: bool = False
 
     def takes(self, n_outputs: int) -> bool:
-        """Whether targets may have so many columns."""
+        """Return whether targets may have `n_outputs` columns."""
         return self.min_outputs <= n_outputs and (self.max_outputs is None or n_outputs <= self.max_outputs)
 
 
@@ -168,41 +168,41 @@ def refuse(y: Floats, wrong: NDArray[np.bool_], cure: str) -> None:
 
 # Constants with the least weighted loss, (outputs,): y is (rows, outputs) float64, weight (rows,) float64 >= 0.
 # Each raises ValueError if no row has a positive, finite weight.
-_ABSENT = 1e-6  # share of a class, or mean of a count, that never occurs; an arbitrary small number
-_ROUNDING = 1e-12  # relative rounding error of sums of shares, such as 1/3 + 1/3; a bound with a wide margin
+_ABSENT = 1e-6  # share of an absent class, or mean of counts that are all 0. Arbitrary
+_ROUNDING = 1e-12  # generous bound of the relative rounding error of sums of shares, such as 1/3 + 1/3
 
 
 def weighted_mean(y: Floats, weight: Floats) -> Floats:
     """Return the weighted mean."""
-    # Shares first: a sum of weight * y may overflow where no share of it does.
+    # Divide weights by their sum first, as a sum of weight * y may overflow.
     return np.asarray(_shares(weight) @ y)
 
 
 def log_mean(y: Floats, weight: Floats) -> Floats:
     """Return the logarithm of the weighted mean of `y` >= 0; ``log(1e-6)`` for a column of zeros."""
     average = weighted_mean(y, weight)
-    # The logarithm of 0 is no number, and a floor under all means would change those of rare classes.
+    # Only a mean of 0 is replaced: a minimum for all means would change those of rare classes.
     return np.log(np.where(average > 0, average, _ABSENT))
 
 
 def weighted_quantile(y: Floats, weight: Floats, alpha: float) -> Floats:
-    """Return the weighted quantile: the middle of all constants with the least pinball loss."""
+    """Return the weighted quantile: the middle of all constants with the smallest pinball loss."""
     share = _shares(weight)
     return np.array([_quantile(column, share, alpha) for column in y.T])
 
 
 def huber_centre(y: Floats, weight: Floats, delta: float) -> Floats:
-    """Return the weighted Huber centre: the middle of all constants with the least Huber loss."""
+    """Return the weighted Huber centre: the middle of all constants with the smallest Huber loss."""
     share = _shares(weight)
     median = weighted_quantile(y, weight, 0.5)
-    # The centre lies within delta of the median: a row further off than 2 delta only pulls with delta.
+    # The centre is within delta of the median, so residuals of rows further away than 2 delta are clipped in any case.
     near = np.clip(y - median, -2 * delta, 2 * delta)
     return np.asarray(median + [_huber_root(column, share, delta) for column in near.T])
 
 
 def _shares(weight: Floats) -> Floats:
     """Return the weights divided by their sum."""
-    largest = weight.max()  # divided by it first, so that no sum overflows
+    largest = weight.max()  # dividing by it first avoids overflow of the sum
     if not 0 < largest < np.inf:
         raise ValueError(f"sample_weight has the largest value {largest:g}: give some row a positive, finite weight.")
     scaled = weight / largest
@@ -210,8 +210,8 @@ def _shares(weight: Floats) -> Floats:
 
 
 def _quantile(column: Floats, share: Floats, alpha: float) -> float:
-    # The loss falls while the share of the rows below a constant is under alpha. Where it is alpha exactly, the loss is
-    # flat from one row to the next: both are found, and the middle is taken.
+    # The loss falls while the share of rows below the constant is less than alpha. If it is exactly alpha, the loss is
+    # constant from one row to the next, and the result is the middle of both.
     order = np.argsort(column, kind="stable")
     below = np.cumsum(share[order])
     lower = int(np.searchsorted(below, alpha * (1 - _ROUNDING), side="left"))
@@ -222,12 +222,12 @@ def _quantile(column: Floats, share: Floats, alpha: float) -> float:
 
 def _huber_root(column: Floats, share: Floats, delta: float) -> float:
     """Return the root ``c`` of ``sum(share * clip(c - column, -delta, delta))``."""
-    # The sum rises, piecewise linear in c: a row adds its share to the slope while |c - column| < delta.
+    # The sum is increasing and piecewise linear in c: a row adds its share to the slope while |c - column| < delta.
     knots = np.concatenate((column - delta, column + delta))
     order = np.argsort(knots, kind="stable")
     knots = knots[order]
     slope = np.cumsum(np.concatenate((share, -share))[order])
-    # The sum is -delta at the lowest knot, so its root is where it has risen by delta; two if it is flat there.
+    # The sum is -delta at the lowest knot, so the root is where it has risen by delta; an interval if it is flat there.
     above_lowest = np.concatenate(([0.0], np.cumsum(slope[:-1] * np.diff(knots))))
     lower, upper = np.interp([delta * (1 - _ROUNDING), delta * (1 + _ROUNDING)], above_lowest, knots)
     return float(0.5 * lower + 0.5 * upper)

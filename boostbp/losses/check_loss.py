@@ -1,4 +1,4 @@
-"""check_loss compares the members of a loss with one another, on a target of the user's."""
+"""check_loss: comparison of the members of a loss with each other, on a target."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from boostbp.losses.base import Loss, traits_of
 from boostbp.losses.checked_loss import CLOSE, CheckedLoss, slopes, try_loss
 from boostbp.runtime.arrays import Floats, numpy_errstate
 
-MOST_ROWS = 1000  # rows of the target that are tried; an arbitrary number
-KINK = 1e-3  # relative difference of the slopes of two steps where the function is not smooth
-LEAST_SHARE = 0.5  # of the second derivative: with a smaller hessian, a step is more than twice too long
-MOVES = (-1.0, -0.1, -0.01, 0.01, 0.1, 1.0)  # of the baseline, none of which may lower the loss
+MOST_ROWS = 1000  # limit on the rows of a check. Arbitrary
+KINK = 1e-3  # relative difference of the slopes of two steps from which on a function is not smooth
+LEAST_SHARE = 0.5  # minimum hessian as a share of the second derivative; below it, steps are over twice too long
+MOVES = (-1.0, -0.1, -0.01, 0.01, 0.1, 1.0)  # changes of the baseline, none of which may lower the loss
 LOWER, MUCH_LOWER = 1e-6, 0.01  # shares of the mean loss that are reported, and refused
 
 
@@ -31,10 +31,10 @@ class LossReport:
     curved : bool
         Whether the hessian varies: rounds that raise the loss are then shortened.
     separable : bool
-        Whether outputs can be boosted side by side.
+        Whether outputs can be boosted in parallel.
     gradient_error, hessian_error : float
-        Largest relative error against finite differences of the value, and of the gradient. Kinks do not count. The
-        error of a hessian need not be small: it may exceed the second derivative, such as 1 for an absolute error.
+        Largest relative error against finite differences of the value, and of the gradient, except at kinks. The error
+        of a hessian need not be small: it may exceed the second derivative, as the 1 of an absolute error does.
     baseline : (outputs,) float64
     lines : tuple of str
     """
@@ -52,10 +52,10 @@ class LossReport:
 
 
 class _Trial(NamedTuple):
-    """A loss, with the rows on which it is tried."""
+    """A loss, with the rows of a check."""
 
     loss: CheckedLoss
-    h: Floats  # (rows, outputs), about the baseline
+    h: Floats  # (rows, outputs), around the baseline
     y: Floats
     weight: Floats
 
@@ -65,7 +65,7 @@ class _Trial(NamedTuple):
         return float(self.weight @ losses / self.weight.sum())
 
     def refuse_where(self, wrong: NDArray[np.bool_], member: str, returned: Floats, expected: Floats, why: str) -> None:
-        """Raise ConformanceError with both numbers of the first wrong row; `why` holds ``{}`` for what is expected."""
+        """Raise ConformanceError with both numbers of the first wrong row; `why` has ``{}`` for the expected one."""
         if wrong.any():
             at = tuple(np.argwhere(wrong)[0])
             raise ConformanceError(
@@ -78,19 +78,19 @@ class _Trial(NamedTuple):
 def check_loss(
     loss: str | Loss, y: ArrayLike, *, sample_weight: ArrayLike | None = None, random_state: int = 0
 ) -> LossReport:
-    """Compare the members of a loss with one another on a target.
+    """Compare the members of a loss with each other on a target.
 
     The gradient is compared with finite differences of the value, the hessian with finite differences of the gradient,
-    the baseline with other constants, and `inverse_link` with the link. As in each fit, shapes are checked too, and
-    that the loss neither writes into its arguments nor depends on other rows. Declared attributes are checked as well.
+    the baseline with other constants, and `inverse_link` with the link. As in each fit, shapes are checked, too, and
+    whether the loss writes into its arguments or depends on other rows. Declared attributes are also checked.
 
     Parameters
     ----------
     loss : str or Loss
         A name, or an object; see `boostbp.losses.Loss`.
     y : array-like, (rows,) or (rows, outputs)
-        A target as the loss sees it. A `scale_free` loss sees the target of a fit with mean 0 and standard deviation 1.
-        A loss of classes sees one column of 0 and 1, or one column for each class.
+        A target as training passes it to the loss. For a `scale_free` loss, it has mean 0 and standard deviation 1. For
+        classes, it is one column of 0 and 1, or one column for each class.
     sample_weight : array-like, (rows,), optional
     random_state : int
         Seed of the raw outputs at which members are compared.
@@ -98,12 +98,12 @@ def check_loss(
     Returns
     -------
     LossReport
-        Print it to read it.
+        Its text has a line for each member.
 
     Raises
     ------
     ConformanceError
-        If two members contradict each other, with both numbers. It is an AssertionError.
+        If two members contradict each other; an AssertionError with both numbers.
     ValueError, TypeError
         As in a fit: if the loss lacks a member, or returns values that no fit can use.
 
@@ -123,13 +123,13 @@ def check_loss(
     loaded = load_loss(loss, n_outputs=target.shape[1])
     target = np.repeat(target, traits_of(loaded).copies or 1, axis=1)
     CheckedLoss(loaded).check(target)
-    # Spaced evenly, as a target may be sorted.
+    # Evenly spaced rows, as the target may be sorted.
     rows = np.linspace(0, len(target) - 1, min(len(target), MOST_ROWS)).astype(int)
     target = np.ascontiguousarray(target[rows])
     weight = np.ones(len(target)) if sample_weight is None else np.asarray(sample_weight, np.float64)[rows]
     baseline = CheckedLoss(loaded).baseline(target, weight)
     checked = try_loss(loaded, baseline, target)
-    # Raw outputs are tried about the baseline: in units of the target if the link is the identity.
+    # Raw outputs vary around the baseline, in units of the target if the link is the identity.
     unit = float(np.std(target)) if np.allclose(checked.link(target), target) and np.ptp(target) > 0 else 1.0
     noise = np.random.default_rng(random_state).standard_normal(target.shape)
     trial = _Trial(checked, baseline + unit * noise, target, weight)
@@ -155,7 +155,7 @@ def _compare_gradient(trial: _Trial) -> tuple[float, str]:
     size = np.maximum(np.abs(slope), float(np.abs(slope[holds]).mean()) if holds.any() else 1.0)
     error = np.where(holds, np.abs(gradient - slope) / np.maximum(size, np.finfo(float).tiny), 0.0)
     why = "finite differences of value() give {}: return the derivative of value() in h, of each row by itself"
-    # Slopes are known to CLOSE; a wrong factor, the usual fault, is far beyond ten times that.
+    # Slopes have errors of CLOSE. A wrong factor, the usual fault, causes far larger errors.
     trial.refuse_where(error > 10 * CLOSE, "gradient", gradient, slope, why)
     return float(error.max()), "agrees with differences of value"
 
@@ -164,11 +164,11 @@ def _compare_hessian(trial: _Trial) -> tuple[float, str]:
     hessian = trial.loss.hessian(trial.h, trial.y).astype(np.float64)
     curvature, holds = slopes(lambda at: trial.loss.gradient(at, trial.y), trial.h, KINK)
     trial.loss.refuse_unusable({"hessian": hessian}, trial.h, trial.y, "in check_loss")
-    # A hessian below half of the second derivative means steps of more than twice the way to the minimum: they diverge.
+    # With a hessian below half of the second derivative, steps are over twice the distance to the minimum, and diverge.
     too_small = holds & (hessian < LEAST_SHARE * curvature - CLOSE)
     why = "finite differences of gradient() give {}: return the second derivative"
     trial.refuse_where(too_small, "hessian", hessian, curvature, why)
-    # The error is told, not refused: a larger hessian makes steps shorter, as that of a Poisson loss is meant to do.
+    # The error is only reported: a larger hessian makes steps shorter, which is intended for the Poisson loss.
     bent = holds & (curvature > CLOSE)
     if not bent.any():
         return 1.0, "above 0, where the gradient has no slope"
@@ -180,13 +180,13 @@ def _compare_hessian(trial: _Trial) -> tuple[float, str]:
 
 
 def _compare_baseline(trial: _Trial, baseline: Floats, unit: float) -> str:
-    # A convex loss with no less value at any of these steps along an output has its minimum near the baseline.
+    # If none of these steps along an output lowers a convex loss, its minimum is near the baseline.
     moved = [baseline + move * unit * axis for axis in np.eye(len(baseline)) for move in MOVES]
     with np.errstate(all="ignore"):
         size = float(np.abs(trial.loss.raw_value(np.broadcast_to(baseline, trial.y.shape), trial.y)).mean())
         best = min(moved, key=lambda constant: np.nan_to_num(trial.mean(constant), nan=np.inf))
         here, lowest = trial.mean(baseline), trial.mean(best)
-    # In units of the mean size of the loss, which may be below 0.
+    # In units of the mean absolute loss, as losses may be negative.
     gain = (here - lowest) / max(size, np.finfo(float).tiny)
     if gain > MUCH_LOWER:
         raise ConformanceError(
@@ -211,10 +211,10 @@ def _compare_link(trial: _Trial) -> str:
 
 
 def _compare_traits(trial: _Trial) -> list[str]:
-    """Return the declared attributes of the value; raise if one is not true."""
+    """Return the declared attributes of the value; raise an error if one is wrong."""
     loss, h, y = trial.loss, trial.h, trial.y
     value, traits, expected = loss.raw_value(h, y), traits_of(loss), dict[str, Floats]()
-    # The definitions of `Traits`, at one point: a twofold scale, half the squared residual.
+    # The definitions of `Traits`, tested at one point: twice the scale, half the squared residual.
     if traits.homogeneous:
         expected["homogeneous"] = loss.raw_value(2.0 * h, 2.0 * y) / 2.0
     if traits.least_squares:

@@ -1,8 +1,8 @@
-"""Checked losses: calls of a loss, perhaps the user's, whose results are checked before anything reads them.
+"""Checked losses: the results of a loss, which may be the user's, are checked before other code reads them.
 
-Compiled code reads these arrays without looking at their sizes: a wrong shape there would end the process. A trial on a
-few rows before training refuses a loss that no fit can use. It also finds out what authors of losses need not declare:
-whether the hessian varies, and whether outputs can be boosted side by side.
+The core reads these arrays without checks of their sizes, so a wrong shape could end the process. A trial on a few rows
+before training refuses unusable losses. It also determines whether the hessian varies, and whether outputs can be
+boosted in parallel, which losses need not declare.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _NAMES = {"value": "(rows,)", "baseline": "(outputs,)"} | dict.fromkeys(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheckedLoss:
-    """A loss whose every call is checked; it has all other attributes of the loss.
+    """A loss with checks of every call, and all other attributes of the loss.
 
     Each method raises ValueError, with the name of the loss, if the loss writes into its arguments, or if its result
     has a wrong shape or does not hold numbers.
     """
 
     loss: Loss
-    # Whether the hessian varies. The ridge regression under its layer then minimises the loss itself, as one Newton
-    # step from a constant would go too far, and rounds that raise the loss are shortened.
+    # Whether the hessian varies. The base of a layer then minimises the loss itself, as one Newton step from a constant
+    # would be too long, and rounds that raise the loss are shortened.
     curved: bool = True
-    # Whether outputs can be boosted side by side, as the loss is a sum over outputs.
-    # `boostbp.losses.checked_loss.try_loss` finds out both. Until then they have their cautious values.
+    # Whether outputs can be boosted in parallel, because the loss is a sum over outputs.
+    # `boostbp.losses.checked_loss.try_loss` determines both; the values here are the safe ones.
     separable: bool = False
 
     def __getattr__(self, name: str) -> Any:
@@ -49,7 +49,7 @@ class CheckedLoss:
     def value(self, h: Floats, y: Floats) -> Floats:
         """Return the loss of each row, (rows,); raise ValueError if it is NaN where the raw output is a number."""
         values = self.raw_value(h, y)
-        # One sum instead of a mask of all rows; an infinite value is an honest answer to a raw output far off.
+        # One sum instead of a mask of all rows. An infinite value is valid for a raw output that is far off.
         if np.isnan(values.sum()):
             wrong = np.isnan(values) & np.isfinite(h).all(axis=1)
             self.refuse_unusable({"value": np.where(wrong, np.nan, 0.0)}, h, y, "in training")
@@ -68,9 +68,9 @@ class CheckedLoss:
         return self._array("hessian", self._call("hessian", h, y), h.shape)
 
     def derivatives(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return value, gradient and hessian; by the loss's own method `derivatives`, if it has one.
+        """Return value, gradient and hessian, by the method `derivatives` of the loss if it has one.
 
-        A class that overrides one of the three, but not `derivatives`, means its own: each is then called by itself.
+        If a subclass overrides one of the three, but not `derivatives`, each is called separately.
         """
         members = [getattr(self.loss, "__dict__", {}), *map(vars, type(self.loss).__mro__)]
         joint, *single = [
@@ -96,10 +96,10 @@ class CheckedLoss:
         constant = self._array("baseline", self._call("baseline", y, weight), y.shape[1:])
         if not np.isfinite(constant).all():
             raise self.error(f"its baseline is {constant}: let it be finite, or let check() refuse y")
-        return np.asarray(constant, np.float64)  # running fits, which begin with it, are float64
+        return np.asarray(constant, np.float64)  # running fits start from it, and are float64
 
     def check(self, y: Floats) -> None:
-        """Let the loss refuse a target, (rows, outputs), that it cannot take."""
+        """Raise the error of the loss if it refuses the target, (rows, outputs)."""
         self._call("check", y)
 
     def refuse_unusable(
@@ -112,9 +112,9 @@ class CheckedLoss:
         returned : dict of str to array
             By the name of the member that returned it; (rows,) or (rows, outputs).
         when : str
-            Where in training this is, for the message.
+            Place in training, for the message.
         what_to_do : str
-            A cure beside that of the member.
+            A further cure.
 
         Raises
         ------
@@ -134,7 +134,7 @@ class CheckedLoss:
                 )
 
     def error(self, text: str) -> ValueError:
-        """Return the error that names the loss, with what is wrong and the cure."""
+        """Return an error with the name of the loss, the fault and the cure."""
         return ValueError(f"loss={self.loss.name!r}: {text}.")
 
     def _call(self, member: str, *arrays: Floats) -> Any:
@@ -146,7 +146,7 @@ class CheckedLoss:
     def _array(self, member: str, returned: object, shape: Shape, where: str = "") -> Floats:
         """Return the result of a member as an array; raise ValueError unless it holds numbers and has this shape.
 
-        It is called in every round: two attributes and a call that copies nothing.
+        As it is called in every round, it only reads two attributes and makes no copy.
         """
         if getattr(returned, "shape", None) == shape:
             array = np.asarray(returned)
@@ -161,7 +161,7 @@ class CheckedLoss:
 
 def _cure(member: str, got: Shape | None, shape: Shape) -> str:
     """Return the advice for a loss that returned an array of shape `got`."""
-    # LightGBM and XGBoost take (rows,) from a loss of one output.
+    # LightGBM and XGBoost accept (rows,) from a loss of one output.
     if got == shape[:1] and shape[1:] == (1,):
         return f"return {member}[:, None]"
     if member == "baseline":
@@ -175,22 +175,22 @@ def _cure(member: str, got: Shape | None, shape: Shape) -> str:
     return f"return one number for each row and output, as h has them{constant}"
 
 
-TRIED_ROWS = 64  # an arbitrary number, small beside any fit
-SHIFTS = (0.1, -0.1, 1.0, -1.0)  # of raw outputs, in units of the target, at which the hessian is compared
-SAME = 1e-9  # relative difference of numbers that differ by rounding alone
-STEPS = (1e-5, 3e-4)  # of central differences, relative to a raw output; their error is the square of it
-CLOSE = 1e-4  # difference of the slopes of two steps that are alike, beside a relative one
-ALIKE = 0.1  # relative difference of slopes that are alike: a loss may compute in single precision
-TOO_LONG = 4.0  # times the step to the minimum; from twice that step on, steps do not converge
+TRIED_ROWS = 64  # few enough to take no time compared to a fit. Arbitrary
+SHIFTS = (0.1, -0.1, 1.0, -1.0)  # shifts of raw outputs, in units of the target, at which hessians are compared
+SAME = 1e-9  # relative difference of numbers that differ only by rounding errors
+STEPS = (1e-5, 3e-4)  # steps of central differences relative to a raw output; their error is the square of the step
+CLOSE = 1e-4  # absolute difference up to which slopes of two steps agree, in addition to a relative one
+ALIKE = 0.1  # relative difference up to which slopes agree, as a loss may compute in single precision
+TOO_LONG = 4.0  # refused ratio of a step to the step to the minimum; steps diverge from a ratio of 2 on
 UPHILL = -0.5  # correlation of the gradient with differences of the value below which steps raise the loss
 
 
 def try_loss(loss: Loss, start: Floats, y: Floats) -> CheckedLoss:
-    """Try a loss at the raw outputs from which training begins, (outputs,) or (rows, outputs).
+    """Try a loss at the raw outputs from which training starts, (outputs,) or (rows, outputs).
 
     Raises ValueError if an array has a wrong shape or is not finite; if the loss writes into its arguments; if its
-    result for a row depends on other rows or on earlier calls; if the gradient does not point where the value rises; if
-    steps by its hessian would be far too long; or if it declares `scale_free` and is not.
+    result for a row depends on other rows or on earlier calls; if the value falls along the gradient; if steps by its
+    hessian would be far too long; or if it declares `scale_free` and is not.
     """
     if isinstance(loss, CheckedLoss):
         return loss
@@ -198,8 +198,8 @@ def try_loss(loss: Loss, start: Floats, y: Floats) -> CheckedLoss:
     _check_members(checked, h, y)
     rows = workers().sampled_rows(len(y), TRIED_ROWS)
     h, y = workers().select_rows(rows).allgather_rows(np.ascontiguousarray(h[rows]), np.ascontiguousarray(y[rows]))
-    checked.baseline(y, np.ones(len(y)))  # for its shape; training asks for it again
-    with np.errstate(all="ignore"):  # a loss need not be defined wherever it is tried
+    checked.baseline(y, np.ones(len(y)))  # checks its shape
+    with np.errstate(all="ignore"):  # a loss may be undefined at some points of the trial
         _check_calls(checked, h, y)
         _check_gradient(checked, h, y)
         if loss.scale_free:
@@ -210,10 +210,10 @@ def try_loss(loss: Loss, start: Floats, y: Floats) -> CheckedLoss:
 
 
 def _check_members(loss: CheckedLoss, h: Floats, y: Floats) -> None:
-    """Refuse wrong shapes, and numbers that allow no step, on all rows."""
+    """Refuse wrong shapes, and numbers with which no step is possible, on all rows."""
     returned = {"value": loss.raw_value(h, y), "gradient": loss.gradient(h, y), "hessian": loss.hessian(h, y)}
     returned["link"] = loss.link(h)
-    # All rows, not some: check() is the place to refuse a target, and it may have let a single bad one pass.
+    # All rows, as check() of the loss should refuse every bad target, but may have missed one.
     if hasattr(loss.loss, "derivatives"):
         names = (f"{member} of derivatives()" for member in ("value", "gradient", "hessian"))
         returned |= zip(names, loss.derivatives(h, y), strict=True)
@@ -226,7 +226,7 @@ def _check_calls(loss: CheckedLoss, h: Floats, y: Floats) -> None:
     for member, call in (("value", loss.raw_value), ("gradient", loss.gradient), ("hessian", loss.hessian)):
         returned = call(h, y)
         first = returned.copy()
-        call(h + 1.0, y)  # a loss that reuses one array writes into `returned` here
+        call(h + 1.0, y)  # a loss that reuses its array overwrites `returned` here
         if not _same(returned, first):
             raise loss.error(f"a later call changed an array that its {member}() returned: return a new one each time")
         if not _same(call(h, y), first):
@@ -241,7 +241,7 @@ def _check_calls(loss: CheckedLoss, h: Floats, y: Floats) -> None:
 
 
 def _check_gradient(loss: CheckedLoss, h: Floats, y: Floats) -> None:
-    """Refuse a gradient that points where the value falls."""
+    """Refuse a gradient along which the value falls."""
     slope, smooth = slopes(lambda at: loss.raw_value(at, y), h, ALIKE)
     gradient = loss.gradient(h, y)
     known = smooth & np.isfinite(gradient)
@@ -259,9 +259,9 @@ def _check_gradient(loss: CheckedLoss, h: Floats, y: Floats) -> None:
 
 
 def _check_step_length(loss: CheckedLoss, h: Floats, y: Floats) -> None:
-    """Refuse a constant hessian far below the second derivative: nothing shortens the steps of such a loss."""
+    """Refuse a constant hessian far below the second derivative, as steps of such a loss are not shortened."""
     curvature, smooth = slopes(lambda at: loss.gradient(at, y), h, ALIKE)
-    # Medians: in some rows a curvature may be far from that of the others, or its quotient be mostly rounding.
+    # Medians, as the curvature of some rows may differ much, or have large rounding errors.
     curvature = curvature[smooth]
     hessian = float(np.median(loss.hessian(h, y)))
     if len(curvature) and (middle := float(np.median(curvature))) > TOO_LONG * hessian:
@@ -273,7 +273,7 @@ def _check_step_length(loss: CheckedLoss, h: Floats, y: Floats) -> None:
 
 def _check_scale_free(loss: CheckedLoss, h: Floats, y: Floats) -> None:
     """Refuse ``scale_free = True`` if the loss does not shift with the target."""
-    # Training shifts and scales the target: the gradient must depend on h - y alone, and the link must be linear.
+    # Training shifts and scales the target, so the gradient must depend only on h - y, and the link must be linear.
     problem = ""
     here, shifted = loss.gradient(h, y), loss.gradient(h + 1.0, y + 1.0)
     if not np.allclose(here, shifted, 1e-6, 1e-6, equal_nan=True):
@@ -286,21 +286,21 @@ def _check_scale_free(loss: CheckedLoss, h: Floats, y: Floats) -> None:
 
 
 def _is_curved(loss: CheckedLoss, h: Floats, y: Floats) -> bool:
-    """Whether the hessian is more than one number, around the start of training and at the target."""
-    # Hessians are compared where training will go: about the start, and up to the targets.
-    units, points = {1.0}, [h, _uneven(h)]  # softmax does not change where all outputs move together
+    """Return whether the hessian varies."""
+    # Hessians are compared where training will go: around the start, and up to the targets.
+    units, points = {1.0}, [h, _uneven(h)]  # softmax does not change if all outputs move equally
     if np.allclose(loss.link(h), h):  # the target is on the scale of raw outputs
         units.add(float(np.std(y)) or 1.0)
         points.append(y)
     points += [h + shift * unit for unit in units for shift in SHIFTS]
     hessians = np.concatenate([loss.hessian(at, y).ravel() for at in points])
-    hessians = hessians[np.isfinite(hessians)]  # others are refused where training begins
+    hessians = hessians[np.isfinite(hessians)]  # others are refused at the start of training
     return len(hessians) > 0 and bool(np.ptp(hessians) > SAME * np.abs(hessians).max())
 
 
 def _is_separable(loss: CheckedLoss, h: Floats, y: Floats) -> bool:
-    """Whether an output has the same derivatives alone as among all outputs, whatever the others are."""
-    # At the start the outputs may be alike: uneven ones tell, too, whether they depend on each other.
+    """Return whether the derivatives of an output do not depend on other outputs."""
+    # At the start all outputs may be equal, so uneven ones are tried, too.
     for at in (h, _uneven(h)):
         for call in (loss.gradient, loss.hessian):
             whole = call(at, y)
@@ -315,28 +315,28 @@ def _is_separable(loss: CheckedLoss, h: Floats, y: Floats) -> bool:
 
 def _uneven(h: Floats) -> Floats:
     """Return raw outputs shifted by amounts that differ between rows and outputs."""
-    # A cosine of whole numbers never repeats, and needs no random numbers.
+    # Cosines of whole numbers never repeat, so no random numbers are needed.
     return h + np.cos(np.arange(h.size)).reshape(h.shape)
 
 
 def slopes(function: Callable[[Floats], Floats], h: Floats, alike: float) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return central differences of a function by each output of its row, and where they hold, each (rows, outputs).
+    """Return central differences of a function by each output, and where they are valid, each (rows, outputs).
 
-    They hold where they are finite and alike for steps of two lengths, up to the relative difference `alike`: at a kink
-    they are not, nor where they are mostly rounding. The function returns (rows,), or (rows, outputs), of which each
-    output is taken by itself.
+    They are valid where they are finite and agree for steps of two lengths, up to the relative difference `alike`. They
+    do not agree at kinks, or where rounding errors dominate. The function returns (rows,), or (rows, outputs), where
+    each output is differentiated by itself.
     """
     fine, coarse = np.empty(h.shape), np.empty(h.shape)
     with np.errstate(all="ignore"):
         for step, quotients in zip(STEPS, (fine, coarse), strict=True):
             for output in range(h.shape[1]):
                 up, down = h.copy(), h.copy()
-                # Relative for large raw outputs, which a fixed step would not change.
+                # Relative to large raw outputs, which a small fixed step would not change.
                 width = step * np.maximum(1.0, np.abs(h[:, output]))
                 up[:, output] += width
                 down[:, output] -= width
                 rise = function(up) - function(down)
-                # By the width as it was rounded: up - down.
+                # Divide by the rounded width, up - down.
                 quotients[:, output] = (rise if rise.ndim == 1 else rise[:, output]) / (up - down)[:, output]
         smooth = np.abs(fine - coarse) <= alike * (np.abs(fine) + np.abs(coarse)) + CLOSE
     return fine, smooth & np.isfinite(fine)

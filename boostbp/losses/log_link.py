@@ -13,7 +13,7 @@ from boostbp.runtime.arrays import Floats
 
 
 class _Likelihood:
-    """Members of a negative log-likelihood, each by the formula that computes all three."""
+    """Members of a negative log-likelihood, from a formula that computes all three."""
 
     __slots__ = ()
     scale_free: ClassVar[bool] = False
@@ -38,8 +38,8 @@ class _Likelihood:
 class LogLink:
     """Link, baseline and traits of a loss whose raw output is the logarithm of the prediction.
 
-    Exponentials are computed between `lowest` and `highest` only. Beyond, losses continue as their tangents, so that
-    neither value nor gradient overflows, even in the single precision in which libraries hold gradients.
+    Exponentials are computed only between `lowest` and `highest`. Beyond, losses continue as their tangents, so that
+    value and gradient do not overflow, even in float32, in which libraries store gradients.
     """
 
     __slots__ = ()
@@ -47,7 +47,7 @@ class LogLink:
     task: ClassVar[Task] = "regression"
     link_name: ClassVar[LinkName] = "log"
     scale_free: ClassVar[bool] = False
-    # exp(40) is 2e17: products of two such numbers still fit float32, which ends at 3e38.
+    # exp(40) is 2e17, so products of two such numbers fit float32, whose limit is 3e38.
     lowest: ClassVar[float] = -40.0
     highest: ClassVar[float] = 40.0
 
@@ -56,17 +56,17 @@ class LogLink:
         return np.exp(self._within(h))
 
     def inverse_link(self, prediction: Floats) -> Floats:
-        """Return the logarithm; of predictions below 1e-10, as another loss may give, that of 1e-10 as in LightGBM."""
+        """Return the logarithm of predictions, or of 1e-10 (as in LightGBM) for smaller ones of another loss."""
         return np.log(np.maximum(prediction, 1e-10))
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
         """Return the logarithm of the weighted mean; ``log(1e-6)`` for an output that is always 0."""
-        # The gradient is linear in y, and proportional to exp(h) - y at a constant h: it vanishes at the mean.
+        # The gradient is proportional to exp(h) - y at a constant h, so its sum is 0 at the mean.
         return log_mean(y, weight)
 
     def _refuse_out_of_range(self, y: Floats) -> None:
         low, high = np.exp([self.lowest, self.highest])
-        # 0 is the limit of ever smaller predictions, which losses that take it bear.
+        # Losses that accept y = 0 are finite there: 0 is the limit of small predictions.
         wrong = (y > high) | ((y > 0) & (y < low))
         refuse(y, wrong, f"loss={self.name!r} predicts {low:.1g} to {high:.1g}. Multiply y by a constant.")
 
@@ -96,12 +96,12 @@ class Poisson(_Likelihood, LogLink):
     highest: ClassVar[float] = 50.0
 
     def __post_init__(self) -> None:
-        """Refuse a negative or endless step."""
+        """Refuse a negative or infinite step."""
         if not 0 <= self.max_delta_step < np.inf:
             raise ValueError(f"max_delta_step={self.max_delta_step!r} is not a number >= 0, such as 0.7.")
 
     def _formula(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-        # link(h) stays at exp(highest) beyond; the tangent there adds exp(highest) for each unit of excess.
+        # Above `highest`, link(h) stays at exp(highest), which is also the slope of the tangent.
         mean, excess = self.link(h), np.maximum(h - self.highest, 0.0)
         losses = (mean * (1.0 + excess) - y * h).sum(axis=1)
         # As poisson_max_delta_step of LightGBM does: exp(0.7) halves a Newton step.
@@ -121,9 +121,9 @@ class Poisson(_Likelihood, LogLink):
 class Gamma(_Likelihood, LogLink):
     """``h + y exp(-h)`` for ``y > 0``; baseline: log of the weighted mean.
 
-    The negative log-likelihood of a gamma distribution with mean ``exp(h)``, divided by its shape, up to a constant. It
-    exceeds its value at ``exp(h) = y`` by half the unit deviance of McCullagh and Nelder (1989, table 2.1). Gradient
-    ``1 - y / exp(h)`` and hessian ``y / exp(h)`` are those of LightGBM and XGBoost.
+    It is the negative log-likelihood of a gamma distribution with mean ``exp(h)``, divided by its shape, up to a
+    constant. It exceeds its value at ``exp(h) = y`` by half the unit deviance of McCullagh and Nelder (1989, table
+    2.1). Gradient ``1 - y / exp(h)`` and hessian ``y / exp(h)`` are those of LightGBM and XGBoost.
     """
 
     name: ClassVar[str] = "gamma"
@@ -151,8 +151,8 @@ class Gamma(_Likelihood, LogLink):
 class Tweedie(_Likelihood, LogLink):
     """``p^(2 - power) / (2 - power) + y p^(1 - power) / (power - 1)`` with ``p = exp(h)``, for ``y >= 0``.
 
-    The negative log-likelihood of a sum of a Poisson number of gamma variables, with mean `p` and a variance that
-    grows as ``p^power``, up to its dispersion and a constant. It exceeds its value at ``p = y`` by half the unit
+    It is the negative log-likelihood of a sum of a Poisson number of gamma variables, with mean `p` and a variance
+    proportional to ``p^power``, up to its dispersion and a constant. It exceeds its value at ``p = y`` by half the unit
     deviance of Jørgensen (1987, "Exponential dispersion models"). LightGBM and XGBoost have the same loss. Baseline:
     log of the weighted mean.
 
@@ -175,7 +175,7 @@ class Tweedie(_Likelihood, LogLink):
         near = self._within(h)
         # p^(2 - power) and y p^(1 - power): their difference is the gradient.
         mean, target = np.exp((2.0 - self.power) * near), y * np.exp((1.0 - self.power) * near)
-        # Beyond the range mean and target stay, and the value goes on with their difference as its slope.
+        # Beyond the range, mean and target are constant, and the value is linear with their difference as slope.
         tangent = (mean - target) * (h - near)  # 0 within the range
         losses = (mean / (2.0 - self.power) + target / (self.power - 1.0) + tangent).sum(axis=1)
         curvature = (2.0 - self.power) * mean + (self.power - 1.0) * target
@@ -192,7 +192,7 @@ class Tweedie(_Likelihood, LogLink):
 
 
 class _Classes(_Likelihood):
-    """Traits of the losses of classes; their targets may be probabilities."""
+    """Traits of losses for classes, whose targets may be probabilities."""
 
     __slots__ = ()
     task: ClassVar[Task] = "classification"
@@ -221,8 +221,8 @@ class Logistic(_Classes):
     max_outputs: ClassVar[int] = 1
 
     def _formula(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-        # exp(-|h|) never overflows, and with both p and 1 - p computed from it nothing cancels: the gradient of a row
-        # that is predicted surely is not rounded to 0.
+        # exp(-|h|) never overflows. Both p and 1 - p are computed from it without cancellation, so the gradient of a
+        # row that is predicted with certainty does not round to 0.
         power = np.exp(-np.abs(h))
         likely, unlikely = 1.0 / (1.0 + power), power / (1.0 + power)
         p1, p0 = np.where(h < 0, unlikely, likely), np.where(h < 0, likely, unlikely)
@@ -246,9 +246,8 @@ class Logistic(_Classes):
 class Softmax(_Classes):
     """``-log softmax(h)`` of the true class; baseline: log of the weighted class shares.
 
-    The hessian is ``K / (K - 1) p (1 - p)`` for ``K`` classes, as in LightGBM: `h` has one degree
-    of freedom too many, all outputs move at once, and the bare diagonal would step too far
-    (twice too far for two classes).
+    The hessian is ``K / (K - 1) p (1 - p)`` for ``K`` classes, as in LightGBM. As `h` has one redundant degree of
+    freedom and all outputs move at once, steps with the diagonal alone would be too long (twice for two classes).
     """
 
     name: ClassVar[str] = "softmax"
@@ -280,7 +279,7 @@ class Softmax(_Classes):
 
 def _powers(h: Floats) -> tuple[Floats, Floats, Floats]:
     """Return raw outputs minus the largest of their row, their exponentials, (classes, rows), and the sums of these."""
-    # Classes come first: numpy is slow at sums over the few columns of a row.
+    # Classes are the first axis, as NumPy is slow at sums over the few columns of a row.
     by_class = np.ascontiguousarray(h.T)
     shifted = by_class - by_class.max(axis=0)  # no exponential overflows
     powers = np.exp(shifted)

@@ -1,4 +1,4 @@
-"""Losses of a residual ``h - y``: squared, absolute, Huber, quantile, several quantiles. Conventions: `losses`."""
+"""Losses of a residual ``h - y``: squared, absolute, Huber, quantile, several quantiles."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class _Regression:
 
     def hessian(self, h: Floats, y: Floats) -> Floats:
         """Return ones."""
-        # The curvature of squared error. That of the others is 0 in places, where a Newton step has no end: their trees
-        # fit the plain negative gradient, as in LightGBM.
+        # The curvature of squared error. That of the other losses is 0 in places, where a Newton step would be
+        # infinite, so their trees fit the negative gradient, as in LightGBM.
         return np.ones_like(h)
 
     def link(self, h: Floats) -> Floats:
@@ -59,7 +59,7 @@ class SquaredError(_Regression):
 
 @dataclass(frozen=True, slots=True)
 class AbsoluteError(_Regression):
-    """``|h - y|``, gradient 0 where they are equal; baseline: weighted median."""
+    """``|h - y|``, with gradient 0 at 0; baseline: weighted median."""
 
     name: ClassVar[str] = "absolute_error"
     aliases: ClassVar[tuple[str, ...]] = ("l1", "mae", "mean_absolute_error", "regression_l1", "reg:absoluteerror")
@@ -88,9 +88,9 @@ class Huber(_Regression):
     Attributes
     ----------
     delta : float
-        Where the loss turns from square to linear, **in units of the target that the loss sees**.
-        Training divides `y` by its standard deviation, estimated as that of a Gaussian with the same quartiles. So 1
-        is one standard deviation of the target. `baseline` must see the divided target.
+        Residual at which the loss changes from quadratic to linear, **in units of the target that the loss receives**.
+        Training divides `y` by its standard deviation, estimated as that of a Gaussian with the same quartiles, so 1 is
+        one standard deviation of the target. `baseline` must receive the divided target.
     """
 
     delta: float = 1.0
@@ -104,7 +104,7 @@ class Huber(_Regression):
 
     def value(self, h: Floats, y: Floats) -> Floats:
         """Return half the squared residual up to `delta`, and its tangent beyond."""
-        # near (size - near / 2) is size^2 / 2 where near = size, and delta (size - delta / 2) beyond.
+        # near (size - near / 2) is size^2 / 2 if near = size, and delta (size - delta / 2) beyond.
         size = np.abs(h - y)
         near = np.minimum(size, self.delta)
         return (near * (size - 0.5 * near)).sum(axis=1)
@@ -141,7 +141,7 @@ class Quantile(_Regression):
 
     def value(self, h: Floats, y: Floats) -> Floats:
         """Return the pinball loss."""
-        # One of the two products is negative: the other one is the loss. A level for each column broadcasts.
+        # One of the two products is negative, the other one is the loss. Levels of columns broadcast.
         short, level = y - h, np.asarray(self.alpha)
         return np.maximum(level * short, (level - 1) * short).sum(axis=1)
 
@@ -160,8 +160,8 @@ class Quantile(_Regression):
 class Quantiles(Quantile):
     """Sum of the losses of `Quantile` at several levels, with an output for each; baseline: weighted quantiles.
 
-    The columns of ``y`` are copies of one target: see `Traits.copies`. Raw outputs may cross; `link` sorts those of a
-    row, which makes no quantile worse [1]_.
+    The columns of ``y`` are copies of one target; see `Traits.copies`. Raw outputs may cross; `link` sorts those of a
+    row, which never increases the error [1]_.
 
     Attributes
     ----------
@@ -181,7 +181,7 @@ class Quantiles(Quantile):
     max_outputs: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        """Refuse levels outside (0, 1), and those that do not ascend; keep them as a tuple."""
+        """Refuse levels that are outside (0, 1) or not ascending; store them as a tuple."""
         levels = tuple(map(float, self.alpha))
         if not levels or not all(a < b for a, b in pairwise((0.0, *levels, 1.0))):
             raise ValueError(f"alpha={self.alpha!r} holds no ascending levels in (0, 1): use e.g. [0.1, 0.5, 0.9].")

@@ -1,12 +1,12 @@
 """Evaluation metrics of predictions: by the names of LightGBM, XGBoost and scikit-learn, or the user's own.
 
-A metric sees what users see: `prediction` (rows, outputs) on the scale of `y`, after the link of the loss; `y` (rows,
-outputs) as the loss takes it; and `weight` (rows,). Of two classes, `prediction` is a column of P(class 1), and `y` one
-of 0 and 1; of more, they are a column of probabilities for each class, and one-hot rows. The metric of several
-regression outputs is the mean over the outputs, as in scikit-learn.
+A metric compares `prediction`, (rows, outputs), on the scale of `y` after the link of the loss, with `y`,
+(rows, outputs), as the loss reads it, under `weight`, (rows,). For two classes, `prediction` is a column of P(class 1),
+and `y` a column of 0 and 1. For more, `prediction` has a column of probabilities for each class, and `y` one-hot rows.
+For several regression outputs, the metric is the mean over the outputs, as in scikit-learn.
 
-The names and aliases are those of both libraries, except for ranking, survival, and LightGBM's
-``cross_entropy_lambda``, which reads weights as numbers of trials. Where the two libraries differ under one name
+All names and aliases of both libraries are known, except for ranking, survival, and LightGBM's
+``cross_entropy_lambda``, which reads weights as numbers of trials. If the two libraries define a name differently
 (``mape`` of a small `y`, ``gamma_deviance``), the metric is XGBoost's.
 """
 
@@ -33,18 +33,18 @@ Function = Callable[[Floats, Floats, Floats], float]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A number that says how good predictions are.
+    """A score of predictions.
 
     Attributes
     ----------
     name : str
-        Its name in the history.
+        Name in the history.
     greater_is_better : bool
         Whether the best epoch has the largest value.
     function : callable
         ``function(prediction, y, weight) -> float``.
     takes_raw : bool
-        Whether it rates raw outputs, and not predictions: so does the mean of a loss without `inverse_link`.
+        Whether the function takes raw outputs instead of predictions, as for the mean of a loss without `inverse_link`.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Metric:
     takes_raw: bool = False
 
     def __call__(self, prediction: Floats, y: Floats, weight: Floats) -> float:
-        """Return the metric; or the worst value (inf, or -inf) if a prediction is not finite, or the metric is NaN.
+        """Return the metric, or the worst value (inf or -inf) if a prediction is not finite or the metric is NaN.
 
         Raises ValueError if no row has a positive weight, or the rows do not determine the metric.
 
@@ -67,7 +67,7 @@ class Metric:
             return worst
         if not weight.sum() > 0:
             raise ValueError(f"eval_metric={self.name!r}: the weights sum to 0. Give some row a positive weight.")
-        with np.errstate(over="ignore"):  # the square of a huge error is inf, and that is a fair value
+        with np.errstate(over="ignore"):  # a huge error may have the metric inf
             value = self.function(prediction, y, weight)
         if not np.isnan(value):
             return value
@@ -81,7 +81,7 @@ def _called(names: str, greater_is_better: bool, function: Function) -> dict[str
     return dict.fromkeys(names.split(), (greater_is_better, function))
 
 
-# By every name: whether greater is better, and the function.
+# For each name: whether greater is better, and the function.
 _REGRESSION = {
     **_called("rmse root_mean_squared_error l2_root", False, scores.rmse),
     **_called("mse l2 mean_squared_error regression regression_l2", False, partial(by_sklearn, "mean_squared_error")),
@@ -109,7 +109,7 @@ _CLASSES = {
     **_called("aucpr", True, scores.aucpr),
     **_called("average_precision", True, partial(against_the_rest, "average_precision", "average_precision_score")),
 }
-# Metrics whose name holds a number, as in XGBoost: the metric, which numbers it takes, and these in words.
+# Metrics with a number in the name, as in XGBoost: the metric, the check of the number, and the valid numbers in words.
 _AT: dict[str, tuple[Callable[..., float], Callable[[float], bool], str]] = {
     "tweedie-nloglik": (scores.tweedie, lambda power: 1 < power < 2, "rho, 1 < rho < 2"),
     "error": (scores.error_at, lambda threshold: 0 <= threshold <= 1, "t, a threshold from 0 to 1"),
@@ -124,30 +124,30 @@ def load_metric(
     classes: bool | None = None,
     scale: Floats | float = 1.0,
 ) -> Metric:
-    """Return a metric by its name, or of the user's own function.
+    """Return a metric from its name, or from the user's function.
 
     Parameters
     ----------
     metric : str, callable, (name, callable, greater_is_better), Metric or None
         None is `default_metric`.
-        A callable is ``f(y_true, y_pred) -> float``, or takes ``sample_weight`` too. It gets a single output as
-        (rows,). If classes are predicted, `y_true` holds their numbers 0, 1, ..., and `y_pred` probabilities, (rows,)
-        of class 1 or (rows, classes); scikit-learn's functions of labels (``accuracy_score``, ``f1_score``, ...) get
-        labels. It is maximised if its name ends in ``_score``, as in scikit-learn, and minimised otherwise. A tuple
-        says which; a name whose words contradict this rule (``accuracy``, ``brier_score``) needs one.
+        A callable is ``f(y_true, y_pred) -> float``, optionally with ``sample_weight``. It receives a single output as
+        (rows,). For classes, `y_true` has the numbers 0, 1, ..., and `y_pred` probabilities, (rows,) of class 1 or
+        (rows, classes); scikit-learn's functions of labels (``accuracy_score``, ``f1_score``, ...) receive labels. It
+        is maximised if its name ends in ``_score``, as in scikit-learn, and minimised otherwise, or as a tuple says. A
+        name that suggests the opposite of this rule (``accuracy``, ``brier_score``) needs a tuple.
     loss : Loss
-        The loss of the training. A metric of its name takes its parameters: ``"quantile"`` its `alpha`, ``"tweedie"``
-        its `power`, ``"huber"`` its `delta` and its units.
+        The loss of the training. A metric with the same name has its parameters: ``"quantile"`` its `alpha`,
+        ``"tweedie"`` its `power`, ``"huber"`` its `delta` and its units.
     classes : bool or None
-        Whether classes are predicted, and not numbers; None: as the loss declares.
+        Whether predictions are classes; None: as the loss declares.
     scale : (outputs,) or float
-        Divides targets before the loss sees them.
+        Divisor of targets in training.
 
     Raises
     ------
     ValueError
-        If the name is unknown, the metric is one of classes and numbers are predicted, or the name of a function
-        suggests the opposite of the direction in which it would be taken.
+        If the name is unknown, a metric of classes is requested for numbers, or the name of a function suggests the
+        opposite direction.
     TypeError
         If `metric` is none of these.
     """
@@ -173,7 +173,7 @@ def load_metric(
 
 
 def default_metric(loss: Loss, *, classes: bool = False, scale: Floats | float = 1.0) -> Metric:
-    """Return the metric that the loss names, or the mean of the loss itself."""
+    """Return the default metric of a loss: the one that it names, or its own mean."""
     traits = traits_of(loss)
     name = traits.default_metric or ("logloss" if classes else None)
     if name is not None:
@@ -182,12 +182,12 @@ def default_metric(loss: Loss, *, classes: bool = False, scale: Floats | float =
 
 
 def _told_by_predictions(loss: Loss | type[Loss]) -> bool:
-    """Return whether the raw output, and with it the loss, follows from predictions."""
+    """Return whether the raw output, and so the loss, can be computed from predictions."""
     return bool(loss.scale_free) or hasattr(loss, "inverse_link")
 
 
 def _mean_of(loss: Loss, scale: Floats | float) -> Metric:
-    """Return the mean of a loss: of a homogeneous one in units of the target, else of targets as training sees them."""
+    """Return the mean of a loss, in units of the target for a homogeneous loss, otherwise as in training."""
     return Metric(loss.name, False, partial(scores.mean_value, loss, 1.0 if traits_of(loss).homogeneous else scale))
 
 
@@ -197,7 +197,7 @@ def _of_losses() -> list[str]:
 
 
 def _by_name(name: str, loss: Loss, classes: bool, scale: Floats | float) -> Metric:
-    # The mean of a loss has the parameters of the training's loss, if that is the one; otherwise the defaults.
+    # The mean of a loss has the parameters of the training's loss if it has the same name, otherwise the defaults.
     if name in _of_losses():
         return _mean_of(loss, scale) if isinstance(loss, LOSSES[name]) else _mean_of(LOSSES[name](), 1.0)
     if name in _REGRESSION:
@@ -215,7 +215,7 @@ def _by_name(name: str, loss: Loss, classes: bool, scale: Floats | float) -> Met
     try:
         number = float(parameter)
     except ValueError:
-        number = np.nan  # of which no comparison is true
+        number = np.nan  # all comparisons with it are False
     if not is_valid(number):
         raise ValueError(f"eval_metric={name!r} must be {stem}@{words}.")
     return Metric(name, False, partial(function, number))
@@ -224,7 +224,7 @@ def _by_name(name: str, loss: Loss, classes: bool, scale: Floats | float) -> Met
 def _unknown(name: str, classes: bool) -> ValueError:
     if reason := unsupported(name):
         return ValueError(f"eval_metric={name!r}: {reason}")
-    # A regressor is not told of metrics of classes, which it refuses.
+    # For a regressor, the message does not list metrics of classes, which it refuses.
     names = [*_REGRESSION, *_of_losses(), *(_CLASSES if classes else ())]
     if close := nearest(name, names):
         return ValueError(f"eval_metric={name!r} is unknown: did you mean {close!r}?")

@@ -1,4 +1,4 @@
-"""Custom metrics: adapts metric functions of the user or of scikit-learn to the arrays that they expect."""
+"""Custom metrics: adapters from metric functions of the user or of scikit-learn to the arrays of a training."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 from boostbp.metrics.scores import labels
 from boostbp.runtime.arrays import Floats, read_only, refuse_writes
 
-# Functions of scikit-learn that take labels, where others take probabilities.
+# Functions of scikit-learn that take labels instead of probabilities.
 _OF_LABELS = """
     accuracy_score balanced_accuracy_score cohen_kappa_score f1_score fbeta_score hamming_loss jaccard_score
     matthews_corrcoef precision_score recall_score zero_one_loss
@@ -37,16 +37,16 @@ _NEGATIVE = _words("neg negative minus")
 
 @dataclass(frozen=True, slots=True)
 class CustomMetric:
-    """``f(prediction, y, weight)`` of a function ``f(y_true, y_pred)`` of the user or of scikit-learn."""
+    """Function ``f(prediction, y, weight)`` from ``f(y_true, y_pred)`` of the user or of scikit-learn."""
 
     function: Callable[..., object]
-    classes: bool  # whether classes are predicted: the function then sees their numbers, not one-hot rows
-    of_labels: bool  # whether it also sees labels in place of probabilities
+    classes: bool  # whether predictions are classes: the function then receives their numbers, not one-hot rows
+    of_labels: bool  # whether it also receives labels instead of probabilities
     weighted: bool  # whether it takes ``sample_weight``
 
     @classmethod
     def of(cls, function: Callable[..., object], *, classes: bool) -> CustomMetric:
-        """Adapt a function; ValueError if it is one of scikit-learn's for labels, and numbers are predicted."""
+        """Adapt a function; raise ValueError if it needs labels and predictions are numbers."""
         of_labels = _is_sklearn(function) and name_of(function) in _OF_LABELS.split()
         if of_labels and not classes:
             raise ValueError(
@@ -56,14 +56,14 @@ class CustomMetric:
 
     def __call__(self, prediction: Floats, y: Floats, weight: Floats) -> float:
         """Call the function on read-only arrays; TypeError unless it returns a single number."""
-        # Functions of users and of scikit-learn take one output as (rows,), and would broadcast (rows, 1) to a square.
+        # Functions of users and of scikit-learn expect one output as (rows,); (rows, 1) could broadcast to a matrix.
         y_true = labels(y) if self.classes else _flat(y)
         y_pred = labels(prediction) if self.of_labels else _flat(prediction)
         options = {"sample_weight": read_only(weight)} if self.weighted else {}
         with refuse_writes(f"eval_metric={name_of(self.function)!r} writes into its arguments: work on a copy."):
             value: Any = self.function(read_only(y_true), read_only(y_pred), **options)
-        with suppress(TypeError, ValueError):  # a ragged list, or an object that is no number
-            if not isinstance(value, str | bytes) and np.ndim(value) == 0:  # text is not a number, whatever it spells
+        with suppress(TypeError, ValueError):  # a ragged list, or an object that is not a number
+            if not isinstance(value, str | bytes) and np.ndim(value) == 0:  # text may spell a number
                 return float(value)
         raise TypeError(
             f"eval_metric={name_of(self.function)!r} returned {value!r}: return a single number, and say whether "
@@ -82,7 +82,7 @@ def _innermost(function: Callable[..., object]) -> Callable[..., object]:
 
 
 def name_of(function: Callable[..., object]) -> str:
-    """Return the name of a function, of what a partial calls, or of an object's class."""
+    """Return the name of a function, of the function of a partial, or of an object's class."""
     inner = _innermost(function)
     return str(getattr(inner, "__name__", type(inner).__name__))
 
@@ -90,7 +90,7 @@ def name_of(function: Callable[..., object]) -> str:
 def is_maximised(function: Callable[..., object]) -> bool:
     """Return whether greater is better: if the name of the function ends in ``_score``, as in scikit-learn.
 
-    ValueError if other words in the name of the user's own function suggest the opposite.
+    Raises ValueError if other words in the name of the user's function suggest the opposite.
     """
     name = name_of(function)
     words = _words(name)
@@ -98,7 +98,7 @@ def is_maximised(function: Callable[..., object]) -> bool:
     maximised = name.endswith("_score") or name == "matthews_corrcoef"
     good, bad = bool(words & _GOOD), bool(words & _BAD)
     suggested = good != bool(words & _NEGATIVE)
-    # Words of both kinds, as in gain_loss, or of none suggest nothing.
+    # Names with words of both kinds, such as gain_loss, or of none suggest no direction.
     if good != bad and suggested != maximised and not _is_sklearn(function):
         raise ValueError(
             f"eval_metric={name} would be {'max' if maximised else 'min'}imised, but its name suggests the opposite. "

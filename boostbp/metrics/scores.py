@@ -1,6 +1,6 @@
-"""Numbers that rate predicted values: ``function(prediction, y, weight) -> float``; shapes as in `metrics`.
+"""Scores of predictions, ``function(prediction, y, weight) -> float``, with shapes as in `metrics`.
 
-scikit-learn computes what it has under the same definition. It is imported where it is needed: its metrics would slow
+Metrics that scikit-learn defines in the same way are computed by it. It is imported on use, as its metrics would slow
 the import of the package.
 """
 
@@ -15,12 +15,12 @@ from scipy.special import gammaln, xlogy
 from boostbp.losses import Loss
 from boostbp.runtime.arrays import Floats
 
-_LEAST = np.finfo(np.float64).eps  # of a probability under a logarithm, as in scikit-learn
+_LEAST = np.finfo(np.float64).eps  # smallest probability in a logarithm, as in scikit-learn
 
 
 def by_sklearn(function: str, prediction: Floats, y: Floats, weight: Floats) -> float:
     """Call a regression metric of scikit-learn by its name; return the mean over the outputs."""
-    # Several quantiles are predictions of one target, which then has as many columns.
+    # Several quantiles are predictions of one target, whose column is broadcast.
     return _call(function, np.broadcast_to(y, prediction.shape), prediction, sample_weight=weight)
 
 
@@ -30,7 +30,7 @@ def of_labels(function: str, prediction: Floats, y: Floats, weight: Floats) -> f
 
 
 def against_the_rest(name: str, function: str, prediction: Floats, y: Floats, weight: Floats) -> float:
-    """Call a metric of two classes of scikit-learn by its name; of several, each against the rest, by its weight."""
+    """Call a metric of two classes of scikit-learn by its name; for several, average each class against the rest."""
     p, y, weight = _present(name, prediction, y, weight)
     if y.shape[1] == 1:
         p, y = p[:, 0], y[:, 0]
@@ -45,7 +45,7 @@ def _call(function: str, *arrays: ArrayLike, **options: object) -> float:
 
 def rmse(prediction: Floats, y: Floats, weight: Floats) -> float:
     """Return the root mean squared error, the mean over the outputs."""
-    # The default metric: 36 us on 100 rows, where scikit-learn's takes 447 to look at its inputs once more.
+    # As the default metric it must be fast: 36 us on 100 rows, where scikit-learn takes 447 for checks of its inputs.
     return float(np.sqrt(np.average(np.square(prediction - y), axis=0, weights=weight)).mean())
 
 
@@ -61,7 +61,7 @@ def rmsle(prediction: Floats, y: Floats, weight: Floats) -> float:
     prediction, y, weight = _counted(prediction, y, weight)
     if not (y > -1.0).all():
         raise ValueError("eval_metric='rmsle' needs y above -1: use eval_metric='rmse'.")
-    # No logarithm: the worst score, not an error, as it may be of one epoch among many.
+    # Without a logarithm the score is the worst, but no error, as this may be one epoch among many.
     if not (prediction > -1.0).all():
         return float("inf")
     return by_sklearn("root_mean_squared_log_error", prediction, y, weight)
@@ -72,7 +72,7 @@ def mean_value(loss: Loss, scale: Floats | float, prediction: Floats, y: Floats,
 
     Predictions are the raw output of a loss without `inverse_link`.
     """
-    # inverse_link gives the raw output of a prediction, which is what the loss takes.
+    # inverse_link converts predictions to raw outputs, which the loss needs.
     h = prediction / scale
     inverse_link = getattr(loss, "inverse_link", None)
     if inverse_link is not None:
@@ -82,17 +82,17 @@ def mean_value(loss: Loss, scale: Floats | float, prediction: Floats, y: Floats,
 
 def fair(prediction: Floats, y: Floats, weight: Floats) -> float:
     """Return the mean of ``|e| - log(1 + |e|)`` for errors `e`: LightGBM's with its ``fair_c=1``."""
-    # log1p: e - log(1 + e) of a small e is e^2 / 2, of which log(1 + e) would keep no digit.
+    # log1p, as e - log(1 + e) is about e^2 / 2 for a small e, and would lose all digits.
     e = np.abs(prediction - y)
     return _mean(e - np.log1p(e), weight)
 
 
 def pseudo_huber(prediction: Floats, y: Floats, weight: Floats) -> float:
     """Return the mean of ``sqrt(1 + e^2) - 1`` for errors `e`: XGBoost's with its ``huber_slope=1``."""
-    return _mean(np.hypot(1.0, prediction - y) - 1.0, weight)  # hypot: the square of a large error may overflow
+    return _mean(np.hypot(1.0, prediction - y) - 1.0, weight)  # hypot avoids overflow of the square
 
 
-# The likelihoods of LightGBM and XGBoost are half the deviances of scikit-learn, but for terms in y alone.
+# The likelihoods of LightGBM and XGBoost are half the deviances of scikit-learn, up to terms of y.
 
 
 def poisson(prediction: Floats, y: Floats, weight: Floats) -> float:
@@ -103,13 +103,13 @@ def poisson(prediction: Floats, y: Floats, weight: Floats) -> float:
 
 def poisson_nloglik(prediction: Floats, y: Floats, weight: Floats) -> float:
     """Return the mean of ``p - y log p + log y!``, XGBoost's."""
-    # gammaln(y + 1) is log y!, for rates, which are no whole numbers, too.
+    # gammaln(y + 1) is log y!, also for rates, which need not be whole.
     return poisson(prediction, y, weight) + _mean(gammaln(y + 1.0), weight)
 
 
 def tweedie(power: float, prediction: Floats, y: Floats, weight: Floats) -> float:
     """Return the mean of ``p^(2 - power) / (2 - power) - y p^(1 - power) / (1 - power)``, `p` as in `poisson`."""
-    # The terms of the density that depend on p; with power 1 and 2 they would divide by 0, and are poisson and gamma.
+    # The terms of the density that depend on p. Powers 1 and 2, which would divide by 0, are poisson and gamma.
     p = np.maximum(prediction, 1e-10)
     return _mean(p ** (2.0 - power) / (2.0 - power) - y * p ** (1.0 - power) / (1.0 - power), weight)
 
@@ -121,15 +121,15 @@ def gamma(prediction: Floats, y: Floats, weight: Floats) -> float:
 
 
 def gamma_deviance(prediction: Floats, y: Floats, weight: Floats) -> float:
-    """Return the mean gamma deviance, of which LightGBM reports the sum over rows."""
+    """Return the mean gamma deviance; LightGBM reports the sum over rows."""
     p, y, weight = _positive(prediction, y, weight)
-    # scikit-learn takes one column: each output of a row counts as a row of its weight.
+    # scikit-learn accepts one column, so each output of a row becomes a row of the same weight.
     y, weight = np.broadcast_to(y, p.shape).ravel(), np.repeat(weight, p.shape[1])
     return _call("mean_gamma_deviance", y, p.ravel(), sample_weight=weight)
 
 
 def _positive(prediction: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return predictions of at least XGBoost's least one, positive `y` and the weights, of rows with weight."""
+    """Return rows with weight: predictions, at least XGBoost's minimum, `y`, which must be positive, and weights."""
     prediction, y, weight = _counted(prediction, y, weight)
     if not (y > 0.0).all():
         raise ValueError("eval_metric of the gamma distribution needs y above 0: use eval_metric='tweedie'.")
@@ -147,8 +147,8 @@ def _mean(values: Floats, weight: Floats) -> float:
 
 
 def labels(columns: Floats) -> NDArray[np.int64]:
-    """Return the class of each row, of targets as of probabilities."""
-    # A probability of exactly 0.5 is class 0, as in LightGBM; of several equal ones argmax takes the first class.
+    """Return the class of each row of targets or probabilities."""
+    # A probability of exactly 0.5 is class 0, as in LightGBM; argmax takes the first of several equal classes.
     if columns.shape[1] == 1:
         return np.asarray(columns[:, 0] > 0.5, np.int64)
     return np.argmax(columns, axis=1)
@@ -156,28 +156,28 @@ def labels(columns: Floats) -> NDArray[np.int64]:
 
 def logloss(prediction: Floats, y: Floats, weight: Floats) -> float:
     """Return the mean negative log-likelihood of the true class."""
-    # The default metric: 30 times faster than scikit-learn's, which encodes the labels first.
+    # As the default metric it must be fast: 30 times faster than scikit-learn's, which encodes the labels first.
     p = np.take_along_axis(_columns(prediction), labels(y)[:, None], axis=1)[:, 0]
     return float(np.average(-np.log(np.clip(p, _LEAST, 1.0 - _LEAST)), weights=weight))
 
 
 def error_at(threshold: float, prediction: Floats, y: Floats, weight: Floats) -> float:
-    """Return the share of rows with a wrong class of two; class 1 is predicted above a threshold."""
-    if prediction.shape[1] != 1:  # of one's own loss; of softmax it is refused before training
+    """Return the share of rows with a wrong class, for two classes, where class 1 is predicted above a threshold."""
+    if prediction.shape[1] != 1:  # from a custom loss; softmax is refused before training
         raise ValueError("eval_metric='error@...' is for two classes: use 'multi_error', or 'multi_error@2'.")
     return float(np.average((prediction[:, 0] > threshold) != (y[:, 0] > 0.5), weights=weight))
 
 
 def error_of_top(k: float, prediction: Floats, y: Floats, weight: Floats) -> float:
     """Return the share of rows whose class is not among the `k` most probable; ties count as errors, as in LightGBM."""
-    # The classes at least as probable as the true one, itself included.
+    # Number of classes at least as probable as the true one, which is included.
     p = _columns(prediction)
     as_probable = (p >= np.take_along_axis(p, labels(y)[:, None], axis=1)).sum(axis=1)
     return float(np.average(as_probable > k, weights=weight))
 
 
 def aucpr(prediction: Floats, y: Floats, weight: Floats) -> float:
-    """Return XGBoost's area under precision over recall; of several classes, the mean of each against the rest."""
+    """Return XGBoost's area under precision over recall; for several classes, the mean of each against the rest."""
     p, y, weight = _present("aucpr", prediction, y, weight)
     return float(np.mean([_precision_recall_area(y[:, k], p[:, k], weight) for k in range(y.shape[1])]))
 
@@ -197,7 +197,7 @@ def auc_mu(prediction: Floats, y: Floats, weight: Floats) -> float:
     areas = []
     for first, second in combinations(present, 2):
         rows = (true == first) | (true == second)
-        ratio = np.round(score[rows, first] - score[rows, second], 12)  # ties survive the rounding of logarithms
+        ratio = np.round(score[rows, first] - score[rows, second], 12)  # ties survive errors of logarithms
         areas.append(_call("roc_auc_score", true[rows] == first, ratio, sample_weight=weight[rows]))
     return float(np.mean(areas))
 
@@ -209,7 +209,7 @@ def _precision_recall_area(y: Floats, p: Floats, weight: Floats) -> float:
 
     positive = weight[y > 0.5].sum()
     false, recall, _ = roc_curve(y, p, sample_weight=weight, drop_intermediate=False)
-    false = false * (weight.sum() - positive) / positive  # both in units of the positives
+    false = false * (weight.sum() - positive) / positive  # both relative to the number of positives
     rises = np.flatnonzero(np.diff(recall) > 0)
     r, f, step = recall[rises], false[rises], recall[rises + 1] - recall[rises]
     # precision = r / (r + f), and r + f = slope r + offset on a step
@@ -221,7 +221,7 @@ def _precision_recall_area(y: Floats, p: Floats, weight: Floats) -> float:
 
 
 def _present(name: str, prediction: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return the rows with weight and the columns of the classes that they have; ValueError if that is only one."""
+    """Return the rows with weight and the columns of their classes; raise ValueError if there is only one class."""
     prediction, y, weight = _counted(prediction, y, weight)
     present = y.any(axis=0)
     if y[:, present].all():  # each row is of the only class present

@@ -115,7 +115,7 @@ def test_labels_keep_their_kind(dtype):
         (pd.Series([1, pd.NA, 2], dtype="Int64"), "Input y contains NaN: 1 of 3 rows"),
         ([1.0, None, 2.0], "Input y contains NaN: 1 of 3 rows"),
         (np.ma.masked_array([1, 2, 3], [False, True, False]), "Input y contains NaN: 1 of 3 rows, the first in row 1"),
-        (["1", "x", "2"], "y holds text, such as '1': numbers belong there.*labels of classes are for a classifier"),
+        (["1", "x", "2"], "y holds text, such as '1': numbers are needed.*labels of classes need a classifier"),
         (np.array([1, 2, 3], "M8[D]"), "y has dtype datetime64"),
         (pd.Series(pd.date_range("2020", periods=3)), "y has dtype Datetime"),
         (np.array([1j, 2, 3]), "Complex data not supported"),
@@ -193,7 +193,7 @@ NUMERALS = ["1.5", "0", "2"]
     ids=lambda y: type(y).__name__,
 )
 def test_text_that_spells_numbers_is_no_number(y):
-    with pytest.raises(ValueError, match=r"^y holds text, such as b?'(1\.5|2)': numbers belong there.*astype\(float\)"):
+    with pytest.raises(ValueError, match=r"^y holds text, such as b?'(1\.5|2)': numbers are needed.*astype\(float\)"):
         read_target(y, 3)
     with pytest.raises(ValueError, match=r"^sample_weight holds text, such as b?'"):
         read_weight(y, 3)
@@ -209,7 +209,7 @@ def test_a_column_of_text_among_several_outputs_is_named(make):
     "y", [np.array([True, False, True]), [True, False, True], np.array([True, False, True], object)]
 )
 def test_truth_values_are_numbers_with_a_hint(y):
-    with pytest.warns(UserWarning, match="^y holds bools, which a regressor takes for 1 and 0: use BoostBPC"):
+    with pytest.warns(UserWarning, match="^y holds bools, which a regressor reads as 1 and 0: use BoostBPC"):
         np.testing.assert_array_equal(read_target(y, 3), [1, 0, 1])
 
 
@@ -264,7 +264,7 @@ def test_no_weights_and_one_weight_are_one_for_each_row():
         ([1.0, np.inf, 1.0], "Input sample_weight contains infinity"),
         ([1.0, 2.0], r"inconsistent numbers of samples: \[3, 2\]"),
         (np.ones((3, 1)), r"sample_weight must be a 1D array, \(rows,\); got shape \(3, 1\)"),
-        (["a", "b", "c"], "sample_weight holds text, such as 'a': numbers belong there"),
+        (["a", "b", "c"], "sample_weight holds text, such as 'a': numbers are needed"),
         ("balanced", "sample_weight='balanced' is text: .* class_weight='balanced'"),
     ],
 )
