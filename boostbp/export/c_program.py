@@ -19,8 +19,8 @@ from boostbp.trees.tree import offsets
 NUMBERS_PER_LINE = 8
 _PLAIN = 1e6  # smaller whole numbers are shorter in decimals
 _REALS = {"float32": "float", "float64": "double"}
-_NAMES = re.compile(r'"(?:[^"\\]|\\.)*"|\b(boostbp|BOOSTBP)(?=_)')  # strings match, too, so that they are kept
-_MAX_TEXT = 4095  # bytes of a string that every compiler takes (C99, 5.2.4.1)
+_NAMES = re.compile(r'"(?:[^"\\]|\\.)*"|\b(boostbp|BOOSTBP)(?=_)')  # strings match, too, and are not changed
+_MAX_TEXT = 4095  # length of strings that every compiler must accept, in bytes (C99, 5.2.4.1)
 _KINDS = {name: f"boostbp_{name[:-1]}" for name in ("nodes", "trees", "layers", "sets")}
 _SOURCE = re.compile(r"/\* Exported from here on. \*/\n+(.*?)\n+/\* Exported up to here. \*/", re.DOTALL)
 _GUARDS = """\
@@ -41,8 +41,8 @@ def to_c(model: Any, *, prefix: str = "boostbp") -> str:
     model : BoostBPRegressor, BoostBPClassifier or BoostBPAutoencoder
         Fitted.
     prefix : str
-        All names in the file begin with it, including types and, in capitals, macros. Give each of several models in
-        one program a prefix of its own.
+        Prefix of all names in the file, including types and, in capitals, macros. Several models in one program need
+        different prefixes.
 
     Returns
     -------
@@ -56,10 +56,10 @@ def to_c(model: Any, *, prefix: str = "boostbp") -> str:
     Raises
     ------
     ValueError
-        If the model has parts that are code of the user's own: functions as a basis, or a loss with a link of its own;
-        if C does not hold its labels; if it has more numbers than 32 bits count; or if `prefix` is not a name in C.
+        If the model contains the user's code (a basis with functions, or a loss with a custom link); if C cannot
+        represent its labels; if 32 bits cannot count its numbers; or if `prefix` is not a name in C.
     TypeError
-        If `model` is not an estimator of this package, or is of a derived class.
+        If `model` is not an estimator of this package, or has a derived class.
     sklearn.exceptions.NotFittedError
         If it is not fitted.
     """
@@ -141,7 +141,7 @@ def _link(model: Description) -> str:
 
 
 def _categories(model: Description) -> Iterator[str]:
-    """Yield the numbers that stand for categories, ascending in each column, and their codes."""
+    """Yield the numbers that represent categories, ascending in each column, and their codes."""
     values = [model.categories[column] for column in model.categories]
     order = [np.argsort(part) for part in values]
     start = offsets([len(part) for part in values])
@@ -158,7 +158,7 @@ def _labels(labels: NDArray[Any]) -> str:
 
 
 def _whole(value: int) -> str:
-    return "INT64_MIN" if value == -(2**63) else str(int(value))  # C has no literal for the least int64
+    return "INT64_MIN" if value == -(2**63) else str(int(value))  # C has no literal for the smallest int64
 
 
 def _text(value: str) -> str:
@@ -189,7 +189,7 @@ _LABELS: dict[str, tuple[str, Callable[[Any], str]]] = {
 
 
 def _array(name: str, values: NDArray[Any]) -> str:
-    """Return the definition of an array, of records if it has two axes; an empty one gets a 0, because C wants one."""
+    """Return the definition of an array, of records if it has two axes. An empty one has a 0, as C requires."""
     if values.dtype.names:
         literals = [_node(*node) for node in values.tolist()]
     elif values.ndim > 1:

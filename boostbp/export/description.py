@@ -21,9 +21,9 @@ from boostbp.runtime.arrays import Floats
 from boostbp.trees.forest import Forest
 
 _ESTIMATORS = (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor)
-# What all labels are -> the type of their array.
+# Type of all labels -> type of their array.
 _LABEL_TYPES = ((str, object), (bool, np.bool_), (int, np.int64), (int | float, np.float64))
-_PROBES = np.array([-60.0, -3.0, -0.5, 0.0, 0.25, 2.0, 60.0])  # raw outputs that show whether a link is what it claims
+_PROBES = np.array([-60.0, -3.0, -0.5, 0.0, 0.25, 2.0, 60.0])  # raw outputs at which links are compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,12 @@ class Description:
     scale: Floats = field(default_factory=lambda: np.ones(1))
     shift: Floats = field(default_factory=lambda: np.zeros(1))
     one_dimensional: bool = False  # whether predictions are (rows,) and not (rows, outputs)
-    # (classes,) object, bool, int64 or float64 array,: labels of a classifier; see `labels_of`
+    # (classes,) object, bool, int64 or float64: labels of a classifier; see `labels_of`
     labels: NDArray[Any] | None = None
-    # (categories,) each: value of each category in its column: the category itself if it is a number, otherwise its
+    # (categories,) for each column: the value of each category, which is the category if it is a number, otherwise its
     # code
     categories: Mapping[int, Floats] = field(default_factory=dict)
-    truncated: bool = False  # whether a fraction also stands for a category, by its integer part
+    truncated: bool = False  # whether a fraction is the category of its integer part
     facts: Mapping[str, Any] = field(default_factory=dict)  # facts about the model for its users, in JSON types
 
     @property
@@ -68,8 +68,8 @@ def described(model: BaseBoostBP) -> Description:
 
     Raises TypeError if the model is not an estimator of this package, or is a subclass, which may predict differently.
     Raises ValueError if parts are the user's own code, such as a basis with functions or a loss with a custom link, or
-    if no type of a graph or a program holds the labels. Raises sklearn.exceptions.NotFittedError if the model is not
-    fitted.
+    if no type of a graph or a program represents the labels. Raises sklearn.exceptions.NotFittedError if the model is
+    not fitted.
     """
     if type(model) not in _ESTIMATORS:
         known = ", ".join(kind.__name__ for kind in _ESTIMATORS)
@@ -166,7 +166,7 @@ def labels_of(classes: NDArray[Any]) -> NDArray[Any]:
 
 
 def _fault(value: Category, dtype: type | None) -> str:
-    """Return why an array of this type does not hold a label, or an empty text; None is no type for all labels."""
+    """Return why an array of this type cannot hold a label, or ""; `dtype` is None if no type holds all labels."""
     if dtype is None:
         return f"a label of type {type(value).__name__}"
     if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):

@@ -39,7 +39,7 @@ def lightgbm_linear_to_onnx(booster: object, *, dtype: Literal["float64", "float
     Parameters
     ----------
     booster : lightgbm.Booster
-        Trained or loaded; for an estimator, its ``booster_``. Trees up to the best iteration are used, as by its
+        Trained or loaded; for an estimator, its ``booster_``. Trees up to the best iteration are used, as in its
         `predict`.
     dtype : {"float64", "float32"}
         Type of the input and of all numbers; see `to_onnx`.
@@ -56,7 +56,7 @@ def lightgbm_linear_to_onnx(booster: object, *, dtype: Literal["float64", "float
     ValueError
         If the booster's objective, or a parameter that changes its predictions, is not supported; the error names it.
     TypeError
-        If it is not a booster.
+        If `booster` is not a booster.
     ImportError
         If onnx is not installed.
     """
@@ -91,7 +91,7 @@ def lightgbm_linear_to_onnx(booster: object, *, dtype: Literal["float64", "float
 
 
 def _link_of(objective: str) -> tuple[str, float]:
-    """Return the name of an objective's link, and the factor of raw outputs before it."""
+    """Return the name of an objective's link, and the factor of its raw outputs."""
     name, *words = objective.split(" ")
     options = {word.partition(":")[0]: word.partition(":")[2] for word in words}
     if name not in _LINKS or "sqrt" in options:

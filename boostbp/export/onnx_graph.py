@@ -1,4 +1,4 @@
-"""Graph: nodes, constants and subgraphs of an ONNX model that is being written."""
+"""Graph: nodes, constants and subgraphs of an ONNX model under construction."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto, ValueInfoProto
 
 OPSET = 18
-IR_VERSION = 8  # that of opset 18
-_NEUTRAL = {"Add": 0.0, "Sub": 0.0, "Mul": 1.0, "Div": 1.0}  # second number of each operation that changes nothing
+IR_VERSION = 8  # for opset 18
+_NEUTRAL = {"Add": 0.0, "Sub": 0.0, "Mul": 1.0, "Div": 1.0}  # neutral second operand of each operation
 _NARROW = {True: ("float16", "float32"), False: ("uint8", "int8", "uint16", "int16")}  # of real and whole numbers
 
 
 def library() -> ModuleType:
     """Return the package onnx.
 
-    Raises ImportError if it is not installed; the message says how to.
+    Raises ImportError with the command to install it.
     """
     return require("onnx", extra="onnx", what="to_onnx")
 
@@ -57,11 +57,11 @@ class Graph:
         return f"t{next(self.names)}"
 
     def constant(self, values: ArrayLike) -> str:
-        """Return the name of a constant; equal ones are stored once. Real numbers get the type of the graph.
+        """Return the name of a constant, in the type of the graph if it is real. Equal constants are stored once.
 
-        Raises ValueError if a number is too large for the type, or so small that digits of it would be lost.
+        Raises ValueError if a number is too large for the type, or so small that it would lose digits.
         """
-        array = np.ascontiguousarray(values).reshape(np.shape(values))  # a scalar stays one
+        array = np.ascontiguousarray(values).reshape(np.shape(values))  # keeps scalars
         return self.stored(self._held(array) if array.dtype.kind == "f" else array)
 
     def _held(self, values: Floats) -> NDArray[np.floating]:
@@ -78,7 +78,7 @@ class Graph:
         return held
 
     def stored(self, array: NDArray[Any]) -> str:
-        """Return the name of a constant, which is stored once, in the type of the array."""
+        """Return the name of a constant in the type of the array. Equal constants are stored once."""
         key = (array.dtype.str, array.shape, array.tobytes() if array.dtype != object else tuple(array.tolist()))
         if key not in self.known:
             self.known[key] = self.name()
@@ -88,9 +88,9 @@ class Graph:
     def table(self, values: NDArray[Any]) -> str:
         """Return the name of an array of real or whole numbers as the type of the graph, or int32.
 
-        The file holds them in the narrowest type with the same numbers, such as float32 for rounded weights and uint8
-        for columns, or as the different numbers and the place of each among these, if that takes less room. A runtime
-        widens them once, when it loads the graph. This makes the files of default models a third as large.
+        The file has them in the narrowest exact type, such as float32 for rounded weights and uint8 for columns, or as
+        distinct numbers and indices if that is smaller. A runtime widens them once, when it loads the graph. Files of
+        default models are a third as large with this.
         """
         is_real = values.dtype.kind == "f"
         wide = self._held(values) if is_real else values.astype(np.int32)
@@ -109,7 +109,7 @@ class Graph:
     def op(self, kind: str, *inputs: ArrayLike, outputs: Sequence[str] = (), **attributes: Any) -> str:
         """Add an operation; returns the name of its first output.
 
-        Inputs that are not names become constants. An operation of the outermost graph is added once.
+        Inputs that are not names become constants. Equal operations of the outermost graph are added once.
         """
         names = [part if isinstance(part, str) else self.constant(part) for part in inputs]
         if kind in _NEUTRAL and (kept := self._kept(kind, *names)):
@@ -133,10 +133,10 @@ class Graph:
         return self.op("Cast", x, to=_tensor_type(dtype))
 
     def _kept(self, kind: str, x: str, y: str) -> str:
-        """Add an operation that onnxruntime would drop although it changes numbers; "" if there is no such danger.
+        """Add an equivalent of an operation that onnxruntime would remove by mistake; return "" if there is no need.
 
-        Its optimizer (`NoopElimination`) compares single constants with 0 or 1 in float32: it drops the addition of
-        1e-46, and the product with 1 + 1e-9. It leaves `Sum` alone, and so two factors that are not 1.
+        Its optimizer (`NoopElimination`) compares single constants with 0 or 1 in float32, so it removes the addition
+        of 1e-46, and the product with 1 + 1e-9. It does not remove `Sum`, nor two factors that are not 1.
         """
         if kind in ("Add", "Mul") and self._number(x) is not None:
             x, y = y, x
@@ -149,16 +149,16 @@ class Graph:
         return self.op(kind, self.op(kind, x, constant / 2), np.array(2.0))
 
     def _number(self, name: str) -> NDArray[np.floating] | None:
-        """Return a constant that is one real number, of any shape; None for anything else."""
+        """Return a constant if it is a single real number, of any shape; otherwise None."""
         array = self.constants.get(name)
         return array if array is not None and array.dtype.kind == "f" and array.size == 1 else None
 
     def inner(self) -> Graph:
-        """Return an empty graph that sees what this one has computed."""
+        """Return an empty graph that can read the values of this one."""
         return replace(self, nodes=[], outer=self)
 
     def proto(self, inputs: Sequence[ValueInfoProto], outputs: Sequence[ValueInfoProto]) -> GraphProto:
-        """Return all that was added; the outermost graph holds the constants."""
+        """Return the graph; the outermost one includes the constants."""
         onnx, held = library(), self.constants if self.outer is None else {}
         tensors = [onnx.numpy_helper.from_array(array, name) for name, array in held.items()]
         return onnx.helper.make_graph(self.nodes, "boostbp", list(inputs), list(outputs), tensors)
@@ -176,10 +176,10 @@ class Graph:
         for branch in (then, otherwise):
             inner = self.inner()
             protos.append(inner.proto([], [inner.typed(branch(inner))]))
-        # a name of its own: `op` takes operations with the same inputs for the same, and does not see into branches
+        # a new name, as `op` would merge operations with the same inputs, and does not compare branches
         return self.op("If", condition, outputs=[self.name()], then_branch=protos[0], else_branch=protos[1])
 
 
 def int64(*values: int) -> NDArray[np.int64]:
-    """Return whole numbers in the type that ONNX wants for shapes and axes."""
+    """Return whole numbers in the type that ONNX needs for shapes and axes."""
     return np.array(values, np.int64)

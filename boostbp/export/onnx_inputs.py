@@ -1,8 +1,8 @@
-"""Inputs of the layers of a graph: cells with numbers in place of missing ones, and columns of categorical splits.
+"""Inputs of the layers of a graph: cells with numbers for missing values, and columns of categorical splits.
 
 All arrays are (columns, rows). A categorical split becomes a column that is 0 where it sends a row left, and 1
-elsewhere. A table holds these columns by the category of a row, packed as bits; the columns of all splits of a feature
-are read at once.
+elsewhere. A table has these columns by the category of a row, packed as bits, so that the columns of all splits of a
+feature are read together.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _BITS = np.uint8(1) << np.arange(8, dtype=np.uint8)
 class Input:
     """Names of the input of a layer."""
 
-    features: str  # (features, rows), NaN where missing; "" if the layer sees no features
+    features: str  # (features, rows), NaN where missing; "" if the layer reads no features
     n_units: int  # number of hidden units, which come before the features in `below` and `above`
     below: str
-    # (columns, rows), with a number below, or above, all thresholds in place of missing values
+    # (columns, rows), with missing values replaced by a number below, or above, all thresholds
     above: Callable[[], str]
     single: bool  # whether there is one row
 
@@ -42,7 +42,7 @@ class Input:
         return cls(X, 0, below(), cache(above), single)
 
     def next(self, graph: Graph, units: str, n_units: int, *, skip: bool) -> Input:
-        """Add the input of a layer of hidden units: these alone, or with these features behind them if `skip`."""
+        """Add the input of a layer on hidden units, followed by the features if `skip`."""
         if not skip:
             return Input("", n_units, units, lambda: units, self.single)
         below = graph.op("Concat", units, self.below, axis=0)
@@ -54,7 +54,7 @@ class Input:
         return graph.cast(graph.op("IsNaN", graph.op("Gather", self.below, int64(0), axis=0)), graph.dtype)
 
     def clipped(self, graph: Graph, x: str, center: str, factor: str, bounds: Sequence[str]) -> str:
-        """Add centered cells times a factor, clipped if there are two bounds, and 0 where `x` is infinite: missing."""
+        """Add centered cells times a factor, clipped if there are two bounds, and 0 where `x` is infinite (missing)."""
         v = graph.op("Sub", x, center)
         if factor:
             v = graph.op("Mul", v, factor)
@@ -72,9 +72,9 @@ class Input:
 def compared_columns(
     graph: Graph, forest: Forest, inputs: Input, values: Mapping[int, Floats]
 ) -> tuple[str, NDArray[np.int64]]:
-    """Add what splits compare: the layer's input, and a column for each different categorical split.
+    """Add the columns that splits compare: the layer's input, and a column for each distinct categorical split.
 
-    `values` are the numbers, (categories,), that stand for the categories in a column of the layer's input. Returns
+    `values` are the numbers, (categories,), that represent the categories in a column of the layer's input. Returns
     the name of the columns, (columns, rows), and the column of each of the forest's splits, (splits,).
     """
     nodes, width = forest.nodes, forest.n_features
@@ -95,7 +95,7 @@ def _split_columns(
     graph: Graph, nodes: Nodes, inputs: Input, values: Mapping[int, Floats]
 ) -> tuple[str, NDArray[np.int64]]:
     """Add the columns of categorical splits; returns their name, and the column of each split, 0 for numeric ones."""
-    # codes come first, because they are read together
+    # features with codes come first, as they are read together
     split = sorted(np.unique(nodes.feature[nodes.cat_start >= 0]).tolist(), key=lambda j: not _is_codes(values[j]))
     sets = [np.unique(_sent_left(nodes, j, values[j]), axis=1, return_inverse=True) for j in split]
     n_bytes = max(-(-left.shape[1] // 8) for left, _ in sets)
@@ -121,9 +121,9 @@ def _split_columns(
 def _table_rows(graph: Graph, x: str, values: Sequence[Floats], begin: NDArray[np.int64]) -> str:
     """Add the row of the table for each cell; returns their name, (features, rows).
 
-    Behind the rows of a feature's categories come the row of unseen categories and that of missing values. `x` names
-    the cells, (features, rows). `values`, (categories,) of each feature, are of more than one only if all hold codes.
-    `begin`, (features, 1), is the first row of each feature in the table.
+    The rows of a feature's categories are followed by those of unseen categories and of missing values. `x` is the name
+    of the cells, (features, rows). `values` has (categories,) for each feature; there may be several only if all have
+    codes. `begin`, (features, 1), is the first row of each feature in the table.
     """
     count = np.array([[len(part)] for part in values])
     if _is_codes(values[0]):
@@ -144,7 +144,7 @@ def _is_codes(values: Floats) -> bool:
 
 
 def _sent_left(nodes: Nodes, feature: int, values: Floats) -> NDArray[np.uint8]:
-    """Return 1 where a split of a feature sends a row left, (categories + 2, splits): unseen and missing come last."""
+    """Return 1 where a split of a feature sends a row left, (categories + 2, splits); unseen and missing are last."""
     splits = np.flatnonzero((nodes.cat_start >= 0) & (nodes.feature == feature))
     left = np.zeros((len(values) + 2, len(splits)), np.uint8)
     for number, split in enumerate(splits.tolist()):

@@ -1,9 +1,9 @@
-"""Leaves that rows have reached, as nodes of a graph: their predictions, as parts of a layer's outputs.
+"""Predictions of reached leaves as nodes of a graph, which are parts of a layer's outputs.
 
-Arrays of a block of rows are flat, (things * rows,): all rows of a thing stand side by side, then those of the next
-thing. Numbers of one output are looked up one by one, 0.7 ns each, for all rows of a block. A leaf that serves several
-outputs of the last layer has many weights: they are read side by side, and one product of matrices for each row
-multiplies them by cells and squares of cells (2.4 times faster on ten classes than one by one).
+Arrays of a block of rows are flat, (things * rows,), with the rows of a thing next to each other. Numbers of one output
+are looked up one by one, 0.7 ns each, for all rows of a block. A leaf with several outputs in the last layer has many
+weights. They are read together, and one matrix product for each row multiplies them by cells and squares of cells (2.4
+times faster than one by one for ten classes).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class BlockRows:
         return cls(count, count32, graph.op("Range", np.int32(0), graph.op("Squeeze", count32), np.int32(1)))
 
     def split(self, graph: Graph, flat: str, counts: Sequence[int]) -> list[str]:
-        """Add parts of a flat array with so many things each."""
+        """Add parts of a flat array, with the numbers of things in `counts`."""
         if len(counts) == 1:
             return [flat]
         names = [graph.name() for _ in counts]
@@ -57,18 +57,18 @@ class BlockRows:
         return names
 
     def begins(self, graph: Graph, number: str) -> str:
-        """Add the places where things with these numbers begin in a flat array."""
+        """Add the first places of things in a flat array, by their numbers."""
         return graph.op("Mul", number, self.count32) if self.count else number
 
     def places(self, graph: Graph, begin: str, count: int) -> str:
-        """Add the places in a flat array of (count * rows,) entries, given where their things begin."""
+        """Add the places of (count * rows,) entries in a flat array, from the first places of their things."""
         if not self.count:
             return begin
         return graph.reshaped(graph.op("Add", graph.reshaped(begin, count, -1), self.number), -1)
 
     def total(self, graph: Graph, count: int, values: str) -> str:
         """Add the sum of (count * rows,) values for each row, (1, rows)."""
-        if not self.count:  # a sum along the last axis takes a tenth of the time
+        if not self.count:  # a sum along the last axis is ten times faster
             return graph.op("ReduceSum", graph.reshaped(values, 1, -1), int64(1))
         return graph.op("ReduceSum", graph.reshaped(values, count, -1), int64(0))
 
@@ -77,8 +77,8 @@ class OutputParts(NamedTuple):
     """Summands of a layer's outputs."""
 
     name: str  # array of (parts, rows)
-    # output, order: (parts,) each: the output that each part belongs to, and a key by which the parts of an output are
-    # sorted before they are added one after the other
+    # output, order: (parts,) each: the output of each part, and the key that sorts the parts of an output before they
+    # are added in order
     output: NDArray[np.int64]
     order: NDArray[np.int64]
 
@@ -86,7 +86,7 @@ class OutputParts(NamedTuple):
 def total_of(graph: Graph, parts: Sequence[OutputParts], n_outputs: int, inputs: Input, *, in_order: bool) -> str:
     """Add the sums of parts, in the order of the core; returns the name of (outputs, rows).
 
-    With `in_order` sums have the bits of the core: those of hidden units must, outputs may round otherwise.
+    With `in_order` sums have the bits of the core, which hidden units need, but not outputs.
     """
     names = [part.name for part in parts]
     if n_outputs == 1 and names and not in_order:
@@ -94,8 +94,8 @@ def total_of(graph: Graph, parts: Sequence[OutputParts], n_outputs: int, inputs:
     output, order = (np.concatenate([np.empty(0, np.int64), *(part[k] for part in parts)]) for k in (1, 2))
     part = np.lexsort([order, output])
     count = np.bincount(output, minlength=n_outputs)
-    number = np.arange(len(part)) - np.repeat(np.cumsum(count) - count, count)  # of each part in its output
-    # parts by their number and output; an output with fewer parts than others gets zeros, which stand last
+    number = np.arange(len(part)) - np.repeat(np.cumsum(count) - count, count)  # number of each part in its output
+    # parts by number and output; outputs with fewer parts are filled up with zeros
     place = np.full((max(count.max(initial=0), 1), n_outputs), len(output))
     place[number, output[part]] = part
     if (place == len(output)).any():
@@ -111,7 +111,7 @@ def total_of(graph: Graph, parts: Sequence[OutputParts], n_outputs: int, inputs:
 
 @dataclass(frozen=True, slots=True)
 class ReachedLeaves:
-    """Leaves of all trees that a walk has led rows to."""
+    """Leaves of all trees that rows have reached."""
 
     graph: Graph
     tables: TreeTables

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 def to_onnx(
     model: BaseBoostBP, *, dtype: Literal["float64", "float32"] = "float64", offset: bool = False
 ) -> ModelProto:
-    """Write a fitted estimator as an ONNX model, which any ONNX runtime serves without Python and this package.
+    """Write a fitted estimator as an ONNX model, which any ONNX runtime evaluates without Python or this package.
 
-    The graph does all that `predict` does with an array: all layers, clipping, missing values and categories, the link
+    The graph contains all steps of `predict` for an array: layers, clipping, missing values and categories, the link
     and the units of the target.
 
     Parameters
@@ -36,29 +36,29 @@ def to_onnx(
     model : BoostBPRegressor, BoostBPClassifier or BoostBPAutoencoder
         Fitted.
     dtype : {"float64", "float32"}
-        Of the input and of all numbers. ``"float32"`` loses digits: predictions are off by some 1e-6 of the target's
-        standard deviation, and a hidden unit that is rounded across a threshold sends its row elsewhere.
+        Type of the input and of all numbers. With ``"float32"`` predictions differ by some 1e-6 of the target's
+        standard deviation, and by more if a hidden unit is rounded across a threshold.
     offset : bool
-        Whether the graph has a second input, ``offset``, (rows, outputs), that is added to raw outputs as by `predict`
-        of a regressor or classifier; for several quantiles it is (rows, 1). Without it, the offset is 0.
+        Whether the graph has a second input, ``offset``, (rows, outputs), which is added to raw outputs as in `predict`
+        of a regressor or classifier; (rows, 1) for several quantiles. Without it, the offset is 0.
 
     Returns
     -------
     onnx.ModelProto
         Its input ``X``, (rows, features), has the columns of `fit`; NaN is missing. A column of categories holds the
         categories themselves if they are numbers, and otherwise their codes: their places in
-        ``model.schema_.categories[column]``, which is also in the metadata of the ONNX model. Any other number is a
-        category that was not there at fit. Infinite cells, which `predict` refuses, are read as missing.
-        Its output is ``prediction``, as `predict` gives it; for a classifier ``label``, (rows,), and ``probabilities``,
+        ``model.schema_.categories[column]``, which is also in the metadata of the ONNX model. Any other number is an
+        unseen category. Infinite cells, which `predict` refuses, are read as missing.
+        Its output is ``prediction``, that of `predict`; for a classifier ``label``, (rows,), and ``probabilities``,
         (rows, classes).
 
     Raises
     ------
     ValueError
-        If the model has parts that are code of the user's own: functions as a basis, or a loss with a link of its own;
-        or if `offset` is True for an auto-encoder, which has none.
+        If the model contains the user's code (a basis with functions, or a loss with a custom link), or if `offset` is
+        True for an auto-encoder, which has none.
     TypeError
-        If `model` is no estimator of this package, or one of a derived class.
+        If `model` is not an estimator of this package, or has a derived class.
     ImportError
         If onnx is not installed.
     sklearn.exceptions.NotFittedError
@@ -119,7 +119,7 @@ def model_of(model: Description, *, dtype: str, offset: bool = False) -> ModelPr
 
 
 def _check_float32(model: Description) -> None:
-    """Refuse a model whose categories or columns float32 merges, and warn of its rounding."""
+    """Refuse a model with categories or columns that float32 merges, and warn of rounding errors."""
     for column, values in model.categories.items():
         with np.errstate(over="ignore", under="ignore"):
             held = values.astype(np.float32)
@@ -137,10 +137,10 @@ def _check_float32(model: Description) -> None:
 
 
 def _merged_columns(model: Description) -> list[int]:
-    """Return the columns of the features, such as large ids, whose numbers float32 merges in a layer that reads them.
+    """Return the feature columns, such as large ids, in which float32 merges numbers that a layer distinguishes.
 
-    Columns count if this concerns more than a quarter of a layer's thresholds or leaf regressions in them: thresholds
-    that become one number, and centers whose neighbours in float32 are more than 1/16 of the regression's scale away.
+    These are columns in which more than a quarter of a layer's thresholds become equal, or of its leaf regressions have
+    a center whose float32 neighbours are more than 1/16 of the scale away.
     """
     merged = set(_merged_inputs(model.forests[0]))
     for below, forest in pairwise(model.forests if model.skip else ()):
@@ -152,7 +152,7 @@ def _merged_inputs(forest: Forest) -> Iterator[int]:
     """Yield the columns of a layer's input whose numbers float32 merges."""
     nodes, leaves, ends = forest.nodes, forest.leaves, np.finfo(np.float32)
     numeric, (center, inverse, *_) = nodes.cat_start < 0, leaves.scaling.T
-    held = (np.abs(center) >= ends.tiny) & (np.abs(center) <= ends.max)  # others are refused as numbers
+    held = (np.abs(center) >= ends.tiny) & (np.abs(center) <= ends.max)  # others are refused elsewhere
     spacing = np.spacing(np.where(held, np.abs(center), 0.0).astype(np.float32)).astype(np.float64)
     with np.errstate(divide="ignore", over="ignore"):
         coarse = held & (spacing > 2.0**-LEAST_CENTER_BITS / inverse)
@@ -167,7 +167,7 @@ def _merged_inputs(forest: Forest) -> Iterator[int]:
 
 
 def _outputs(graph: Graph, model: Description, raw: str) -> list[ValueInfoProto]:
-    """Add the outputs that are made of raw outputs; returns their declarations."""
+    """Add the outputs of the graph from raw outputs; returns their declarations."""
     if model.labels is not None:
         return _outputs_of_classes(graph, model, raw)
     if model.link.name == "log":

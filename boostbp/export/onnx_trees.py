@@ -1,16 +1,17 @@
-"""Layers as nodes of a graph: all rows walk down all trees in step, then the terms of their leaves are looked up.
+"""Layers as nodes of a graph: all rows take one step in all trees at a time, then the terms of leaves are looked up.
 
-The graph uses plain operators on flat tables. Measured with onnxruntime on one core, `TreeEnsemble` takes 20 ns to lead
-a row through three splits, and a walk by `GatherElements` 9 ns; `GatherElements` reads a number in 0.8 ns, `Gather` one
-or a few in 8 ns.
+The graph uses basic operators on flat tables. Measured with onnxruntime on one core, routing a row through three splits
+takes 20 ns with `TreeEnsemble`, and 9 ns with `GatherElements`, which reads a number in 0.8 ns. `Gather` reads one or a
+few in 8 ns.
 
-Rows pass all layers in blocks that stay in the cache of a processor, as in our core. They lie along the last axis: all
-rows of a block read the tables of a tree one after the other, and `ReduceSum` over the first axis adds terms and trees
-in the order of the core, to the same bits. Hidden units need the same bits, because a leaf that is steep in them
-multiplies their rounding.
+Blocks of rows, which stay in the cache of a processor, pass through all layers, as in our core. Rows are the last axis:
+all rows of a block read the tables of a tree in turn, and `ReduceSum` over the first axis adds terms and trees in the
+order of the core, which gives the same bits. Hidden units need the same bits, because steep leaves above them amplify
+rounding errors.
 
-Trees ask many of the same questions: each different one (is this column above this threshold?) is answered once for all
-rows of a block, and the walk looks up the answers. Arrays are flat, (things * rows,), and tables have one axis.
+Many splits of different trees are equal. Each distinct comparison (is this column above this threshold?) is evaluated
+once for all rows of a block, and routing looks up the results. Arrays are flat, (things * rows,), and tables have one
+axis.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ from boostbp.export.tree_tables import TreeTables, tables_of
 from boostbp.runtime.arrays import Floats
 from boostbp.trees.forest import Forest
 
-MAX_PLACES = 250_000  # rows times terms of a block, so that numbers of them stay in the cache of a core
-MIN_ROWS, MAX_ROWS = 16, 512  # of a block
-PADDING = 0.2  # share of trees that may already be at their leaves before they are left out of the next steps
+MAX_PLACES = 250_000  # limit on rows times terms of a block, whose numbers then stay in cache
+MIN_ROWS, MAX_ROWS = 16, 512  # limits on the rows of a block
+PADDING = 0.2  # share of trees with finished routing from which on further steps exclude them
 
 
 def in_blocks(graph: Graph, model: Description, X: str, n_rows: str, work: Callable[[Graph, str], str]) -> str:
     """Add a loop over blocks of rows; returns the name of the outputs, (rows, outputs).
 
-    `work` adds its body: (rows of a block, features) -> (rows of a block, outputs). Blocks have one size; the last one
-    is filled up with the last row.
+    `work` adds its body: (rows of a block, features) -> (rows of a block, outputs). Blocks have equal size; the last
+    one is filled up with copies of the last row.
     """
     *hidden, output = model.forests
     width = max([_width(output, by_row=True), *(_width(forest, by_row=False) for forest in hidden)])
@@ -89,9 +90,9 @@ def add_raw_output(graph: Graph, model: Description, X: str, *, single: bool) ->
 
 
 def layer_outputs(graph: Graph, forest: Forest, inputs: Input, values: Mapping[int, Floats], *, last: bool) -> str:
-    """Add a layer; returns the name of its outputs, (outputs, rows), which have the bits of ours if it is not the last.
+    """Add a layer; returns the name of its outputs, (outputs, rows). All layers but the last have the bits of the core.
 
-    `values` are the numbers, (categories,), that stand for the categories in a column of the layer's input.
+    `values` are the numbers, (categories,), that represent the categories in a column of the layer's input.
     """
     columns, number = compared_columns(graph, forest, inputs, values)
     rows, once = BlockRows() if inputs.single else BlockRows.of(graph, columns), graph.outermost
@@ -111,14 +112,14 @@ def layer_outputs(graph: Graph, forest: Forest, inputs: Input, values: Mapping[i
 
 
 def _walk(graph: Graph, tables: TreeTables, child: str, columns: str, compared: Floats, rows: BlockRows) -> str:
-    """Add a walk down some trees; returns the name of the nodes of the leaves, (trees * rows,).
+    """Add the routing through some trees; returns the name of the leaf nodes, (trees * rows,).
 
     `compared`, (2, splits of the forest), has the column and threshold of each split.
     """
     once, active = graph.outermost, len(tables.tree)
     is_split = tables.split >= 0
     questions, number = np.unique(compared[:, tables.split[is_split]], axis=1, return_inverse=True)
-    # behind all others, the question of leaves, whose answer is no for every row
+    # the last comparison is that of leaves, which is False for every row
     column = graph.table(np.append(questions[0], 0).astype(np.int64))
     limit = graph.table(np.append(questions[1], np.inf))
     number_of_node = np.full(len(is_split), questions.shape[1])
@@ -152,8 +153,8 @@ def _walk(graph: Graph, tables: TreeTables, child: str, columns: str, compared: 
 def _thresholds(graph: Graph, forest: Forest) -> Floats:
     """Return thresholds in the type of the graph, all below infinity; 0.5 for categorical splits.
 
-    In float32, the largest number that is not above the threshold: rows in float32 then go where the same numbers in
-    float64 would. Infinity, which stands for missing values, is above all thresholds.
+    In float32, a threshold becomes the largest number that is not above it, so that float32 numbers go to the same side
+    as in float64. Infinity, which represents missing values, is above all thresholds.
     """
     threshold = np.where(forest.nodes.cat_start >= 0, 0.5, forest.nodes.threshold)
     with np.errstate(over="ignore"):

@@ -1,16 +1,17 @@
-"""Tables of trees for a walk that takes the same steps in every row.
+"""Tables of trees for routing with the same steps for every row.
 
-The nodes of a tree stand breadth first, so the two children of a split are neighbours. A leaf is its own child. A step
-is therefore ``node = child[node] + (x > threshold)``, where ``x`` is the cell that the node compares.
+The nodes of a tree are in breadth-first order, so the two children of a split are adjacent. A leaf is its own child. A
+step is therefore ``node = child[node] + (x > threshold)``, where ``x`` is the cell that the node compares.
 
 A leaf's value is ``constant + sum_j v_j (slope_j + v_j square_j)`` over its path columns, with
 ``v = min(max((x - center) factor, lower), upper)``, and 0 for a missing value. The core computes it in units of
-``u = (x - center) inverse``. Where the scale is an ordinary power of two, as in rounded layers, the product is saved:
+``u = (x - center) inverse``. If the scale is a moderate power of two, as in rounded layers, this product can be saved:
 the factor is 1, and slopes are per unit of the column, with the same bits.
 
-Other columns keep the units of the core (``factor = inverse``): other scales round otherwise, and slopes per unit of
-very large or small columns are beyond float64. So do all columns without clipping: the square of a large cell is beyond
-float64 where that of ``u`` is not, for example in a column that a leaf leaves out, whose ``inverse`` is 0.
+Other columns keep the units of the core (``factor = inverse``): products with other scales would round differently, and
+slopes per unit of very large or small columns overflow float64. So do all columns without clipping: the square of a
+large cell may overflow where that of ``u`` does not, for example in a column without effect in a leaf, whose
+``inverse`` is 0.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from boostbp.runtime.arrays import Floats
 from boostbp.trees.forest import Forest
 
 NONE = -1
-PADDING = 0.15  # largest share of zero terms that are read so that trees with fewer terms can be read with others
-ORDINARY = 2.0**40  # largest scale, or inverse of one, with which slopes and squares per unit of a column fit float32
+PADDING = 0.15  # largest share of zero terms, with which trees of fewer terms are filled up to be read with others
+ORDINARY = 2.0**40  # limit on scales and their inverses with which slopes and squares per unit fit float32
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Terms: each belongs to a leaf and one of its columns."""
+    """Terms of leaves, one for each column of a leaf."""
 
     column: NDArray[np.int64]  # (terms,): column of the layer's input
     # center, lower, upper: (terms,) each
@@ -40,29 +41,29 @@ class Terms:
     lower: Floats
     upper: Floats
     slope: Floats  # (terms, outputs)
-    square: Floats | None  # (terms, outputs): none: all are 0
-    factor: Floats  # (terms,): centered cells are multiplied by it
+    square: Floats | None  # (terms, outputs); None if all are 0
+    factor: Floats  # (terms,): factor of centered cells
 
 
 @dataclass(frozen=True, slots=True)
 class TreeTables:
-    """Trees that walk together; each serves the same number of outputs."""
+    """Trees through which rows are routed together, with the same number of outputs."""
 
     tree: NDArray[np.int64]  # (trees,): numbers of the trees in the forest
     # (trees,): splits on the longest path of a tree, or of a later tree if that has a longer one
     n_steps: NDArray[np.int64]
-    # (trees,): How many terms are read of each leaf of a tree. Trees with the same number are neighbours.
+    # (trees,): number of terms that are read for each leaf of a tree; trees with the same number are adjacent
     n_terms: NDArray[np.int64]
     root: NDArray[np.int64]  # (trees,): node of each root
     split: NDArray[np.int64]  # (nodes,): number of each split in the forest, -1 for leaves
     child: NDArray[np.int64]  # (nodes,): first child of each split; a leaf is its own
     constant: Floats  # (leaves, outputs): leaves are numbered in the order of their nodes
-    n_read: NDArray[np.int64]  # (leaves,): how many terms are read of each leaf
-    terms: Terms  # those that are read, one leaf after the other; terms that a leaf does not have are 0
+    n_read: NDArray[np.int64]  # (leaves,): number of terms that are read for each leaf
+    terms: Terms  # terms that are read, leaf by leaf, filled up with zeros
 
     @property
     def groups(self) -> list[tuple[int, int]]:
-        """Return the number of trees and the terms of a leaf, for each group of trees with as many terms."""
+        """Return the number of trees and of terms of a leaf, for each group of trees with the same number of terms."""
         begin = np.flatnonzero(np.diff(self.n_terms, prepend=NONE))
         return list(zip(np.diff([*begin, len(self.tree)]).tolist(), self.n_terms[begin].tolist(), strict=True))
 
@@ -117,7 +118,7 @@ def _tables(forest: Forest, trees: NDArray[np.int64], n_outputs: int) -> TreeTab
 
 
 def _terms_read(most_terms: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how many terms are read of each tree's leaves: few different numbers, none smaller than `most_terms`."""
+    """Return the number of terms to read for each tree's leaves: few distinct numbers, at least `most_terms`."""
     n_terms = most_terms.copy()
     left = most_terms > 0
     while left.any():
@@ -134,8 +135,8 @@ def _terms_read(most_terms: NDArray[np.int64]) -> NDArray[np.int64]:
 def _nodes(forest: Forest, trees: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
     """Return the nodes of some trees breadth first, in four arrays, (nodes,).
 
-    They hold the place of the node's tree in `trees`, the steps from the root, and the forest's number of the split and
-    of the leaf, -1 where the node is the other.
+    They are the place of the node's tree in `trees`, the steps from the root, and the numbers of the split and of the
+    leaf in the forest, of which one is -1.
     """
     nodes, first_leaf = forest.nodes, forest.leaves.tree_leaf
     tree, is_grown = np.arange(len(trees)), np.diff(forest.tree_split)[trees] > 0
@@ -154,8 +155,8 @@ def _nodes(forest: Forest, trees: NDArray[np.int64]) -> tuple[NDArray[np.int64],
 def _terms(forest: Forest, leaf: NDArray[np.int64], n_read: NDArray[np.int64], m: int) -> Terms:
     """Return the first `n_read` terms of some leaves, of trees that serve `m` outputs each.
 
-    Terms that a leaf does not have are 0. Without clipping, their factor is 0, too: 0 times the square of a large cell,
-    which is infinite, is NaN.
+    Missing terms are 0. Without clipping, their factor is 0, too, as 0 times the square of a large cell, which is
+    infinite, is NaN.
     """
     leaves = forest.leaves
     j = np.arange(n_read.sum()) - np.repeat(np.cumsum(n_read) - n_read, n_read)  # number of each term in its leaf
@@ -165,7 +166,7 @@ def _terms(forest: Forest, leaf: NDArray[np.int64], n_read: NDArray[np.int64], m
     at = np.where(exists, leaves.start[leaf] + j, 0)
     center, inverse, lower, upper = leaves.scaling[at].T
     inverse = np.where(exists, inverse, 0.0)
-    is_zero = inverse == 0.0  # its u is 0, whatever the cell holds
+    is_zero = inverse == 0.0  # u is 0 for any cell
     ordinary = is_zero | ((inverse >= 1.0 / ORDINARY) & (inverse <= ORDINARY) & (np.frexp(inverse)[0] == 0.5))
     ordinary &= forest.clip
     factor = np.where(ordinary, 1.0, inverse)

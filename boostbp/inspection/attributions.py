@@ -1,17 +1,17 @@
 """Attributions: the contribution of each feature to the output of each row, through all layers.
 
-**Integrated gradients** (Sundararajan, Taly and Yan 2017) add up the gradient along the straight line from a baseline
-to the row. A network of trees also jumps on that line, at splits, where the gradient shows nothing. Here the line is
-cut into steps, and the change of each step is divided among the features exactly, layer by layer:
+**Integrated gradients** (Sundararajan, Taly and Yan 2017) sum the gradient along the straight line from a baseline to
+the row. On that line, a network of trees also jumps at splits, which the gradient misses. Here the line is divided into
+steps, and the change of each step is divided among the features exactly, layer by layer:
 
-- In a layer, a tree whose leaf stays the same changes by its leaf regression. That is a sum of functions of one input
-  column each, and each column gets the change of its function. A change of leaf at a split, the *jump*, goes to the
-  column of the split.
-- Through the layers, changes along leaf regressions follow the chain rule, with the slope of the step. A jump at a
-  hidden unit is divided among the features that pushed the unit in its direction, in proportion to their pushes.
-- A category has no line, and neither has a value that is missing in only one of row and baseline: it switches halfway.
+- In a layer, a tree in which the row stays in its leaf changes by its leaf regression. This is a sum of functions of
+  single input columns, and each column gets the change of its function. A change between leaves, the *jump*, goes to
+  the column of the split that separates them.
+- Through the layers, changes of leaf regressions follow the chain rule, with the slope of the step. A jump at a hidden
+  unit is divided among the features that moved the unit in its direction, in proportion to their contributions.
+- Categories, and values that are missing in only one of row and baseline, switch halfway.
 
-So the attributions of a row sum to ``f(row) - f(baseline)`` up to rounding, for any number of steps; more steps follow
+So the attributions of a row sum to ``f(row) - f(baseline)`` up to rounding, for any number of steps. More steps follow
 the line more closely.
 """
 
@@ -28,8 +28,8 @@ from boostbp.network.network import Network
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.messages import require
 
-ROOM = 1 << 22  # numbers per array that are held at once: 32 MB, arbitrary
-MIN_MOVE = 1e-9  # a unit that moved by a smaller share of its size has no slope: rounding would dominate it
+ROOM = 1 << 22  # limit on the numbers of an array: 32 MB. Arbitrary
+MIN_MOVE = 1e-9  # a unit that moves by a smaller share of its size has no slope, which rounding errors would dominate
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +102,12 @@ def attribute(
     """Attribute the raw output of each row, (rows, features), to the features.
 
     The `baseline` is (rows or 1, features), and `categorical` columns hold codes. The method ``"gradient_x_input"`` is
-    the Jacobian times ``X - baseline``: quick, and blind to everything but the slope at the row.
+    the Jacobian times ``X - baseline``. It is fast, but uses only the slope at the row.
     """
     baseline = np.ascontiguousarray(np.broadcast_to(baseline, X.shape))
     switching = np.isnan(X) != np.isnan(baseline)
     switching[:, list(categorical)] = True
-    # The largest array of a row: changes of a layer's outputs by its own columns, or by features.
+    # Size of the largest array for a row: changes of a layer's outputs by its columns, or by features.
     widest = max(layer.forest.n_outputs * max(layer.forest.n_features, X.shape[1]) for layer in network.layers)
     size = max(1, ROOM // widest)
     values = []
@@ -115,7 +115,7 @@ def attribute(
         rows = slice(first, first + size)
         if method == "gradient_x_input":
             move = np.where(switching[rows] | np.isnan(X[rows]), 0.0, X[rows] - baseline[rows])
-            # Slopes per `unit`: those per 1 may overflow for features with tiny values.
+            # Slopes are per `unit`, as those per 1 may overflow for features with tiny values.
             unit = np.abs(move).max(axis=0)
             unit = np.where(unit > 0.0, unit, 1.0)
             values.append(network.jacobian(X[rows], unit=unit, n_jobs=n_threads) * (move / unit)[:, None])
@@ -134,13 +134,13 @@ def _along(
     _, before = network.forward(baseline, n_jobs=n_threads)
     for step in range(1, steps + 1):
         t = step / steps
-        still = switching | (baseline == X)  # a feature that does not move must not move by rounding either
+        still = switching | (baseline == X)  # avoids rounding errors in features that do not move
         point = np.where(still, X if t > 0.5 else baseline, (1.0 - t) * baseline + t * X)  # `still` switches halfway
         _, traces = network.forward(point, n_jobs=n_threads)
         shares: Floats | None = None
         for a, b in zip(before, traces, strict=True):
-            # The layer's change from a to b by its own columns, (rows, outputs, columns): along leaf regressions, and
-            # by changes of leaf.
+            # The layer's change from a to b by its own columns, (rows, outputs, columns): within leaf regressions, and
+            # between leaves.
             smooth, jump = b.forest.changes(a.X, b.X, a.leaf, b.leaf, n_threads)
             shares = smooth + jump if shares is None else _through(a.X, b.X, smooth, jump, shares)
         assert shares is not None
@@ -152,16 +152,16 @@ def _along(
 def _through(A: Floats, B: Floats, smooth: Floats, jump: Floats, shares: Floats) -> Floats:
     """Return the changes of a layer's output by features, (rows, outputs, features), from those by its input columns.
 
-    `A` and `B` are its input before and after, (rows, columns): hidden units, then, if the layer sees them, the
-    features. `smooth` and `jump` are (rows, outputs, columns), and `shares` the changes of the hidden units by
+    `A` and `B` are its input before and after, (rows, columns): hidden units, then the features if the layer reads
+    them. `smooth` and `jump` are (rows, outputs, columns), and `shares` the changes of the hidden units by
     features, (rows, units, features).
     """
     units = shares.shape[1]
     move = B[:, :units] - A[:, :units]
     moving = np.abs(move) > MIN_MOVE * np.maximum(np.abs(A[:, :units]), np.abs(B[:, :units]))
-    # Chain rule for units that move: change of the output per change of the unit, times the unit's change by features.
+    # Chain rule for units that move: change of the output per change of the unit, times its changes by features.
     slope = np.where(moving[:, None], smooth[..., :units], 0.0) / np.where(moving, move, 1.0)[:, None]
-    # Jumps, and changes through units that hardly moved, have no slope: they follow the pushes on the unit.
+    # Jumps, and changes through units that hardly moved, have no slope, and are divided by `_pushes`.
     rest = jump[..., :units] + np.where(moving[:, None], 0.0, smooth[..., :units])
     direct = (smooth + jump)[..., units:] if A.shape[1] > units else 0.0
     return slope @ shares + rest @ _pushes(shares, move) + direct

@@ -1,4 +1,4 @@
-"""Health of the hidden layers: how far back-propagation moved them, how well they were fitted, and what is wrong."""
+"""Health of the hidden layers: how far back-propagation moved them, how well they were fitted, and their faults."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from boostbp.network.choice import weight_in_words
 from boostbp.network.history import History, Stop
 from boostbp.runtime import messages
 
-# Arbitrary thresholds of the sentences, far from the numbers of layers that learn.
+# Thresholds of the warnings. Arbitrary, far from the numbers of layers that learn.
 MAX_DEAD = 0.9  # share of rows without gradient
 MAX_ALWAYS_DEAD = 0.99  # the same, in all epochs
 MIN_STD = 1e-3  # standard deviation, as a share of that at the start
@@ -38,7 +38,7 @@ MEMORISED = (
 )
 # Sentences on a model.
 LEFT_OUT = (
-    "The network has no weight in the model (history_.choice): nothing in this report bears on the predictions. "
+    "The network has no weight in the model (history_.choice), so this report does not describe the predictions. "
     "Use early_stopping=False for a model that is the network."
 )
 NO_HIDDEN_LAYERS = (
@@ -89,12 +89,12 @@ class LayerHealth:
 
     @property
     def gap(self) -> float:
-        """The share of the target that the layer explains on training rows and not on held-out rows."""
+        """Share of the target that the layer explains on training rows, minus that on held-out rows."""
         return self.explained - self.explained_held
 
     @property
     def has_collapsed(self) -> bool:
-        """Whether next to nothing is left of the units' standard deviation."""
+        """Whether hardly anything is left of the units' standard deviation."""
         return self.std <= MIN_STD * self.std_start
 
 
@@ -107,12 +107,12 @@ class Health:
     epoch : int
         The epoch of the network.
     weight : float
-        Weight in the model of the parts on these layers: less than 1 if the network was weighed against others, and 0
-        if it was asked for alone (``deep=True``) and left out; nothing in the report bears on the predictions then.
+        Weight in the model of the parts on these layers: less than 1 if the network is a part of an average, and 0 if
+        it was requested alone (``deep=True``) and left out, so that the report does not describe the predictions.
         Without a network, the weight of parts on hidden layers that are not trained.
     layers : tuple of LayerHealth
     warnings : tuple of str
-        Sentences with a cure each; none if all is well. If the network has no weight in the model, the first says so.
+        Sentences on faults, each with a cure. If the network has no weight in the model, the first one says so.
     """
 
     epoch: int
@@ -164,7 +164,7 @@ def health_of(history: History) -> Health:
     warnings = [] if weight else [LEFT_OUT]
     for layer in layers:
         faults = {
-            DEAD: layer.dead >= MAX_DEAD and bool(moved),  # without back-propagation no gradient is needed
+            DEAD: layer.dead >= MAX_DEAD and bool(moved),  # only if there was back-propagation
             COLLAPSED: layer.has_collapsed,
             LOOSE: layer.r2 < MIN_R2,
             MEMORISED: layer.gap > MAX_GAP,
@@ -181,13 +181,13 @@ def health_of(history: History) -> Health:
 
 
 def warn_if_ill(history: History) -> None:
-    """Warn of layers that cannot have been trained: no gradient in any epoch, or next to no variance."""
+    """Warn of layers that cannot have been trained: no gradient in any epoch, or hardly any variance."""
     if len(history) <= 1:
         return
     health = health_of(history)
     for layer in health.layers:
         is_dead = all(epoch.dead[layer.layer] >= MAX_ALWAYS_DEAD for epoch in history.epochs)
-        # Without a standard deviation at the start, the features hold nothing to learn from.
+        # With a standard deviation of 0 at the start, the features have no information.
         if layer.std_start != 0.0 and (is_dead or layer.has_collapsed):
             words = weight_in_words(health.weight)
             share = f" The network has {words}." if words else ""

@@ -1,4 +1,4 @@
-"""Leaf regressions in words: the leaf of each tree that a row reaches, the path to it, and its regression."""
+"""Leaf regressions in words: the leaf of a row in each tree, the path to it, and its regression."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Names:
     features: tuple[str, ...]
     outputs: tuple[str, ...]
     units: tuple[int, ...]  # size of each hidden layer
-    skip: bool  # whether the layers above the first see the features beside the hidden layer below them
+    skip: bool  # whether the layers above the first also read the features, after the hidden units
     categories: Mapping[int, tuple[Any, ...]]  # categorical feature -> its values, in the order of their codes
 
     def hidden(self, layer: int) -> list[str]:
@@ -66,7 +66,7 @@ class Names:
 
     @staticmethod
     def layer_number(layer: int, count: int) -> int:
-        """Return a layer's number from 0; negative ones count from the last. ValueError if there is no such layer."""
+        """Return a layer's number from 0; negative ones count from the last. Raise ValueError if it does not exist."""
         if not -count <= layer < count:
             raise ValueError(f"layer={layer!r} does not exist: there are {count}, 0 to {count - 1}.")
         return layer % count
@@ -87,7 +87,7 @@ class LeafRecords(list[Record]):
 def all_leaves(network: Network, names: Names, *, scale: Floats, offset: Floats) -> LeafRecords:
     """Return one record for each layer, tree, leaf and output that the tree serves: `BaseBoostBP.trees_to_dataframe`.
 
-    `scale` and `offset`, (outputs,) float64, bring the network's raw output to the user's units.
+    `scale` and `offset`, (outputs,) float64, convert the network's raw output to the user's units.
     """
     records = LeafRecords()
     for layer in range(len(network.layers)):
@@ -110,7 +110,7 @@ def leaf_records(
     _, traces = network.forward(X, n_jobs=n_threads)
     records: list[Record] = []
     for layer, trace in enumerate(traces):
-        leaf = trace.leaf  # routed on access if there are very many rows
+        leaf = trace.leaf  # routed here if there are very many rows
         Z = bases.expand(network.layers[layer].forest.basis, trace.X)
         for number in range(network.layers[layer].forest.n_trees):
             reader = _TreeReader(network, layer, number, names, scale)
@@ -132,12 +132,12 @@ def _start(network: Network, names: Names, scale: Floats, offset: Floats) -> lis
 
 
 def _of_row(row: int, record: Record) -> Record:
-    """Return the record of a row, with lists and dicts of its own."""
+    """Return the record of a row, with copies of lists and dicts."""
     return {"row": row, "output": record["output"]} | {name: copy(value) for name, value in record.items()}
 
 
 class _TreeReader:
-    """Reads one tree of a layer; the outputs of the last layer are brought to the user's units by `scale`."""
+    """Reader of one tree of a layer; `scale` converts the outputs of the last layer to the user's units."""
 
     def __init__(self, network: Network, layer: int, number: int, names: Names, scale: Floats) -> None:
         self.layer, self.number = layer, number
@@ -197,7 +197,7 @@ class _TreeReader:
         ]
 
     def ranges(self, leaf: int) -> Record:
-        """Return the range that each input of a leaf's regression is clipped to, and its mean."""
+        """Return the clipping range of each input of a leaf's regression, and its mean."""
         names, _, scaling = self._inputs_of(leaf)
         # The regression reads u = (z - center) / scale, clipped to [lower, upper].
         center, inverse = scaling[:, CENTER], scaling[:, INV_SCALE]
@@ -237,7 +237,7 @@ class _TreeReader:
 def _condition(tree: Tree, steps: Sequence[tuple[int, bool]], name: str, categories: tuple[Any, ...] | None) -> str:
     """Return in words the values of a feature that pass its splits."""
     missing = " or missing" if all(tree.missing_left[split] == is_left for split, is_left in steps) else ""
-    # A set of codes on a feature without names: a file may hold one. Name the codes by their numbers.
+    # A file may have a set of codes on a feature without category names; codes are then named by their numbers.
     if categories is None and any(tree.cat_start[split] >= 0 for split, _ in steps):
         categories = tuple(range(32 * max(int(tree.cat_words[split]) for split, _ in steps)))
     if categories is not None:
@@ -246,7 +246,7 @@ def _condition(tree: Tree, steps: Sequence[tuple[int, bool]], name: str, categor
         for split, is_left in steps:
             passing &= _sent_left(tree, split, codes) == is_left
         return f"{name} in {{{', '.join(str(categories[code]) for code in np.flatnonzero(passing))}}}{missing}"
-    # Going left is x <= threshold, so the bounds of a path are an interval.
+    # A row goes left if x <= threshold, so the values of a path are an interval.
     upper = min((tree.threshold[split] for split, is_left in steps if is_left), default=np.inf)
     lower = max((tree.threshold[split] for split, is_left in steps if not is_left), default=-np.inf)
     if lower == np.inf:  # a leaf for missing values, in an additive base or in leaves of the library

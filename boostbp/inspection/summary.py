@@ -17,7 +17,7 @@ from boostbp.trees.forest import Forest
 from boostbp.trees.sparse import Sparse, column_of, dense
 
 MAX_ROWS = 256  # rows of the importances; arbitrary
-STEPS = 4  # of their attributions, which are complete for any number of steps
+STEPS = 4  # steps of their attributions, which sum to the output for any number of steps
 MAX_WORK = 1 << 28  # multiplications that the importances may take; arbitrary
 SUMMARY = ("center", "jacobian", "attribution")  # attributes that a file holds
 
@@ -25,8 +25,8 @@ SUMMARY = ("center", "jacobian", "attribution")  # attributes that a file holds
 def split_importances(network: Network, kind: str, layer: int | None = None) -> Floats:
     """Return importances by ``"split"`` or ``"gain"``, shares with sum 1.
 
-    They belong to the features for the whole model, or to the columns that T_layer reads. Raises ValueError for gains
-    that the library of the trees does not state.
+    They are those of the features for the whole model, or of the columns that T_layer reads. Raises ValueError for
+    gains if the library reported none.
     """
     if layer is not None:
         return shares_of(_totals(network.layers[layer].forest, kind).sum(axis=0))
@@ -36,7 +36,7 @@ def split_importances(network: Network, kind: str, layer: int | None = None) -> 
     for below in reversed(network.layers[:-1]):
         totals = _totals(below.forest, kind)
         units = len(totals)
-        if network.skip:  # columns behind the units are features
+        if network.skip:  # columns after the units are features
             direct += share[units:]
         share = share[:units] @ np.apply_along_axis(shares_of, 1, totals)
     return shares_of(share + direct)
@@ -54,12 +54,12 @@ def importances_over(
     X = table.X
     total, moments, unit = np.zeros(X.shape[1]), np.zeros((3, X.shape[1])), network.safe_units()
     size = max(1, ROOM // (X.shape[1] * len(network.baseline)))
-    with np.errstate(all="ignore"):  # features with numbers near the limits of float64 count 0
+    with np.errstate(all="ignore"):  # features that overflow float64 have importance 0
         for first in range(0, len(X), size):
             part = dense(X[first : first + size])
             if kind == "jacobian":
                 values = network.jacobian(part, unit=unit, n_jobs=n_threads)
-                # Moments about the baseline, near the mean: about 0 their difference would cancel.
+                # Moments around the baseline, which is near the mean, avoid cancellation.
                 from_center = (part - np.nan_to_num(baseline)) / unit
                 moments += [
                     (~np.isnan(part)).sum(axis=0), np.nansum(from_center, axis=0), np.nansum(from_center**2, axis=0)
@@ -85,11 +85,11 @@ def _totals(forest: Forest, kind: str) -> Floats:
     if kind == "gain" and np.isnan(forest.gain).any():
         raise ValueError("kind='gain' is not known: the backend states no gain of its splits. Use kind='split'.")
     value = np.maximum(forest.gain, 0.0) if kind == "gain" else (forest.gain != 0.0).astype(float)
-    # Splits with a gain of 0 are not chosen by a library: knots of a base, and splits for missing values.
+    # Splits with a gain of 0 are no choice of the library, but knots of a base or splits for missing values.
     totals = np.zeros((forest.n_outputs, forest.n_features))
     for tree, (first, served) in enumerate(forest.leaves.tree_output):
         splits = slice(forest.tree_split[tree], forest.tree_split[tree + 1])
-        # A tree that serves several outputs counts for each in equal parts.
+        # A tree with several outputs counts equally for each.
         of_tree = np.bincount(forest.nodes.feature[splits], value[splits], minlength=forest.n_features)
         totals[first : first + served] += of_tree / served
     return totals
@@ -98,8 +98,8 @@ def _totals(forest: Forest, kind: str) -> Floats:
 class Summary:
     """Summary of each feature over the training rows.
 
-    Importances take up to a third of the seconds of a quick fit of many classes, and few models need them: they are
-    computed on the first access, and before the model is pickled or stored.
+    Importances take up to a third of the seconds of a quick fit with many classes, and few models need them. They are
+    computed on first access, and before the model is pickled or stored.
 
     Attributes
     ----------
@@ -126,7 +126,7 @@ class Summary:
         return self._importances("attribution")
 
     def __getstate__(self) -> dict[str, Floats]:
-        """Return the state of a pickle: numbers, and no rows."""
+        """Return the state of a pickle: the numbers without rows."""
         return {name: getattr(self, name) for name in SUMMARY}
 
 
@@ -134,7 +134,7 @@ def summary_of(network: Network, table: Table, weight: Floats, *, n_threads: int
     """Return the summary of the training rows; importances come from at most 256 of them, evenly spaced."""
     X = table.X
     sizes = [layer.forest.n_outputs for layer in network.layers]
-    # Multiplications of a row: each step propagates the changes by all features through all layers.
+    # Multiplications for a row: each step propagates the changes by all features through all layers.
     per_row = STEPS * X.shape[1] * (sizes[0] + sum(a * b for a, b in pairwise(sizes)))
     group = workers()
     rows = group.sampled_rows(len(X), min(MAX_ROWS, max(1, MAX_WORK // per_row)))
@@ -150,7 +150,7 @@ def summary_of(network: Network, table: Table, weight: Floats, *, n_threads: int
 def _center(table: Table, weight: Floats) -> Floats:
     X = table.X
     if isinstance(X, Sparse):
-        # One product gives all means; columns with missing values (not finite) and categories are corrected below.
+        # One product computes all means; columns with missing values (not finite) and categories are corrected below.
         center: Floats = (weight / weight.sum()) @ X.entries
         for j in {*np.flatnonzero(~np.isfinite(center)), *table.categorical}:
             x = column_of(X, j)
@@ -170,5 +170,5 @@ def _mean(x: Floats, weight: Floats) -> float:
     """Return the weighted mean of the present values, clipped to their range in case of rounding."""
     present = ~np.isnan(x)
     x, w = x[present], weight[present]
-    with np.errstate(over="ignore"):  # shares that round to a sum above 1 carry the largest numbers to inf
+    with np.errstate(over="ignore"):  # a rounded sum of shares may exceed 1, and the largest numbers then overflow
         return float(np.clip(w / w.sum() @ x, x.min(), x.max())) if len(x) else np.nan

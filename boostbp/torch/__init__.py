@@ -1,39 +1,38 @@
-"""Layers of boosted trees at any place of a torch model: `GBDTModule`, and `GBDTStep` that trains them.
+"""Layers of boosted trees at any place in a torch model: `GBDTModule`, and `GBDTStep`, which trains them.
 
-Forward and backward take tensors of any floating type; all computing is in float64. In each pass a tensor on another
-device is copied to the CPU and its result back: 8 bytes for each of its numbers, and a synchronisation. There are first
-derivatives only; a second derivative raises.
+Forward and backward accept tensors of any floating type, and compute in float64. In each pass a tensor on another
+device is copied to the CPU, and the result back: 8 bytes for each number, and a synchronisation. Only first derivatives
+exist; a second derivative raises an error.
 
-**How trees learn.** Trees have no parameters for an optimizer to move. In train mode each backward pass leaves
-dL/doutput of its rows with the module. A step moves the outputs of these rows along it and fits the trees again, from
-scratch, to the moved outputs (Algorithm 1 of the paper). The first forward call in train mode fits the first trees. In
-eval mode nothing is left and nothing is fitted, and gradients pass through to the modules below.
+**How trees learn.** Trees have no parameters for an optimizer. In train mode, each backward pass stores dL/doutput of
+its rows in the module. A step moves the outputs of these rows along it, and fits new trees to the moved outputs
+(Algorithm 1 of the paper). The first forward call in train mode fits the first trees. In eval mode nothing is stored or
+fitted, and gradients pass through to the modules below.
 
-**One rule for batches.** A step takes the rows of all forward calls that got a gradient from ``backward()`` since the
-last step, in the order of the calls, and fits the trees to these rows and no others; `torch.autograd.grad` trains
-nothing. So pass *all* training rows through the model before a step, in one call or in mini-batches.
+**Batches.** A step uses the rows of all forward calls that received a gradient from ``backward()`` since the last step,
+in the order of the calls, and fits the trees to these rows only; `torch.autograd.grad` trains nothing. So pass *all*
+training rows through the model before a step, in one call or in mini-batches.
 
-- A step raises if it has fewer or more rows than the last one. Where the trees see data, it also raises for other rows
-  or another order.
+- A step raises an error if it has another number of rows than the last one. If the input of the trees is data, it also
+  does for other rows or another order.
 - The first step sets the number of rows, unless ``GBDTStep(model, n_rows=...)`` states it. Above modules that learn, it
-  must be stated, as nothing else tells.
-- A loader that draws with replacement repeats some rows and misses others. That raises where the trees see data or rows
-  are announced by number.
-- Momentum belongs to rows: they must come in the same order each time, or be announced by number, `GBDTStep.rows`.
-- `GBDTStep.zero_grad` drops the gradients of passes that only the neural layers learn from; layers in eval mode leave
-  none.
+  must be stated, as it cannot be inferred.
+- A loader that draws with replacement repeats some rows and misses others. This is an error if the input of the trees
+  is data, or rows are announced by number.
+- Momentum belongs to rows: they must have the same order each time, or be announced by number, with `GBDTStep.rows`.
+- `GBDTStep.zero_grad` drops the gradients of passes that train only neural layers; layers in eval mode store none.
 
-**How it settles.** Trees jump with each fit, and the loss with them. Give the loss to `GBDTStep.step`, and steps get
-shorter when it has stopped falling; keep a copy of the best model, or of its state_dict, by validation. To continue
-after an interruption, save `GBDTStep.state_dict` beside the states of the model and of the optimizer. Trees have no
+**Convergence.** Trees change abruptly with each fit, and so does the loss. If `GBDTStep.step` gets the loss, steps
+become shorter when it stops falling; keep a copy of the best model, or of its state_dict, by validation. To continue
+after an interruption, save `GBDTStep.state_dict` with the states of the model and of the optimizer. Trees have no
 weights to average: `torch.optim.swa_utils.AveragedModel` keeps the trees that it copied first. `torch.func`,
-forward-mode derivatives, `torch.jit` and ``torch.export`` do not see into trees, and raise. `torch.compile` compiles
-the modules around a tree layer and calls the layer as it is: one break of the graph for each.
+forward-mode derivatives, `torch.jit` and ``torch.export`` cannot trace trees, and raise errors. `torch.compile`
+compiles the modules around a tree layer and calls the layer itself, with one graph break for each.
 
-**Missing values.** In rows of data NaN means a missing value. NaN from modules that learn raises: all their weights
-would become NaN while trees hide it. Fill missing cells below such modules, and give the cells to trees beside the
-output of these modules. Without gradients, a column that is NaN in all rows of a call raises if it had no missing value
-in training. A gradient with NaN raises, too.
+**Missing values.** In data, NaN is a missing value. NaN from modules that learn is an error: all their weights would
+become NaN while trees hide it. Fill missing cells below such modules, and pass the cells to trees together with the
+output of these modules. Without gradients, a column that is NaN in all rows of a call is an error if it had no missing
+value in training. So is a gradient with NaN.
 
 >>> import torch
 >>> _ = torch.manual_seed(0)

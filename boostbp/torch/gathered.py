@@ -14,22 +14,22 @@ from boostbp.runtime.arrays import Floats
 
 RowHashes = NDArray[np.uint64]
 Numbers = NDArray[np.int64] | None  # (rows,): row numbers in the training data, if they were announced
-_call_numbers = itertools.count()  # of the forward calls of all layers
+_call_numbers = itertools.count()  # numbers of the forward calls of all layers
 
 
 class ForwardCall(NamedTuple):
     """One forward call of a tree layer."""
 
-    number: int  # among the calls of all layers
-    fit: int  # number of the fit whose trees it went through
+    number: int  # counted over all layers
+    fit: int  # number of the fit of its trees
     X: Floats  # (rows, features) float64
     h: Floats  # (rows, outputs) float64
     rows: Numbers
-    data: bool  # whether `X` is data: nothing that learns stands below, so that it stays
+    data: bool  # whether `X` is data, because no module below learns
 
 
 class GatheredRows(NamedTuple):
-    """The rows of all calls, in the order of the calls, or of the row numbers where these are known."""
+    """The rows of all calls, in the order of the calls, or of row numbers if these are known."""
 
     X: Floats  # (rows, features) float64
     # (rows, outputs) float64: output, and dL/doutput
@@ -37,12 +37,12 @@ class GatheredRows(NamedTuple):
     g: Floats
     rows: Numbers
     hashes: RowHashes | None  # (rows,) uint64: row hashes of `X` if it is data in all calls
-    repeated: int  # calls with the same data as another call
+    repeated: int  # number of calls with the same data as another call
 
 
 @dataclass
 class PendingCalls:
-    """Forward calls that got a gradient since the last step; a call without a gradient leaves nothing here."""
+    """Forward calls that received a gradient since the last step."""
 
     calls: dict[int, tuple[ForwardCall, Floats]] = field(default_factory=dict)  # call and gradient, by its number
     fit: int = 0  # number of the current trees
@@ -52,7 +52,7 @@ class PendingCalls:
 
     @property
     def known(self) -> bool:
-        """Whether all rows can be told from others: they are data, or have numbers."""
+        """Whether all rows can be identified, because they are data or have numbers."""
         return all(call.data or call.rows is not None for call, _ in self.calls.values())
 
     def call(self, X: Floats, h: Floats, rows: Numbers, *, data: bool) -> ForwardCall:
@@ -60,9 +60,9 @@ class PendingCalls:
         return ForwardCall(next(_call_numbers), self.fit, X, h, rows, data)
 
     def add(self, call: ForwardCall, g: Floats) -> None:
-        """Add dL/doutput of a call, (rows, outputs); a second gradient of the same call is summed, as in torch.
+        """Add dL/doutput of a call, (rows, outputs). Gradients of the same call are summed, as in torch.
 
-        Raises RuntimeError if the trees were fitted again since the call.
+        Raises RuntimeError if the trees were fitted again after the call.
         """
         if call.fit != self.fit:
             raise RuntimeError("the trees were fitted again between forward and backward: run forward again.")
@@ -71,14 +71,14 @@ class PendingCalls:
         self.calls[call.number] = call, g
 
     def start_anew(self) -> None:
-        """Forget all calls, and refuse gradients of calls through the trees so far."""
+        """Drop all calls, and refuse gradients of calls through the current trees."""
         self.calls.clear()
         self.fit += 1
 
     def join(self) -> GatheredRows:
         """Return the rows of all calls.
 
-        Raises ValueError if a row number came twice, or some calls have row numbers and others none.
+        Raises ValueError if a row number is repeated, or only some calls have row numbers.
         """
         calls, gradients = zip(*(self.calls[number] for number in sorted(self.calls)), strict=True)
         order, rows = in_order([call.rows for call in calls])
@@ -94,7 +94,7 @@ class PendingCalls:
 
 
 class Momentum(NamedTuple):
-    """Momentum of rows, (rows, outputs), by their numbers where these were announced, or else by their places."""
+    """Momentum of rows, (rows, outputs), by their announced numbers, or otherwise by their places."""
 
     m: Floats  # (rows, outputs) float64
     rows: Numbers
@@ -111,31 +111,31 @@ class Momentum(NamedTuple):
 
 
 class StepTarget(NamedTuple):
-    """Target of a step: where it moves the outputs of a layer."""
+    """Target of a step: the moved outputs of a layer."""
 
     X: Floats  # (rows, features) float64
     target: Floats  # (rows, outputs) float64
     weight: Floats  # (rows,) float64
     first: int  # number of the first call of the step
-    hashes: RowHashes | None = None  # (rows,) uint64: row hashes of `X` if it is data, which no other layer changes
-    momentum: Momentum | None = None  # of the layer after the fit; None leaves it as it is
+    hashes: RowHashes | None = None  # (rows,) uint64: row hashes of `X` if it is data
+    momentum: Momentum | None = None  # momentum of the layer after the fit; None for no change
 
 
 class LastFit(NamedTuple):
-    """The rows of a layer's last fit, by which a step knows whether it has all rows, and each in its place."""
+    """The rows of a layer's last fit, with which a step compares its rows."""
 
     n_rows: int = 0  # 0 if there was no fit, or it does not count
-    hashes: RowHashes | None = None  # (rows,) uint64; None where something learns below, so that the input is no data
+    hashes: RowHashes | None = None  # (rows,) uint64; None if modules below learn, so that the input is not data
     rows: Numbers = None
-    above: bool = False  # whether modules that learn are known to stand below
-    complete: NDArray[np.bool_] | None = None  # (features,): columns without a missing value; None if few rows tell
+    above: bool = False  # whether modules below are known to learn
+    complete: NDArray[np.bool_] | None = None  # (features,): columns without a missing value; None with few rows
 
     def check(self, step: GatheredRows, expected: int | None) -> None:
-        """Refuse the rows of a step that are not those of the last fit; the ValueError tells the cure.
+        """Raise ValueError, with the cure, if the rows of a step are not those of the last fit.
 
-        With an announced number of `expected` rows, the step may have other rows, but not the same in another order.
+        With an announced number of `expected` rows, they may be other rows, but not the same ones in another order.
         """
-        # Hashes of both, where each row has its place and some differ.
+        # Hashes of both, if rows have places and some hashes differ.
         changed: tuple[RowHashes, RowHashes] | None = None
         if self.rows is step.rows is None and self.hashes is not None and step.hashes is not None:
             changed = None if np.array_equal(self.hashes, step.hashes) else (self.hashes, step.hashes)
@@ -155,7 +155,7 @@ class LastFit(NamedTuple):
             )
         if self.rows is not None and step.rows is not None:
             same = len(np.intersect1d(self.rows, step.rows, assume_unique=True))
-            if 2 * same < len(step.rows):  # a loader may leave out a few
+            if 2 * same < len(step.rows):  # a loader may drop a few rows
                 raise ValueError(
                     f"{len(step.rows) - same} of the {len(step.rows)} rows of this step are new: {_ALL_ROWS} {_FORGET}"
                 )
@@ -168,9 +168,9 @@ class LastFit(NamedTuple):
 
 
 def _refuse_repeats(last: RowHashes, step: RowHashes) -> None:
-    """Refuse a step that repeats rows of the last fit while it lacks others of them.
+    """Refuse a step that repeats some rows of the last fit and lacks others.
 
-    A loader that draws with replacement does that; rows that are changed at random, as by augmentation, are new.
+    A loader that draws with replacement does so. Rows that are changed at random, as by augmentation, count as new.
     """
     values, place = np.unique(np.concatenate([last, step]), return_inverse=True)
     before, now = (np.bincount(part, minlength=len(values)) for part in (place[: len(last)], place[len(last) :]))
@@ -192,7 +192,7 @@ def _check_number(n_rows: int, expected: int, because: str, cure: str) -> None:
 
 
 def check_known(expected: int | None, *pending: PendingCalls) -> None:
-    """Refuse a step if no layer can tell whether its rows are all training rows."""
+    """Refuse a step if no layer can find out whether its rows are all training rows."""
     if expected is None and not any(calls.known for calls in pending):
         raise ValueError(
             "modules that learn stand below the tree layers, so that nothing tells whether a step brings all training "

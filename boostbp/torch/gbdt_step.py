@@ -1,4 +1,4 @@
-"""GBDTStep: steps all tree layers of a torch model."""
+"""GBDTStep: training steps of all tree layers of a torch model."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ FORMAT, VERSION = "boostbp.GBDTStep", 4
 
 @errstate_in_methods
 class GBDTStep:
-    """Steps all tree layers of a model, beside the torch optimizer of its other parameters.
+    """Training steps of all tree layers of a model, in addition to a torch optimizer for its other parameters.
 
-    The rules are in `boostbp.torch`.
+    `boostbp.torch` has the rules.
 
     Parameters
     ----------
     model : nn.Module
-        Any model with at least one `GBDTModule` in it.
+        Any model with at least one `GBDTModule`.
     n_rows : int, optional
-        Number of rows of every tree layer at a step: that of the training data, or twice that for a layer that stands
-        at two places. It is required where modules that learn stand below all tree layers. Without it, rows that come
-        as data must be those of the step before. With it they may be other rows, as by augmentation, but not the same
-        rows in another order that was not announced.
+        Number of rows of every tree layer in a step: that of the training data, or twice that for a layer that is used
+        at two places. It is required if modules that learn are below all tree layers. Without it, rows of data must be
+        the same in each step. With it they may be other rows, as by augmentation, but not the same rows in another
+        order that was not announced.
 
     Attributes
     ----------
     layers : list of GBDTModule
     losses : list of float
-        The losses that `step` got.
+        The losses that `step` received.
     """
 
     def __init__(self, model: nn.Module, *, n_rows: int | None = None) -> None:
@@ -60,14 +60,14 @@ class GBDTStep:
                 layer.expected_rows = checks.whole("n_rows", n_rows, 1)
 
     def zero_grad(self) -> None:
-        """Drop the gathered rows and gradients, for example of passes that only the neural layers learn from."""
+        """Drop the gathered rows and gradients, for example of passes that train only neural layers."""
         for layer in self.layers:
             layer.zero_grad()
 
     def rows(self, numbers: ArrayLike | None) -> None:
         """Announce the numbers of the training rows of the next forward calls, (rows,); None: the order of the calls.
 
-        Announced mini-batches may be shuffled and leave out a few rows, and each row keeps its momentum. A step, its
+        Announced mini-batches may be shuffled and lack a few rows, and each row keeps its momentum. A step, its
         weights and the targets of `GBDTModule.boost` are then in ascending order of the numbers. Calls that cannot be
         part of a step, in eval mode or without gradients, ignore the numbers.
         """
@@ -94,24 +94,24 @@ class GBDTStep:
         Parameters
         ----------
         forward : callable, optional
-            Runs the model over the same rows again, such as ``lambda: model(x)``. Layers are then fitted from the
-            input up, each on the new output of those below, which is steadier. It is called without gradients, once
-            for each tree layer but the first, in the mode of the model: batch normalisation counts its rows each time.
-            Without it, each layer is fitted on its old input, as in the paper. Rows must come as in the calls of the
-            step; announced rows come by ascending number, or are announced in `forward` again.
+            Function that runs the model on the same rows again, such as ``lambda: model(x)``. Layers are then fitted
+            from the input up, each on the new output of those below, which is more stable. It is called without
+            gradients, once for each tree layer but the first, in the mode of the model; batch normalisation counts its
+            rows each time. Without it, each layer is fitted on its old input, as in the paper. Rows must have the order
+            of the calls of the step; announced rows are in ascending order of number, or announced in `forward` again.
         sample_weight : (rows,) array-like, optional
             See `GBDTModule.step`.
         loss : float or tensor of one number, optional
-            The training loss of the rows. If each step gets it, steps get shorter by the `decay` of a layer's rule (a
-            half) whenever 16 of them brought no lower loss: trees do not settle by themselves.
+            The training loss of the rows. If each step gets it, steps are multiplied by the `decay` of a layer's rule
+            (one half) after every 16 steps without a lower loss, without which trees would not converge.
 
         Raises
         ------
         RuntimeError
             If no gradient reached any tree layer.
         ValueError
-            As `GBDTModule.step`; if `forward` brings other rows, or the loss is not finite. After any failure all
-            layers are as they were before the step.
+            As `GBDTModule.step`; if `forward` passes other rows, or the loss is not finite. After an error all layers
+            are as they were before the step.
         """
         active = [layer for layer in self.layers if layer._gathered]
         if not active:
@@ -132,22 +132,22 @@ class GBDTStep:
         self.losses = losses
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of training but the trees: momentum, rows, random numbers and losses.
+        """Return the state of training except the trees: momentum, rows, random numbers and losses.
 
-        Save it beside the states of the model and of the optimizer.
+        Save it with the states of the model and of the optimizer.
         """
         records = [progress_record(layer) for layer in self.layers]
         return {"format": FORMAT, "version": VERSION, "losses": list(self.losses), "layers": records}
 
-    @interrupts.deferred()  # an exception of a signal handler is no fault of the state
+    @interrupts.deferred()  # an exception of a signal handler must not look like a fault of the state
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state. Load the state of the model first: loading it starts the training of its trees anew.
+        """Continue from a state. Load the state of the model before, as this resets the training of its trees.
 
         Raises
         ------
         ValueError
-            If it is no such state, or of other tree layers, or the model is not that of the same moment. All layers
-            stay as they are.
+            If it is not such a state, or is one of other tree layers or of another moment than that of the model. All
+            layers stay as they are.
         """
         if not isinstance(state, Mapping) or state.get("format") != FORMAT:
             raise ValueError("this is not the state of a GBDTStep: load what its state_dict() gave.")
@@ -161,7 +161,7 @@ class GBDTStep:
             if len(records) != len(self.layers):
                 raise ValueError(f"the state is of {len(records)} tree layers, and the model has {len(self.layers)}.")
             progress = [progress_of(layer, record) for layer, record in zip(self.layers, records, strict=True)]
-        except Exception as error:  # a state from elsewhere may raise anything in its reader
+        except Exception as error:  # a foreign state may cause any error
             raise ValueError(f"the state is damaged, or not of this model: {error or type(error).__name__}") from error
         for layer, of_layer in zip(self.layers, progress, strict=True):
             layer._gathered.start_anew()
@@ -169,7 +169,7 @@ class GBDTStep:
         self.losses = losses
 
     def _inputs(self, forward: Callable[[], object], moved: list[tuple[GBDTModule, StepTarget]], place: int) -> Floats:
-        """Return the input of a layer in another run of the model over its rows."""
+        """Return the input of a layer in another run of the model on its rows."""
         announced = [layer._announced for layer in self.layers]
         watched: list[list[tuple[Floats, Numbers]]] = [[] for _ in moved]
         for (layer, _), calls in zip(moved, watched, strict=True):
@@ -197,7 +197,7 @@ class GBDTStep:
 
 @contextmanager
 def _all_or_none(layers: list[GBDTModule]) -> Iterator[None]:
-    """Restore all layers, gathered gradients too, if the step of one fails."""
+    """Restore all layers, including gathered gradients, if the step of one fails."""
     names = ("layer", "baseline", "in_features", "_momentum", "_last")
     states = [{name: getattr(layer, name) for name in names} for layer in layers]
     for layer, state in zip(layers, states, strict=True):
@@ -220,7 +220,7 @@ def _number(loss: float | Tensor) -> float:
 
 
 def _input_of(calls: list[tuple[Floats, Numbers]]) -> Floats:
-    """Return the rows of all calls, in the order of their numbers where these are known."""
+    """Return the rows of all calls, in the order of their numbers if these are known."""
     if not calls:
         return np.empty((0, 0))
     order, _ = in_order([rows for _, rows in calls])

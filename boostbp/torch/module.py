@@ -42,16 +42,16 @@ else:
 class GBDTModule(nn.Module):
     """Boosted trees with regressions in their leaves, (rows, features) -> (rows, outputs), as a torch module.
 
-    It may stand before, after or between other modules, and more than once. The rules of its training are in
-    `boostbp.torch`.
+    It may be before, after or between other modules, and be used more than once. `boostbp.torch` has the rules of its
+    training.
 
     Parameters
     ----------
     in_features : int or None
-        None: as many as the first input has.
+        None: the number of columns of the first input.
     out_features : int
     layer : LayerSpec, dict or None
-        Settings of the trees, by the fields of `LayerSpec`; the defaults are those of a hidden layer.
+        Settings of the trees: fields of `LayerSpec`. The defaults are those of a hidden layer.
     backend : {"lightgbm", "xgboost", "sklearn"} or Backend
         Library that grows the trees.
     categorical : sequence of int
@@ -59,28 +59,28 @@ class GBDTModule(nn.Module):
     start : {"projection", "noise"}
         Target of the first trees: random projections of the first input, or Gaussian noise.
     step : {"normalised", "plain"} or Step
-        Whether `step_size` counts in standard deviations of each output, or multiplies the gradient as in the paper.
+        Whether `step_size` is in standard deviations of each output, or multiplies the gradient as in the paper.
     step_size, momentum : float
-        alpha and mu of the paper; ignored if `step` is an object. The default step is half of the estimators': neural
-        layers above follow by small steps of their own, and long steps of the trees would throw them back.
+        alpha and mu of the paper; ignored if `step` is an object. The default step is half of the estimators', as
+        neural layers above can only follow by small steps.
     reduction : {"mean", "sum"}
-        Whether the loss is a mean or a sum over the rows of a call: a step needs the gradient of each row's own loss.
+        Whether the loss is a mean or a sum over the rows of a call. It converts gradients to those of single rows.
     n_jobs : int or None
-        Threads; the trees do not depend on it.
+        Number of threads; the trees do not depend on it.
     random_state : int or None
-        None draws it from the generator of torch, as other modules draw their weights; `torch.manual_seed` fixes it.
+        None draws it from the generator of torch, as for weights of other modules; `torch.manual_seed` fixes it.
 
     Attributes
     ----------
     layer : Layer or None
-        The fitted trees. They are no parameters: `eval()` freezes them, ``requires_grad_(False)`` does not.
+        The fitted trees. They are not parameters: `eval()` freezes them, ``requires_grad_(False)`` does not.
     baseline : (outputs,) float64
         Added to their output; 0 unless `boost` set it.
     settings : LayerSettings
-        Settings of the trees; they may be exchanged between steps.
+        Settings of the trees; they may be replaced between steps.
     rule : Step
-        Rule that moves outputs; it may be exchanged between steps, as by a schedule. Its `decay` acts only if
-        `GBDTStep.step` gets the loss.
+        Rule that moves outputs; it may be replaced between steps, for example by a schedule. Its `decay` has an effect
+        only if `GBDTStep.step` gets the loss.
     expected_rows : int or None
         Number of rows of each step; see `GBDTStep`.
     """
@@ -127,14 +127,14 @@ class GBDTModule(nn.Module):
 
     @property
     def n_rows(self) -> int:
-        """Number of rows of the last fit, which the next step must have too; 0 after the first trees."""
+        """Number of rows of the last fit, which the next step must also have; 0 after the first trees."""
         return self._last.n_rows
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the output, (rows, outputs), in the type and on the device of `x`, (rows, features).
 
-        The first call in train mode fits the first trees to its rows. With too few rows for a tree, its outputs are
-        constant; a step starts them again from all rows.
+        The first call in train mode fits the first trees to its rows. With too few rows for a tree, outputs are
+        constant; the first step starts them again from all rows.
         """
         if not isinstance(x, torch.Tensor):
             raise TypeError(f"x is a {type(x).__name__}: a tree layer takes tensors. Use torch.as_tensor(x).")
@@ -161,7 +161,7 @@ class GBDTModule(nn.Module):
         return differentiable(x, h, trace, lambda G: gathered.add(call, G * len(G) if is_mean else G))
 
     def begin(self, x: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the first trees to the start of their outputs: the first forward call, with weights.
+        """Fit the first trees to the start of their outputs, like the first forward call, but with weights.
 
         Parameters
         ----------
@@ -176,29 +176,29 @@ class GBDTModule(nn.Module):
         Parameters
         ----------
         sample_weight : (rows,) array-like, optional
-            Weights of the gathered rows in the fit; a row of weight 0 is left out. The gradient of a row must not
-            contain its weight.
+            Weights of the gathered rows in the fit; rows of weight 0 are left out. The gradient of a row must not
+            include its weight.
 
         Raises
         ------
         RuntimeError
-            If no gradient came since the last step.
+            If there was no gradient since the last step.
         ValueError
-            If the rows are not those of the last fit, or cannot be told from others, or a gradient is not finite.
+            If the rows are not those of the last fit, or cannot be identified, or a gradient is not finite.
         """
         check_known(self.expected_rows, self._gathered)
         return self.fit_moved(self.move(sample_weight=sample_weight))
 
     def move(self, *, sample_weight: ArrayLike | None = None, pace: float = 1.0) -> StepTarget:
-        """Return the target of a step, the outputs after `pace` times a step; the trees stay as they are."""
+        """Return the target of a step: the outputs after `pace` times a step. The trees do not change."""
         rows = self._rows()
         weight = tensors.weights(sample_weight, len(rows.X))
         m = np.zeros_like(rows.h) if self._momentum is None else self._momentum.of(rows)
         target, m = moved(self.rule, rows.h, m, rows.g, weight)
-        if pace != 1.0:  # h + (target - h) would round
+        if pace != 1.0:  # h + (target - h) would have rounding errors
             target = rows.h + pace * (target - rows.h)
         stuck = (rows.g.any(axis=0) | (self._last.n_rows == 0)) & is_constant(rows.h) & is_constant(target)
-        if stuck.any():  # the first trees had a few rows, and their outputs have no standard deviation to move in
+        if stuck.any():  # outputs of first trees on a few rows may be constant, without a unit for steps
             target[:, stuck], m[:, stuck] = self._start(rows.X, weight)[:, stuck], 0.0
         first = min(self._gathered.calls)
         return StepTarget(rows.X, target, weight, first, rows.hashes, Momentum(m, rows.rows))
@@ -214,14 +214,14 @@ class GBDTModule(nn.Module):
     def boost(
         self, loss: str | Loss, y: ArrayLike, *, x: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Fit the trees by boosting on a loss itself, in place of `step`, for the last layer of a model.
+        """Boost the trees on a loss instead of calling `step`, for the last layer of a model.
 
         Parameters
         ----------
         loss : str or Loss
             As in `BoostBPClassifier` and `BoostBPRegressor`.
         y : tensor or array-like, (rows,) or (rows, outputs)
-            Numbers; or class numbers, (rows,), for a module with an output for each class.
+            Numbers, or class numbers, (rows,), for a module with an output for each class.
         x : tensor or array-like, (rows, features), optional
             The input; by default the rows gathered since the last step.
         sample_weight : (rows,) array-like, optional
@@ -229,7 +229,7 @@ class GBDTModule(nn.Module):
         Raises
         ------
         ValueError
-            If `y` is not a target of that loss, or the number of rows is not that of the last fit.
+            If `y` is not a target of this loss, or the number of rows is not that of the last fit.
         """
         if x is None:
             check_known(self.expected_rows, self._gathered)
@@ -250,14 +250,14 @@ class GBDTModule(nn.Module):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gathered rows and gradients.
 
-        `GBDTStep.zero_grad` does so for all tree layers; torch's optimizers, and ``model.zero_grad()`` of a model that
-        holds this module, do not.
+        `GBDTStep.zero_grad` does so for all tree layers. Torch's optimizers, and ``model.zero_grad()`` of a model with
+        this module, do not.
         """
         super().zero_grad(set_to_none)
         self._gathered.calls.clear()
 
     def forget(self) -> Self:
-        """Forget the training rows but not the trees: gradients, momentum, bins, and the number of rows."""
+        """Drop gradients, momentum, bins and the number of training rows, but keep the trees."""
         self._gathered.calls.clear()
         self._momentum, self._bound, self._last = None, None, LastFit()
         return self
@@ -275,14 +275,14 @@ class GBDTModule(nn.Module):
         return states.tensor_of(self)
 
     def set_extra_state(self, state: object) -> None:
-        """Load the trees of a state; ValueError if they do not fit this module."""
+        """Load the trees of a state; raise ValueError if they do not fit this module."""
         restored = states.tree_state(state, self)
         self._gathered.start_anew()
         self.forget()
         self.layer, self.baseline, self.in_features, self._last = restored
 
     def __getstate__(self) -> dict[str, Any]:
-        # The library's bins and rows stay with the original, and so do gradients, as their graph does.
+        # Copies have no bins and rows of the library, and no gradients, as their graph belongs to the original.
         fresh = {"_bound": None, "_gathered": PendingCalls(), "_announced": None, "_watched": None}
         return {**self.__dict__, **fresh}
 
@@ -299,7 +299,7 @@ class GBDTModule(nn.Module):
         if len(X) == 0:
             raise ValueError(f"x has shape {X.shape}: the first trees are fitted to the first rows that come.")
         weight = tensors.weights(sample_weight, len(X))
-        last = LastFit()  # the first call may be a mini-batch; the first step has all rows
+        last = LastFit()  # without rows, as the first call may be a mini-batch
         self._fit(last, X, self._start(X, weight), weight)
         return self
 
@@ -312,7 +312,7 @@ class GBDTModule(nn.Module):
         return target
 
     def _rows(self) -> GatheredRows:
-        """Return the rows of a step, checked."""
+        """Return the checked rows of a step."""
         if not self._gathered:
             raise RuntimeError("no gradient reached this module: call the model in train mode, then loss.backward().")
         rows = self._gathered.join()
@@ -322,7 +322,7 @@ class GBDTModule(nn.Module):
         return rows
 
     def _fit(self, last: LastFit, X: Floats, target: Floats, weight: Floats, loss: Loss | None = None) -> None:
-        """Fit the trees to a target, or by boosting on a loss, on the rows with weight; a failure changes nothing."""
+        """Fit the trees to a target, or boost them on a loss, with rows that have weight; an error changes nothing."""
         complete, random = tensors.complete_columns(X), copy.deepcopy(self._random)
         rows = Rows(Table(X, self.categorical), target, weight).counted()
         table, target, weight, baseline = rows.table, rows.y, rows.weight, self.baseline

@@ -30,11 +30,11 @@ else:
     torch = require("torch", extra="torch", what="boostbp.torch")
 
 KIND, VERSION = "tree layer", 5
-OLDEST = 5  # earlier versions were other archives
+OLDEST = 5  # earlier versions have another format
 _NAME = "the state of a GBDTModule"
 _KEYS = {"in_features", "out_features", "categorical", "n_rows", "above", "facts"}
-_TOO_MANY = 1 << 31  # rows and features are counted in int32
-# What training changes of a layer beside its trees: rows of the last fit, momentum, random numbers, expected rows.
+_TOO_MANY = 1 << 31  # limit on rows and features, which are int32
+# Training state of a layer except its trees: rows of the last fit, momentum, random numbers, expected rows.
 Progress: TypeAlias = "tuple[LastFit, Momentum | None, np.random.Generator, int | None]"
 
 
@@ -50,7 +50,7 @@ class TreeState(NamedTuple):
 def tensor_of(module: GBDTModule) -> Tensor:
     """Return the trees of a module as one tensor, (bytes,) uint8: a versioned archive, without pickle.
 
-    Like the other entries of a state_dict, a tensor may be cloned and moved.
+    A tensor may be cloned and moved like the other entries of a state_dict.
     """
     arrays: Arrays = {"baseline": module.baseline}
     facts, last = None, module._last
@@ -65,11 +65,11 @@ def tensor_of(module: GBDTModule) -> Tensor:
     return torch.frombuffer(bytearray(data), dtype=torch.uint8)
 
 
-@interrupts.deferred()  # an exception of a signal handler is no fault of the state
+@interrupts.deferred()  # an exception of a signal handler must not look like a fault of the state
 def tree_state(state: object, module: GBDTModule) -> TreeState:
-    """Return the state of a module like this one, checked.
+    """Return the checked state of a module like this one.
 
-    Raises ValueError if it is no state, if it is damaged, or if version, shape, basis or categories differ.
+    Raises ValueError if it is not a state, if it is damaged, or if version, shape, basis or categories differ.
     """
     if not isinstance(state, torch.Tensor) or state.dtype != torch.uint8 or state.ndim != 1:
         raise ValueError("this is not the state of a GBDTModule: load it into a model of the same structure.")
@@ -98,7 +98,7 @@ def _built(content: object, arrays: Arrays, *, module: GBDTModule) -> TreeState:
 
 
 def _check_shape(state: Mapping[str, Any], module: GBDTModule) -> None:
-    """Refuse a state of another shape or with other categories than a module: ValueError."""
+    """Raise ValueError if a state has another shape or other categories than a module."""
     for name in ("in_features", "out_features"):
         stated, current = state[name], getattr(module, name)
         if None not in (stated, current) and current != stated:
@@ -112,7 +112,7 @@ def _check_shape(state: Mapping[str, Any], module: GBDTModule) -> None:
 
 
 def _forest(facts: Mapping[str, Any], arrays: Arrays, basis: Basis) -> Forest:
-    """Return the forest of a state, for a module with that basis; ValueError if it is on another."""
+    """Return the forest of a state; raise ValueError if it is on another basis than that of the module."""
     functions = packed.facts_of(basis)
     if isinstance(facts, dict) and any(name in facts and facts[name] != functions[name] for name in functions):
         stated = {name: facts.get(name) for name in functions}
@@ -138,7 +138,7 @@ def progress_record(layer: GBDTModule) -> dict[str, Any]:
 
 
 def progress_of(layer: GBDTModule, record: Mapping[str, Any]) -> Progress:
-    """Return the progress of a layer from its record, checked."""
+    """Return the checked progress of a layer from its record."""
     n_rows, expected = record["n_rows"], record["expected_rows"]
     if expected is not None and (type(expected) is not int or expected < 1):
         raise ValueError(f"the state expects {expected!r:.99} rows.")

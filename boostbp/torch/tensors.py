@@ -1,4 +1,4 @@
-"""Tensors into arrays and back: checks of a tree layer's input and targets, and its passes under autograd."""
+"""Conversion between tensors and arrays: checks of a tree layer's input and targets, and its passes in autograd."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ else:
 
 C = TypeVar("C", bound=type)
 NOT_FINITE = "dL/doutput has values that are not finite: look into the loss and the modules above."
-_jit: Any = torch.jit  # whose functions are not exported by type
-_MIN_ROWS = 20  # fewer rows do not tell a column without missing values from one with many; arbitrary
+_jit: Any = torch.jit  # untyped
+_MIN_ROWS = 20  # with fewer rows, a column without missing values may have many by chance. Arbitrary
 
 
 def category_columns(categorical: Sequence[int], in_features: int | None) -> tuple[int, ...]:
-    """Return the columns that hold category codes, checked."""
+    """Return the checked columns of category codes."""
     columns = tuple(categorical) if isinstance(categorical, Iterable) else (None,)
     if not all(isinstance(j, int | np.integer) and not isinstance(j, bool) for j in columns):
         raise ValueError(f"categorical={categorical!r} is not allowed: give a sequence of column numbers.")
@@ -40,14 +40,14 @@ def category_columns(categorical: Sequence[int], in_features: int | None) -> tup
 
 
 def weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats:
-    """Return the weights of rows, (rows,), checked; ones for None."""
+    """Return the checked weights of rows, (rows,); ones for None."""
     if isinstance(sample_weight, torch.Tensor):
         sample_weight = as_floats(sample_weight)
     return weights_in_rows(read_weight(sample_weight, n_rows))
 
 
 def as_input(x: ArrayLike, in_features: int | None) -> Floats:
-    """Return the input of a module as float64 in memory of its own, (rows, features), checked."""
+    """Return a checked copy of the input of a module, (rows, features) float64."""
     if isinstance(x, torch.Tensor) and not x.is_floating_point():
         raise ValueError(f"x has dtype {x.dtype}: a tree layer takes floating types. Use x.float().")
     if isinstance(x, torch.Tensor) and x.layout is not torch.strided:
@@ -94,10 +94,9 @@ def complete_columns(X: Floats) -> NDArray[np.bool_] | None:
 
 
 def refuse_learnt_nan(x: Tensor, X: Floats) -> None:
-    """Refuse NaN from modules that learn: trees would hide it, and its gradients would make their weights NaN.
+    """Refuse NaN from modules that learn: trees would hide it, and gradients would make their weights NaN.
 
-    Missing cells of data may stand in one tensor beside the output of such modules: they have no gradient to anything
-    that learns.
+    A tensor may contain missing cells of data and the output of such modules: the cells have no gradient to them.
     """
     missing = np.isnan(X)
     if not missing.any() or not learns_from(x, missing):
@@ -116,10 +115,10 @@ def refuse_learnt_nan(x: Tensor, X: Floats) -> None:
 
 
 def refuse_empty_columns(X: Floats, complete: NDArray[np.bool_] | None) -> None:
-    """Refuse NaN that modules below made without a graph: trees would take it for missing values.
+    """Refuse NaN that modules below produced without a graph, which trees would read as missing values.
 
     `complete` are the columns without a missing value when the trees were fitted. Only a column that is NaN in all rows
-    is refused: it may be a feature of the data, and those may be missing in new rows.
+    is refused, as single values of a feature may be missing in new rows.
     """
     if complete is None or len(X) == 0:
         return
@@ -133,13 +132,13 @@ def refuse_empty_columns(X: Floats, complete: NDArray[np.bool_] | None) -> None:
 
 
 def uncompiled_forward(cls: C) -> C:
-    """Exclude the `forward` of a class from torch.compile: trees are compiled already, and it cannot trace NumPy code.
+    """Exclude the `forward` of a class from torch.compile, which cannot trace calls of the core.
 
-    ``torch.compiler.disable`` imports the compiler, which takes as long as importing torch, so it is applied only once
-    the compiler is imported.
+    ``torch.compiler.disable`` imports the compiler, which takes as long as importing torch, so it is only applied after
+    the compiler was imported.
     """
     traced: Any = cls.forward  # type: ignore[attr-defined]
-    disabled: list[Any] = []  # not functools.cache: the compiler would trace through it
+    disabled: list[Any] = []  # not functools.cache, which the compiler would trace
 
     @wraps(traced)
     def forward(self: torch.nn.Module, x: Tensor) -> Tensor:
@@ -159,8 +158,8 @@ def differentiable(x: Tensor, h: Floats, trace: Trace, keep_gradient: Callable[[
     """
     anchor = torch.empty(0, device="cpu")
     if keep_gradient is not None:
-        # A leaf in the place of the output: what backward accumulates in it is dL/doutput. Backward reaches it even
-        # where the input is data, which require no gradient; torch.autograd.grad, which trains nothing, does not.
+        # A leaf in which backward accumulates dL/doutput. Backward reaches it even if the input is data, which require
+        # no gradient. torch.autograd.grad, which trains nothing, does not reach it.
         anchor = torch.empty(h.shape, dtype=torch.float64, device="cpu", requires_grad=True)
 
         def hand_over(anchor: Tensor) -> None:
@@ -174,7 +173,7 @@ def differentiable(x: Tensor, h: Floats, trace: Trace, keep_gradient: Callable[[
 
 
 class _Pass(torch.autograd.Function):
-    """(rows, features) -> (rows, outputs) with dL/dinput by `Trace.vjp`."""
+    """Function (rows, features) -> (rows, outputs), with dL/dinput from `Trace.vjp`."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, anchor: Tensor, h: Floats, trace: Trace) -> Tensor:
@@ -188,14 +187,14 @@ class _Pass(torch.autograd.Function):
             raise ValueError(NOT_FINITE)
         x_grad = None
         if ctx.needs_input_grad[0]:
-            # If a graph of this pass is asked for, the input is in it, so that a second derivative raises.
+            # If a graph of this pass is requested, it includes the input, so that a second derivative raises an error.
             inputs = ctx.saved_tensors if torch.is_grad_enabled() else (None,)
             x_grad = _Slope.apply(*inputs, grad, ctx.trace)
         return x_grad, _on_cpu(grad) if ctx.needs_input_grad[1] else None, None, None
 
 
 class _Slope(torch.autograd.Function):
-    """dL/dinput, for a graph of the backward pass."""
+    """Function that returns dL/dinput, in a graph of the backward pass."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor | None, grad: Tensor, trace: Trace) -> Tensor:
@@ -207,26 +206,26 @@ class _Slope(torch.autograd.Function):
 
 
 def as_floats(values: ArrayLike) -> Floats:
-    """Return a tensor or array as float64 on the CPU, in memory of its own: tensors may be changed in place."""
+    """Return a copy of a tensor or array as float64 on the CPU, as tensors may be changed in place."""
     if isinstance(values, torch.Tensor):
         values = _on_cpu(values).numpy()
     return np.array(values, np.float64, order="C")
 
 
 def as_tensor(values: Floats, like: Tensor) -> Tensor:
-    """Return an array as a tensor in the type and on the device of another."""
+    """Return an array as a tensor with the type and device of another."""
     return torch.from_numpy(values).to(like.device, like.dtype)
 
 
 def _on_cpu(values: Tensor) -> Tensor:
-    """Return float64 on the CPU, without a graph; the copy comes first, as not every device has float64."""
+    """Return float64 on the CPU, without a graph; moved first, as not every device supports float64."""
     return values.detach().to("cpu").to(torch.float64)
 
 
 def learns_from(x: Tensor, cells: NDArray[np.bool_], *, nan: bool = True) -> bool:
-    """Return whether a learning module gets a gradient from some cells of a tensor; `nan`: whether NaN counts as one.
+    """Return whether a module that learns gets a gradient from some cells of a tensor.
 
-    Leaves with NaN are data, not weights.
+    `nan` says whether NaN counts as a gradient. Leaves with NaN are data, not weights.
     """
     leaves = [leaf for leaf in _leaves(x) if isinstance(leaf, torch.nn.Parameter) or not torch.isnan(leaf).any()]
     if not leaves:

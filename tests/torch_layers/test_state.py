@@ -111,7 +111,7 @@ def test_own_functions_of_other_features_are_refused(n_features):
     with pytest.raises(ValueError, match="is not consistent"):
         make().set_extra_state(changed(state, facts=facts | {"n_features": n_features}))
     narrow = {"in_features": 2, "arrays": {"complete": np.ones(2, bool)}, "facts": facts | {"n_features": 2}}
-    with pytest.raises(ValueError, match=r"a split looks at a feature|a leaf reads a column that is not there"):
+    with pytest.raises(ValueError, match=r"a split has a feature|a leaf reads a column that does not exist"):
         make().set_extra_state(changed(state, **narrow))
 
 
