@@ -1,20 +1,20 @@
 """Archives: files of arrays and a JSON header, with a checksum that is verified before anything else is read.
 
-The file is a zip, as `numpy.savez_compressed` writes them:
+The file is a zip like those of `numpy.savez_compressed`:
 
 - ``boostbp.json``, the first member, not compressed: ``{"format": "boostbp", "kind": "model", "version": 1,
   "boostbp": the version that wrote it, "content": ...}`` in UTF-8;
 - ``NAME.npy`` for each array, little-endian and in C order, deflated or not;
-- as the comment of the zip, the last 79 bytes of the file: ``boostbp sha256:`` and the SHA-256, in hexadecimal digits,
-  of all bytes before these digits.
+- the comment of the zip, the last 79 bytes of the file: ``boostbp sha256:`` and the SHA-256, in hexadecimal digits, of
+  all bytes before these digits.
 
-Any zip program reads the header, `numpy.load` reads the arrays, and a change of any byte is noticed. First member and
-comment stay where they are in all future versions. The same content gives the same bytes with the same release of zlib.
+Any zip program reads the header, `numpy.load` reads the arrays, and a change of any byte is detected. First member and
+comment keep their places in all future versions. The same content gives the same bytes with the same release of zlib.
 
-A file may come from a stranger, and its checksum does not say who wrote it. Nothing in it is executed or unpickled, and
-no member is extracted to a path. The members state their sizes, which together may be at most `MAX_RATIO` times the
-size of the file: this is checked before any of them is read, and no more than the stated size is decompressed. A small
-file therefore takes little memory. Whatever its reader stumbles over is a ValueError that names the file (see `read`).
+A file may come from an untrusted source, and the checksum does not authenticate it. Nothing in it is executed or
+unpickled, and no member is extracted to a path. The stated sizes of the members may sum to at most `MAX_RATIO` times
+the size of the file. This is checked before a member is read, and no more than the stated size is decompressed, so a
+small file takes little memory. All faults of a file are ValueErrors with its name (see `read`).
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ T = TypeVar("T")
 _HEADER = "boostbp.json"
 _SEAL = b"boostbp sha256:"
 _DIGITS = 64
-_NAME_AT = 30  # where a zip holds the name of its first member
+_NAME_AT = 30  # place of the name of the first member in a zip
 _DTYPES = frozenset(("<f8", "<i8", "<i4", "<u4", "|u1", "|b1"))
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # others may take gigabytes to decompress a few bytes
-MAX_RATIO = 64  # bytes of members for a byte of the file; models have 2 to 10
+MAX_RATIO = 64  # limit on the bytes of members per byte of the file; models have 2 to 10
 
 
 class Archive(NamedTuple):
-    """The content of a file: plain values, and arrays by name."""
+    """Content of a file: plain values, and arrays by name."""
 
     content: Any
     arrays: Arrays
@@ -65,9 +65,9 @@ def write(
 ) -> None:
     """Write a file atomically; see `atomic_write`, also for the OSError that it raises.
 
-    `kind` says what the file is, such as "model", and `version` is that of this kind's content, which is what JSON may
-    hold. Arrays are float64, int64, int32, uint32, uint8 or bool; another dtype raises TypeError. To deflate them, with
-    `compress`, takes a second for some 30 MB.
+    `kind` is the kind of file, such as "model", and `version` that of its content, which has JSON types. Arrays are
+    float64, int64, int32, uint32, uint8 or bool; another dtype raises TypeError. Compression takes a second for some
+    30 MB.
     """
     with atomic_write(path) as part, open(part, "w+b") as file:
         _write(file, _header(kind, version, content), arrays, compress=compress)
@@ -104,7 +104,7 @@ def _write(
                 npy.write_array(stream, array, allow_pickle=False)
         archive.comment = _SEAL + b"0" * _DIGITS
         n_bytes = sum(member.file_size for member in archive.infolist())
-    if n_bytes > MAX_RATIO * file.tell():  # hardly anything but zeros, which `read` would refuse
+    if n_bytes > MAX_RATIO * file.tell():  # nearly all zeros, which `read` would refuse
         file.seek(0)
         file.truncate()
         _write(file, header, arrays, compress=False)
@@ -120,17 +120,17 @@ def _write(
 def read(
     path: str | os.PathLike[str], build: Callable[[Any, Arrays], T], *, kind: str, version: int, oldest: int = 1
 ) -> T:
-    """Read a file of a kind, with a version from `oldest` to `version`, and build what it describes.
+    """Read a file of a kind, with a version from `oldest` to `version`, and return the result of `build`.
 
-    Raises ValueError if the file is foreign, truncated, corrupted, or of another kind or version, if `build` leaves an
-    array, or if it raises anything: the file is at fault. Raises OSError if the file cannot be read.
+    Raises ValueError if the file is foreign, truncated, corrupted, or of another kind or version, and if `build` leaves
+    an array unused or raises any error, as the file is then at fault. Raises OSError if the file cannot be read.
 
-    ``build(content, arrays)`` takes all arrays that it uses out of `arrays` (see `take`). `Archive` is one that returns
-    content and arrays as they are.
+    ``build(content, arrays)`` removes all arrays that it uses from `arrays` (see `take`). `Archive` is a `build` that
+    returns content and arrays unchanged.
     """
     with open(path, "rb") as file:
         data = file.read(_NAME_AT + len(_HEADER))
-        _check_magic(data, str(path))  # a foreign file may be large, and a device has no end
+        _check_magic(data, str(path))  # a foreign file may be large, and a device endless
         data += file.read()
     return from_bytes(data, str(path), build, kind=kind, version=version, oldest=oldest)
 
@@ -138,7 +138,7 @@ def read(
 def from_bytes(
     data: bytes, name: str, build: Callable[[Any, Arrays], T], *, kind: str, version: int, oldest: int = 1
 ) -> T:
-    """Build what the bytes of such a file describe, as `read` does; errors call it `name`."""
+    """Return the result of `build` from the bytes of a file, like `read`; errors name it `name`."""
     _check_magic(data, name)
     if data[-_DIGITS - len(_SEAL) : -_DIGITS] != _SEAL:
         raise ValueError(f"{name!r} is truncated or was changed: it does not end in its checksum. Get a new copy.")
@@ -149,18 +149,18 @@ def from_bytes(
         del data  # the arrays are copies
         built = build(content, arrays)
         if arrays and not isinstance(built, Archive):
-            raise ValueError(f"it holds arrays that nobody asked for: {', '.join(sorted(arrays))}")
-    except (MismatchError, MemoryError):  # memory is bounded by the file, so this is a fault of the machine
+            raise ValueError(f"it holds arrays that are not used: {', '.join(sorted(arrays))}")
+    except (MismatchError, MemoryError):  # memory is bounded by the file, so this is not its fault
         raise
-    except Exception as error:  # a stranger's content may break its reader anywhere
+    except Exception as error:  # foreign content may cause any error
         raise ValueError(f"{name!r} is not consistent: {error or type(error).__name__}.") from error
     return built
 
 
 def take(arrays: Arrays, name: str, dtype: DTypeLike, shape: tuple[int | None, ...]) -> NDArray[Any]:
-    """Take an array out of those of a file.
+    """Remove an array from those of a file, and return it.
 
-    Raises ValueError if it is missing, or has another type or shape, in which None is any length.
+    Raises ValueError if it is missing, or has another type or shape. None in `shape` is any length.
     """
     array = arrays.pop(name, None)
     if array is None:
@@ -172,7 +172,7 @@ def take(arrays: Arrays, name: str, dtype: DTypeLike, shape: tuple[int | None, .
 
 
 class MismatchError(ValueError):
-    """An intact file, but not the kind or version that its reader wants."""
+    """An intact file of another kind or version than its reader needs."""
 
 
 def _check_magic(data: bytes, name: str) -> None:
@@ -216,7 +216,7 @@ def _refuse(constant: str) -> None:
 
 
 def _bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
-    """Return the bytes of a member; a stream that is longer than it states is not decompressed to its end."""
+    """Return the bytes of a member; no more than the stated size is decompressed."""
     with archive.open(member) as stream:
         data = stream.read(member.file_size)
     if len(data) != member.file_size:
@@ -225,7 +225,7 @@ def _bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
 
 
 def _array(name: str, data: bytes) -> NDArray[Any]:
-    """Return the array of a member, whose header must state exactly the bytes that are there."""
+    """Return the array of a member, whose header must state its exact size."""
     stream = io.BytesIO(data)
     if npy.read_magic(stream) != (1, 0):
         raise ValueError(f"{name!r} has another version of npy than 1.0")
@@ -236,5 +236,5 @@ def _array(name: str, data: bytes) -> NDArray[Any]:
     array = np.ndarray(shape, dtype, body)
     if dtype.kind == "b" and array.view(np.uint8).max(initial=0) > 1:
         raise ValueError(f"{name!r} is not consistent: a truth value is neither 0 nor 1")
-    # a copy: compiled code wants arrays that are aligned and may be written to
+    # a copy, as the core needs aligned, writable arrays
     return array.astype(dtype.newbyteorder("="))

@@ -1,7 +1,7 @@
 """Estimators on a Dask cluster: Dask arrays and data frames in, lazy predictions out.
 
-As in ``lightgbm.dask`` and ``xgboost.dask``, each is the estimator of one machine, with its parameters. `fit` leaves
-the rows on the workers that hold them; see ``docs/distributed.md`` for what is promised, and what is refused.
+As in ``lightgbm.dask`` and ``xgboost.dask``, the estimators have the parameters of those for one machine. `fit` does
+not move rows between workers; ``docs/distributed.md`` has the guarantees and limits.
 
 >>> from boostbp.dask import DaskBoostBPRegressor                                     # doctest: +SKIP
 >>> client = distributed.Client()                                                     # doctest: +SKIP
@@ -37,7 +37,7 @@ Table: TypeAlias = "Collection | ArrayLike"
 
 
 class _OnDask:
-    """The methods of a Dask estimator: it fits on the cluster, and predicts each partition by itself."""
+    """Methods of a Dask estimator: it fits on the cluster, and predicts partition by partition."""
 
     _local: ClassVar[type[Any]]
     _score: ClassVar[Callable[..., float]]
@@ -63,23 +63,23 @@ class _OnDask:
         Parameters
         ----------
         X : dask.array.Array or dask.dataframe.DataFrame, (rows, features)
-            Partitions may be empty. Each worker concatenates its own.
+            Partitions may be empty. Each worker concatenates its partitions.
         y, sample_weight : dask.array.Array or dask.dataframe.Series, (rows,), or (rows, outputs)
-            In the partitions of `X`.
+            With the partitions of `X`.
         eval_set, eval_names, eval_X, eval_y, eval_sample_weight : optional
-            As in the estimator of one machine: Dask collections or tables in memory. Each worker gets all of them, so
+            As in the estimator for one machine: Dask collections or tables in memory. Each worker gets all of them, so
             they must fit into its memory.
         callbacks : sequence of callable, optional
             Called on one of the workers.
         checkpoint : str or path, optional
-            As in the estimator of one machine, in a folder that all workers share. A fit may go on from it on other
-            workers, or another number of them. Rows are then in the order of their partitions, so partitions are moved
-            if those of a worker are no neighbours.
+            As in the estimator for one machine, in a folder that all workers share. A fit may continue from it on other
+            workers, or another number of them. Rows must then have the order of their partitions, so partitions are
+            moved if those of a worker are not successive.
         client : distributed.Client, optional
-            By default the one that was made last.
+            The default is the latest client.
         timeout : float
-            Seconds that workers wait for one another. A worker that dies or fails ends the fit at once. One that
-            freezes ends it after this time, also if it has rows of the fit and was frozen before.
+            Seconds that workers wait for each other. A worker that dies or fails ends the fit at once. A frozen worker
+            ends it after this time, even if it was frozen before and has rows of the fit.
 
         Raises
         ------
@@ -101,19 +101,19 @@ class _OnDask:
         arguments = {name: value for name, value in arguments.items() if value is not None}
         params = self.get_params(deep=False)  # type: ignore[attr-defined]
         fitted = fit_cluster(self._local(**params), columns, client=client, timeout=timeout, **arguments)
-        vars(self).pop("feature_names_in_", None)  # of an earlier fit; this one may have none
+        vars(self).pop("feature_names_in_", None)  # from an earlier fit; this one may have none
         vars(self).update({name: value for name, value in vars(fitted).items() if name not in params})
         return self
 
     def to_local(self) -> Any:
-        """Return the fitted estimator of one machine, which knows nothing of Dask."""
+        """Return the fitted estimator for one machine, which does not need Dask."""
         check_is_fitted(self)
         local = self._local(**self.get_params(deep=False))  # type: ignore[attr-defined]
         vars(local).update(vars(self))
         return local
 
     def _by_part(self, method: str, X: Table, *arguments: float) -> Any:
-        """Apply a method of the local estimator; to a Dask collection lazily, part by part."""
+        """Apply a method of the local estimator, to a Dask collection lazily and by partition."""
         local = self.to_local()
         if not is_collection(X):
             return getattr(local, method)(X, *arguments)
@@ -130,20 +130,20 @@ class _OnDask:
         return array.concatenate(predicted, allow_unknown_chunksizes=True)
 
     def predict(self, X: Table) -> Any:
-        """As the local estimator does; of a Dask collection a lazy dask.array.Array."""
+        """As the local estimator; for a Dask collection, a lazy dask.array.Array."""
         return self._by_part("predict", X)
 
     def transform(self, X: Table, layer: int = -1) -> Any:
-        """As the local estimator does; of a Dask collection a lazy dask.array.Array."""
+        """As the local estimator; for a Dask collection, a lazy dask.array.Array."""
         return self._by_part("transform", X, layer)
 
     def score(self, X: Table, y: Table, sample_weight: Table | None = None) -> float:
-        """As the local estimator does; this brings the predictions of all rows together."""
+        """Return the score like the local estimator; this collects the predictions of all rows."""
         return float(self._score(computed(y), computed(self.predict(X)), sample_weight=computed(sample_weight)))
 
 
 def _blank(local: Supervised) -> Table:
-    """Return one row of missing values, which shows the shape and dtype of what a method returns."""
+    """Return one row of missing values, to determine the shape and dtype of a method's result."""
     row = np.full((1, local.n_features_in_), np.nan)
     names = getattr(local, "feature_names_in_", None)
     if names is None:
@@ -165,7 +165,7 @@ class DaskBoostBPRegressor(_OnDask, BoostBPRegressor):  # type: ignore[misc]  # 
     _local = BoostBPRegressor
 
     def predict_interval(self, X: Table, coverage: float = 0.9) -> Any:  # type: ignore[override]  # it has no offset
-        """As the local estimator does; of a Dask collection a lazy dask.array.Array."""
+        """As the local estimator; for a Dask collection, a lazy dask.array.Array."""
         return self._by_part("predict_interval", X, coverage)
 
 
@@ -176,13 +176,13 @@ class DaskBoostBPClassifier(_OnDask, BoostBPClassifier):  # type: ignore[misc]  
     _score = staticmethod(accuracy_score)
 
     def predict_set(self, X: Table, coverage: float = 0.9) -> Any:  # type: ignore[override]  # it has no offset
-        """As the local estimator does; of a Dask collection a lazy dask.array.Array."""
+        """As the local estimator; for a Dask collection, a lazy dask.array.Array."""
         return self._by_part("predict_set", X, coverage)
 
     def predict_proba(self, X: Table) -> Any:  # type: ignore[override]  # it has no offset
-        """As the local estimator does; of a Dask collection a lazy dask.array.Array."""
+        """As the local estimator; for a Dask collection, a lazy dask.array.Array."""
         return self._by_part("predict_proba", X)
 
     def decision_function(self, X: Table) -> Any:  # type: ignore[override]
-        """As the local estimator does; of a Dask collection a lazy dask.array.Array."""
+        """As the local estimator; for a Dask collection, a lazy dask.array.Array."""
         return self._by_part("decision_function", X)

@@ -38,11 +38,11 @@ _INTEGRATION = "boostbp"
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_\-. :/]")
 Model: TypeAlias = BaseBoostBP | Pipeline | BaseSearchCV
 Table: TypeAlias = "ArrayLike | DataFrame | str | os.PathLike[str]"
-_SIGNATURE_ROWS = 100  # that the types of a signature are inferred from; arbitrary
+_SIGNATURE_ROWS = 100  # rows from which the types of a signature are inferred. Arbitrary
 
 
 def log_model(model: Model, name: str = "model", *, X: Table | None = None, **options: object) -> Any:
-    """Log a fitted estimator by `mlflow.sklearn.log_model`, with the arguments that it needs.
+    """Log a fitted estimator with `mlflow.sklearn.log_model`.
 
     The model is written by skops, with its types as trusted ones, and requires this version of boostbp.
 
@@ -52,10 +52,10 @@ def log_model(model: Model, name: str = "model", *, X: Table | None = None, **op
         A search logs its best estimator.
     name : str
     X : array-like, (rows, features), or path, optional
-        Rows from which the signature is inferred. A column of categories has the type of its values in it, text or
-        whole numbers: MLflow knows no categories by dtype.
+        Rows from which the signature is inferred. A categorical column has the type of its values, text or whole
+        numbers, as MLflow has no categorical type.
     **options
-        Further arguments of `mlflow.sklearn.log_model`; they replace those of this function.
+        Further arguments of `mlflow.sklearn.log_model`, which override those of this function.
 
     Returns
     -------
@@ -72,8 +72,8 @@ def log_model(model: Model, name: str = "model", *, X: Table | None = None, **op
     flavor, models, skops = (_required(module) for module in ("mlflow.sklearn", "mlflow.models", "skops.io"))
     if X is not None and "signature" not in options:
         rows: Any = _row_like(X, _estimator_in(model)) if is_blocks(X) else cast(Any, X)[:_SIGNATURE_ROWS]
-        rows = rows.to_pandas() if hasattr(rows, "to_pandas") else rows  # frames that MLflow does not know
-        with warnings.catch_warnings():  # such as that of a missing offset
+        rows = rows.to_pandas() if hasattr(rows, "to_pandas") else rows  # frames that MLflow does not support
+        with warnings.catch_warnings():  # such as the warning of a missing offset
             warnings.simplefilter("ignore")
             options["signature"] = models.infer_signature(rows, model.predict(rows))
     defaults = {
@@ -84,27 +84,27 @@ def log_model(model: Model, name: str = "model", *, X: Table | None = None, **op
 
 
 def log_fit(model: Model, X: Table | None = None, *, log_models: bool = True) -> None:
-    """Log the parameters and the results of a fit: in the active run, or in a new one that stays active.
+    """Log the parameters and the results of a fit, in the active run or in a new one that stays active.
 
     - The parameters are those of ``get_params(deep=False)``.
     - Each epoch is a step, with ``loss``, the metric of each evaluation set as ``valid_0_rmse``, ``seconds``, and the
       numbers of `Epoch` on hidden layers.
-    - Where networks were weighed against single layers: ``candidates/NAME/loss`` and ``candidates/NAME/weight``.
-    - The scores of the model: ``model/valid_0_rmse``.
+    - Candidates of an average: ``candidates/NAME/loss`` and ``candidates/NAME/weight``.
+    - Scores of the model: ``model/valid_0_rmse``.
 
-    Names are logged without the characters that MLflow does not allow, such as commas. A run holds one fit: if the
-    active run has one, a further fit is logged in a child run of it.
+    Names are logged without characters that MLflow does not allow, such as commas. A run has one fit: if the active run
+    has one already, a further fit is logged in a child run.
 
     Parameters
     ----------
     model : BoostBPRegressor, BoostBPClassifier, BoostBPAutoencoder, or a Pipeline or search of scikit-learn with one
-        Fitted. A search logs the fit of its best estimator, ``best_NAME`` for each parameter that was searched,
-        ``best_cv_score``, and a child run for each candidate, with its parameters and scores such as
+        Fitted. For a search, the fit of its best estimator, ``best_NAME`` for each searched parameter and
+        ``best_cv_score`` are logged, and a child run for each candidate, with its parameters and scores such as
         ``mean_test_score``.
     X : array-like, (rows, features), or path, optional
         Rows from which the signature of the model is inferred.
     log_models : bool
-        Whether the model itself is logged, by `log_model`.
+        Whether the model itself is also logged, with `log_model`.
 
     Raises
     ------
@@ -165,18 +165,18 @@ def _log_search(run: str, search: BaseSearchCV) -> None:
 
 
 def autolog(*, log_models: bool = True, disable: bool = False, silent: bool = False) -> None:
-    """Log each fit from now on, as `log_fit` does: in the active run, or in a new one that ends with the fit.
+    """Log each fit from now on like `log_fit`, in the active run or in a new one that ends with the fit.
 
     A pipeline, or a search of scikit-learn, with an estimator of boostbp is logged as a whole, in one run. With
-    ``mlflow.sklearn.autolog()`` on, MLflow does that itself.
+    ``mlflow.sklearn.autolog()``, MLflow does this itself.
 
-    An error of the logging becomes a warning, as in all of MLflow's integrations, and the fit continues. The model does
-    not depend on the logging.
+    An error in logging becomes a warning, as in all of MLflow's integrations, and the fit continues. Logging does not
+    change the model.
 
     Parameters
     ----------
     log_models : bool
-        Whether models are logged, too.
+        Whether models are also logged.
     disable : bool
         Stop logging fits.
     silent : bool
@@ -189,7 +189,7 @@ def autolog(*, log_models: bool = True, disable: bool = False, silent: bool = Fa
     """
     utils = _required("mlflow.utils.autologging_utils")
 
-    running: list[object] = []  # the fits that are logged as a whole, in any thread: fits inside them are not
+    running: list[object] = []  # fits that are logged as a whole, in any thread; fits inside them are not logged
 
     def fit(original: Callable[..., Model], self: Model, *args: Table, **options: Any) -> Model:
         if running or _estimator_in(self) is None:
@@ -225,7 +225,7 @@ def _estimator_in(model: Model) -> Any:
 
 @contextmanager
 def _run_of_one_fit(mlflow: ModuleType) -> Iterator[None]:
-    """Enter a child of the active run if that holds a fit already."""
+    """Enter a child of the active run if that already has a fit."""
     active = mlflow.active_run().info.run_id
     if "boostbp_version" not in mlflow.get_run(active).data.tags:
         yield
@@ -239,12 +239,12 @@ def _tags(estimator: BaseBoostBP) -> dict[str, str]:
 
 
 def _client() -> Any:
-    """Return a client that logs in batches of the size that a server accepts."""
+    """Return a client that logs in batches of the size that servers accept."""
     return _required("mlflow.utils.autologging_utils.client").MlflowAutologgingQueueingClient()
 
 
 def _row_like(X: Table, model: BaseBoostBP) -> NDArray[Any] | DataFrame:
-    """Return a row of the columns that the model reads in files or blocks, with integers where the file has them."""
+    """Return a row of the columns that the model reads in files or blocks, with integers if the file has them."""
     schema = model.schema_
     cells = [schema.categories.get(number, (0.0,))[0] for number in range(schema.n_features)]
     if schema.names is None:
@@ -259,7 +259,7 @@ def _row_like(X: Table, model: BaseBoostBP) -> NDArray[Any] | DataFrame:
 def _defined(metrics: dict[str, float]) -> dict[str, float]:
     """Return the metrics that are not NaN, without the characters that MLflow does not allow in names.
 
-    NaN means that there is no such number, such as the fit of a layer that is boosted.
+    NaN means that a number does not exist, such as the fit of a boosted layer.
     """
     return {_NOT_IN_NAMES.sub("", name): value for name, value in metrics.items() if value == value}
 

@@ -2,9 +2,9 @@
 
 A space maps names to dimensions. Names are parameters of the model, as in its ``set_params`` (``hidden__max_depth``).
 The sizes of hidden layers are searched as a `Shape`: ``layers`` hidden layers of ``units`` units each. Each draw is a
-dict of parameters of the model. ``RandomizedSearchCV(model, SPACES["deep"])`` takes a space as it is.
+dict of parameters of the model. ``RandomizedSearchCV(model, SPACES["deep"])`` accepts a space directly.
 
-A search of Optuna begins with the default values if ``study.enqueue_trial(start(space))`` is called first.
+A search with Optuna starts with the default values if ``study.enqueue_trial(start(space))`` is called before.
 
 >>> import numpy as np
 >>> space = {"hidden_layer_sizes": Shape(Integer(1, 2), Choice((8, 16))), "hidden__max_depth": Integer(1, 3)}
@@ -64,7 +64,7 @@ class Choice(Sampled):
 
 @dataclass(frozen=True, slots=True)
 class Number(Sampled):
-    """A number between two bounds, uniform itself or in its logarithm."""
+    """A number between two bounds, with a uniform value or logarithm."""
 
     low: float
     high: float
@@ -101,7 +101,7 @@ class Integer(Sampled):
 
 @dataclass(frozen=True, slots=True)
 class Shape(Sampled):
-    """The dimension ``hidden_layer_sizes``: two, ``layers`` and ``units``, for Optuna."""
+    """The dimension ``hidden_layer_sizes``, which is two dimensions for Optuna, ``layers`` and ``units``."""
 
     layers: Integer
     units: Choice
@@ -153,8 +153,8 @@ SPACES: Mapping[str, Space] = {
 def suggest(trial: Trial, space: Space, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Let a trial of Optuna choose the parameters of a model.
 
-    Each trial chooses all of them, as samplers that model parameters jointly (CMA-ES, multivariate TPE, Gaussian
-    processes) only see those that every trial has.
+    Each trial chooses all parameters, as joint samplers (CMA-ES, multivariate TPE, Gaussian processes) only use those
+    that every trial has.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def suggest(trial: Trial, space: Space, given: Mapping[str, Any] | None = None) 
     space : mapping of str to Choice, Integer, Number or Shape
         One of `SPACES`, or your own.
     given : mapping, optional
-        Parameters that are not searched, by the names of a space.
+        Fixed parameters, with names as in a space.
     """
     given = given or {}
     drawn = {name: dimension.suggest(trial, name) for name, dimension in _open(space, given).items()}
@@ -172,7 +172,7 @@ def suggest(trial: Trial, space: Space, given: Mapping[str, Any] | None = None) 
 def start(space: Space, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the default values of the parameters of a space, for ``study.enqueue_trial``.
 
-    A dimension whose default lies outside of it is left out, and Optuna draws it.
+    A dimension that does not contain its default is left out, so Optuna draws its value.
 
     Parameters
     ----------
@@ -198,13 +198,14 @@ def sample(rng: np.random.Generator, space: Space, given: Mapping[str, Any] | No
 
 
 def nested(drawn: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a model from values by the names of a space.
+    """Return the parameters of a model from values with the names of a space.
 
     Parameters
     ----------
     drawn : mapping
-        ``layers`` (1 if left out) and ``units`` become ``hidden_layer_sizes``. ``hidden__NAME``, ``output__NAME`` and
-        ``backprop__NAME`` join the dicts ``hidden``, ``output`` and ``backprop``. Other values stay.
+        ``layers`` (1 by default) and ``units`` become ``hidden_layer_sizes``. ``hidden__NAME``, ``output__NAME`` and
+        ``backprop__NAME`` become items of the dicts ``hidden``, ``output`` and ``backprop``. Other values are
+        unchanged.
     """
     params: dict[str, Any] = {}
     for name, value in sorted(drawn.items()):  # a spec comes before its fields
@@ -219,7 +220,7 @@ def nested(drawn: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with(spec: Any, fields: Mapping[str, Any], *, replaces: bool = True) -> Any:
-    """Return a spec (a dict, None, or a list of these) with more fields, which replace present ones or give way."""
+    """Return a spec (a dict, None, or a list of these) with more fields, which replace present ones if `replaces`."""
     if isinstance(spec, list):
         return [_with(layer, fields, replaces=replaces) for layer in spec]
     present = spec or {}
@@ -232,8 +233,8 @@ def parameters(flat: Mapping[str, Any]) -> dict[str, Any]:
     Parameters
     ----------
     flat : mapping
-        Names as in `nested`, and bare names of fields of specs, unless a parameter has that name: a field of
-        `LayerSpec` is for every layer, a field of `BackpropSpec` belongs to ``backprop``.
+        Names as in `nested`, and bare names of fields of specs if no parameter has the name: a field of `LayerSpec`
+        applies to every layer, a field of `BackpropSpec` to ``backprop``.
 
     Examples
     --------
@@ -249,7 +250,7 @@ def parameters(flat: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _defaults(name: str) -> tuple[Any, ...]:
-    """Return the values that stand for the default of a dimension: its number, and None if it may be unset."""
+    """Return the values that mean the default of a dimension: its number, and None if it may be unset."""
     defaults = {name: parameter.default for name, parameter in signature(BoostBPRegressor).parameters.items()}
     if name in ("layers", "units"):
         return (len(defaults[_SIZES]) if name == "layers" else defaults[_SIZES][0],)
@@ -268,7 +269,7 @@ def _holds(dimension: Dimension, value: object) -> bool:
 
 
 def _open(space: Space, given: Iterable[str]) -> dict[str, Dimension]:
-    """Return the dimensions that are not given; a shape is two."""
+    """Return the dimensions that are not given, with two for a shape."""
     flat: dict[str, Dimension] = {}
     for name, dimension in space.items():
         if isinstance(dimension, Shape):

@@ -4,8 +4,8 @@ The file is a `boostbp.archive`, kind "model", version 9. Its content is
 
 - ``estimator``: "BoostBPRegressor", "BoostBPClassifier" or "BoostBPAutoencoder";
 - ``parameters``: arguments of the constructor (see `boostbp.runtime.plain`). ``{"loss": ...}``, ``{"step": ...}`` and
-  ``{"basis": ...}`` are objects that have a name, ``{"spec": {...}}`` and ``{"dict": {...}}`` are specs with their
-  fields. Rows or a splitter in `validation` belong to a training and are left out;
+  ``{"basis": ...}`` are objects with a name, ``{"spec": {...}}`` and ``{"dict": {...}}`` are specs with their fields.
+  Rows or a splitter in `validation` belong to a training and are left out;
 - ``network``: for each layer ``n_features``, ``n_outputs``, ``basis`` and ``clip``; its arrays are
   ``layer{i}.NAME`` (see `boostbp.trees.packed`), and ``baseline``;
 - ``schema``, ``history``, ``with_offset``, and ``set_output`` of the estimator;
@@ -15,7 +15,7 @@ The file is a `boostbp.archive`, kind "model", version 9. Its content is
 - for a calibrated model, the arrays ``calibration.scores`` and ``calibration.weight``.
 
 Reading executes nothing from the file, needs no boosting library, and checks all sizes and indices before
-compiled code sees them.
+the core reads them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _ESTIMATORS: dict[str, type[BaseBoostBP]] = {
 }
 Path = str | os.PathLike[str]
 FittedEstimator = BoostBPRegressor | BoostBPClassifier | BoostBPAutoencoder
-_OUTPUT_CONFIG = "_sklearn_output_config"  # attribute in which scikit-learn stores the effect of set_output
+_OUTPUT_CONFIG = "_sklearn_output_config"  # attribute of scikit-learn for set_output
 _OUTPUTS = [{"transform": container} for container in ("default", "pandas", "polars")]
 _VALIDATION = "validation"  # stored if it is a word or a number; rows and splitters belong to a training
 
@@ -98,7 +98,7 @@ def save(estimator: BaseBoostBP, path: Path | BinaryIO) -> None:
         known = ", ".join(sorted(_ESTIMATORS))
         raise TypeError(f"{name} cannot be stored: give a fitted {known}, not a subclass, or use pickle or joblib.")
     check_is_fitted(estimator)
-    check_parameters(estimator)  # `load` would refuse a wrong value that was set after the fit
+    check_parameters(estimator)  # `load` would refuse an invalid value that was set after the fit
     facts, arrays = model_facts(estimator.model_)
     content = {
         "estimator": name,

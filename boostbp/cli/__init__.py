@@ -1,6 +1,6 @@
 """The command line: boostbp fit, predict, transform, inspect, plot, export, compare.
 
-Commands import what they need when they run, so that `--help` answers at once. Long ones have a file of their own.
+Commands import packages when they run, so that `--help` is fast. Each long command has its own file.
 """
 
 from __future__ import annotations

@@ -27,12 +27,12 @@ _CURES = {bool: "true or false", int: "a whole number"}  # type of the default -
 def settings(
     estimator: type, *, config: Path | None = None, assigned: Iterable[str] | None = None, backend: str | None = None
 ) -> dict[str, Any]:
-    """Return the parameters of an estimator; `backend` wins over `assigned`, which wins over `config`.
+    """Return the parameters of an estimator; `backend` overrides `assigned`, which overrides `config`.
 
-    `config` is a TOML file with ``key = value`` for parameters and a table for each parameter that holds others, such
-    as ``[hidden]``. `assigned` are ``key=value``, or ``hidden.key=value`` for a parameter inside another, which may be
-    written ``hidden__key=value``; the bare name of a spec's field is for every layer, see `boostbp.search.parameters`.
-    Raises UsageError for a parameter that does not exist or a value that does not fit.
+    `config` is a TOML file with ``key = value`` for parameters and a table for each nested parameter, such as
+    ``[hidden]``. `assigned` has ``key=value``, or ``hidden.key=value`` or ``hidden__key=value`` for a nested parameter;
+    the bare name of a spec's field applies to every layer, see `boostbp.search.parameters`. Raises UsageError for an
+    unknown parameter or an invalid value.
     """
     values = _values_of(config, assigned)
     if backend is not None:
@@ -42,7 +42,7 @@ def settings(
     places = spellings(estimator)
     params = parameters({key: _checked(key, value, defaults, places) for key, value in values.items()})
     for name, kind in SPECS.items():
-        kind.of(params.get(name), name)  # refuse a wrong field before the data are read
+        kind.of(params.get(name), name)  # raises errors before the data are read
     return params
 
 
@@ -56,11 +56,11 @@ def implied_task(*, config: Path | None = None, assigned: Iterable[str] | None =
     tasks |= {"classification"} if values.keys() & (classifier - regressor) else set()
     tasks |= {"regression"} if values.keys() & (regressor - classifier) else set()
     tasks.discard(None)
-    return tasks.pop() if len(tasks) == 1 else None  # if they disagree, the estimator refuses one of them by name
+    return tasks.pop() if len(tasks) == 1 else None  # if they disagree, the estimator refuses one of them
 
 
 def _values_of(config: Path | None, assigned: Iterable[str] | None) -> dict[str, Any]:
-    """Return the values of a file, overridden by those of ``key=value``, with tables as nested dicts."""
+    """Return the values of a file, overridden by ``key=value``, with tables as nested dicts."""
     values = {} if config is None else _read(config)
     for text in assigned or ():
         key, equals, word = (part.strip() for part in text.partition("="))

@@ -67,9 +67,8 @@ def compare(
 ) -> None:
     """Train deep and single-layer models on the same split, and print score, seconds and memory.
 
-    Every model trains on the same rows in a process of its own and chooses its length on the same
-    validation rows. The test rows are used for the table only. A rehearsal on few rows comes before
-    the clock starts, so that imports are not counted.
+    Every model trains on the same rows in its own process, and chooses its length on the same validation rows. Test
+    rows are used only for the table. A rehearsal on few rows comes before the clock starts, so imports do not count.
     """
     from boostbp.cli.assignments import implied_task, settings
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
@@ -90,7 +89,7 @@ def compare(
     columns = ColumnRoles(categorical=categorical or (), numeric=numeric or (), drop=drop or (), missing=missing or ())
     implied = implied_task(assigned=assigned)
     jobs = []
-    for source in dict.fromkeys(data or _DEFAULT_DATA):  # refuse what cannot be compared before hours of training
+    for source in dict.fromkeys(data or _DEFAULT_DATA):  # raise errors before hours of training
         file_task = None if source in NAMES else implied
         dataset = load_dataset(source, target=target, task=task.choice or file_task, columns=columns)
         estimator = BoostBPClassifier if dataset.task == "classification" else BoostBPRegressor

@@ -1,4 +1,4 @@
-"""What the commands share: options, consoles, checks of output files, errors and warnings of one line.
+"""Common parts of commands: options, consoles, checks of output files, errors and warnings of one line.
 
 Exit codes: 0 for success, 1 for a failure, 2 for a wrong command line, 130 for an interrupt.
 """
@@ -23,9 +23,9 @@ from boostbp.runtime.atomic_write import check_writable
 from boostbp.runtime.messages import printable
 
 INTERRUPTED = 130  # the exit code of shells for Ctrl-C
-# Text of files is never markup or the name of an emoji.
+# Text from files is printed without markup and emoji names.
 _PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
-_PIPE_WIDTH = 120  # a pipe has no width, and rich's 80 columns would squeeze a table
+_PIPE_WIDTH = 120  # columns of a pipe, where rich's default of 80 is too narrow for tables
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,7 +37,7 @@ class UsageError(ValueError):
 
 @contextmanager
 def usage_errors() -> Iterator[None]:
-    """Turn each ValueError into a `UsageError`."""
+    """Convert each ValueError to a `UsageError`."""
     try:
         yield
     except ValueError as error:
@@ -63,7 +63,7 @@ def say(text: str, quiet: bool = False) -> None:
 
 
 def fail(reason: str, code: int = 1) -> typer.Exit:
-    """Print the reason of a failure in one line, and return the exit to raise."""
+    """Print the reason of a failure in one line, and return the exception that ends the command."""
     say(f"error: {' '.join(reason.split())}")
     return typer.Exit(code)
 
@@ -71,8 +71,8 @@ def fail(reason: str, code: int = 1) -> typer.Exit:
 def check_output(option: str, path: Path, *inputs: tuple[str, Path | None]) -> None:
     """Raise UsageError if a file cannot be written, or would replace another file of the same command.
 
-    `option` is the name of the file on the command line; `inputs` are the command's other files, each behind its own
-    name, None for one that was left out.
+    `option` is the name of the file on the command line. `inputs` are the command's other files with their names; a
+    file is None if it was left out.
     """
     try:
         check_writable(path)
@@ -84,14 +84,14 @@ def check_output(option: str, path: Path, *inputs: tuple[str, Path | None]) -> N
 
 
 def _is_same_file(first: Path, second: Path) -> bool:
-    """Whether two paths lead to one file, or would if it existed."""
+    """Return whether two paths mean the same file, which need not exist."""
     if first.exists() and second.exists():
         return first.samefile(second)
     return os.path.normcase(os.path.realpath(first)) == os.path.normcase(os.path.realpath(second))
 
 
 def one_line_errors(command: Callable[P, R]) -> Callable[P, R]:
-    """Print warnings, and errors that a user can correct, in one line each; let bugs keep their traceback."""
+    """Print warnings, and errors that a user can correct, in one line each; other errors keep their traceback."""
 
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:

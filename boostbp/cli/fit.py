@@ -31,8 +31,8 @@ from boostbp.cli.console import (
 if TYPE_CHECKING:
     from boostbp.estimators.base import BaseBoostBP
 
-LARGE = 1 << 30  # read files with more bytes of numbers than this block by block: 1 GiB, arbitrary
-TARGET_ROWS = 200_000  # rows of such a file that the task is inferred from; arbitrary
+LARGE = 1 << 30  # files with more bytes of numbers are read block by block: 1 GiB. Arbitrary
+TARGET_ROWS = 200_000  # rows of such a file from which the task is inferred. Arbitrary
 
 
 def fit_file(
@@ -120,7 +120,7 @@ def fit_file(
     params = settings(estimator_type, config=config, assigned=assigned, backend=backend)
     estimator = estimator_type(**{"random_state": seed, "n_jobs": n_jobs, **params})
     if valid is not None:
-        # read as the types of the training file: few rows of text may look like numbers
+        # with the types of the training file, as a few rows of text may look like numbers
         typed = columns_like(X, missing or ())._replace(verbatim=offsets)
         X_valid, y_valid, beside = read_table(valid, target, typed, text=y.dtype.kind == "U")
         rows |= {"eval_set": [(X_valid, y_valid)], "eval_offset": numbers_of(beside, offsets, valid.name)}
@@ -148,7 +148,7 @@ def fit_file(
 
 
 def _task_of(initial: BaseBoostBP, task: Task) -> Any:
-    """Return the task of the model that training continues."""
+    """Return the task of the model from which training continues."""
     name = type(initial).__name__
     known = {"BoostBPClassifier": "classification", "BoostBPRegressor": "regression"}.get(name)
     if known is None:

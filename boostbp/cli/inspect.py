@@ -1,4 +1,4 @@
-"""boostbp inspect: what a model file holds."""
+"""boostbp inspect: the content of a model file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def inspect(
     most: Annotated[int, typer.Option("--most", min=1, help="Importances to show.")] = 15,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Print what a model is: settings, layers, training, health of the layers, importances."""
+    """Print a model: settings, layers, training, health of the layers, importances."""
     from boostbp import storage
 
     estimator = storage.load(model)
@@ -74,12 +74,11 @@ def _print_table(title: str, heads: Sequence[str], rows: Iterable[tuple[object, 
 
 
 def description_of(model: BaseBoostBP) -> dict[str, Any]:
-    """Return the facts of a fitted estimator, as values that JSON holds.
+    """Return the facts of a fitted estimator in JSON types.
 
-    They are ``estimator``, ``features`` and ``outputs`` (names), ``settings`` (those that are not the defaults),
-    ``layers``, ``training``, ``health`` and ``importances`` (by feature). A layer has its number of ``inputs`` and
-    ``outputs``, of ``trees`` that split and their ``leaves``, of trees without splits (``ridge``), and the
-    ``coefficients`` of all.
+    They are ``estimator``, ``features`` and ``outputs`` (names), ``settings`` (other than the defaults), ``layers``,
+    ``training``, ``health`` and ``importances`` (by feature). A layer has its numbers of ``inputs``, ``outputs``,
+    ``trees`` with splits, their ``leaves``, trees without splits (``ridge``), and ``coefficients`` of all trees.
     """
     features = model.layer_names(0)
     params = {name: _as_json(value) for name, value in model.get_params(deep=False).items()}
@@ -97,7 +96,7 @@ def description_of(model: BaseBoostBP) -> dict[str, Any]:
 
 
 def _as_json(value: object) -> Any:
-    """Return a value as JSON reads it back; the `repr` of an object."""
+    """Return a value in JSON types; objects become their `repr`."""
     return json.loads(json.dumps(value, default=lambda other: getattr(other, "tolist", other.__repr__)()))
 
 

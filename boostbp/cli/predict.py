@@ -37,7 +37,7 @@ Escape = Annotated[
 Out = Annotated[Path, typer.Option("--out", "-o", help="File to write: .csv, .csv.gz or .parquet.")]
 Threads = Annotated[int | None, typer.Option("--n-jobs", "-j", help="Threads; by default as in training.")]
 Outputs: TypeAlias = "Mapping[str, NDArray[Any]]"  # name of a column -> its values, (rows,)
-# What spreadsheets run, and what some of them skip or widen before they look (OWASP, "CSV Injection").
+# First characters of formulas in spreadsheets, including those that some skip or convert (OWASP, "CSV Injection").
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
@@ -109,13 +109,13 @@ def transform_file(
 def roles_of(
     estimator: BaseBoostBP, verbatim: Iterable[str] | None = None, missing: Sequence[str] | None = None
 ) -> ColumnRoles:
-    """Return the columns that the model reads, with their types in training."""
+    """Return the roles of the columns that the model reads, with their types in training."""
     columns: ColumnRoles = estimator.schema_.roles()
     return columns._replace(verbatim=list(verbatim or ()), missing=missing or ())
 
 
 def _loaded(model: Path, data: Path, out: Path, escape: bool, n_jobs: int | None) -> Any:
-    """Return the model of a file, after a check of the output."""
+    """Return the model in a file, after a check of the output file."""
     from boostbp import storage
 
     check_output("--out", out, ("DATA", data), ("--model", model))
@@ -152,7 +152,7 @@ def _write(
 
 
 def write_tables(path: Path, tables: Iterator[pa.Table]) -> None:
-    """Write tables of one schema to a file; a failure leaves the old file untouched."""
+    """Write tables of one schema to a file; after an error the old file is unchanged."""
     file_format = format_of(path)
     pyarrow, module = (
         require(name, extra="frames", what=f"writing {path.name}") for name in ("pyarrow", f"pyarrow.{file_format}")
@@ -172,10 +172,10 @@ def write_tables(path: Path, tables: Iterator[pa.Table]) -> None:
 
 
 def _without_formulas(table: pa.Table) -> pa.Table:
-    """Return a table with ``'`` before names and texts that a spreadsheet would run; numbers stay as they are."""
+    """Return a table with ``'`` before names and texts that a spreadsheet would run; numbers are unchanged."""
     pyarrow = require("pyarrow", extra="frames", what="writing a CSV file")
     for place, field in enumerate(table.schema):
-        if "string" in str(field.type):  # large ones, views and dictionaries as well
+        if "string" in str(field.type):  # also large strings, views and dictionaries
             texts = [text if text is None else _as_text(text) for text in table[field.name].to_pylist()]
             table = table.set_column(place, field.name, pyarrow.array(texts, pyarrow.string()))
     return table.rename_columns([_as_text(name) for name in table.column_names])

@@ -1,4 +1,4 @@
-"""Training on the rows of several workers: the same model, whatever starts the workers."""
+"""Training on the rows of several workers, which all get the same model."""
 
 from boostbp.backends.xgboost_network import Address, WorkersLostError, tracked
 from boostbp.distributed.worker import fit_worker

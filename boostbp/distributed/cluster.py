@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 Collection: TypeAlias = "Array | DataFrame | Series"
 
 TICK = 1.0  # seconds between two checks of the workers; arbitrary
-# Seconds to find out which worker failed, once another one has lost it. Arbitrary: Dask's heartbeats are more frequent.
+# Seconds to find out which worker failed after another one lost it. Arbitrary: Dask's heartbeats are more frequent.
 GRACE = 5.0
-_trackers: dict[str, ExitStack] = {}  # running in this process, by the token of the fit
+_trackers: dict[str, ExitStack] = {}  # running trackers of this process, by the token of the fit
 
 
 def _dask(module: str) -> Any:
@@ -46,12 +46,12 @@ def parts_of(collection: Collection) -> list[Delayed]:
     """Return the blocks of rows of a Dask array, or the partitions of a data frame or series, as delayed objects."""
     if hasattr(collection, "rechunk") and collection.ndim > 1 and collection.numblocks[1] > 1:
         collection = collection.rechunk({1: -1})
-    # optimised, one column of a Parquet file would have fewer partitions than the others
+    # without optimisation, so that all columns of a Parquet file have the same partitions
     return list(np.ravel(collection.to_delayed(optimize_graph=False)))
 
 
 def computed(value: object, compute: Callable[[Collection], object] = methodcaller("compute")) -> Any:
-    """Return the values of Dask collections, also in lists and tuples; anything else as it is."""
+    """Return the values of Dask collections, also in lists and tuples; other objects are unchanged."""
     if isinstance(value, list | tuple):
         return type(value)(computed(part, compute) for part in value)
     return compute(value) if is_collection(value) else value
@@ -59,11 +59,11 @@ def computed(value: object, compute: Callable[[Collection], object] = methodcall
 
 @dataclass(frozen=True)
 class _Cluster:
-    """A cluster, on which nothing waits longer than `timeout` seconds for a frozen worker."""
+    """A cluster on which no call waits longer than `timeout` seconds for a frozen worker."""
 
     client: Client
     timeout: float
-    frozen: list[str]  # workers that were silent when the fit began; they get none of its tasks
+    frozen: list[str]  # silent workers at the start of the fit, which get no tasks
 
     @property
     def where(self) -> dict[str, Any]:
@@ -84,8 +84,8 @@ class _Cluster:
     def wait(self, futures: Sequence[Future], graph: Iterable[object] = (), *, on: Sequence[str] = ()) -> None:
         """Wait until tasks are done.
 
-        Raises WorkersLostError if a worker that has one of them, or one of the tasks of their `graph`, is silent for
-        `timeout` seconds, or if a worker `on` which they must run is gone.
+        Raises WorkersLostError if a worker with one of them, or with a task of their `graph`, is silent for `timeout`
+        seconds, or if a worker in `on`, where they must run, is lost.
         """
         keys = {str(key) for key in graph} | {str(future.key) for future in futures}
         while any(future.status == "pending" for future in futures):
@@ -106,12 +106,12 @@ def fit_cluster(
 ) -> E:
     """Fit an estimator on the workers that hold the rows.
 
-    `columns` are Dask collections ``X``, ``y`` and, unless None, ``sample_weight``, in the same partitions; the client
-    is by default the one that was made last. The timeout is that of workers that wait for one another, and of a worker
-    with rows of the fit that is silent, in seconds. The estimator is not changed: a fitted copy is returned.
+    `columns` are Dask collections ``X``, ``y`` and, unless None, ``sample_weight``, with the same partitions. The
+    default client is the latest one. `timeout` is the number of seconds that workers wait for each other, and after
+    which a silent worker with rows counts as lost. Returns a fitted copy of the estimator.
 
-    Raises ValueError if columns are in different partitions, there are no rows, or parameters are not supported. Raises
-    WorkersLostError if a worker died, or did not answer in time; the message names it. No task is left behind.
+    Raises ValueError if columns have different partitions, there are no rows, or parameters are not supported. Raises
+    WorkersLostError with the name of a worker that died or did not answer in time. No task is left on the cluster.
     """
     refuse_unsupported(estimator, fit=fit)
     distributed = _dask("distributed")
@@ -126,11 +126,11 @@ def fit_cluster(
         placed = _placement(cluster, parts)
         if fit.get("checkpoint") is not None:
             placed = _neighbouring(placed)
-        with distributed.MultiLock(sorted(placed), client=client):  # or two fits could wait for each other for ever
+        with distributed.MultiLock(sorted(placed), client=client):  # two fits must not wait for each other
             first, token = next(iter(placed)), uuid.uuid4().hex
             tracker = client.submit(_start_tracker, token, len(placed), timeout, **_on(first))
             tasks.append(tracker)
-            cluster.wait([tracker], on=[first])  # an earlier fit may still wait for a frozen one there
+            cluster.wait([tracker], on=[first])  # an earlier fit may still wait there for a frozen worker
             address = tracker.result()
             futures = {}
             for rank, (worker, numbers) in enumerate(placed.items()):
@@ -144,12 +144,12 @@ def fit_cluster(
 
 
 def _on(worker: str) -> dict[str, object]:
-    """Return the options of a task that must run on one worker, once."""
+    """Return the options of a task that must run once, on one worker."""
     return {"workers": [worker], "allow_other_workers": False, "pure": False, "retries": 0}
 
 
 def _rows(client: Client, columns: Mapping[str, object], frozen: Sequence[str]) -> list[Delayed]:
-    """Return a delayed tuple of the columns of each partition, on the worker that holds its part of `X`, if any."""
+    """Return a delayed tuple of the columns of each partition, on the worker that has its part of `X`."""
     divided, scheduler = {}, cast(Any, client.scheduler)
     for name, column in columns.items():
         if not is_collection(column):
@@ -162,7 +162,7 @@ def _rows(client: Client, columns: Mapping[str, object], frozen: Sequence[str]) 
     dask, rows = _dask("dask"), []
     holders = client.sync(scheduler.who_has, keys=[part.key for part in divided["X"]])
     for part in zip(*divided.values(), strict=True):
-        held = holders.get(part[0].key)  # rows stay where they are, even if another worker is free sooner
+        held = holders.get(part[0].key)  # rows are not moved, even if another worker is free sooner
         where = {"workers": [min(held)], "allow_other_workers": True} if held and not frozen else {}
         with dask.annotate(**where):
             rows.append(dask.delayed(_columns_of, pure=False)(*part))
@@ -197,13 +197,13 @@ def _placement(cluster: _Cluster, parts: Sequence[Future]) -> dict[str, list[int
 
 
 def _neighbouring(placed: Mapping[str, list[int]]) -> dict[str, list[int]]:
-    """Return as many partitions for each worker, but neighbours: so the order of rows is that of the partitions."""
+    """Return successive partitions, as many for each worker, so that rows have the order of the partitions."""
     numbers = iter(sorted(number for held in placed.values() for number in held))
     return {worker: list(islice(numbers, len(held))) for worker, held in placed.items()}
 
 
 def _start_tracker(token: str, n_workers: int, timeout: float) -> Address:
-    """Run the tracker on this worker, at the address where the others also fetch data from it."""
+    """Run the tracker on this worker, at the address that other workers use for data."""
     address = _dask("distributed").get_worker().address
     host = "127.0.0.1" if address.startswith("inproc:") else _dask("distributed.comm").get_address_host(address)
     _trackers[token] = stack = ExitStack()
@@ -235,7 +235,7 @@ def _fit_part(
 def _concatenated(column: Sequence[Any]) -> Sized:
     if len(column) == 1 or isinstance(column[0], np.ndarray):
         return column[0] if len(column) == 1 else np.concatenate(column)
-    # unlike the one of pandas, it keeps categorical columns where partitions have different categories
+    # unlike that of pandas, it keeps categorical columns if partitions have different categories
     return _dask("dask.dataframe.dispatch").concat(list(column))
 
 
@@ -252,10 +252,10 @@ def _result(client: Client, futures: Mapping[str, Future], timeout: float) -> An
 
 
 def _failure(client: Client, futures: Mapping[str, Future], timeout: float) -> BaseException:
-    """Return what to raise when a worker has failed: its own error, or which worker the others have lost."""
+    """Return the error of a failed worker, or one with the name of the worker that others have lost."""
     end = time.monotonic() + GRACE
     while True:
-        status = {worker: future.status for worker, future in futures.items()}  # at one moment
+        status = {worker: future.status for worker, future in futures.items()}  # all at the same time
         errors = {worker: futures[worker].exception() for worker in futures if status[worker] == "error"}
         for worker, error in errors.items():
             if not isinstance(error, WorkersLostError):
@@ -288,6 +288,6 @@ def _gone(client: Client, workers: Iterable[str]) -> list[str]:
 
 
 def _unheard(client: Client, workers: Iterable[str], seconds: float) -> list[str]:
-    """Return which of some workers the scheduler has not heard of for `seconds`, while it has heard of others."""
+    """Return the workers that have been silent for `seconds`, if the scheduler has heard of others."""
     last = {worker: facts["last_seen"] for worker, facts in client.scheduler_info(n_workers=-1)["workers"].items()}
     return [worker for worker in workers if worker in last and max(last.values()) - last[worker] > seconds]

@@ -1,4 +1,4 @@
-"""The part of one worker in a distributed fit, whatever starts the workers."""
+"""The part of one worker in a distributed fit, for any way of starting workers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from boostbp.runtime.group import Group, training_in
 from boostbp.runtime.versions import versions
 
 E = TypeVar("E", BoostBPClassifier, BoostBPRegressor)
-# Packages whose versions must be the same on all workers, or their sums would be of different things.
+# Packages whose versions must be the same on all workers; otherwise sums would combine different computations.
 PACKAGES = ("boostbp", "lightgbm", "numpy", "scipy", "xgboost", "xgboost-cpu")
 _OF_MACHINES = frozenset(("n_jobs", "verbose"))  # parameters that do not change the model
 
@@ -42,31 +42,31 @@ def fit_worker(
     parts: Sequence[tuple[int, int]] | None = None,
     **fit: Any,
 ) -> E:
-    """Fit an estimator together with other workers; each calls this with its own rows.
+    """Fit an estimator together with other workers, each of which calls this with its own rows.
 
-    All workers end with the same model: that of all rows, in the order of the parts. See ``docs/distributed.md``.
+    All workers get the same model, that of all rows in the order of the parts. See ``docs/distributed.md``.
 
     Parameters
     ----------
     estimator : BoostBPRegressor or BoostBPClassifier
-        With the same parameters on all workers.
+        Must have the same parameters on all workers.
     X, y, sample_weight :
-        The rows of this worker, as `fit` takes them; at least one.
+        The rows of this worker, at least one, as in `fit`.
     address : Address
-        Of `tracked`, the same for all workers.
+        From `tracked`, the same for all workers.
     rank : int
-        Of this worker: 0, 1, ... to ``address.n_workers - 1``.
+        Number of this worker, from 0 to ``address.n_workers - 1``.
     parts : sequence of (int, int), optional
-        The parts that the rows of this worker consist of: ascending numbers among the parts of all workers, and the
-        number of rows of each. If all workers leave it out, each has one part, in the order of the ranks.
+        Parts of the rows of this worker: ascending numbers among the parts of all workers, and the number of rows of
+        each part. By default each worker has one part, in the order of the ranks.
     **fit :
         Other arguments of `fit`. An `eval_set` must be the same on all workers. `callbacks` are called on rank 0. The
-        path `checkpoint` must be in a folder that all workers share; another number of workers may go on from it.
+        path `checkpoint` must be in a folder that all workers share; another number of workers may continue from it.
 
     Returns
     -------
     estimator
-        The one that was passed, fitted.
+        The fitted `estimator`.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def fit_worker(
     WorkersLostError
         If another worker failed, or did not answer for ``address.timeout`` seconds.
     KeyboardInterrupt
-        On Ctrl-C, without a model: the other workers could not know that this one went on with the model so far.
+        On Ctrl-C, without a model, as the other workers could not know that this one kept its model so far.
     """
     checks.whole("rank", rank, 0, address.n_workers - 1)
     refuse_unsupported(estimator, X, fit)
@@ -92,12 +92,12 @@ def fit_worker(
 
 
 class _Interrupted(BaseException):
-    """Ctrl-C, but not as the KeyboardInterrupt for which a fit keeps the model so far."""
+    """Ctrl-C, as another exception than KeyboardInterrupt, after which a fit keeps the model so far."""
 
 
 @contextmanager
 def _ctrl_c_ends_fit() -> Iterator[None]:
-    """Let Ctrl-C end a fit as an error does; the fit of one machine would keep the model so far."""
+    """Let Ctrl-C end a fit like an error, while a fit on one machine keeps the model so far."""
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield
@@ -163,7 +163,7 @@ def _unsupported(estimator: E, X: object, fit: Mapping[str, object]) -> Iterator
 
 
 def _check_alike(group: Group, estimator: E, fit: Mapping[str, object]) -> None:
-    """Refuse to train with workers that have other parameters or versions: their sums would make no model."""
+    """Refuse to train with workers that have other parameters or versions, as sums over them are meaningless."""
     installed = versions()
     facts = {"class": type(estimator), "versions": {name: installed.get(name) for name in PACKAGES}}
     facts |= {name: value for name, value in estimator.get_params().items() if name not in _OF_MACHINES}

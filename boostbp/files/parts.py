@@ -1,4 +1,4 @@
-"""Parts of a table: its files, by their paths, each with the columns that are in it and a reader of its rows."""
+"""Parts of a table: its files, each with its columns and a reader of its rows."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from pyarrow.dataset import Dataset, Scanner
 
 TableSource: TypeAlias = "str | os.PathLike[str] | Dataset | Scanner"
-# Bytes. pyarrow infers the types of a CSV file from its first block, and its own blocks of 1 MB say less.
+# Bytes of a block. pyarrow infers the types of a CSV file from its first block, for which its 1 MB are often too few.
 _CSV_BLOCK = 8 << 20
-# Rows that are decoded, and bytes of a column that are read at a time. pyarrow.dataset decodes a whole row group: of a
-# group of 144 MB it takes 205 MB, and this 98.
+# Rows that are decoded at a time, and bytes of a column that are read at a time. pyarrow.dataset decodes whole row
+# groups: it takes 205 MB for a group of 144 MB, this 98 MB.
 _PARQUET_ROWS = 16_384
 _PARQUET_BUFFER = 1 << 16
 _ENDINGS = (".csv", ".csv.gz", ".parquet")
 _ENDINGS_IN_WORDS = ".csv, .csv.gz or .parquet"
-_HIVE_MISSING = "__HIVE_DEFAULT_PARTITION__"  # how Hive, Spark and Arrow write a missing value
+_HIVE_MISSING = "__HIVE_DEFAULT_PARTITION__"  # missing value in folder names of Hive, Spark and Arrow
 _ROW_INDEX = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
 
 
 def arrow(module: str = "pyarrow") -> Any:
-    """Return a module of pyarrow; ImportError with the cure if it is not installed."""
+    """Return a module of pyarrow; raise ImportError with the cure if it is not installed."""
     return require(module, extra="frames", what="reading or writing a CSV or Parquet file")
 
 
@@ -42,14 +42,14 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def decoded_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type of the values that a dictionary holds; every type of text becomes string."""
+    """Return the type of the values of a dictionary; every type of text becomes string."""
     pa = arrow()
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return pa.string() if is_text(kind) else kind
 
 
 def row_index_of(names: Iterable[str], schema: pa.Schema | None) -> set[str]:
-    """Return the columns that are a written row index, by pandas' metadata or by the name that pandas gives one."""
+    """Return the columns that are a row index, by the metadata of pandas or its names for an index."""
     try:
         index = schema.pandas_metadata["index_columns"]  # type: ignore[union-attr]
     except (AttributeError, KeyError, TypeError, ValueError):  # no metadata, or not written by pandas
@@ -59,18 +59,18 @@ def row_index_of(names: Iterable[str], schema: pa.Schema | None) -> set[str]:
 
 @dataclass(frozen=True)
 class TablePart:
-    """One file of a table, or a dataset in its place."""
+    """One file of a table, or a dataset."""
 
-    name: str  # what errors call it
-    schema: pa.Schema  # of the columns in it
-    # ``read(types)`` yields batches of these columns; CSV is read as these types, others keep what is stored
+    name: str  # name in errors
+    schema: pa.Schema  # types of its columns
+    # ``read(types)`` yields batches of these columns; CSV is read with these types, others keep the stored ones
     read: Callable[[Mapping[str, pa.DataType]], Iterator[pa.RecordBatch]]
-    partition: Mapping[str, str | None]  # columns in the names of its folders
+    partition: Mapping[str, str | None]  # values of columns in the names of its folders
     is_csv: bool = False  # its types are inferred
 
     @property
     def columns(self) -> list[str]:
-        """Names of its columns, those of its folders last."""
+        """Names of its columns, with those in folder names last."""
         return [*self.schema.names, *(name for name in self.partition if name not in self.schema.names)]
 
     def holds(self, name: str) -> bool:
@@ -78,7 +78,7 @@ class TablePart:
         return bool(self.schema.get_field_index(name) >= 0)
 
     def column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
-        """Return a column of a batch, dictionaries decoded; ValueError if it contradicts the name of its folder."""
+        """Return a column of a batch, with dictionaries decoded; raise ValueError if it contradicts its folder name."""
         pa = arrow()
         value = pa.scalar(self.partition.get(name), pa.string())
         if not self.holds(name):
@@ -93,7 +93,7 @@ class TablePart:
 
 
 def _is_constant(column: pa.Array, text: pa.Scalar) -> bool:
-    """Return whether all cells equal what a text spells: as numbers, or else in the type of the column."""
+    """Return whether all cells equal the value of a text, as numbers or in the type of the column."""
     pa = arrow()
     for kind in (pa.float64(), column.type):
         with suppress(pa.ArrowException):  # a value is not of this type
@@ -103,14 +103,14 @@ def _is_constant(column: pa.Array, text: pa.Scalar) -> bool:
 
 @contextmanager
 def explained(part: str, names: Sequence[str] = (), *, is_csv: bool = False) -> Iterator[None]:
-    """Add the file, the name of the column and the cure to the errors of a reader."""
+    """Add the file, the column and the cure to errors of a reader."""
     pa = arrow()
     try:
         yield
     except UnicodeDecodeError as error:
         raise ValueError(f"The header of {part} holds bytes that are not UTF-8: save the file in UTF-8.") from error
     except (pa.ArrowException, OSError) as error:
-        if getattr(error, "errno", None) is not None:  # of the system, which names the file
+        if getattr(error, "errno", None) is not None:  # an error of the system, which has the file name
             raise
         name_of = dict(enumerate(names))
         reason = re.sub(r"CSV column #(\d+)", lambda at: f"column {name_of.get(int(at[1]), at[1])!r}", str(error))
@@ -126,15 +126,15 @@ def explained(part: str, names: Sequence[str] = (), *, is_csv: bool = False) -> 
 
 
 def is_dataset(source: object) -> TypeGuard[Dataset | Scanner]:
-    """Return whether an input is a dataset or a scanner of pyarrow, which need not be imported."""
+    """Return whether an input is a dataset or a scanner of pyarrow, without importing it."""
     return type(source).__module__ == "pyarrow._dataset" and hasattr(source, "to_batches")
 
 
 def open_parts(source: TableSource, missing: Collection[str]) -> list[TablePart]:
-    """Return the files of a path; a dataset or scanner of pyarrow is one part.
+    """Return the files of a path as parts; a dataset or scanner of pyarrow is one part.
 
-    Names and types are those in the footers of Parquet files, or in the first blocks of CSV files. Raises ValueError
-    or OSError if a file cannot be read.
+    Names and types come from the footers of Parquet files, or the first blocks of CSV files. Raises ValueError or
+    OSError if a file cannot be read.
     """
     if is_dataset(source):
         schema = source.schema if hasattr(source, "schema") else source.projected_schema
@@ -156,7 +156,7 @@ def _open_csv(path: Path, missing: Collection[str], **options: Any) -> Any:
     csv = arrow("pyarrow.csv")
     return csv.open_csv(
         path,
-        # One thread: only then does an error name the row. On two cores it takes as long.
+        # Errors name the row only with one thread. Two threads are no faster.
         read_options=csv.ReadOptions(block_size=_CSV_BLOCK, use_threads=False),
         convert_options=csv.ConvertOptions(
             strings_can_be_null=True, null_values=[*csv.ConvertOptions().null_values, *missing], **options
@@ -170,7 +170,7 @@ def _csv_batches(path: Path, missing: Collection[str], types: Mapping[str, pa.Da
 
 
 def _parquet_batches(path: Path, types: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
-    # Read, and not mapped: if somebody cuts a mapped file, the process ends.
+    # Read without mapping, as truncation of a mapped file would end the process.
     parquet = arrow("pyarrow.parquet")
     with parquet.ParquetFile(path, memory_map=False, buffer_size=_PARQUET_BUFFER, pre_buffer=False) as file:
         yield from file.iter_batches(_PARQUET_ROWS, columns=list(types))
@@ -187,23 +187,23 @@ def is_table(path: Path) -> bool:
 
 
 def is_compressed(path: Path) -> bool:
-    """Return whether the name of a file says that it is gzipped."""
+    """Return whether a file is gzipped, by its name."""
     return path.suffix.lower() == ".gz"
 
 
 def format_of(path: Path) -> str:
-    """Return ``"csv"`` or ``"parquet"``, by the end of the name; ValueError if it is another."""
+    """Return ``"csv"`` or ``"parquet"`` from the end of the name; raise ValueError for another one."""
     if not is_table(path):
         raise ValueError(f"{str(path)!r} has an unknown format: give a file that ends in {_ENDINGS_IN_WORDS}.")
     return "parquet" if path.suffix.lower() == ".parquet" else "csv"
 
 
 def files_of(path: Path) -> list[Path]:
-    """Return the CSV or Parquet files in a folder and in its folders, by name; of a file, itself.
+    """Return the CSV or Parquet files in a folder and its subfolders, sorted by name; for a file, the file.
 
-    Names that begin with ``_`` or ``.`` are skipped: Spark and others keep notes under them. Raises
+    Names that begin with ``_`` or ``.`` are skipped, as Spark and others use them for metadata. Raises
     FileNotFoundError if there is no such file or folder, OSError if it is a pipe or a device, and ValueError if the
-    folder has none, or files of both kinds.
+    folder has no such files, or files of both kinds.
     """
     if not path.is_dir():
         format_of(path)
@@ -224,15 +224,15 @@ def files_of(path: Path) -> list[Path]:
 
 
 def _parts(path: PurePath) -> tuple[str, ...]:
-    """Return what files are ordered by: upper case before lower case, which Windows' own paths ignore."""
+    """Return the sort key of a file: upper case before lower case, which paths of Windows ignore."""
     return path.parts
 
 
 def partition_of(path: PurePath) -> dict[str, str | None]:
-    """Return the columns in the names of a file's folders, as in ``year=2020/month=01``: their text, None if missing.
+    """Return the columns in the folder names of a file, as in ``year=2020/month=01``, with their text or None.
 
-    `path` begins below the folder of the table. Raises ValueError if a name has no column or no value, or a column is
-    named twice.
+    `path` is relative to the folder of the table. Raises ValueError if a name has no column or no value, or a column
+    occurs twice.
     """
     columns: dict[str, str | None] = {}
     for name in (name for name in path.parent.parts if "=" in name):
@@ -245,6 +245,6 @@ def partition_of(path: PurePath) -> dict[str, str | None]:
 
 
 def check_regular(path: str | os.PathLike[str]) -> None:
-    """Refuse pipes, which would wait, and devices, which have no end."""
+    """Refuse pipes, which could block, and devices, which may be endless."""
     if not os.path.isdir(path) and os.path.exists(path) and not os.path.isfile(path):
         raise OSError(f"{os.fspath(path)!r} is not a regular file: copy its content into one.")

@@ -1,4 +1,4 @@
-"""Tables in files as data frames and arrays, with the target and other columns beside the features."""
+"""Tables in files as data frames and arrays: features, the target and other columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-EXACT = 2.0**53  # float64 tells all whole numbers below this one apart
+EXACT = 2.0**53  # float64 represents all whole numbers up to this one
 
 
 def _frame(table: pa.Table) -> pd.DataFrame:
@@ -31,10 +31,10 @@ def _frame(table: pa.Table) -> pd.DataFrame:
 
 
 def typed_values(column: pa.ChunkedArray, kind: pa.DataType, name: str, text: bool | None = None) -> NDArray[Any]:
-    """Return target values, (rows,): whole numbers as integers, other numbers as float64, and all else as text.
+    """Return target values, (rows,): whole numbers as integers, other numbers as float64, other values as text.
 
-    `kind` is the type of the column in its file; `text` says whether the target is text, whatever the file holds.
-    Raises ValueError if a value is missing or a date, or cannot be read as a number.
+    `kind` is the type of the column in its file; `text` overrides it and says whether the target is text. Raises
+    ValueError if a value is missing or a date, or cannot be read as a number.
     """
     pa = arrow()
     if column.null_count:
@@ -44,7 +44,7 @@ def typed_values(column: pa.ChunkedArray, kind: pa.DataType, name: str, text: bo
         raise ValueError(f"Target {name!r} holds {kind}: turn dates and times into numbers or classes first.")
     if not (is_number(kind) if text is None else not text):
         return np.asarray(column.cast(pa.string()).to_pylist())
-    for whole in (pa.int64(), pa.uint64()):  # float64 would not hold large ones
+    for whole in (pa.int64(), pa.uint64()):  # float64 is not exact for large ones
         with suppress(pa.ArrowInvalid):  # not whole, or too large
             return np.asarray(column.cast(whole).to_numpy())
     try:
@@ -62,13 +62,13 @@ def typed_values(column: pa.ChunkedArray, kind: pa.DataType, name: str, text: bo
 def typed_columns(
     table: pa.Table, kinds: Mapping[str, pa.DataType], names: Sequence[str], text: bool | None = None
 ) -> NDArray[Any]:
-    """Return the values of some columns, (rows,) or (rows, columns), as `typed_values` gives them."""
+    """Return the values of some columns, (rows,) or (rows, columns), as from `typed_values`."""
     columns = [typed_values(table[name], kinds[name], name, text) for name in names]
     return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
 
 def _refuse_merged(texts: Sequence[str], name: str) -> None:
-    """Refuse whole numbers that float64 merges: two classes would become one."""
+    """Refuse whole numbers that are equal in float64, as two classes would become one."""
     numbers = sorted({int(text) for text in texts if re.fullmatch(r"[+-]?\d+", text)})
     for number, following in pairwise(numbers):
         if float(number) == float(following):
@@ -91,11 +91,11 @@ def numbers_of(table: pa.Table, names: Sequence[str], source: str) -> NDArray[An
 def read_table(
     path: Path, target: str, roles: ColumnRoles | None = None, *, text: bool | None = None
 ) -> tuple[pd.DataFrame, NDArray[Any], pa.Table]:
-    """Read a whole file as features, target and verbatim columns, the target among them.
+    """Read a whole file as features, target and verbatim columns, which include the target.
 
-    Features are float64 columns with NaN for missing, and categories. The target, (rows,), is text, int64 if every
-    value is whole, or float64; truth values are text. `text` says whether it is text or numbers, as in another file; by
-    default it is as this file looks. Raises ValueError for a column that does not exist, cannot be read as numbers or
+    Features are float64 columns with NaN for missing, and categories. The target, (rows,), is text (also for bools),
+    int64 if every value is whole, or float64. `text` says whether it is text or numbers, as in another file; the
+    default is inferred from this file. Raises ValueError for a column that does not exist, cannot be read as numbers or
     categories, is text that spells numbers, or a target with missing values.
     """
     table = open_table(path, roles).resolve(beside=[target])
@@ -114,24 +114,24 @@ def read_table(
 
 
 def columns_like(X: pd.DataFrame, missing: Collection[str] = ()) -> ColumnRoles:
-    """Return the columns of a frame that `read_table` gave, with their types, for another file."""
+    """Return the columns and types of a frame from `read_table`, to read another file."""
     numeric = [name for name in X.columns if X[name].dtype.kind == "f"]
     return ColumnRoles(tuple(X.columns), [name for name in X.columns if name not in numeric], numeric, missing=missing)
 
 
 def chunks(path: Path, roles: ColumnRoles | None = None) -> Iterator[tuple[pd.DataFrame, pa.Table]]:
-    """Yield pieces of a file that fit into memory: features as `read_table` gives them, and the verbatim columns.
+    """Yield pieces of a file that fit into memory: features as in `read_table`, and the verbatim columns.
 
-    A piece knows its own categories only.
+    The categories of a piece are those that it contains.
     """
     for features, verbatim in open_table(path, roles).resolve().batches():
         yield _frame(features), verbatim
 
 
 def first_rows(table: TableFiles, target: str, n_rows: int) -> tuple[pd.DataFrame, NDArray[Any]]:
-    """Return some features of a resolved table, as `read_table` gives them, and the target of its first rows.
+    """Return features of a resolved table, as in `read_table`, and the target of its first rows.
 
-    These are at least `n_rows`, unless the table has fewer. Raises ValueError if it has none.
+    There are at least `n_rows` rows, unless the table has fewer. Raises ValueError if it has none.
     """
     kind = table.type_of(target)
     first, parts = None, list[NDArray[Any]]()
@@ -146,9 +146,9 @@ def first_rows(table: TableFiles, target: str, n_rows: int) -> tuple[pd.DataFram
 
 
 def size_in_float64(path: Path) -> int:
-    """Return the bytes that a table takes as numbers: 8 for each cell of Parquet files.
+    """Return the bytes of a table as numbers: 8 for each cell of Parquet files.
 
-    A cell of a CSV file takes about as many bytes there, and a tenth of them if it is gzipped.
+    For CSV files, it is the size of the file, or ten times the size if it is gzipped.
     """
     paths = files_of(path)
     if format_of(paths[0]) == "csv":

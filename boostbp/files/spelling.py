@@ -1,4 +1,4 @@
-"""What text spells: numbers, dates, truth values; and which columns of text hold no categories."""
+"""Detection of text that spells numbers or dates, and of text columns that are not categorical."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _TIME = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:\s?[AaPp][Mm])?(?:\s?(?:Z|UTC|G
 _DATE = re.compile(rf"{_DAY}(?:[T,\s]+{_TIME})?|{_TIME}", re.IGNORECASE)
 _WHOLE = re.compile(r"\d+(?:\.0*)?")
 
-NEARLY_ALL = 0.9  # share of a column's values, or of its rows, above which the others are slips
-FEWEST = 3  # values that must spell something before a column is said to
-FEW = 10  # distinct whole numbers are codes whatever the number of rows,
-EACH = 5  # and any number of them where each comes so many times on average
+NEARLY_ALL = 0.9  # share of a column's values, or rows, from which on the others count as mistakes
+FEWEST = 3  # minimum number of such values in a column that counts as numbers or dates
+FEW = 10  # up to this number of distinct whole numbers are codes for any number of rows,
+EACH = 5  # and any number of them if each occurs this many times on average
 
 
 def spells_number(value: object) -> bool:
-    """Whether a number, or text such as ``"1,234"``, ``"12 %"``, ``"$5"``, ``" 3 "``, ``"1e5"``, ``"0,5"``, is one."""
+    """Return whether a value is a number, or text such as ``"1,234"``, ``"12 %"``, ``"$5"``, ``"1e5"``, ``"0,5"``."""
     if not isinstance(value, str):
         return isinstance(value, (int, float)) and not isinstance(value, bool)
     text = value.strip()
@@ -41,12 +41,12 @@ def spells_number(value: object) -> bool:
 
 
 def spells_date(value: object) -> bool:
-    """Whether text is a date, a time of day, or both: ``"2024-01-03"``, ``"03/01/2024 10:00"``, ``"3 Jan 2024"``."""
+    """Return whether text is a date, a time, or both: ``"2024-01-03"``, ``"03/01/2024 10:00"``, ``"3 Jan 2024"``."""
     return isinstance(value, str) and _DATE.fullmatch(value.strip()) is not None
 
 
 def refuse_numbers_as_text(values: Sequence[Any], counts: Sequence[int], label: str) -> None:
-    """Raise ValueError, which calls the column `label`, if a column of text spells numbers or dates.
+    """Raise ValueError if the text column `label` spells numbers or dates.
 
     The arguments are those of `reason_not_categorical`.
     """
@@ -61,11 +61,11 @@ def refuse_numbers_as_text(values: Sequence[Any], counts: Sequence[int], label: 
 
 
 def reason_not_categorical(values: Sequence[Any], counts: Sequence[int]) -> tuple[str, list[str]] | None:
-    """Say what keeps a column of text from being categories: it holds numbers, or dates, that were written as text.
+    """Return why a text column should not be categorical, which is that it spells numbers or dates; otherwise None.
 
-    `values` are the distinct ones of the column, none of them missing, and `counts` the rows that hold each. Returns a
-    sentence, and up to three values that do not spell what the others do; None if they may be categories. Whole numbers
-    may be codes (of stores, say) if nothing else is among them, and they are few or come often.
+    `values` are the distinct values of the column without missing ones, and `counts` their numbers of rows. Returns a
+    sentence, and up to three values that differ from the others. Whole numbers may be codes (of stores, for example) if
+    there are no other values, and they are few or frequent.
     """
     for what, spells in (("dates or times", spells_date), ("numbers", spells_number)):
         spelt = [spells(value) for value in values]
@@ -78,7 +78,7 @@ def reason_not_categorical(values: Sequence[Any], counts: Sequence[int]) -> tupl
 
 
 def _nearly_all(spelt: Sequence[bool], counts: Sequence[int]) -> bool:
-    """Whether nearly all values spell something, or nearly all rows do with more values than the others."""
+    """Return whether nearly all values, or nearly all rows and most values, are in `spelt`."""
     number = sum(spelt)
     if number < FEWEST:
         return False

@@ -1,4 +1,4 @@
-"""Tables in files: their columns and types over all files, and their rows batch by batch."""
+"""Tables in files: columns and types over all files, and rows batch by batch."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 
 class ColumnRoles(NamedTuple):
-    """Which columns of a table are read, and as what; the files decide the types of all others."""
+    """Columns of a table to read, and their types, which the files decide unless they are stated here."""
 
-    # columns that become features, in this order; None takes all that have no other role
+    # columns that become features, in this order; None means all without another role
     features: Sequence[str] | None = None
-    categorical: Collection[str] = ()  # features that are categories whatever they look like
-    # features that are numbers whatever they look like, such as columns that are empty at first
+    categorical: Collection[str] = ()  # features that are categories in any case
+    # features that are numbers in any case, such as columns that are empty at first
     numeric: Collection[str] = ()
     # columns that are returned unchanged: text from CSV, the stored type from Parquet
     verbatim: Collection[str] = ()
     drop: Collection[str] = ()  # columns that are not read
-    missing: Collection[str] = ()  # text that means missing, as empty cells and NA do
+    missing: Collection[str] = ()  # text that means missing, in addition to empty cells and NA
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -45,16 +45,16 @@ def is_number(kind: pa.DataType) -> bool:
 
 
 def _becomes_float(kind: pa.DataType) -> bool:
-    """Return whether an Arrow type holds numbers or truth values, or nothing yet."""
+    """Return whether an Arrow type is numeric, bool or null."""
     types = arrow().types
     return is_number(kind) or types.is_boolean(kind) or types.is_null(kind)
 
 
 @dataclass(frozen=True)
 class TableFiles:
-    """A table in a file, or in the files of a folder, and what its columns are read as."""
+    """A table in a file, or in the files of a folder, with the roles of its columns."""
 
-    name: str  # what errors call it
+    name: str  # name in errors
     parts: Sequence[TablePart]
     roles: ColumnRoles
 
@@ -64,7 +64,7 @@ class TableFiles:
         return self.parts[0].columns
 
     def type_of(self, name: str) -> pa.DataType:
-        """Return the type of a column over all files; ValueError if they disagree. One may hold only nulls."""
+        """Return the type of a column over all files, except null; raise ValueError if files disagree."""
         pa = arrow()
         kinds = {part.name: decoded_type(part.schema.field(name).type) for part in self.parts if part.holds(name)}
         if texts := [part.partition[name] for part in self.parts if not part.holds(name)]:
@@ -81,11 +81,11 @@ class TableFiles:
             ) from error
 
     def resolve(self, *, beside: Sequence[str] = (), categorical: Sequence[str] = ()) -> TableFiles:
-        """Return the table with all its features named, except those `beside` them, and with all categorical columns.
+        """Return the table with roles that name all features, except `beside`, and all categorical columns.
 
-        Categorical are those that its roles name, dictionaries, and columns of `categorical` that hold no numbers.
-        Warns of a row index that is left out, as it would identify training rows. Raises ValueError if a named column
-        is missing, a name comes twice, files have different columns, or there is no feature.
+        Categorical columns are those in the roles, dictionaries, and columns of `categorical` that are not numeric.
+        Warns if a row index is left out, as it would identify training rows. Raises ValueError if a named column is
+        missing, a name is repeated, files have different columns, or there is no feature.
         """
         roles = self.roles._replace(verbatim=[*self.roles.verbatim, *beside])
         features = [name for name in self._features_of(roles) if name not in beside]
@@ -122,7 +122,7 @@ class TableFiles:
         return [name for name in self.names if name not in left_out]
 
     def _feature_type(self, name: str) -> pa.DataType:
-        """Return float64 for numbers, truth values and empty columns; text for categories."""
+        """Return float64 for numbers, bools and empty columns; text for categories."""
         pa = arrow()
         if name in self.roles.numeric:
             return pa.float64()
@@ -137,8 +137,8 @@ class TableFiles:
     def batches(self) -> Iterator[tuple[pa.Table, pa.Table]]:
         """Yield tables of the features, float64 or text, and of the verbatim columns of the same rows, unchanged.
 
-        All features are named (see `resolve`). A column may be both: a float64 may be too narrow for an identifier
-        that is a feature as well.
+        All features must be named (see `resolve`). A column may be both, as float64 may not represent an identifier
+        that is also a feature.
         """
         pa, missing = arrow(), self.roles.missing
         features = {name: self._feature_type(name) for name in self.roles.features or ()}
@@ -151,7 +151,7 @@ class TableFiles:
                     beside = {name: _cast(part, part.column(batch, name), name, verbatim[name]) for name in verbatim}
                     # a table without columns keeps its number of rows
                     yield pa.table(X), pa.table(beside) if beside else pa.Table.from_batches([batch]).select([])
-        pa.default_memory_pool().release_unused()  # the pool would keep a hundred megabytes
+        pa.default_memory_pool().release_unused()  # otherwise the pool keeps a hundred megabytes
 
 
 def quoted(names: Collection[str]) -> str:
@@ -160,7 +160,7 @@ def quoted(names: Collection[str]) -> str:
 
 
 def _reads_truth(part: TablePart, name: str, kind: pa.DataType) -> bool:
-    """Return whether a file holds truth values that become numbers; ``true`` does not parse as a number."""
+    """Return whether a column of a file has bools that become numbers; ``true`` does not parse as a number."""
     types = arrow().types
     return part.holds(name) and types.is_floating(kind) and types.is_boolean(part.schema.field(name).type)
 
@@ -168,7 +168,7 @@ def _reads_truth(part: TablePart, name: str, kind: pa.DataType) -> bool:
 def _as_feature(
     part: TablePart, batch: pa.RecordBatch, name: str, kind: pa.DataType, missing: Collection[str]
 ) -> pa.Array:
-    """Return a column as a feature; one that is verbatim as well was read as text."""
+    """Return a column as a feature; a column that is also verbatim was read as text."""
     pa, column = arrow(), part.column(batch, name)
     if missing and is_text(column.type):
         compute = arrow("pyarrow.compute")
@@ -176,7 +176,7 @@ def _as_feature(
         column = compute.if_else(compute.is_in(column, pa.array(missing, pa.string())), None, column)
     if _reads_truth(part, name, kind):
         column = column.cast(pa.bool_())
-    return _cast(part, column, name, kind, safe=False)  # rounds integers beyond float64, as those of arrays
+    return _cast(part, column, name, kind, safe=False)  # rounds integers beyond float64, as in arrays
 
 
 def _cast(part: TablePart, column: pa.Array, name: str, kind: pa.DataType, *, safe: bool = True) -> pa.Array:
@@ -188,10 +188,10 @@ def _cast(part: TablePart, column: pa.Array, name: str, kind: pa.DataType, *, sa
 
 
 def _types_to_read(part: TablePart, types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
-    """Return the columns to read of a file, and the types to read those of a CSV file as."""
+    """Return the columns to read from a file, with types for a CSV file."""
     bool_, string = arrow().bool_(), arrow().string()
     read = {name: bool_ if _reads_truth(part, name, kind) else kind for name, kind in types.items() if part.holds(name)}
-    return read or {name: string for name in part.schema.names[:1]}  # any column has the number of rows
+    return read or {name: string for name in part.schema.names[:1]}  # any column, for the number of rows
 
 
 def _type_spelt(values: Sequence[str | None]) -> pa.DataType:
@@ -205,7 +205,7 @@ def _type_spelt(values: Sequence[str | None]) -> pa.DataType:
 
 
 def open_table(source: TableFiles | TableSource, roles: ColumnRoles | None = None) -> TableFiles:
-    """Open the table at a path, or in a dataset or scanner of pyarrow; no row is read yet. A `TableFiles` is open.
+    """Open the table at a path, or in a dataset or scanner of pyarrow, without reading rows.
 
     Raises ValueError or OSError if a file cannot be read.
     """

@@ -1,1 +1,1 @@
-"""BoostBP as a model of other frameworks; each in a file of its own, which imports its framework."""
+"""BoostBP as a model of other frameworks, each in its own file, which imports the framework."""

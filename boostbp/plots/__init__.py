@@ -1,7 +1,7 @@
 """Plots: training, layers, representations and predictions; each function draws on axes and returns them.
 
-matplotlib comes with the extra ``plots``. Nothing here calls ``show``. Without axes, a function draws
-on those of pyplot, which needs no display.
+The extra ``plots`` installs matplotlib. No function calls ``show``. Without axes, a function draws on those of pyplot,
+which needs no display.
 """
 
 from boostbp.plots.epochs import layer_health, training_curves

@@ -31,7 +31,7 @@ def current_axes(ax: Axes | None) -> Axes:
 def panel_axes(axes: AxesLike | None, count: int) -> NDArray[np.object_]:
     """Return the axes of a plot with several panels, (count,): `axes`, or those of a new figure of pyplot.
 
-    Raises ValueError if `axes` are of another number.
+    Raises ValueError if `axes` has another number of axes.
     """
     if axes is None:
         return _grid(_matplotlib("pyplot").figure(layout="constrained"), count)
@@ -42,29 +42,29 @@ def panel_axes(axes: AxesLike | None, count: int) -> NDArray[np.object_]:
 
 
 def figure(count: int = 1, *, size: tuple[float, float] = _PANEL_INCHES) -> tuple[Figure, NDArray[np.object_]]:
-    """Return a figure without pyplot, which needs no closing, and its axes, (count,); `size` is a panel's in inches."""
+    """Return a figure without pyplot, which need not be closed, and its axes, (count,); `size` of a panel in inches."""
     drawing = _matplotlib("figure").Figure(layout="constrained")
     return drawing, _grid(drawing, count, size)
 
 
 def as_text(name: object) -> str:
-    """Return a name from data for matplotlib: dollar signs begin no formula, and SVG can hold all characters."""
+    """Return a name from data for matplotlib, with escaped dollar signs, and only characters that SVG allows."""
     return printable(str(name)).replace("$", r"\$")
 
 
 def by_epoch(ax: Axes, ylabel: str, title: str, xlabel: str = "epoch") -> None:
-    """Name axes over epochs, or other steps, which are whole numbers."""
+    """Label axes over epochs or other whole steps."""
     ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
     ax.locator_params("x", integer=True)
 
 
 def titled(title: str, part: str) -> str:
-    """Return a title, and below it the part of the model that is drawn; an empty `part` is all of the model."""
+    """Return a title, with the part of the model below it; `part` is empty for the whole model."""
     return "\n".join([title, *(textwrap.wrap(f"of {part}", _TITLE_WIDTH) if part else [])])
 
 
 def of_network(history: History) -> str:
-    """Return the network of a model and its weight in words; empty if the network is all of the model."""
+    """Return the network of a model and its weight in words; "" if the network is the whole model."""
     words = history.network_in_words
     return f"the {history.network} with {words}" if words else ""
 

@@ -1,4 +1,4 @@
-"""Plots by epoch: training curves, and what back-propagation did to each hidden layer."""
+"""Plots by epoch: training curves, and the effect of back-propagation on each hidden layer."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def n_curves(history: History) -> int:
 
 @numpy_errstate()
 def training_curves(model: BaseBoostBP | History, axes: panels.AxesLike | None = None) -> NDArray[np.object_]:
-    """Draw the training of the leading part of the model, the one with most weight.
+    """Draw the training of the part of the model with most weight.
 
-    A network has its training loss and, if there were evaluation sets, their metric by epoch; a layer has the metric
-    by boosting round. A dot marks the kept epoch or round. The titles of an average name the part and its weight.
+    For a network, these are the training loss and the metric of evaluation sets by epoch, for a layer the metric by
+    boosting round. A dot marks the kept epoch or round. The titles of an average state the part and its weight.
 
     Parameters
     ----------
     model : estimator or History
         Fitted.
     axes : array of matplotlib axes, optional
-        One, or two for a network with evaluation sets.
+        One, or two axes for a network with evaluation sets.
 
     Returns
     -------
@@ -81,8 +81,8 @@ def layer_health(
 ) -> NDArray[np.object_]:
     """Draw the records of each hidden layer by epoch, with a panel for each entry of `PANELS`.
 
-    In the last panel, solid lines are training rows and dashed lines are rows that were not trained on. The layers of
-    an average are those of the network with most weight, which the titles name.
+    In the last panel, solid lines are training rows and dashed lines are other rows. For an average, the layers are
+    those of the network with most weight, which the titles state.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def layer_health(
         Fitted, with a hidden layer.
     axes : array of 6 matplotlib axes, optional
     label : str
-        Text of the legend before "layer 0", which is next to the input; several models may share axes.
+        Prefix of "layer 0" (next to the input) in the legend, for several models on the same axes.
 
     Returns
     -------
@@ -130,9 +130,9 @@ def panel(model: BaseBoostBP | History, name: str, ax: Axes | None = None, *, la
 
 
 def _by_epoch(history: History, name: str, layer: int) -> tuple[list[int], list[float]]:
-    """Return the epochs and a layer's values, NaN where none was recorded.
+    """Return the epochs and the values of a layer, NaN if none was recorded.
 
-    Movement and the fit to targets begin with epoch 1.
+    Movement and the fit to targets start with epoch 1.
     """
     first = 1 if name in ("drift", "r2") else 0
     rows = [(epoch.epoch, getattr(epoch, name)) for epoch in history.epochs[first:]]

@@ -1,4 +1,4 @@
-"""Plots of predictions and their reasons: calibration, residuals, importances."""
+"""Plots of predictions: calibration, residuals, importances."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def calibration(
 ) -> Axes:
     """Draw observed shares against predicted probabilities; a calibrated model lies on the diagonal.
 
-    With two classes the probability is that of the second one. With more it is that of the predicted class, and the
-    observed share is how often that class is right.
+    For two classes, the probability is that of the second one. For more, it is that of the predicted class, and the
+    observed share is that of right predictions.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def calibration(
     bins : int
         Number of groups of rows, of equal size except for ties.
     label : str
-        Text of the legend; several models may share axes.
+        Text of the legend, for several models on the same axes.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def calibration(
         is_right, confidence = true == 1, shares[:, 1]
     else:
         is_right, confidence = true == shares.argmax(axis=1), shares.max(axis=1)
-    # Rounding may carry a sum of probabilities past 1, which scikit-learn refuses.
+    # A rounded sum of probabilities may exceed 1, which scikit-learn refuses.
     observed, predicted = calibration_curve(is_right, np.clip(confidence, 0.0, 1.0), n_bins=bins, strategy="quantile")
     if not ax.lines:
         ax.axline((0.0, 0.0), slope=1.0, color="gray", linewidth=0.8, zorder=0)
@@ -137,7 +137,7 @@ def importances(
     X: ArrayLike | DataFrame | None = None,
     most: int = 20,
 ) -> Axes:
-    """Draw the largest importances, as shares of the sum of all.
+    """Draw the largest importances, as shares of their total sum.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def importances(
     kind, layer, X
         As in `importance` of the estimator.
     most : int
-        Largest number of bars.
+        Maximum number of bars.
 
     Returns
     -------

@@ -36,7 +36,7 @@ def representation(
     random_state: int = 0,
     size: float = 8.0,
 ) -> Axes:
-    """Draw rows as points: two units as they are, more units by PCA or t-SNE, one unit against the row number.
+    """Draw rows as points: two units directly, more units by PCA or t-SNE, one unit against the row number.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def representation(
     Raises
     ------
     ValueError
-        If the method is not known, or there are fewer than 2 rows.
+        If the method is unknown, or there are fewer than 2 rows.
     """
     ax = panels.current_axes(ax)
     points, (xlabel, ylabel) = _projection(np.asarray(H, np.float64), method, random_state)
@@ -80,7 +80,7 @@ def representations(
     method: str = "pca",
     random_state: int = 0,
 ) -> NDArray[np.object_]:
-    """Draw the hidden representation of the same rows at several epochs; titles tell its weight in an average.
+    """Draw the hidden representation of the same rows at several epochs; titles state its weight in an average.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def representations(
     axes : array of matplotlib axes, optional
         One for each epoch.
     networks : mapping of int to Network, optional
-        Record of `callbacks.record_networks`, by epoch; by default the network of the model, at the kept epoch.
+        Record of `callbacks.record_networks`, by epoch. The default is the network of the model, at the kept epoch.
     layer : int
         As in `transform`.
     method, random_state

@@ -1,1 +1,1 @@
-"""What people look at: comparisons, tables and plots."""
+"""Comparisons of models, as tables and HTML pages."""

@@ -1,9 +1,8 @@
 """Several models on the same task: score, time and memory.
 
-Each model is trained in a process of its own, ``python -m boostbp.report.comparison FOLDER``, which holds nothing but
-the data and one library, so that libraries do not disturb each other and the peak memory is the model's. A rehearsal on
-few rows comes first: it imports modules and starts the threads, which happens once in a process and does not belong to
-a fit.
+Each model is trained in its own process, ``python -m boostbp.report.comparison FOLDER``, which loads only the data and
+one library, so that libraries do not affect each other and the peak memory is that of the model. A rehearsal on few
+rows comes first: it imports modules and starts threads, which happens once in a process and is not part of a fit.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ from boostbp.report.result import Evidence, Result, curve_of, over_folds
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.threads import count
 
-_VALID_SIZE = 0.2  # share of the training rows by which every model chooses its length; arbitrary
-_REFUSED_CHARACTERS = frozenset(',:[]{}"<')  # in names of columns, by LightGBM or XGBoost
+_VALID_SIZE = 0.2  # share of the training rows on which every model chooses its length. Arbitrary
+_REFUSED_CHARACTERS = frozenset(',:[]{}"<')  # that LightGBM or XGBoost refuse in column names
 # Arbitrary numbers: of a rehearsal, short beside any fit; of predictions, whose median is taken; of a picture's points.
 _REHEARSAL_ROWS = 400
 _REHEARSAL_LENGTH = 3  # rounds or epochs
@@ -46,8 +45,8 @@ _PLOTTED_ROWS = 1500
 class Data:
     """The rows of a comparison."""
 
-    split: Split  # rows to train on and to stop by
-    # (rows, features), (rows,): rows for the report alone
+    split: Split  # training and validation rows
+    # (rows, features), (rows,): test rows
     X_test: Table
     y_test: NDArray[Any]
     labels: tuple[str, ...] = ()  # names of the classes; none for regression
@@ -59,12 +58,12 @@ class Data:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A model to train and how, besides the data."""
+    """A model to train, with its options."""
 
     contender: Contender
     n_jobs: int
     seed: int
-    evidence: bool = False  # whether pictures will be drawn
+    evidence: bool = False  # whether to return the data of pictures
 
     def train(self, data: Data, *, split: Split | None = None, length: int | None = None) -> Fitted:
         """Train the model on the rows of the data, or on another split."""
@@ -78,8 +77,8 @@ def splits(
 ) -> Iterator[Data]:
     """Return one split, or one for each fold: test rows, and validation rows inside the rest.
 
-    `test_size` is a share of the rows, for the scores and nothing else; with `folds`, each row is a test row in one of
-    them. Classes keep their shares. Raises ValueError at once if there are too few rows, or too few of a class.
+    `test_size` is the share of test rows, which are used only for scores. With `folds`, each row is a test row in one
+    fold. Classes keep their shares. Raises ValueError if there are too few rows, or too few of a class.
     """
     y = np.asarray(y)
     labels: tuple[str, ...] = ()
@@ -131,9 +130,9 @@ def compare_models(
 ) -> list[Result]:
     """Train models on the same splits, each in its own process, and return their results.
 
-    `parts` are one split, or the folds of a cross-validation; see `splits`. With `evidence` results hold the data of a
-    report's pictures. `watch` is called with the label of each model and the number of the split before its training. A
-    model that fails does not stop the others.
+    `parts` are one split, or the folds of a cross-validation; see `splits`. With `evidence`, results have the data of
+    pictures. `watch` is called with the label of each model and the number of the split before its training. An error
+    of a model does not stop the others.
     """
     runs: dict[str, list[Result]] = {contender.label: [] for contender in contenders}
     with TemporaryDirectory(prefix="boostbp-") as name:
@@ -156,7 +155,7 @@ def _run(folder: Path, job: Job) -> Result:
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(job.n_jobs))
     paths = {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
     child = subprocess.run(
-        # -P: the current folder must not come before the packages of this process
+        # -P: the current folder must not precede the packages of this process
         [sys.executable, "-P", "-m", "boostbp.report.comparison", str(folder)],
         env={**os.environ, **threads, **paths},
         stdin=subprocess.DEVNULL,
@@ -211,10 +210,10 @@ def measure(job: Job, data: Data) -> Result:
 
 
 def rehearse(job: Job, data: Data) -> Fitted:
-    """Train and predict on few rows that hold each class.
+    """Train and predict on few rows that contain each class.
 
-    The rows to stop by are the same rows with their labels in reverse order: with the right labels the loss would fall
-    in each round, and boosting would not stop before its largest number of rounds.
+    The validation rows are the same rows with labels in reverse order: with the right labels the loss would fall in
+    each round, and boosting would only stop at its maximum number of rounds.
     """
     y = data.split.y
     members = [np.flatnonzero(y == number)[:5] for number in range(len(data.labels))]
@@ -239,8 +238,8 @@ def _evidence(job: Job, data: Data, model: Model, length: int | None, predicted:
     hidden, history = {}, getattr(model, "history_", None)
     if history is not None and history.network:  # otherwise no hidden layer was trained
         estimators = [model]
-        if model.deep is True:  # an average has hidden layers of several networks, or none before back-propagation
-            # Training the start once more keeps it out of the seconds and the memory of the fit.
+        if model.deep is True:  # an average has hidden layers of several networks, or none at epoch 0
+            # The start is trained again here, so that it does not count for the seconds and memory of the fit.
             estimators.insert(0, job.train(data, length=0).model)
         rows = _rows(data.X_test, np.arange(min(len(data.y_test), _PLOTTED_ROWS)))
         hidden = {estimator.history_.best_epoch: estimator.hidden_representation(rows, -1) for estimator in estimators}
@@ -248,10 +247,10 @@ def _evidence(job: Job, data: Data, model: Model, length: int | None, predicted:
 
 
 class Peak:
-    """Peak resident memory since the object was made, above the resident memory at that time; on Linux alone.
+    """Peak resident memory since the object was created, minus the resident memory at that time; Linux only.
 
-    The kernel's high-water mark is reset first, so that earlier work (imports, loading) neither counts nor
-    hides later peaks. The mark of other systems (`ru_maxrss`) cannot be reset, and a child inherits its parent's.
+    The kernel's high-water mark is reset first, so that earlier work (imports, loading) neither counts nor hides later
+    peaks. The mark of other systems (`ru_maxrss`) cannot be reset, and a child process inherits that of its parent.
 
     >>> peak = Peak()
     >>> ballast = bytearray(50_000_000)
@@ -263,14 +262,14 @@ class Peak:
         gc.collect()
         self._start = None
         try:
-            ctypes.CDLL(None).malloc_trim(0)  # free memory that the process holds would hide the next allocations
+            ctypes.CDLL(None).malloc_trim(0)  # otherwise free memory of the process would hide allocations
             Path("/proc/self/clear_refs").write_bytes(b"5")
             self._start = _resident()
         except (OSError, AttributeError, TypeError, StopIteration):  # another system or C library, or a sandbox
             pass
 
     def bytes(self) -> int | None:
-        """Return the peak so far in bytes; None where it cannot be known."""
+        """Return the peak so far in bytes; None if it is unknown."""
         return None if self._start is None else _resident() - self._start
 
 

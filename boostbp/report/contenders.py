@@ -33,10 +33,10 @@ class Contender:
     """A model to be trained."""
 
     label: str  # name in the table
-    kind: str  # name of its trainer: "deep", "lightgbm", "xgboost", or one of the caller's
-    # parameters that differ from the defaults of its kind, by the names of `boostbp.search.nested`
+    kind: str  # name of its trainer: "deep", "lightgbm", "xgboost", or another one of the caller
+    # parameters other than the defaults of its kind, with the names of `boostbp.search.nested`
     params: Mapping[str, Any] = field(default_factory=dict)
-    space: str | None = None  # name of its search space, if that is not its kind
+    space: str | None = None  # name of its search space; its kind by default
 
 
 def deep(backend: str, params: Mapping[str, Any]) -> Contender:
@@ -52,7 +52,7 @@ SINGLE_LAYER = (
 
 
 class Split(NamedTuple):
-    """Rows to train on, and rows to stop by, if any."""
+    """Training rows, and validation rows for early stopping, if any."""
 
     X: Table
     y: NDArray[Any]
@@ -61,12 +61,12 @@ class Split(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Whether all rows are trained on, and none is there to stop by."""
+        """Whether all rows are training rows."""
         return self.X_valid is None
 
 
 class Fitted(NamedTuple):
-    """A trained model and the number of rounds or epochs that it kept."""
+    """A trained model with its number of rounds or epochs."""
 
     model: Model
     length: int | None
@@ -86,11 +86,11 @@ def train_contender(
     length: int | None = None,
     trainers: Mapping[str, Trainer] | None = None,
 ) -> Fitted:
-    """Train a contender; ImportError if its library is not installed.
+    """Train a contender; raise ImportError if its library is not installed.
 
-    Labels of classes are 0 .. classes - 1. `length` is the largest number of rounds or epochs, for a rehearsal; without
-    rows to stop by, the number itself. The deep model needs none: it holds rows out by itself. `trainers` has one for
-    each kind of contender.
+    Labels of classes are 0 .. classes - 1. `length` is the maximum number of rounds or epochs, for a rehearsal, or the
+    exact number without validation rows. The deep model needs no length, as it holds rows out itself. `trainers` has a
+    trainer for each kind of contender.
     """
     contender = replace(contender, params=nested(contender.params))
     return (trainers or TRAINERS)[contender.kind](contender, split, task == "classification", n_jobs, seed, length)
@@ -111,7 +111,7 @@ def _deep(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: 
 
 
 def length_of(contender: Contender, split: Split, length: int | None, limit: int) -> int:
-    """Return `length`, or else `limit` if there are rows to stop by; ValueError if there are none."""
+    """Return `length`, or `limit` if there are validation rows; otherwise raise ValueError."""
     if length is None and split.whole:
         raise ValueError(f"{contender.label or contender.kind} has neither rows to stop by nor a length: give one.")
     return limit if length is None else length
@@ -129,7 +129,7 @@ def _lightgbm(contender: Contender, split: Split, classes: bool, n_jobs: int, se
     model = (lightgbm.LGBMClassifier if classes else lightgbm.LGBMRegressor)(n_jobs=n_jobs, random_state=seed, **params)
     if split.whole:
         return Fitted(model.fit(split.X, split.y), length)
-    # eval_set is deprecated from 4.7 on, and eval_X is unknown before.
+    # eval_set is deprecated since 4.7, and eval_X is new in that version.
     if "eval_X" in inspect.signature(model.fit).parameters:
         eval_set = {"eval_X": split.X_valid, "eval_y": split.y_valid}
     else:

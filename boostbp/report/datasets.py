@@ -1,4 +1,4 @@
-"""Data sets by name: those that scikit-learn ships, a synthetic one, a file of the user's, OpenML."""
+"""Data sets by name: those of scikit-learn, a synthetic one, files of the user, OpenML."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from boostbp.losses.base import Task
 from boostbp.report.contenders import Table
 from boostbp.runtime.messages import require
 
-_MAX_CLASSES = 20  # more distinct whole numbers than this are an amount, not labels; arbitrary
+_MAX_CLASSES = 20  # limit on distinct whole numbers that count as labels, not as an amount. Arbitrary
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
     """A table with a target."""
 
-    name: str  # of a file: without its folder
+    name: str  # for a file without its folder
     X: Table  # (rows, features): float64, and categories of a data frame
     y: NDArray[Any]  # (rows,) array: labels, or float64
     task: Task
 
 
 def task_of_data(y: NDArray[Any], task: Task | None = None, *, n_offsets: int = 0) -> Task:
-    """Return `task`, or else classification for text and at most 20 distinct whole numbers, and regression otherwise.
+    """Return `task`, or by default classification for text and at most 20 distinct whole numbers, else regression.
 
-    Where rows have offsets, whole numbers are classes only if their number fits: two classes have one column of
-    offsets, more classes one each. Raises ValueError for a regression on text.
+    If rows have offsets, whole numbers are classes only if their number agrees: two classes have one column of offsets,
+    more classes have one each. Raises ValueError for a regression on text.
     """
     if task == "regression" and y.dtype.kind not in "fiu":
         raise ValueError(f"task='regression' needs numbers, but the target holds text such as {str(y[0])!r}.")
@@ -50,7 +50,7 @@ def task_of_data(y: NDArray[Any], task: Task | None = None, *, n_offsets: int = 
     return "regression" if y.dtype.kind in "iu" and is_amount else "classification"
 
 
-# Name -> a function that returns X and y, and the task.
+# Name -> function that returns X and y, and the task.
 _LOADERS: dict[str, tuple[Callable[[], tuple[Table, NDArray[Any]]], Task]] = {
     "breast_cancer": (partial(datasets.load_breast_cancer, return_X_y=True), "classification"),
     "diabetes": (partial(datasets.load_diabetes, return_X_y=True), "regression"),
@@ -67,8 +67,8 @@ def load_dataset(
 ) -> Dataset:
     """Load a data set: a name of `NAMES`, ``openml:NAME`` or ``openml:NUMBER``, or the path of a CSV or Parquet file.
 
-    The column `target` is predicted; a file needs it, and a data set of OpenML has a default. Raises ValueError if
-    there is no such data set, file or target, and ConnectionError if OpenML cannot be reached.
+    `target` is the column to predict: required for a file, with a default for OpenML. Raises ValueError if there is no
+    such data set, file or target, and ConnectionError if OpenML cannot be reached.
     """
     if source in _LOADERS:
         loader, known_task = _LOADERS[source]

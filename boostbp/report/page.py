@@ -1,6 +1,6 @@
-"""A comparison as one HTML file: styles, scripts and pictures inside, nothing from the network.
+"""A comparison as one HTML file, which contains its styles, scripts and pictures.
 
-Pictures come in groups, each with a text for readers who do not see it.
+Pictures are in groups, and each has an alternative text.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _TEMPLATES = Path(__file__).with_name("templates")
-_SIZE = (3.7, 2.9)  # inches: letters of 10 points are as large as those around the picture
+_SIZE = (3.7, 2.9)  # inches, for text of 10 points as large as that of the page
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
     """A comparison on one data set."""
 
-    name: str  # of the data set
+    name: str  # name of the data set
     facts: str  # task and size, in words
-    results: Sequence[Result]  # with evidence where there are to be pictures
+    results: Sequence[Result]  # with evidence for pictures
 
 
 def check_report(path: Path) -> None:
     """Check before a long comparison that its report can be written.
 
-    Raises ImportError if a package of the extra ``report`` is not installed, and OSError if no file can be written
-    there.
+    Raises ImportError if a package of the extra ``report`` is not installed, and OSError if the file cannot be
+    written.
     """
     for package in ("jinja2", "matplotlib"):
         _require(package)
@@ -86,7 +86,7 @@ class Key(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A picture as a data URI, with its title, the text in its place, and its legend."""
+    """A picture as a data URI, with its title, alternative text and legend."""
 
     uri: str
     width: int
@@ -97,7 +97,7 @@ class Picture(NamedTuple):
 
 
 class PageGroup(NamedTuple):
-    """Pictures that belong together, how to read them, and sentences to heed."""
+    """A group of pictures, with an explanation and notes."""
 
     title: str
     reading: str
@@ -111,7 +111,7 @@ class PageGroup(NamedTuple):
 
     @contextmanager
     def picture(self, alt: str) -> Iterator[Axes]:
-        """Add what is drawn on these axes; the page shows title and legend, which would squeeze them."""
+        """Yield axes and add their picture; title and legend are on the page, as they would take its space."""
         with _require("matplotlib.style").context(_TEMPLATES / "report.mplstyle"):
             drawing, (ax,) = figure(size=_SIZE)
             yield ax
@@ -131,7 +131,7 @@ class PageGroup(NamedTuple):
 
 
 def _as_written(text: str) -> str:
-    """Return a text as it was before `boostbp.plots.axes.as_text`."""
+    """Return the text from which `boostbp.plots.axes.as_text` was made."""
     return text.replace(r"\$", "$")
 
 
@@ -152,7 +152,7 @@ def groups(results: Sequence[Result]) -> list[PageGroup]:
 
 
 def _parts_of_models(evidence: Mapping[str, Evidence]) -> PageGroup:
-    """Return the parts of each model of boostbp, and the gain by hidden layers."""
+    """Return the parts of each model of boostbp, and the gain from hidden layers."""
     choices = {model: e.history.choice for model, e in evidence.items() if e.history is not None and e.history.choice}
     notes = [f"{model}: {choice.parts_in_words} {choice.depth_in_words}" for model, choice in choices.items()]
     return PageGroup("What the models are made of", "Weights of the parts, chosen by the validation rows.", [], notes)

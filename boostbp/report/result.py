@@ -18,7 +18,7 @@ from boostbp.network.history import History
 from boostbp.report.contenders import Model
 from boostbp.runtime.arrays import Floats
 
-_UNLIMITED = 10_000  # characters in which any table fits
+_UNLIMITED = 10_000  # a width that fits any table
 # Names that the libraries give to the two losses of a comparison.
 _LOG_LOSSES = ("binary_logloss", "multi_logloss", "logloss", "mlogloss", "log_loss")
 _LOSSES = {**dict.fromkeys(_LOG_LOSSES, "log-loss"), "rmse": "RMSE", "l2": "RMSE"}
@@ -31,7 +31,7 @@ class Curve:
     loss: str  # "log-loss", "RMSE", or the library's name for it
     values: Floats  # (epochs or rounds,) float64
     kept: int  # index in `values` of the kept model
-    epochs: bool  # by epoch of a network, or by round of a layer
+    epochs: bool  # whether steps are epochs of a network or rounds of a layer
     steps: tuple[int, ...]  # the epochs or rounds, one for each of `values`
 
 
@@ -43,8 +43,8 @@ class Evidence:
     predicted: Floats  # (test rows, classes) or (test rows,)
     curve: Curve | None
     history: History | None  # of a deep model
-    # Epoch -> (rows, units) float64: the last hidden layer of the first test rows at the kept epoch, and that of one
-    # network alone before back-propagation (epoch 0). Empty where no network is part of the model.
+    # Epoch -> (rows, units) float64: the last hidden layer of the first test rows at the kept epoch and, for a single
+    # network, before back-propagation (epoch 0). Empty if no network is part of the model.
     hidden: Mapping[int, Floats]
     labels: tuple[str, ...] = ()  # names of the classes
 
@@ -80,18 +80,18 @@ class Result:
     fit_seconds: float | None = None  # wall time of one fit, after a rehearsal on few rows; mean over folds
     predict_seconds: float | None = None  # wall time of predicting all test rows, median of 3; mean over folds
     peak_bytes: int | None = None  # peak memory of the fit above that before it, None if unknown; largest of the folds
-    length: int | None = None  # rounds or epochs that the validation rows chose; median over folds
+    length: int | None = None  # chosen number of rounds or epochs; median over folds
     model_bytes: int | None = None  # size of the fitted model as pickle writes it; mean over folds
     folds: Sequence[Mapping[str, float]] = ()  # scores of each fold; empty for a single split
     evidence: Evidence | None = field(default=None, repr=False, compare=False)  # of the first fold, if asked for
 
     def score_text(self, score: str) -> str:
-        """Return a score in four digits, with its standard deviation over the folds if there are any."""
+        """Return a score with four digits, and its standard deviation over folds if there are any."""
         text = f"{self.scores[score]:.4f}"
         return f"{text} ± {statistics.stdev(fold[score] for fold in self.folds):.4f}" if self.folds else text
 
     def facts(self) -> dict[str, Any]:
-        """Return all but the evidence, as plain values."""
+        """Return all fields except the evidence as plain values."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "evidence"}
 
 
@@ -121,7 +121,7 @@ def over_folds(results: Sequence[Result]) -> Result:
 
 
 class Score(NamedTuple):
-    """A score of the test rows: its heading, what it means, and its direction."""
+    """A score of the test rows: heading, meaning and direction."""
 
     heading: str
     note: str
@@ -145,7 +145,7 @@ _COSTS = (
 
 
 class Cell(NamedTuple):
-    """Text, the number behind it (None if there is none), and whether it is the best score."""
+    """A text, its number (None if there is none), and whether it is the best score."""
 
     text: str
     value: float | None
@@ -153,7 +153,7 @@ class Cell(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A heading, what it means, whether larger is better, and a cell for each result."""
+    """A heading, its meaning, whether larger is better, and a cell for each result."""
 
     heading: str
     note: str
@@ -162,7 +162,7 @@ class Column(NamedTuple):
 
 
 def columns(results: Sequence[Result]) -> list[Column]:
-    """Return all columns but the model's name: scores, with their standard deviation over folds, then costs."""
+    """Return all columns except the model's name: scores, with their standard deviation over folds, then costs."""
     shown = []
     for name, score in SCORES.items():
         values = [result.scores.get(name) for result in results]
@@ -181,7 +181,7 @@ def columns(results: Sequence[Result]) -> list[Column]:
 
 
 def tables_for(results: Sequence[Result], title: str, console: Console) -> list[Table]:
-    """Render a comparison as one table, or as two where the console is too narrow: scores, and costs."""
+    """Render a comparison as one table, or as two, scores and costs, if the console is too narrow."""
     shown = columns(results)
     whole, n_scores = table(results, title, shown), len(shown) - len(_COSTS)
     unlimited = console.options.update(width=_UNLIMITED)
@@ -191,7 +191,7 @@ def tables_for(results: Sequence[Result], title: str, console: Console) -> list[
 
 
 def table(results: Sequence[Result], title: str, shown: Sequence[Column]) -> Table:
-    """Render some columns, with the best of each score in bold; markup in the title is text."""
+    """Render some columns, with the best of each score in bold, and the title without markup."""
     rendered = Table(title=Text(title, style="table.title") if title else None, title_justify="left")
     rendered.add_column("model", overflow="fold")
     for column in shown:

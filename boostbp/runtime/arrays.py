@@ -1,4 +1,4 @@
-"""Arrays: their types, views that functions of the user cannot write to, NumPy's handling of errors."""
+"""Arrays: their types, read-only views for functions of the user, NumPy's handling of errors."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class ArrowTable(Protocol):
 
 
 Floats = NDArray[np.float64]
-# What users pass as X: an array, a frame, a sparse matrix, the path of a file, or an iterator of blocks of rows.
+# Types of a user's X: an array, a frame, a sparse matrix, the path of a file, or an iterator of blocks of rows.
 TableLike: TypeAlias = ArrayLike | ArrowTable | sp.spmatrix | sp.sparray | os.PathLike[str] | Iterator[object]
 C = TypeVar("C", bound=type)
 NUMPY_DEFAULTS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a read-only view, in a tenth of the time of `np.broadcast_to`: some callers run in every round."""
+    """Return a read-only view, ten times faster than `np.broadcast_to`, as some callers run in every round."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -42,7 +42,7 @@ def refuse_writes(message: str) -> Iterator[None]:
     """Raise ValueError with a message if the block writes to a read-only array."""
     try:
         yield
-    except Exception as error:  # numpy and Cython raise different ones
+    except Exception as error:  # NumPy and Cython raise different errors
         if not re.search("read-?only", str(error)):
             raise
         raise ValueError(message) from error
@@ -52,8 +52,8 @@ def refuse_writes(message: str) -> Iterator[None]:
 def numpy_errstate() -> Iterator[None]:
     """Handle floating-point errors as NumPy does by default; also a decorator.
 
-    Small numbers round to 0 all the time, and overflows are checked where they matter, so the exception that
-    ``np.seterr(all="raise")`` asks for would lose a fit for nothing. Errors that the caller ignores stay ignored.
+    Small numbers often round to 0, and overflows are checked where they matter, so with ``np.seterr(all="raise")`` fits
+    would fail without a reason. Errors that the caller ignores stay ignored.
     """
     now = np.geterr()
     reactions: dict[str, Any] = {
@@ -76,7 +76,7 @@ def _usual(method: FunctionType) -> Any:
 
     @wraps(method)
     def run(*args: Any, **kwargs: Any) -> Any:
-        # entering a context takes microseconds, which the prediction of a single row would feel
+        # entering a context takes microseconds, a noticeable part of the prediction of a single row
         return (method if np.geterr() == NUMPY_DEFAULTS else careful)(*args, **kwargs)
 
     return run

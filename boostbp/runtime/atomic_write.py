@@ -1,4 +1,4 @@
-"""Atomic writes: a file is written beside its place and renamed, so nothing half-written ever stands there."""
+"""Atomic writes: a file is written under another name and then renamed, so it is never incomplete."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-# Seconds without a write after which a part is what a killed writer left. Arbitrary: writers pause for seconds.
+# Seconds without a write after which a partial file belongs to a killed writer. Arbitrary: writers pause for seconds.
 ABANDONED = 3600.0
 # Seconds to wait for whoever has the file open: Windows, unlike others, replaces no open file, and readers and virus
 # scanners have it open for moments.
@@ -22,10 +22,10 @@ OPEN_ELSEWHERE = 2.0 if os.name == "nt" else 0.0
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a path to write to, which becomes `path` at the end; after a failure `path` is what it was before.
+    """Yield a path to write to, which replaces `path` at the end; after an error `path` is unchanged.
 
-    The file that a link leads to is written. A file that is replaced keeps its permissions. Any number of threads and
-    processes may write to one path: the last one wins. Raises what `check_writable` raises, before anything is written.
+    If `path` is a link, its target is written. A replaced file keeps its permissions. If several threads and processes
+    write to one path, the last one wins. Raises the errors of `check_writable` before anything is written.
     """
     check_writable(path)
     target = _target(path)
@@ -36,17 +36,17 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
         with suppress(FileNotFoundError):
             shutil.copymode(target, part)
         with part.open("rb+") as file:
-            os.fsync(file.fileno())  # or after a loss of power the new name might have no content
+            os.fsync(file.fileno())  # otherwise the file could be empty after a loss of power
         _replace(part, target)
     finally:
         part.unlink(missing_ok=True)
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Find out before long work whether its result can be written.
+    """Check before long work that its result can be written.
 
-    Raises OSError if there is no such folder, or `path` is a folder, is not a regular file (such as a pipe or a device,
-    which would be replaced by a file), or may not be written.
+    Raises OSError if the folder does not exist, or `path` is a folder, a pipe or a device (which would be replaced by a
+    file), or may not be written.
     """
     target, name = _target(path), repr(os.fspath(path))
     if target.is_symlink():
@@ -65,15 +65,15 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def remove_partial(path: str | os.PathLike[str]) -> None:
-    """Remove what killed writers of `path` left.
+    """Remove partial files of killed writers of `path`.
 
-    These are parts of processes of this host that are gone, and parts that nobody has written to for `ABANDONED`
-    seconds, such as those of other hosts.
+    These are files of processes of this host that have ended, and files without a write for `ABANDONED` seconds, which
+    may be of other hosts.
     """
     target = _target(path)
     for part in target.parent.glob(f".{glob.escape(target.name)}.*-*-*.part"):
         host, process, _ = part.name.rsplit(".", 2)[1].split("-", 2)
-        with suppress(OSError):  # another process removes it as well
+        with suppress(OSError):  # another process may have removed it
             if (host == _host() and _is_gone(process)) or time.time() - part.stat().st_mtime > ABANDONED:
                 part.unlink()
 
@@ -91,12 +91,12 @@ def _replace(part: Path, target: Path) -> None:
 
 
 def _host() -> str:
-    """Return a short word for this host, whose file systems others may share."""
+    """Return a short identifier of this host, as several hosts may share a file system."""
     return f"{zlib.crc32(platform.node().encode()):08x}"
 
 
 def _is_gone(process: str) -> bool:
-    """Return whether no process has this number; False where that cannot be asked without ending it (Windows)."""
+    """Return whether no process has this number; False on Windows, where a check could end the process."""
     if os.name != "posix" or not process.isdecimal():
         return False
     try:
@@ -109,5 +109,5 @@ def _is_gone(process: str) -> bool:
 
 
 def _target(path: str | os.PathLike[str]) -> Path:
-    """Return the place that a link leads to, whether anything stands there or not; the path itself if it is no link."""
+    """Return the target of a link, which need not exist, or the path itself if it is not a link."""
     return Path(os.path.realpath(path) if os.path.islink(path) else path)

@@ -1,4 +1,4 @@
-"""Checks: values of parameters, refused by name with the cure."""
+"""Checks of parameter values, whose errors have the name and the cure."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 T = TypeVar("T")
-LARGEST_INT = 2**31 - 1  # of C's int: beyond it libraries wrap round in silence
-MOST_LEAVES = 2**17  # of a tree: LightGBM refuses more
-LONGEST = 200  # characters of a value in a message; arbitrary, two lines of a terminal
+LARGEST_INT = 2**31 - 1  # of C's int: larger values overflow in libraries without an error
+MOST_LEAVES = 2**17  # limit on the leaves of a tree in LightGBM
+LONGEST = 200  # characters of a value in a message: two lines of a terminal. Arbitrary
 
 
 def one_of(name: str, value: object, allowed: tuple[object, ...]) -> Any:
-    """Return the value if it is among those allowed: words, whole numbers, True, False or None; numpy's as Python's."""
+    """Return the value if it is allowed: a word, a whole number, True, False or None. NumPy's become Python's."""
     plain = value.item() if isinstance(value, np.bool_ | np.integer) else value
-    # by identity, as 1 == True; words by equality
+    # compared by identity, as 1 == True; words by equality
     if not any(
         plain is word or (isinstance(word, str) and isinstance(plain, str) and plain == word) for word in allowed
     ):
@@ -43,7 +43,7 @@ def finite(name: str, value: object) -> float:
 
 
 def whole(name: str, value: object, least: int, most: int | None = None) -> int:
-    """Return the value if it is a whole number of at least `least`, and at most `most`; 3.0 is one."""
+    """Return the value if it is a whole number from `least` to `most`; 3.0 is a whole number."""
     is_whole = isinstance(value, Integral) or (_is_number(value) and _is_finite(value) and float(value).is_integer())
     if not (is_whole and _is_number(value) and _is_within(value, least, most)):
         raise not_allowed(name, value, f"a whole number of {_broken_bound(value, least, most)}")
@@ -88,7 +88,7 @@ def file(name: str, value: object) -> str:
 
 
 def random_state(name: str, value: object) -> np.random.RandomState:
-    """Return the random numbers of a seed, as scikit-learn takes one."""
+    """Return the random generator of a seed, with the rules of scikit-learn."""
     try:
         return check_random_state(value)
     except (TypeError, ValueError) as error:
@@ -97,7 +97,7 @@ def random_state(name: str, value: object) -> np.random.RandomState:
 
 
 def named(name: str, value: object) -> dict[str, Any]:
-    """Return the value as a dict if it maps names to values; of None, an empty one."""
+    """Return the value as a dict if it maps names to values; None becomes an empty dict."""
     if value is not None and not isinstance(value, Mapping):
         raise not_allowed(name, value, "a dict of names and values, or None")
     mapping = dict(value or {})
@@ -108,19 +108,19 @@ def named(name: str, value: object) -> dict[str, Any]:
 
 
 def or_else(other: object, check: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
-    """Return the check, extended to let another value pass."""
+    """Return the check, extended to accept another value."""
     return lambda name, value: (
         value if value is other or (isinstance(value, str) and value == other) else check(name, value)
     )
 
 
 def not_allowed(name: str, value: object, cure: str) -> ValueError:
-    """Return the error that names a parameter, the value that it was given, and what to give."""
+    """Return an error with the name of a parameter, its value, and the cure."""
     return ValueError(f"{name}={shown(value)} is not allowed: give {cure}.")
 
 
 def shown(value: object) -> str:
-    """Return how a message shows a value: as Python writes it, cut where that is long."""
+    """Return the text of a value in a message: its `repr`, shortened if it is long."""
     try:
         text = repr(value)
     except Exception:  # an integer of many digits, or an object that cannot be shown

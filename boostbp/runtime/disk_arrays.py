@@ -1,9 +1,9 @@
-"""Disk arrays: while a fit is on rows beyond memory, NumPy's large arrays lie in files, not in memory.
+"""Disk arrays: during a fit on rows beyond memory, NumPy's large arrays are in files instead of memory.
 
-NumPy asks a handler for the memory of each array (NEP 49). Within `on_disk`, arrays of `LEAST` bytes and more that this
-thread makes are mappings of files without a name: the operating system keeps of them in memory what there is room for,
-writes the rest to the disk, and frees all of it with the process, however that ends. Such arrays are made on dozens of
-lines in all rooms, in libraries, and in losses and steps of the user's: all of it stays as it is, with the same bits.
+NumPy requests the memory of each array from a handler (NEP 49). Within `on_disk`, new arrays of this thread with
+`LEAST` bytes or more are mappings of unnamed files: the operating system keeps as much of them in memory as fits,
+writes the rest to the disk, and frees everything at the end of the process, even if it is killed. Code of this package,
+of libraries and of users that creates large arrays needs no change, and gives the same bits.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ import numpy as np
 from boostbp.core.binding import shared_library
 
 R = TypeVar("R")
-LEAST = 1 << 20  # bytes of an array in a file; smaller ones are blocks of rows, which take no memory to speak of
-SET_HANDLER = 304  # of PyDataMem_SetHandler in NumPy's table of C functions, the same for all of NumPy 2
-# A file needs its room on the disk before it is written.
+LEAST = 1 << 20  # minimum bytes of an array in a file; smaller ones are blocks of rows, which take little memory
+SET_HANDLER = 304  # place of PyDataMem_SetHandler in the table of C functions of all versions of NumPy 2
+# Disk space must be allocated before a file is written.
 IS_SUPPORTED = hasattr(os, "posix_fallocate") and ctypes.sizeof(ctypes.c_void_p) == 8
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of the disk, the user's share of it, or a file
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the disk, the quota of the user, or the file is full
 _folder: ContextVar[Path | None] = ContextVar("folder", default=None)
 
 
 def scratch_folder() -> Path:
-    """Return the folder of the files: ``TMPDIR`` if it is set, or where large temporary files belong.
+    """Return the folder of the files: ``TMPDIR`` if it is set, otherwise the system's folder for large temporary files.
 
-    On Linux that is ``/var/tmp``: ``/tmp`` may be memory.
+    On Linux that is ``/var/tmp``, as ``/tmp`` may be in memory.
     """
     large = Path("/var/tmp")
     return Path(tempfile.gettempdir()) if "TMPDIR" in os.environ or not os.access(large, os.W_OK) else large
@@ -44,7 +44,7 @@ def scratch_folder() -> Path:
 
 @contextmanager
 def on_disk() -> Iterator[Path]:
-    """Make large arrays of this thread in files; they stay usable after the block.
+    """Put new large arrays of this thread into files; they stay valid after the block.
 
     On systems without posix_fallocate, arrays stay in memory.
 
@@ -62,7 +62,7 @@ def on_disk() -> Iterator[Path]:
             raise
         raise OSError(
             number,
-            f"No room for the rows and arrays of the fit in the folder {str(folder)!r} ({os.strerror(number)}): free "
+            f"No space for the rows and arrays of the fit in the folder {str(folder)!r} ({os.strerror(number)}): free "
             "some, or name another folder by the environment variable TMPDIR",
         ) from error
     finally:
@@ -72,12 +72,12 @@ def on_disk() -> Iterator[Path]:
 
 
 def is_on_disk() -> bool:
-    """Return whether large arrays of this thread lie on the disk."""
+    """Return whether new large arrays of this thread are on the disk."""
     return _folder.get() is not None
 
 
 def with_disk_arrays(work: Callable[..., R]) -> Callable[..., R]:
-    """Return the same work for other threads: its large arrays lie where those of this thread do."""
+    """Return the same work for other threads, with large arrays on disk if this thread has them there."""
     if _folder.get() is None:
         return work
     context = copy_context()
@@ -85,7 +85,7 @@ def with_disk_arrays(work: Callable[..., R]) -> Callable[..., R]:
 
 
 class _Files:
-    """A handler of NumPy's memory, with files in one folder; see ``core/allocation.c``."""
+    """A memory handler of NumPy, with files in one folder; see ``core/allocation.c``."""
 
     def __init__(self, folder: Path) -> None:
         make = _core_function("file_handler", ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64)
@@ -95,16 +95,16 @@ class _Files:
         self._name = ctypes.create_string_buffer(b"mem_handler")  # the capsule only points to it
         new_capsule = _python_function("PyCapsule_New", ctypes.py_object, *[ctypes.c_void_p] * 3)
         self._capsule = new_capsule(self._handler, ctypes.addressof(self._name), None)
-        # Arrays may be freed when the interpreter has taken all else down: what they need then is never released.
+        # Arrays may be freed at the end of interpreter shutdown, so their handler is never released.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
 
     def install(self) -> Any:
-        """Set the handler for this thread; return the one before."""
+        """Set the handler for this thread; return the previous one."""
         _core_function("files_begin", None, ctypes.c_void_p)(self._handler)
         return _set_handler()(self._capsule)
 
     def remove(self, before: Any) -> None:
-        """Set the handler that was there before, and close files that no array needs."""
+        """Restore the previous handler, and close files of freed arrays."""
         _set_handler()(before)
         _core_function("files_end", None, ctypes.c_void_p)(self._handler)
 
@@ -123,7 +123,7 @@ def _files_in(folder: Path) -> _Files:
 
 @cache
 def _set_handler() -> Callable[[Any], Any]:
-    """Return PyDataMem_SetHandler, which compiled extensions call by the same number in the same table."""
+    """Return PyDataMem_SetHandler from its place in the table that compiled extensions use, too."""
     functions = importlib.import_module("numpy._core._multiarray_umath")
     pointer_of = _python_function("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     table = ctypes.cast(pointer_of(functions._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))

@@ -1,18 +1,16 @@
-"""Group: the workers that train one model together, each on rows of its own.
+"""Group: the workers that train one model together, each on its own rows.
 
-Whatever depends on all rows of a training goes through the group: ``workers().sum(...)`` and the like. By default the
-group is a single process, which returns what it is given and so changes nothing. Within ``training_in(group)`` the
-same code trains on the rows of all workers. The group is looked up, not passed down: code that needs it is at the
-bottom (sums of leaves) or is called through protocols of the user's (steps, losses), and all code between would only
-hand it on.
+All numbers that depend on all rows of a training go through the group, such as ``workers().sum(...)``. By default the
+group is a single process, which returns its input. Within ``training_in(group)`` the same code trains on the rows of
+all workers. The group is looked up with `workers`, not passed as an argument: code that needs it is at the bottom (sums
+of leaves) or behind protocols of the user (steps, losses), and all code between would only pass it on.
 
-Two kinds of numbers go through it. The parts of the model (trees, regressions, gradients, losses) are sums over all
-rows. Units, bins and starting points are computed from a sample of the rows, the same on all workers, by the code that
-computes them from a whole table. So they are the same for any number of workers, and those of one machine if the sample
-is all rows.
+Two kinds of numbers go through the group. The parts of the model (trees, regressions, gradients, losses) depend on sums
+over all rows. Units, bins and starting points are computed from a sample of the rows, which is the same on all workers.
+So they are the same for any number of workers, and equal those of one machine if the sample is all rows.
 
-All workers must make the same calls, in the same order and in the thread that trains: a worker that skips a sum lets
-the others wait. So a decision that depends on the rows of one worker, on a clock or on the user's code is made by
+All workers must make the same calls, in the same order and in the thread that trains: if a worker skips a sum, the
+others wait. So a decision that depends on the rows of one worker, on a clock or on the user's code must go through
 `agree`.
 """
 
@@ -29,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 T = TypeVar("T")
-# Rows from which bins and units are computed. The standard error of a quantile of them is a thousandth of the rows.
+# Size of the sample for bins and units. The standard error of its quantiles is a thousandth of the rows.
 SAMPLE = 200_000
 
 
@@ -39,36 +37,36 @@ def evenly_spaced(n_rows: int, most: int) -> NDArray[np.int64]:
 
 
 class Group(ABC):
-    """Workers each of which has some rows of a table.
+    """Workers, each with some rows of a table.
 
-    The rows of all workers have one order, whoever holds them: that of the parts of the table, or of the ranks.
+    The rows of all workers have one order: that of the parts of the table, or of the ranks.
     """
 
-    rank: int  # of this worker, from 0
+    rank: int  # number of this worker, from 0
     size: int  # number of workers
-    is_single: ClassVar[bool] = False  # whether there are no workers: the process trains by itself
-    # (rows,): the number of the part of each row of this worker, ascending; None if each worker has one part, numbered
-    # by its rank. It is None for all workers or for none.
+    is_single: ClassVar[bool] = False  # whether the process trains alone
+    # (rows,): number of the part of each row of this worker, ascending; None, on all workers, if each worker has one
+    # part, with its rank as number
     part: NDArray[np.int64] | None = None
 
     @abstractmethod
     def sum(self, *arrays: ArrayLike) -> Sequence[Any]:
-        """Return the sums over the workers of numbers and arrays of float64, the same bits on each, by one message."""
+        """Return sums over the workers of numbers and float64 arrays, in one message, with the same bits on each."""
 
     @abstractmethod
     def max(self, *arrays: ArrayLike) -> Sequence[Any]:
-        """Return the largest values over the workers, infinite where one is NaN; the least are ``-max(-a)``."""
+        """Return the largest values over the workers, infinite if one is NaN; the smallest are ``-max(-a)``."""
 
     @abstractmethod
     def gather(self, value: T) -> list[T]:
-        """Return the values of all workers, by rank: anything that pickle can write."""
+        """Return the values of all workers by rank; they may be any objects that can be pickled."""
 
     @abstractmethod
     def agree(self, value: T) -> T:
         """Return the value of rank 0."""
 
     def select_rows(self, rows: NDArray[Any]) -> Self:
-        """Return the same workers with some of their rows, by ascending numbers or a mask."""
+        """Return the same workers with some of their rows, given by ascending numbers or a mask."""
         if self.part is None:
             return self
         group = copy.copy(self)
@@ -76,7 +74,7 @@ class Group(ABC):
         return group
 
     def append_rows(self, n_rows: int) -> Self:
-        """Return the same workers with `n_rows` more on this one, behind all rows: 0 on all workers but the last."""
+        """Return the same workers with `n_rows` more rows at the end of this one; it is 0 except on the last worker."""
         if self.part is None:
             return self
         group = copy.copy(self)
@@ -84,9 +82,9 @@ class Group(ABC):
         return group
 
     def row_runs(self, n_rows: int) -> tuple[list[tuple[int, int]], int]:
-        """Return the runs of neighbours among this worker's rows, and the number of all rows.
+        """Return the runs of successive rows of this worker, and the number of all rows.
 
-        A run is the number of its first row among all rows, and its length.
+        A run is given by the number of its first row among all rows, and its length.
         """
         if self.part is None:
             counts = self.gather(n_rows)
@@ -106,7 +104,7 @@ class Group(ABC):
         return np.concatenate([np.arange(0), *(np.arange(first, first + count) for first, count in runs)]), total
 
     def choose_rows(self, n_rows: int, choose: Callable[[int], NDArray[np.integer]]) -> NDArray[np.int64]:
-        """Return which rows of this worker are among ``choose(number of all rows)``, ascending numbers."""
+        """Return the rows of this worker among the ascending numbers ``choose(number of all rows)``."""
         runs, total = self.row_runs(n_rows)
         rows, before = choose(total), 0
         chosen: list[NDArray[Any]] = [np.arange(0)]
@@ -116,11 +114,11 @@ class Group(ABC):
         return np.concatenate(chosen)
 
     def sampled_rows(self, n_rows: int, most: int) -> NDArray[np.int64]:
-        """Return which rows of this worker are among at most `most` of all rows, evenly spaced."""
+        """Return the rows of this worker in an evenly spaced sample of at most `most` of all rows."""
         return self.choose_rows(n_rows, lambda total: evenly_spaced(total, most))
 
     def allgather_rows(self, *arrays: NDArray[Any]) -> Sequence[NDArray[Any]]:
-        """Return arrays of this worker's rows as arrays of the rows of all workers, in the order of all rows."""
+        """Return the concatenation of arrays of all workers' rows, in the order of all rows."""
         numbers = () if self.part is None else (self.row_numbers(len(arrays[0]))[0],)
         arrays = tuple(map(np.concatenate, zip(*self.gather((*arrays, *numbers)), strict=True)))
         if self.part is None:
@@ -129,7 +127,7 @@ class Group(ABC):
         return [array[order] for array in arrays[:-1]]
 
     def sample(self, *arrays: NDArray[Any], most: int = SAMPLE) -> Sequence[NDArray[Any]]:
-        """Return arrays of at most `most` of all rows, evenly spaced, the same on all workers; alone, all rows."""
+        """Return arrays of at most `most` evenly spaced rows, the same on all workers; all rows of a single process."""
         rows = self.sampled_rows(len(arrays[0]), most)
         return self.select_rows(rows).allgather_rows(*(array[rows] for array in arrays))
 
@@ -167,13 +165,13 @@ _current: ContextVar[Group] = ContextVar("group", default=SINGLE_PROCESS)
 
 
 def workers() -> Group:
-    """Return the group that this thread trains in; by default `SINGLE_PROCESS`."""
+    """Return the group of this thread; by default `SINGLE_PROCESS`."""
     return _current.get()
 
 
 @contextmanager
 def training_in(group: Group) -> Iterator[Group]:
-    """Train in a group, in this thread."""
+    """Set the group of this thread within the block."""
     token = _current.set(group)
     try:
         yield group

@@ -1,17 +1,17 @@
-"""Ctrl-C and the stop flag, which end work between its pieces, where nothing is half made; locks and forks.
+"""Ctrl-C and the stop flag: both end work between its pieces, where all objects are consistent; locks and forks.
 
-Python runs a signal handler between any two of its steps. If the handler of Ctrl-C raised there, the exception could be
-printed and lost while an object is freed (freeing a booster takes milliseconds), a library could take it for a failure
-of its own, and threads that work for the interrupted call would go on. So within `deferred` the handler waits for
-`check`. Only Ctrl-C (SIGINT) waits; handlers of other signals run as in any Python program.
+Python may run a signal handler between any two bytecodes. If the handler of Ctrl-C raised its exception there, it could
+be lost while an object is freed (freeing a booster takes milliseconds), a library could treat it as its own error, and
+threads of the interrupted call would continue. So within `deferred` the handler waits for `check`. This applies only to
+Ctrl-C (SIGINT); handlers of other signals run as in any Python program.
 
-A fork copies the memory of all threads but runs only the one that forked. A lock that another thread held would stay
-locked in the child for ever, so a fork waits until locks are free (`fork_safe`).
+A fork copies the memory of all threads, but the child has only the forking thread. A lock of another thread would stay
+locked in the child forever, so a fork waits until locks are free (`fork_safe`).
 """
 
 from __future__ import annotations
 
-# The functions of `signal` make enums, which takes 20 us here: predictions of single rows would feel it.
+# The functions of `signal` create enums, which takes 20 us, too much for predictions of single rows.
 import _signal
 import os
 import sys
@@ -26,10 +26,10 @@ from typing import ParamSpec, Protocol, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
-# Seconds after which a second press is heard at once, as the work at hand may never call `check`. Arbitrary: more than
-# a nervous double press takes, less than a user waits.
+# Seconds after which a second press takes effect at once, as the current work may never call `check`. Arbitrary: longer
+# than an accidental double press, shorter than a user waits.
 PATIENCE = 1.0
-POLL = 0.05  # seconds between two checks while other threads work; arbitrary, below what a user notices
+POLL = 0.05  # seconds between two checks while other threads work. Arbitrary: users do not notice it
 
 
 class Stopped(BaseException):
@@ -37,12 +37,12 @@ class Stopped(BaseException):
 
 
 class _Deferral:
-    """Stands in for the user's handler of Ctrl-C and notes the press."""
+    """A replacement of the user's handler of Ctrl-C, which records the press."""
 
     def __init__(self, handler: Callable[[int, FrameType | None], object]) -> None:
         self.handler = handler
-        self.is_active = True  # whoever saved this stand-in may install it again after the block
-        self.pressed_at: float | None = None  # time.monotonic() of the press that waits
+        self.is_active = True  # other code may install this handler again after the block
+        self.pressed_at: float | None = None  # time.monotonic() of the waiting press
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         if self.is_active:
@@ -55,28 +55,28 @@ class _Deferral:
         self.handler(number, frame)
 
     def run_handler(self) -> None:
-        """Run the user's handler if a press waits for it."""
+        """Run the user's handler if a press is waiting."""
         if self.pressed_at is not None:
             self.pressed_at = None
             self.handler(_signal.SIGINT, sys._getframe(1))
 
     def end(self) -> None:
-        """Put the user's handler back, unless another one was installed meanwhile."""
+        """Restore the user's handler, unless another one was installed meanwhile."""
         self.is_active, handler = False, self.handler
         if _signal.getsignal(_signal.SIGINT) is self:
             _signal.signal(_signal.SIGINT, handler)
 
 
-_deferral: _Deferral | None = None  # of the outermost `deferred` block of the main thread
+_deferral: _Deferral | None = None  # handler of the outermost `deferred` block of the main thread
 _stops: ContextVar[tuple[threading.Event, ...]] = ContextVar("stops", default=())  # flags of this thread
 
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Make Ctrl-C wait until `check`, or until the outermost such block ends; also a decorator.
+    """Defer Ctrl-C until `check`, or until the outermost such block ends; also a decorator.
 
     Has no effect outside the main thread, where Python runs no handlers. A handler that is installed inside the block
-    is left alone. A second press at least `PATIENCE` seconds after the first is heard at once.
+    is not changed. A second press at least `PATIENCE` seconds after the first takes effect at once.
     """
     global _deferral
     if _deferral is not None or threading.current_thread() is not threading.main_thread():
@@ -99,10 +99,10 @@ def deferred() -> Iterator[None]:
 
 
 def check() -> None:
-    """Hear a waiting Ctrl-C and the stop flag; call this between pieces of work, such as rounds.
+    """Handle a waiting Ctrl-C and the stop flag; call this between pieces of work, such as rounds.
 
-    Raises Stopped in a thread whose work is no longer needed (`stoppable`), and in the main thread whatever the user's
-    handler of Ctrl-C raises.
+    Raises Stopped in a thread whose work is no longer needed (`stoppable`), and in the main thread the exception of the
+    user's handler of Ctrl-C.
     """
     if _deferral is not None and threading.current_thread() is threading.main_thread():
         _deferral.run_handler()
@@ -133,22 +133,22 @@ def result_of(future: Future[R]) -> R:
 
 
 class Lock(Protocol):
-    """A lock that the thread which holds it may acquire again: an RLock, or a Condition on one."""
+    """A reentrant lock: an RLock, or a Condition on one."""
 
     def acquire(self) -> object:
-        """Take the lock."""
+        """Acquire the lock."""
 
     def release(self) -> object:
-        """Give the lock back."""
+        """Release the lock."""
 
 
 L = TypeVar("L", bound=Lock)
 
 
 def fork_safe(lock: L) -> L:
-    """Let forks wait until nobody holds a lock; return the lock.
+    """Make forks wait until a lock is free; return the lock.
 
-    Hold it for moments only, and never while waiting for another such lock.
+    It must only be held for short times, and never while waiting for another such lock.
     """
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
@@ -164,7 +164,7 @@ def after_fork(function: Callable[[], None]) -> Callable[[], None]:
 
 @after_fork
 def _end_in_child() -> None:
-    """Let a forked child process hear Ctrl-C at once."""
+    """End deferral in a forked child process."""
     global _deferral
     if _deferral is not None:
         _deferral.end()

@@ -1,6 +1,6 @@
-"""Messages: warnings at the user's line, errors that name an argument or an extra, text that is safe to print.
+"""Messages: warnings at the user's line, errors with the name of an argument or extra, text that is safe to print.
 
-`suggestion` tells which parameter was meant by a name that is not one of ours.
+`suggestion` returns the parameter that an unknown name probably means.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from difflib import get_close_matches
 from importlib import import_module
 from types import FrameType, ModuleType
 
-# Packages between the user's line and a warning: this one, and those that wrap its methods or run them.
+# Packages whose frames may be between the user's line and a warning: this one, and those that wrap or call its methods.
 _BETWEEN = {"boostbp", "concurrent", "contextlib", "functools", "joblib", "sklearn", "threading"}
-# Unicode categories of control characters (escape sequences of terminals begin with one), of invisible marks and those
-# that reverse the direction of text, of halves of characters, and of line and paragraph separators.
+# Unicode categories of control characters (with which escape sequences of terminals begin), of invisible and
+# direction-changing marks, of surrogates, and of line and paragraph separators.
 _HIDDEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
-_JOINERS = "\u200c\u200d"  # invisible marks that some scripts and emoji are spelled with
+_JOINERS = "\u200c\u200d"  # invisible marks that some scripts and emoji need
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the innermost line outside this package, whatever wraps its methods."""
+    """Warn at the innermost line of the user's code."""
     level = 1
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
@@ -33,7 +33,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 @contextmanager
 def named_in_errors(source: str) -> Iterator[None]:
-    """Begin errors about an input with the name of its argument."""
+    """Prefix errors about an input with the name of its argument."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -42,7 +42,7 @@ def named_in_errors(source: str) -> Iterator[None]:
 
 
 def printable(text: str) -> str:
-    r"""Return text with each invisible character that acts on a terminal or reader written as Python escapes it.
+    r"""Return text in which invisible characters that could affect a terminal or reader are escaped.
 
     >>> print(printable("price\x1b[2J"))
     price\x1b[2J
@@ -58,7 +58,7 @@ def printable(text: str) -> str:
 def require(module: str, *, extra: str, what: str) -> ModuleType:
     """Import a module of an optional package; if it is not installed, raise ImportError with the command to install it.
 
-    `extra` is the extra that installs the package, and `what` names what needs it, as the user wrote it.
+    `extra` is the extra that installs the package, and `what` is the feature that needs it, as the user wrote it.
     """
     try:
         return import_module(module)
@@ -73,7 +73,7 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-# Our name of a parameter: its names in LightGBM, XGBoost, CatBoost and scikit-learn.
+# Name of a parameter here: its names in LightGBM, XGBoost, CatBoost and scikit-learn.
 _OTHER_NAMES: Mapping[str, str] = {
     "max_leaves": "num_leaves max_leaf_nodes n_leaves",
     "min_samples_leaf": "min_child_samples min_data_in_leaf",
@@ -110,7 +110,7 @@ _OTHER_NAMES: Mapping[str, str] = {
 MEANT = {other: name for name, others in _OTHER_NAMES.items() for other in others.split()}
 _RANKING = "ranking is not supported, as losses are of single rows: use LGBMRanker of LightGBM or XGBRanker of XGBoost."
 _SURVIVAL = "survival times are not supported: use XGBoost (survival:cox, survival:aft) or scikit-survival."
-# Parameters that a library takes under these names in `backend_params`.
+# Names of native parameters in `backend_params`.
 _NATIVE = """
     bagging_freq subsample_freq cat_l2 cat_smooth colsample_bylevel colsample_bynode data_sample_strategy device
     device_type feature_fraction_bynode gamma grow_policy max_cat_threshold max_cat_to_onehot max_delta_step
@@ -146,7 +146,7 @@ NOT_THERE: Mapping[str, str] = {
     "tol": "the best epoch is kept, whatever it is better by; n_iter_no_change says when to stop.",
 }
 
-# Share of letters in the same order from which names are taken for one, misspelled: that of "device" and "deep" is .6.
+# Share of letters in the same order from which on a name counts as a misspelling. That of "device" and "deep" is .6.
 MIN_SIMILARITY = 0.8
 
 
@@ -173,7 +173,7 @@ def suggestion(name: str, places: Mapping[str, str] | Iterable[str]) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that a name most likely misspells; None if all are too different."""
+    """Return the most similar known name; None if all are too different."""
     spelled = {other.lower(): other for other in known}
     close = get_close_matches(name.lower(), spelled, n=1, cutoff=MIN_SIMILARITY)
     return spelled[close[0]] if close else None
@@ -188,7 +188,7 @@ _UNSUPPORTED: Mapping[str, str] = {
 
 
 def unsupported(name: str) -> str:
-    """Return why an objective or metric of another library is not there, and what to use; "" if nothing is known."""
+    """Return why an objective or metric of another library is not supported, and an alternative, or ""."""
     stem = name.partition("@")[0].lower()
     kinds = {"rank": _RANKING, "survival": _SURVIVAL}
     return _UNSUPPORTED.get(stem) or (kinds.get(stem.partition(":")[0], "") if ":" in stem else "")

@@ -1,8 +1,8 @@
-"""Numbers, text, lists, tuples, dicts and dataclasses as strict JSON holds them, and back with their types.
+"""Conversion of numbers, text, lists, tuples, dicts and dataclasses to strict JSON, and back with their types.
 
 Values that JSON cannot express are objects with one key: ``{"float": "nan"}``, ``{"tuple": [...]}``,
-``{"dict": [[key, value], ...]}``. A dataclass is an object of its fields, and a member of an enum its name: reading
-them needs their types, `decode_as`.
+``{"dict": [[key, value], ...]}``. A dataclass is an object with its fields, and a member of an enum is its name;
+`decode_as` reads them with their types.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _NOT_FINITE = ("nan", "inf", "-inf")
 
 
 def encode(value: Any, *, records: bool = False) -> Any:
-    """Return a value in the types of JSON; numpy's numbers become Python's, and arrays become lists.
+    """Return a value in the types of JSON; NumPy's numbers become Python's, and arrays become lists.
 
-    Dataclasses and members of enums, which only `decode_as` reads, are taken with `records`.
+    With `records`, dataclasses and members of enums are accepted, which only `decode_as` reads.
 
     Raises TypeError if the value, or one inside it, has another type.
     """
@@ -49,7 +49,7 @@ def encode(value: Any, *, records: bool = False) -> Any:
 
 
 def decode(value: Any) -> Any:
-    """Return the value that `encode` was given; ValueError if `encode` never returns such a value."""
+    """Return the value that `encode` received; raise ValueError if `encode` never returns such a value."""
     if isinstance(value, list):
         return [decode(item) for item in value]
     if not isinstance(value, dict):
@@ -65,9 +65,9 @@ def decode(value: Any) -> Any:
 
 
 def decode_as(hint: Any, value: Any) -> Any:
-    """Return the value of an annotated type that `encode` was given; ValueError if it has another type.
+    """Return the value of an annotated type that `encode` received; raise ValueError if it has another type.
 
-    A whole number that a float can represent is a float.
+    A whole number that a float can represent counts as a float.
     """
     kinds = get_args(hint)
     match get_origin(hint) or hint, value:

@@ -1,8 +1,8 @@
 """Threads over independent pieces of work, with results in the order of the pieces, and those of native libraries.
 
-After a fork, GNU OpenMP, on which LightGBM, XGBoost and scikit-learn run their threads, would wait in the child for
-threads that do not exist (LightGBM#1789, xgboost#7044). So a fork ends the OpenMP threads of the forking thread; parent
-and child start new ones when they need them.
+After a fork, GNU OpenMP, which LightGBM, XGBoost and scikit-learn use, would wait in the child for threads that do not
+exist (LightGBM#1789, xgboost#7044). So a fork ends the OpenMP threads of the forking thread. Parent and child start new
+ones on demand.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ R = TypeVar("R")
 
 
 def count(n_jobs: int | None) -> int:
-    """Return the number of threads that `n_jobs` asks for: None is 1, negative counts back from all cores (-1: all).
+    """Return the number of threads for `n_jobs`: None is 1, and negative numbers count from all cores (-1: all).
 
-    The cores are those that this process may use, as scikit-learn counts them: the affinity of the process, the quota
-    of its container and ``LOKY_MAX_CPU_COUNT`` bound them.
+    Cores are counted as in scikit-learn: those that the affinity of the process, the quota of its container and
+    ``LOKY_MAX_CPU_COUNT`` allow.
     """
     if n_jobs is None:
         return 1
-    if type(n_jobs) is int and n_jobs > 0:  # the usual case first: predictions of single rows ask each time
+    if type(n_jobs) is int and n_jobs > 0:  # the usual case is fast, as each prediction of a single row calls this
         return n_jobs
     if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
         raise ValueError(f"n_jobs={n_jobs!r} is not a number of threads: give 1 or more, or -1 for all cores.")
@@ -42,7 +42,7 @@ def count(n_jobs: int | None) -> int:
 
 
 def parallel_map(work: Callable[[T], R], pieces: Iterable[T], n_threads: int) -> list[R]:
-    """Do `work` on each piece, `n_threads` at a time."""
+    """Return the results of `work` for each piece, `n_threads` at a time."""
     pieces = list(pieces)
     n_threads = min(n_threads, len(pieces))
     if n_threads <= 1:
@@ -52,14 +52,14 @@ def parallel_map(work: Callable[[T], R], pieces: Iterable[T], n_threads: int) ->
 
 
 class Team:
-    """Threads that last for several rounds of work, as starting them costs time; a team of one is the caller."""
+    """Threads for several rounds of work, as starting them takes time. A team of one thread is the caller itself."""
 
     def __init__(self, n_threads: int) -> None:
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
         self._stop = Event()
 
     def map(self, work: Callable[[T], R], pieces: Iterable[T]) -> list[R]:
-        """Do `work` on each piece, as many at a time as there are threads."""
+        """Return the results of `work` for each piece, as many at a time as there are threads."""
         if self._pool is None:
             return [work(piece) for piece in pieces]
         work = with_disk_arrays(interrupts.stoppable(work, self._stop))
@@ -87,12 +87,12 @@ def run_tasks(
     on_stop: Callable[[], object],
     interrupt_of: Callable[[T], KeyboardInterrupt | None] = lambda result: None,
 ) -> KeyboardInterrupt | None:
-    """Run independent tasks in their order, `n_at_once` at a time; keep the results that are there after Ctrl-C.
+    """Run independent tasks in order, `n_at_once` at a time, and keep the results so far after Ctrl-C.
 
-    Each task adds its result under its name, also before an interrupt. `on_stop` is called when a task fails or is
-    interrupted, to end the others sooner. `interrupt_of` returns what ended the work of a result before its time; None
-    if it is complete. Returns the Ctrl-C that ended the tasks, if one did, and raises the error of the first task, in
-    their order, that failed.
+    Each task adds its result under its name, even if it is interrupted. `on_stop` is called when a task fails or is
+    interrupted, to end the others sooner. `interrupt_of` returns the interrupt that ended the work of a result early,
+    None if the result is complete. Returns the Ctrl-C that ended the tasks, if there was one. Raises the error of the
+    first task, in order, that failed.
     """
     stopped = Event()
     received: list[KeyboardInterrupt] = []
@@ -126,7 +126,7 @@ def run_tasks(
         with interrupts.deferred(), team:
             try:
                 team.map(run, tasks)
-            except BaseException:  # from the handler of Ctrl-C, while this thread waits for the others
+            except BaseException:  # from the handler of Ctrl-C, while this thread waits
                 stop()
                 raise
     except KeyboardInterrupt as interrupt:
@@ -143,12 +143,12 @@ _openmp_hangs = False  # whether this process is the child of such a fork
 
 
 def usable_threads(n_threads: int) -> int:
-    """Return how many of `n_threads` a library may use: one where it would wait for threads of the parent process."""
+    """Return how many of `n_threads` a library may use: one if it would wait for threads of the parent process."""
     return 1 if _openmp_hangs else n_threads
 
 
 def _end_openmp() -> None:
-    """End the OpenMP threads that work for this thread; versions of GNU OpenMP before 5.0 cannot."""
+    """End the OpenMP threads of this thread, which GNU OpenMP supports from version 5.0 on."""
     global _openmp_stayed
     libraries = [library for library in ThreadpoolController().lib_controllers if library.prefix == "libgomp"]
     pauses = [getattr(library.dynlib, "omp_pause_resource_all", None) for library in libraries]
@@ -159,14 +159,14 @@ def _limit_openmp() -> None:
     global _openmp_hangs
     _openmp_hangs = _openmp_hangs or _openmp_stayed
     if _openmp_hangs:
-        threadpool_limits(1, "openmp")  # for libraries that do not ask for `usable_threads`
+        threadpool_limits(1, "openmp")  # for libraries that do not call `usable_threads`
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_end_openmp, after_in_child=_limit_openmp)
 
 _lock = fork_safe(RLock())
-_blas_users: list[int] = []  # threads inside `single_threaded_blas`, each as often as it entered
+_blas_users: list[int] = []  # threads inside `single_threaded_blas`, once for each entry
 _blas_limits: threadpool_limits | None = None
 
 
@@ -174,8 +174,8 @@ _blas_limits: threadpool_limits | None = None
 def single_threaded_blas() -> Iterator[None]:
     """Use one thread for each matrix product, in the whole process; also a decorator.
 
-    With several, the last bits of a product depend on their number, and so would the model. On matrices as small as
-    those of a layer most threads would only wait.
+    With several threads, the last bits of a product, and so the model, would depend on their number. For matrices as
+    small as those of a layer, several threads are no faster.
     """
     global _blas_limits
     with _lock:
@@ -193,7 +193,7 @@ def single_threaded_blas() -> Iterator[None]:
 
 
 def _control_blas() -> None:
-    """Let any thread set the number of threads: threadpoolctl 3.8 ignores all but the first thread that did."""
+    """Let any thread set the number of threads, as threadpoolctl 3.8 ignores all but the first thread that did."""
     clear = getattr(OpenBLASController, "clear_controlling_thread", None)
     if clear is not None:
         clear(force=True)
@@ -208,7 +208,7 @@ def _restore_blas() -> None:
 
 @after_fork
 def _forget_other_users() -> None:
-    """Keep of the threads inside `single_threaded_blas` the one that forked: a child process has no other."""
+    """Remove other threads than the forking one from the users of `single_threaded_blas` in a child process."""
     n_users = len(_blas_users)
     _blas_users[:] = [thread for thread in _blas_users if thread == get_ident()]
     if n_users and not _blas_users:

@@ -1,4 +1,4 @@
-"""Versions of this package and of what it works with."""
+"""Versions of this package and its dependencies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PACKAGES = (
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that are installed, system, processor and usable cores."""
+    """Return the versions of Python and installed packages, system, processor and usable cores."""
     system = {"system": platform.system(), "processor": platform.machine(), "cores": str(threads.count(-1))}
     listed = {"boostbp": __version__, "python": platform.python_version(), **system}
     for package in _PACKAGES:
@@ -26,6 +26,6 @@ def versions() -> dict[str, str]:
 
 
 def show_versions() -> None:
-    """Print `versions`, for a report of a fault."""
+    """Print `versions`, for bug reports."""
     for name, value in versions().items():
         print(f"{name}: {value}")

@@ -285,7 +285,7 @@ def blocks_with(number, block):
         ((NUMBERS,), r"block 2 of X is a tuple of 1: give tuples"),
         ((NUMBERS[:9, :3], np.ones(9)), r"X of block 2 has n_features=3, that of block 0 has 4: give all of them"),
         ((NUMBERS[:9], np.ones(8)), r"block 2 of X: y: Found input variables with inconsistent numbers of samples"),
-        ((NUMBERS[:9], np.ones((9, 2))), r"block 2 of X: y: it has the shape \(9, 2\), those before have \(300,\)"),
+        ((NUMBERS[:9], np.ones((9, 2))), r"block 2 of X: y: it has the shape \(9, 2\), earlier ones have \(300,\)"),
         ((NUMBERS[:9], ["b"] * 9), r"block 2 of X: y: y holds text"),
         ((NUMBERS[:9], np.ones(9), np.ones(9)), r"block 2 of X: it has a sample_weight, or has none, unlike those"),
         ((np.full((9, 4), np.inf), np.ones(9)), r"block 2 of X: Input X contains infinity"),
@@ -402,7 +402,7 @@ def test_a_full_disk_is_an_error_that_leaves_nothing(monkeypatch, scratch):
 
     monkeypatch.setattr(blocks._StoredValues, "add", full)
     model = BoostBPRegressor()
-    with pytest.raises(OSError, match=r"No room for the rows and arrays of the fit in the folder .*scratch.*TMPDIR"):
+    with pytest.raises(OSError, match=r"No space for the rows and arrays of the fit in the folder .*scratch.*TMPDIR"):
         model.fit(iter([(NUMBERS, TABLE["target"])]))
     assert not list(scratch.iterdir())
 

@@ -132,7 +132,7 @@ def small_files():
 
 
 def test_no_room_is_an_error_that_names_the_folder(folder, small_files):
-    message = r"No room for the rows and arrays of the fit in the folder .*another folder by .*TMPDIR"
+    message = r"No space for the rows and arrays of the fit in the folder .*another folder by .*TMPDIR"
     with pytest.raises(OSError, match=message) as caught, on_disk():
         np.empty(1 << 25, np.uint8)
     assert caught.value.errno == errno.EFBIG

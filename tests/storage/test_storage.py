@@ -459,7 +459,7 @@ def test_arrays_that_nobody_asked_for_are_refused(stored, tmp_path):
     content, arrays = archive.read(stored, archive.Archive, kind="model", version=VERSION)
     more = arrays | {"layer2.left": np.zeros(3, np.int32)}
     archive.write(tmp_path / "model", kind="model", version=VERSION, content=content, arrays=more)
-    with pytest.raises(ValueError, match=r"nobody asked for: layer2\.left"):
+    with pytest.raises(ValueError, match=r"are not used: layer2\.left"):
         boostbp.load(tmp_path / "model")
 
 
@@ -470,7 +470,7 @@ def test_leaf_of_a_constant_basis_with_columns_is_refused(tmp_path):
     content["network"]["layers"][0]["basis"] = "constant"
     content["parameters"]["output"]["dict"]["basis"] = "constant"
     archive.write(tmp_path / "model", kind="model", version=VERSION, content=content, arrays=arrays)
-    with pytest.raises(ValueError, match="a leaf reads a column that is not there"):
+    with pytest.raises(ValueError, match="a leaf reads a column that does not exist"):
         boostbp.load(tmp_path / "model")
 
 
