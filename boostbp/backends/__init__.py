@@ -89,7 +89,7 @@ def draws(backend: str | Backend, extra_trees: bool | str) -> bool:
         return is_able
     if extra_trees and not is_able:
         raise ValueError(
-            f"extra_trees={extra_trees!r} is not supported by backend={backend!r}, which takes the best thresholds: "
+            f"extra_trees={extra_trees!r} is not supported by backend={backend!r}, which chooses the best thresholds: "
             "use extra_trees=False, or backend='lightgbm'."
         )
     return bool(extra_trees)

@@ -125,7 +125,7 @@ def check_supported(backend: Backend, table: Table, growth: TreeParams) -> None:
     for word, (is_needed, what, cure) in needs.items():
         if is_needed and not getattr(declared, word):
             raise ValueError(
-                f"{what}, which is not supported by backend={backend!r}: its capabilities do not say {word!r}. "
+                f"{what}, which is not supported by backend={backend!r}: its capabilities lack {word!r}. "
                 f"{cure}, or use another backend, such as 'lightgbm'."
             )
 
@@ -154,7 +154,7 @@ def checked_trees(grown: object, count: int, table: Table, growth: TreeParams) -
         check_nodes(trees.nodes, trees.tree_split, n_features)
     except ValueError as error:
         raise ValueError(
-            f"the backend grew a tree that cannot be walked down. {error} Split 0 is the root; each other split 1, 2, "
+            f"the backend grew a tree that is not consistent. {error} Split 0 is the root; each other split 1, 2, "
             "... and each leaf ~0, ~1, ... is a child once, see boostbp.trees.tree.Tree.of. "
             "boostbp.backends.dialects.Numbering makes these numbers where splits and leaves are mixed."
         ) from error

@@ -91,8 +91,8 @@ def _naming_worker(address: Address, rank: int) -> Iterator[None]:
         yield
     except _library("core").XGBoostError as error:
         raise WorkersLostError(
-            f"Worker {rank} of {address.n_workers} has lost the others: one of them failed (its own error says why), "
-            f"did not come, or did not answer for {address.timeout:g} seconds, the time limit."
+            f"Worker {rank} of {address.n_workers} lost its connection to the others: one of them failed (see its own "
+            f"error), did not start, or did not answer for {address.timeout:g} seconds, the time limit."
         ) from error
 
 

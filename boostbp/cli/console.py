@@ -50,7 +50,7 @@ def console() -> Console:
 
 
 def output() -> Console:
-    """Return the console of results: the standard output. What its encoding does not have is escaped, as in errors."""
+    """Return the console for results, on standard output; characters outside its encoding are escaped."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH, **_PLAIN)
@@ -144,7 +144,7 @@ Offset = Annotated[
     typer.Option(
         "--offset",
         metavar="COLUMN",
-        help="Column that is added to the raw output and is no feature, such as the logarithm of the exposure. Repeat "
+        help="Column, not a feature, that is added to the raw output, such as the logarithm of the exposure. Repeat "
         "it for each further output.",
     ),
 ]

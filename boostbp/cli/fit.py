@@ -59,7 +59,7 @@ def fit_file(
     drop: Drop = None,
     groups: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Column, no feature, whose rows of one value are held out together."),
+        typer.Option(metavar="COLUMN", help="Column of groups, not a feature: a group is held out as a whole."),
     ] = None,
     offset: Offset = None,
     init_model: Annotated[
@@ -89,7 +89,7 @@ def fit_file(
     inputs = ("DATA", data), ("--valid", valid), ("--config", config), ("--init-model", init_model)
     check_output("--model", model, *inputs)
     if groups is not None and valid is not None:
-        raise UsageError("--groups holds rows of DATA out, and --valid gives rows held out already: leave one out.")
+        raise UsageError("--groups holds out rows of DATA, and --valid gives other held-out rows: use one of them.")
     if init_model is not None and (categorical or numeric):
         raise UsageError("--categorical and --numeric say how columns are read, as --init-model does: leave them out.")
     known_task = task.choice or implied_task(config=config, assigned=assigned)

@@ -31,7 +31,7 @@ Escape = Annotated[
     bool,
     typer.Option(
         "--escape-formulas",
-        help="Put ' before text in the CSV file that a spreadsheet would run (=, +, -, @ at its beginning).",
+        help="Put ' before text in the CSV file that a spreadsheet would execute, as it begins with =, +, - or @.",
     ),
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", help="File to write: .csv, .csv.gz or .parquet.")]

@@ -277,7 +277,7 @@ def _lost(workers: Sequence[str], silent_for: float | None = None) -> WorkersLos
     reason = "died during the fit; its log may say why, such as a lack of memory."
     if silent_for is not None:
         limit = f"{silent_for:g} seconds, the time limit (timeout)"
-        reason = f"did not answer for {limit}: it is frozen, or busy with other tasks."
+        reason = f"did not answer for {limit}: it hangs, or is busy with other tasks."
     return WorkersLostError(f"The Dask worker {', '.join(workers)} {reason}")
 
 

@@ -148,7 +148,7 @@ def _unsupported(estimator: E, X: object, fit: Mapping[str, object]) -> Iterator
     if any(layer.leaves == "native" for layer in settings.layers):
         yield "leaves", "native", "use 'refit'"
     if type(settings.step) not in (STEPS["normalised"], STEPS["plain"]):
-        yield "step", settings.step, "use 'normalised' or 'plain': another may ask for what only all rows tell"
+        yield "step", settings.step, "use 'normalised' or 'plain': others may need quantities of all rows"
     if fit.get("init_model") is not None:
         yield "init_model", "a model", "leave it out"
     if issparse(X) or is_blocks(X):

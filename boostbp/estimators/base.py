@@ -47,7 +47,7 @@ from boostbp.runtime.arrays import NUMPY_DEFAULTS, Floats, TableLike, numpy_errs
 from boostbp.runtime.messages import suggestion
 
 ONE_SINGLE_LAYER = (
-    "Single layers were not compared: without evaluation sets and held-out rows (fewer than 36 rows, or "
+    "Candidates of a single layer were not compared: without evaluation sets and held-out rows (fewer than 36 rows, or "
     "early_stopping=False), the model is one layer of n_estimators rounds."
 )
 C = TypeVar("C", bound=type)
@@ -91,7 +91,7 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     hidden_layer_sizes: Sequence[int] = (16,)
     _: KW_ONLY
-    # Not a parameter of every estimator: `Supervised` makes them its own.
+    # Fixed here; `Supervised` makes them parameters.
     quality: Any = field(default=3, init=False)
     loss: Any = field(default="squared_error", init=False)
     backend: Literal["lightgbm", "xgboost", "sklearn"] | Backend = "lightgbm"

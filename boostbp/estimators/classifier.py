@@ -141,14 +141,14 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         if self.class_weight is not None:
             weight = weight * weights_of_classes(self.class_weight, values)
             if not workers().max(weight.max(initial=0.0))[0] > 0:
-                raise ValueError(f"class_weight={self.class_weight!r} leaves no row a weight: give a class of y one.")
+                raise ValueError(f"class_weight={self.class_weight!r} gives all rows weight 0: weight a class of y.")
         if earlier is None:
             classes = classes_of(values)  # rows without weight count too: users expect a column for each label
         else:
             assert earlier.targets.classes is not None
             classes = earlier.targets.classes
             if len(unknown := np.setdiff1d(values, classes)):
-                raise ValueError(f"y has classes unknown to init_model, {unknown.tolist()!r}: leave these out.")
+                raise ValueError(f"y has classes unknown to init_model, {unknown.tolist()!r}: leave their rows out.")
         if len(classes) < 2:
             raise ValueError(f"y has only one class, {classes.tolist()[0]!r}: a classifier needs at least two.")
         warn_of_numbers(classes)

@@ -136,9 +136,9 @@ def _calibration(estimator: Supervised, coverage: float) -> tuple[Calibration, f
     calibration = fitted_model(estimator).calibration
     if calibration is None:
         raise ValueError(
-            "The model is not calibrated: no rows were kept out when the model was trained last, and calibrate was not "
-            "called since. Fit with, for example, calibration=0.2 (fit_more keeps none out), or call calibrate(X, y) "
-            "with rows that the fit did not have."
+            "The model is not calibrated: the last fit reserved no rows for calibration, and calibrate was not called "
+            "since. Fit with, for example, calibration=0.2 (fit_more reserves none), or call calibrate(X, y) with rows "
+            "that the fit did not have."
         )
     return calibration, checks.between("coverage", coverage, 0, 1)
 
@@ -152,7 +152,7 @@ def _deviation(targets: Targets, prediction: Floats) -> Floats:
 def calibration_rows(
     estimator: Supervised, table: Table, weight: Floats, strata: NDArray[Any] | None, groups: ArrayLike | None
 ) -> NDArray[np.intp]:
-    """Return the numbers of the rows that ``calibration=...``, which is not None, reserves; see `hold_out`."""
+    """Return the numbers of the rows that ``calibration``, which is not None, reserves; see `hold_out`."""
     share = checks.between("calibration", estimator.calibration, 0, 0.5)
 
     def n_reserved(estimator: BaseBoostBP, count: int, unit: str) -> int:

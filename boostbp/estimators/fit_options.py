@@ -1,4 +1,4 @@
-"""What `fit` takes beside its rows: callbacks, a checkpoint, a model to continue from, and evaluation sets."""
+"""Arguments of `fit` other than its rows: callbacks, a checkpoint, a model to continue, and evaluation sets."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def begin_from(
             "rows at once, or pass its predictions as offset, which are not a part of the new model."
         )
     if not isinstance(earlier.network, Network):
-        raise TypeError(f"init_model is a {type(init_model).__name__}, which is no sum of trees: give a fitted {kind}.")
+        raise TypeError(f"init_model is a {type(init_model).__name__}, not a sum of trees: give a fitted {kind}.")
     for name in ("n_features_in_", "feature_names_in_"):  # without names if its table had none
         estimator.__dict__.pop(name, None)
         if hasattr(init_model, name):
@@ -153,7 +153,7 @@ def check_sum(earlier: Network, settings: Settings, *, networks: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FittedOn:
-    """What a fit learns from its table and target before the training."""
+    """Results of reading the table and target of a fit, before training."""
 
     schema: Schema
     targets: Targets

@@ -164,7 +164,7 @@ def _conditions(
         off = "early_stopping=False holds no rows out" if estimator.early_stopping is False else "no rows are held out"
         yield ["validation", "eval_metric"], f"{off}. Use early_stopping=True, or give an eval_set."
     elif not sets[0].from_training:
-        yield ["validation"], "the eval_set takes the place of held-out rows. Leave one of them out."
+        yield ["validation"], "the eval_set replaces the held-out rows. Leave one of them out."
         if estimator.early_stopping is False and way is not Way.NETWORK:
             yield ["early_stopping"], "the eval_set chooses the model. Leave it out to choose without such rows."
     if way is Way.NETWORK and not (sets and estimator.early_stopping):
@@ -198,7 +198,7 @@ def warn_after(estimator: BaseBoostBP, choice: ModelChoice) -> None:
             return field in HIDDEN_TREE_FIELDS or not (has_variants or (has_hidden and field == "clip"))
         return not has_variants
 
-    subject = "the network that was asked for has" if has_variants else "no network has"
+    subject = "the requested network has" if has_variants else "no network has"
     why = f"{subject} weight in this model, as the held-out rows chose. Use deep=True for a model that is the network."
     _warn({name: value for name, value in values.items() if is_unused(name)}, why)
 

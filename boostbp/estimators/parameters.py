@@ -133,8 +133,8 @@ def _layers(
         )
         if not settings.basis.columns_per_feature and len(specs) > 1:
             raise ValueError(
-                "basis='constant' with hidden layers is not supported: neither their leaves nor the ridge base on the "
-                "same terms has a derivative to learn by. Use another basis, or hidden_layer_sizes=()."
+                "basis='constant' with hidden layers is not supported: their leaves, and the ridge base on the same "
+                "terms, have no derivatives, which back-propagation needs. Use another basis, or hidden_layer_sizes=()."
             )
         layers.append(settings)
     return tuple(layers)
@@ -262,6 +262,6 @@ def check_options(estimator: BaseBoostBP, options: FitOptions) -> None:
     for name, value in _network_options(options).items():
         if value:
             raise ValueError(
-                f"{name}={value!r} with {why} is not supported: it stores the training of a network, and none is "
-                f"trained. Leave out {name}, or use deep='auto' and quality=2 or more."
+                f"{name}={value!r} with {why} is not supported: it stores the state of a network's training, and no "
+                f"network is trained. Leave out {name}, or use deep='auto' and quality=2 or more."
             )

@@ -140,7 +140,7 @@ def state_to_resume(estimator: BaseBoostBP, options: FitOptions, *, n_rows: int)
     path = paths[-1] if paths else None
     if path is not None and not isinstance(estimator.random_state, Integral):
         raise ValueError(
-            f"random_state={estimator.random_state!r} with checkpoint={str(path)!r} would start another training each "
+            f"random_state={estimator.random_state!r} with checkpoint={str(path)!r} would start a new training each "
             "time: give a whole number, such as random_state=0."
         )
     return None if path is None else checkpoints.find(path, n_rows)
@@ -156,7 +156,7 @@ def continue_fit(estimator: BaseBoostBP, epochs: int, options: FitOptions) -> No
         )
     if training is None or training.state is None:
         raise ValueError(
-            "fit_more needs the state of training, which was not kept (files and copies never have it): "
+            "fit_more needs the state of training, which was not kept (files and copies never contain it): "
             "call fit with keep_state=True, or with checkpoint= and again with more epochs."
         )
     state = replace(training.state, elapsed=0.0, since=training.state.epoch)

@@ -78,7 +78,7 @@ def _parts(model: Description) -> Iterator[str]:
     yield _GUARDS
     flat = Flat.of(model.forests, NODE) or Flat.of(model.forests, WIDE)
     if flat is None:
-        raise ValueError("The model cannot be exported: 32 bits do not count its numbers. Fit fewer or smaller trees.")
+        raise ValueError("The model cannot be exported: it exceeds 32-bit indices. Fit fewer or smaller trees.")
     _, _, first_set, end_set, width, outputs, _ = flat.layers.T
     numbers = {
         "FEATURES": model.n_features,

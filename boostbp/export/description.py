@@ -80,7 +80,7 @@ def described(model: BaseBoostBP) -> Description:
     forests = _used_forests(network)
     for forest in forests:
         if forest.basis.has_functions and len(forest.leaves.column):
-            raise ValueError(f"basis={forest.basis!r} cannot be exported: it is code. Use 'linear' or 'quadratic'.")
+            raise ValueError(f"basis={forest.basis!r} cannot be exported, as it is code. Use 'linear' or 'quadratic'.")
     return Description(
         n_features=schema.n_features,
         forests=forests,

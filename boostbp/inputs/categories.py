@@ -100,7 +100,7 @@ def codes_of(factors: Factors, categories: Sequence[Category], label: str) -> Fl
         value = factors.values[factors.place[np.argmax(is_unseen)]]
         at_fit = f"fit had {', '.join(map(repr, categories[:3]))}" if categories else "it was empty at fit"
         messages.warn(
-            f"{label}: hardly a value was seen at fit, such as {value!r}; {at_fit}. All of them are read as one "
+            f"{label}: almost no value was seen at fit, such as {value!r}; {at_fit}. All of them are read as one "
             "unknown category: pass them as they were written then."
         )
     return codes
@@ -179,5 +179,5 @@ def check_categories(factors: Factors, label: str, *, declared: bool) -> None:
     if n_rows >= MIN_ROWS and len(values) >= DISTINCT_SHARE * n_rows:
         messages.warn(
             f"{label} is read as categories, but has {len(values)} distinct values in {n_rows} rows, such as "
-            f"{values[0]!r}, which say nothing on other rows: drop it, group its values, or pass numbers as numbers."
+            f"{values[0]!r}, which say nothing about other rows: drop it, group its values, or pass numbers as numbers."
         )

@@ -194,8 +194,8 @@ def _warn_of_rounding(column: Column) -> None:
         n_distinct, n_floats = len(np.unique(values)), len(np.unique(values.astype(np.float64)))
         if n_floats < n_distinct:
             messages.warn(
-                f"{column.label} holds whole numbers beyond 2**53, of which float64 makes {n_floats} out of "
-                f"{n_distinct}: subtract a constant, or name it in categorical_features if they are identifiers."
+                f"{column.label} holds whole numbers beyond 2**53, of which {n_distinct} become {n_floats} in "
+                "float64: subtract a constant, or name it in categorical_features if they are identifiers."
             )
 
 

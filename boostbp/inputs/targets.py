@@ -72,7 +72,7 @@ def _labels(values: NDArray[Any]) -> NDArray[Any]:
             kinds = sorted({type(value).__name__ for value in factors.values})
             raise ValueError(f"y holds labels of type {' and '.join(kinds)}: make all of them text, or numbers.")
     elif values.dtype.kind in "mM":
-        raise ValueError(f"y has dtype {values.dtype}, which are no labels: make them text, as by y.astype(str).")
+        raise ValueError(f"y has dtype {values.dtype}, which cannot be labels: make them text, as by y.astype(str).")
     check_classification_targets(values)
     return values
 
@@ -139,7 +139,7 @@ def read_groups(groups: ArrayLike, n_rows: int) -> NDArray[np.integer]:
     Raises ValueError if a row has no group, or there are not `n_rows`.
     """
     if isinstance(groups, str) or np.ndim(groups) == 0:
-        raise ValueError(f"groups={groups!r} is not known: give the group of each row, (rows,), as a column of yours.")
+        raise ValueError(f"groups={groups!r} is not known: give the group of each row, (rows,), such as a column of X.")
     values = _one_axis(groups, "groups", n_rows)
     place = ArrayColumn(values.astype(object) if values.dtype.kind in "mMSU" else values, "groups").factors.place
     _refuse_where(place < 0, values, "groups", "Drop these rows, or give each a group of its own.")

@@ -46,8 +46,8 @@ NO_HIDDEN_LAYERS = (
     "without weight."
 )
 DIRECTIONS = (
-    "No network is part of the model, so no hidden layer was trained by back-propagation. Layers with {words} stand on "
-    "linear combinations of the features, which are not trained."
+    "No network is part of the model, so no hidden layer was trained by back-propagation. Layers with {words} have "
+    "linear combinations of the features as input, which are not trained."
 )
 
 

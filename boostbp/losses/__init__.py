@@ -102,7 +102,7 @@ def _at_levels(loss: str | Loss, alpha: float | Sequence[float]) -> str | Loss:
     several = isinstance(alpha, Iterable) and not isinstance(alpha, str)
     levels: tuple[float, ...] = tuple(alpha) if several else (alpha,)  # type: ignore[arg-type,assignment]
     if not all(isinstance(level, Real) and not isinstance(level, bool) for level in levels):
-        raise ValueError(f"alpha={alpha!r} is no level: give a number between 0 and 1, or several, ascending.")
+        raise ValueError(f"alpha={alpha!r} is not a level: give a number between 0 and 1, or several, ascending.")
     if isinstance(loss, str) and loss in (Quantile.name, *Quantile.aliases):
         return Quantiles(levels) if several else Quantile(float(levels[0]))
     if several:

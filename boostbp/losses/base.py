@@ -166,7 +166,7 @@ def refuse(y: Floats, wrong: NDArray[np.bool_], cure: str) -> None:
         raise ValueError(f"y={y[row, output]:g} in row {row}, output {output}: {cure}")
 
 
-# Constants with the least weighted loss, (outputs,): y is (rows, outputs) float64, weight (rows,) float64 >= 0.
+# Constants with the smallest weighted loss, (outputs,): y is (rows, outputs) float64, weight (rows,) float64 >= 0.
 # Each raises ValueError if no row has a positive, finite weight.
 _ABSENT = 1e-6  # share of an absent class, or mean of counts that are all 0. Arbitrary
 _ROUNDING = 1e-12  # generous bound of the relative rounding error of sums of shares, such as 1/3 + 1/3

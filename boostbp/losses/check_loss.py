@@ -191,7 +191,7 @@ def _compare_baseline(trial: _Trial, baseline: Floats, unit: float) -> str:
     if gain > MUCH_LOWER:
         raise ConformanceError(
             f"loss={trial.loss.name!r}: its baseline is {baseline}, of mean loss {here:.6g}, but {best} has "
-            f"{lowest:.6g}: let baseline(y, weight) return the constant of least loss."
+            f"{lowest:.6g}: let baseline(y, weight) return the constant with the smallest loss."
         )
     if gain > LOWER:
         return f"{baseline}, near the best constant: {best} has {gain:.2%} less loss"

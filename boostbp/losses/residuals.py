@@ -184,7 +184,7 @@ class Quantiles(Quantile):
         """Refuse levels that are outside (0, 1) or not ascending; store them as a tuple."""
         levels = tuple(map(float, self.alpha))
         if not levels or not all(a < b for a, b in pairwise((0.0, *levels, 1.0))):
-            raise ValueError(f"alpha={self.alpha!r} holds no ascending levels in (0, 1): use e.g. [0.1, 0.5, 0.9].")
+            raise ValueError(f"alpha={self.alpha!r} must be ascending levels in (0, 1): use e.g. [0.1, 0.5, 0.9].")
         object.__setattr__(self, "alpha", levels)
 
     @property

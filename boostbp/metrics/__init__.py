@@ -167,7 +167,7 @@ def load_metric(
     if callable(metric) and not hasattr(metric, "_score_func"):
         return Metric(name_of(metric), is_maximised(metric), CustomMetric.of(metric, classes=classes))
     raise TypeError(
-        f"eval_metric={metric!r} is no metric: pass a name, a function f(y_true, y_pred), or a tuple "
+        f"eval_metric={metric!r} is not a metric: pass a name, a function f(y_true, y_pred), or a tuple "
         f"(name, function, greater_is_better); of a scikit-learn scorer, its metric function."
     )
 

@@ -26,7 +26,7 @@ class Stop(Enum):
     )
     TIME = "max_time was used up; the best epoch was restored."
     QUALITY = (
-        "More epochs promised too little for their seconds at this quality; the best epoch was restored. "
+        "At this quality, the expected gain of more epochs did not justify their time; the best epoch was restored. "
         "A higher quality may train longer."
     )
     CALLBACK = "A callback asked to stop; the best epoch was restored."

@@ -169,7 +169,7 @@ def network_output(network: Network, X: Matrix, n_threads: int = 1) -> Floats:
         unseen = np.zeros((len(X), layers[-2].forest.n_outputs))
         return layers[-1].forest.predict(layer_input([X, unseen], skip=True), n_threads) + baseline
     h = [X]
-    for layer in layers:  # unlike `variables`, it holds one hidden layer at a time
+    for layer in layers:  # unlike `variables`, this keeps one hidden layer at a time
         h[1:] = [layer.forest.predict(layer_input(h, skip=network.skip), n_threads)]
     return h[-1] + baseline
 

@@ -113,7 +113,7 @@ def _deep(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: 
 def length_of(contender: Contender, split: Split, length: int | None, limit: int) -> int:
     """Return `length`, or `limit` if there are validation rows; otherwise raise ValueError."""
     if length is None and split.whole:
-        raise ValueError(f"{contender.label or contender.kind} has neither rows to stop by nor a length: give one.")
+        raise ValueError(f"{contender.label or contender.kind} needs validation rows for early stopping, or a length.")
     return limit if length is None else length
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 # Seconds without a write after which a partial file belongs to a killed writer. Arbitrary: writers pause for seconds.
 ABANDONED = 3600.0
-# Seconds to wait for whoever has the file open: Windows, unlike others, replaces no open file, and readers and virus
-# scanners have it open for moments.
+# Seconds to wait for other processes that have the file open, such as virus scanners. Windows, unlike other systems,
+# does not replace an open file.
 OPEN_ELSEWHERE = 2.0 if os.name == "nt" else 0.0
 
 
@@ -55,13 +55,13 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         raise IsADirectoryError(f"{name} is a folder: give the name of a file in it.")
     folder = target.parent
     if not folder.is_dir():
-        raise FileNotFoundError(f"{name}: there is no folder {str(folder)!r}: make it first.")
+        raise FileNotFoundError(f"{name}: there is no folder {str(folder)!r}: create it first.")
     if target.exists() and not target.is_file():
         raise OSError(f"{name} is a pipe, socket or device, which a file would replace: give the name of a file.")
     if target.exists() and not os.access(target, os.W_OK):
         raise PermissionError(f"{name} may not be written: change its permissions, or give another name.")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise PermissionError(f"{name}: no file may be made in {str(folder)!r}: give a name in another folder.")
+        raise PermissionError(f"{name}: no file may be created in {str(folder)!r}: give a name in another folder.")
 
 
 def remove_partial(path: str | os.PathLike[str]) -> None:
@@ -79,7 +79,7 @@ def remove_partial(path: str | os.PathLike[str]) -> None:
 
 
 def _replace(part: Path, target: Path) -> None:
-    """Rename, as soon as no other process has the target open."""
+    """Rename a file; if other processes have the target open, wait for them."""
     end = time.monotonic() + OPEN_ELSEWHERE
     while True:
         try:

@@ -120,7 +120,7 @@ _NATIVE = """
 NOT_THERE: Mapping[str, str] = {
     **dict.fromkeys(("is_unbalance", "auto_class_weights"), "use class_weight='balanced' of BoostBPClassifier."),
     "scale_pos_weight": "use class_weight={negative: 1, positive: scale_pos_weight} of BoostBPClassifier.",
-    "class_weight": "classes have weights in BoostBPClassifier; rows have them everywhere, sample_weight=... of fit.",
+    "class_weight": "BoostBPClassifier has class_weight; fit of each estimator has sample_weight.",
     "pred_contrib": "use attributions(X), or explain(X) for the plots of shap.",
     "pred_leaf": "use apply(X).",
     **dict.fromkeys(("raw_score", "output_margin"), "use decision_function(X) of BoostBPClassifier."),
@@ -132,7 +132,7 @@ NOT_THERE: Mapping[str, str] = {
     **dict.fromkeys(("group", "qid", "eval_group", "eval_qid", "lambdarank_truncation_level", "label_gain"), _RANKING),
     "reg_alpha": "leaf regressions have no L1 penalty; reg_lambda is their L2 penalty.",
     "lambda_l1": "leaf regressions have no L1 penalty; reg_lambda is their L2 penalty.",
-    "alpha": "a quantile has its level in BoostBPRegressor; leaf regressions have no L1 penalty, reg_lambda is L2.",
+    "alpha": "the level of a quantile is alpha of BoostBPRegressor; leaves have no L1 penalty, and reg_lambda is L2.",
     "activation": "units are boosted trees, which have no activation; basis says what their leaves compute.",
     **{name: f"it is a native parameter: give it as backend_params={{{name!r}: ...}}." for name in _NATIVE.split()},
     "interaction_constraints": (
@@ -143,7 +143,7 @@ NOT_THERE: Mapping[str, str] = {
     "min_child_weight": (
         "min_samples_leaf counts rows; in LightGBM, backend_params={'min_child_weight': ...} also bounds the hessian."
     ),
-    "tol": "the best epoch is kept, whatever it is better by; n_iter_no_change says when to stop.",
+    "tol": "the best epoch is kept, however small its gain; n_iter_no_change decides when to stop.",
 }
 
 # Share of letters in the same order from which on a name counts as a misspelling. That of "device" and "deep" is .6.

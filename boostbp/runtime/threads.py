@@ -1,4 +1,4 @@
-"""Threads over independent pieces of work, with results in the order of the pieces, and those of native libraries.
+"""Threads for independent pieces of work, with results in the order of the pieces, and threads of native libraries.
 
 After a fork, GNU OpenMP, which LightGBM, XGBoost and scikit-learn use, would wait in the child for threads that do not
 exist (LightGBM#1789, xgboost#7044). So a fork ends the OpenMP threads of the forking thread. Parent and child start new

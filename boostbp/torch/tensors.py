@@ -53,7 +53,7 @@ def as_input(x: ArrayLike, in_features: int | None) -> Floats:
     if isinstance(x, torch.Tensor) and x.layout is not torch.strided:
         raise ValueError(f"x has the layout {x.layout}: a tree layer takes dense tensors. Use x.to_dense().")
     if _jit.is_tracing():
-        raise RuntimeError("torch.jit.trace and ONNX do not see into trees: they would keep the output of these rows.")
+        raise RuntimeError("torch.jit.trace and ONNX cannot record trees: they would keep the output of these rows.")
     try:
         X = as_floats(x)
     except RuntimeError as error:  # a tensor without numbers
@@ -202,7 +202,7 @@ class _Slope(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> NoReturn:
-        raise RuntimeError("a second derivative through a tree layer: only first ones exist. Detach its slope.")
+        raise RuntimeError("second derivatives through a tree layer are not supported. Detach its gradient.")
 
 
 def as_floats(values: ArrayLike) -> Floats:

@@ -68,7 +68,7 @@ class Sparse:
         return type(self).of(entries[:, source])
 
     def behind(self, columns: Floats) -> Self:
-        """Return a matrix of dense columns and then these."""
+        """Return a matrix of the dense columns followed by these."""
         return type(self).of(sp.hstack([sp.csc_matrix(columns), self.entries]))
 
     def dense(self, columns: NDArray[np.integer], rows: slice) -> Floats:

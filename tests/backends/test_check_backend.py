@@ -85,11 +85,11 @@ BROKEN: dict[str, tuple[Wrapped, str]] = {
     ),
     "children of another numbering": (
         Wrapped(trees=each(lambda tree: replace(tree, left=tree.left + 1))),
-        "cannot be walked down.*Numbering",
+        "is not consistent.*Numbering",
     ),
     "no thresholds": (
         Wrapped(trees=each(lambda tree: replace(tree, threshold=tree.threshold * np.nan))),
-        "cannot be walked down.* has a threshold and a set, or neither",
+        "is not consistent.* has a threshold and a set, or neither",
     ),
     "a gain below 0": (
         Wrapped(trees=each(lambda tree: replace(tree, gain=-tree.gain))),

@@ -167,9 +167,9 @@ def test_a_network_holds_rows_out_itself_where_none_are_given():
 
 
 def test_rows_to_stop_by_or_a_length():
-    with pytest.raises(ValueError, match="LightGBM has neither rows to stop by nor a length"):
+    with pytest.raises(ValueError, match="LightGBM needs validation rows for early stopping, or a length"):
         train(rival("lightgbm"), Split(NUMBERS.X, NUMBERS.y), task="regression", n_jobs=1, seed=0)
-    with pytest.raises(ValueError, match="MLP has neither rows to stop by nor a length"):
+    with pytest.raises(ValueError, match="MLP needs validation rows for early stopping, or a length"):
         train(rival("mlp"), Split(NUMBERS.X, NUMBERS.y), task="regression", n_jobs=1, seed=0)
     with pytest.raises(ValueError, match="average of LightGBM needs rows to stop by"):
         train(average(10), Split(NUMBERS.X, NUMBERS.y), task="regression", n_jobs=1, seed=0, length=5)

@@ -88,7 +88,7 @@ def test_a_column_of_unseen_categories_is_told(tmp_path):
     table.assign(colour=table["colour"].str.upper()).to_csv(tmp_path / "loud.csv", index=False)
     done = run("predict", tmp_path / "loud.csv", "-m", tmp_path / "model", "-o", tmp_path / "out.csv")
     assert done.exit_code == 0
-    assert "warning: Column 'colour': hardly a value was seen at fit, such as 'RED'; fit had 'red'" in done.stderr
+    assert "warning: Column 'colour': almost no value was seen at fit, such as 'RED'; fit had 'red'" in done.stderr
 
 
 def test_codes_of_a_table_in_memory_are_exact_in_a_file(tmp_path):
@@ -124,5 +124,5 @@ def test_a_column_of_groups_is_no_feature_and_keeps_its_rows_together(tmp_path, 
     np.testing.assert_array_equal(model.predict(table[["x", "z"]]), alone.predict(table[["x", "z"]]))
     both = run(*fit, "--groups", "patient", "--valid", path)
     assert both.exit_code == 2
-    assert "error: --groups holds rows of DATA out" in both.stderr
+    assert "error: --groups holds out rows of DATA" in both.stderr
     assert "has no column 'doctor'" in run(*fit, "--groups", "doctor").stderr

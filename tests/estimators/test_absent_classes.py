@@ -53,7 +53,7 @@ def test_weights_of_classes_may_be_zero():
     by_class = BoostBPClassifier(**parameters(class_weight={0: 1, 1: 0, 2: 1}, **SMALL)).fit(X, Y)
     by_row = BoostBPClassifier(**parameters(**SMALL)).fit(X, Y, sample_weight=WEIGHT)
     np.testing.assert_array_equal(by_class.predict_proba(X), by_row.predict_proba(X))
-    with pytest.raises(ValueError, match=r"class_weight=.* leaves no row a weight: give a class of y one"):
+    with pytest.raises(ValueError, match=r"class_weight=.* gives all rows weight 0: weight a class of y"):
         BoostBPClassifier(**parameters(class_weight={0: 0, 1: 0, 2: 0}, **SMALL)).fit(X, Y)
 
 

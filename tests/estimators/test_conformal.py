@@ -316,7 +316,7 @@ def test_a_calibration_belongs_to_its_fit():
         model.predict_interval(X)
     model.calibrate(X, y).predict_interval(X)
     model.set_params(calibration=None).fit(X, y)
-    with pytest.raises(ValueError, match="no rows were kept out"):
+    with pytest.raises(ValueError, match="the last fit reserved no rows"):
         model.predict_interval(X)
 
 

@@ -113,7 +113,7 @@ def test_summary_tells_of_the_new_layers():
     single = model_of("single").fit(X[NEW], y[NEW], init_model=first)
     assert "were not compared" not in single.summary()  # none was asked for
     layers = model_of("layers", early_stopping=False).fit(X[NEW], y[NEW], init_model=first)
-    assert "Single layers were not compared" in layers.summary()
+    assert "Candidates of a single layer were not compared" in layers.summary()
 
 
 @pytest.mark.parametrize(("old", "new"), [("single", "network"), ("network", "single")])

@@ -215,9 +215,9 @@ GAPS = np.where(rng.uniform(size=X.shape) < 0.1, np.nan, X)
 @pytest.mark.parametrize(
     ("data", "changes", "message"),
     [
-        (GAPS, {}, r"X has missing values, .* do not say 'missing'\. Impute them, or use"),
+        (GAPS, {}, r"X has missing values, .* lack 'missing'\. Impute them, or use"),
         (CODES, {"categorical_features": [3]}, r"columns \[3\] of X are categorical, .* 'categories'\. Encode them"),
-        (csr_array(X), {}, r"X is sparse, .* do not say 'sparse'\. Pass X.toarray\(\), or use"),
+        (csr_array(X), {}, r"X is sparse, .* lack 'sparse'\. Pass X.toarray\(\), or use"),
         (X, {"backend_params": {"depth": 3}}, r"backend_params=\{'depth': 3\}, .* 'params'\. Leave it out, or use"),
         (X, {"extra_trees": True}, r"extra_trees=True is not supported by backend="),
         (X, {"leaves": "native", "basis": "linear"}, r"leaves='native' is not supported by this backend, .* 'native_l"),

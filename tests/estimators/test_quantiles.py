@@ -153,7 +153,7 @@ def test_outputs_are_named_by_their_levels():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"alpha": [0.9, 0.1]}, r"alpha=\(0.9, 0.1\) holds no ascending levels"),
+        ({"alpha": [0.9, 0.1]}, r"alpha=\(0.9, 0.1\) must be ascending levels"),
         ({"alpha": []}, r"alpha=\(\) holds no"),
         ({"alpha": 1.5}, r"alpha=1.5 is not between 0 and 1"),
         ({"alpha": "0.5"}, r"alpha='0.5' is no level"),

@@ -71,9 +71,9 @@ def test_what_is_missing_or_new_at_predict_gives_finite_numbers(backend):
     changed = FRAME.copy()
     changed["size"] = np.nan  # never missing in training
     changed["colour"] = "violet"  # never seen
-    with pytest.warns(UserWarning, match=r"Column 'colour': hardly a value was seen at fit, such as 'violet'"):
+    with pytest.warns(UserWarning, match=r"Column 'colour': almost no value was seen at fit, such as 'violet'"):
         assert np.isfinite(model.predict(changed)).all()
-    with pytest.warns(UserWarning, match="hardly a value was seen"):
+    with pytest.warns(UserWarning, match="almost no value was seen"):
         slopes = model.jacobian(changed)
     assert np.isfinite(slopes).all()
     assert not slopes[:, :, 0].any()  # a missing feature has no slope

@@ -116,8 +116,8 @@ def test_what_a_file_makes_of_numbers_are_the_same_categories(fit, values):
 @pytest.mark.parametrize(
     ("then", "now", "message"),
     [
-        (["a", "b"], ["A"] * 20, r"Column 'c': hardly a value was seen at fit, such as 'A'; fit had 'a', 'b'"),
-        ([1, 2], [7] * 10 + [None], r"hardly a value was seen at fit, such as 7; fit had 1, 2"),
+        (["a", "b"], ["A"] * 20, r"Column 'c': almost no value was seen at fit, such as 'A'; fit had 'a', 'b'"),
+        ([1, 2], [7] * 10 + [None], r"almost no value was seen at fit, such as 7; fit had 1, 2"),
         (["1", "2"], [3.5] * 20, r"such as 3.5; fit had '1', '2'"),
         ([None, None], ["a"] * 20, r"such as 'a'; it was empty at fit"),
         (["a", "b"], ["a"] + ["A"] * 19, r"such as 'A'"),

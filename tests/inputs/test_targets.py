@@ -143,7 +143,7 @@ def test_targets_that_are_no_finite_numbers_are_refused(y, message):
         ([[0, 1], [1, 0], [1, 1]], r"y should be a 1d array of labels, got an array of shape \(3, 2\)"),
         (np.array([{1}, {2}, {3}], object), "y holds objects that cannot be categories: unhashable type"),
         (np.array([dt.date(2020, 1, 1)] * 3), "Unknown label type"),
-        (np.array([1, 2, 3], "M8[D]"), r"y has dtype datetime64\[D\], which are no labels: make them text"),
+        (np.array([1, 2, 3], "M8[D]"), r"y has dtype datetime64\[D\], which cannot be labels: make them text"),
         (np.array(["a", 1, 2], object), "y holds labels of type int and str: make all of them text, or numbers"),
         (["a", "b"], r"inconsistent numbers of samples: \[3, 2\]"),
     ],

@@ -402,7 +402,7 @@ def test_check_names_the_wrong_value_and_the_cure(loss, y, message):
         (lambda: Huber(delta=np.nan), "delta=nan"),
         (lambda: Quantile(alpha=1.0), "alpha=1.0"),
         (lambda: Quantile(alpha=-0.1), "alpha=-0.1"),
-        (lambda: Quantiles(alpha=(0.5, 0.1)), r"alpha=\(0.5, 0.1\) holds no ascending levels"),
+        (lambda: Quantiles(alpha=(0.5, 0.1)), r"alpha=\(0.5, 0.1\) must be ascending levels"),
         (lambda: Quantiles(alpha=(0.5, 0.5)), r"alpha=\(0.5, 0.5\)"),
         (lambda: Quantiles(alpha=(0.0, 0.5)), r"alpha=\(0.0, 0.5\)"),
         (lambda: Quantiles(alpha=()), r"alpha=\(\)"),

@@ -91,7 +91,7 @@ def check_trees(
         demand(
             len(tree.gain) == len(tree.feature) and not (tree.gain < 0).any(),
             f"a tree of {len(tree.feature)} splits has the gains {tree.gain.tolist()}.",
-            "Leave them out (NaN), or let each be what its split takes from the loss.",
+            "Leave them out (NaN), or return by how much each split reduces the loss.",
         )
     for tree in grown:
         rows = np.bincount(tree.leaf_of(table.X), minlength=tree.n_leaves).min()
