@@ -55,8 +55,8 @@ def fit_part(model, X, y, weight, address, rank, most=None, many=None, fault=Non
         patch.setattr(bound, "GATHERED_ROWS", gathered)
         if most is not None:
             patch.setitem(Group.sample.__kwdefaults__, "most", most)
-        if many is not None:
-            many_from(patch, many)
+        for name, value in many_from(many).items() if many is not None else ():
+            patch.setattr(constants, name, value)
         if fault is not None:
             for grower in (LightGBMGrower, XGBoostGrower):
                 patch.setattr(grower, "grow", broken(grower.grow, fault))
@@ -64,12 +64,10 @@ def fit_part(model, X, y, weight, address, rank, most=None, many=None, fault=Non
     return model, digest(model)
 
 
-def many_from(patch, n_rows):
-    """Let so many rows be many: the model is chosen on some of them, and structures are grown on others."""
-    patch.setattr(constants, "MANY_ROWS", n_rows)
-    patch.setattr(constants, "SAMPLE_ROWS", n_rows // 2)
-    patch.setattr(constants, "MIN_STRUCTURE_ROWS", n_rows // 2)
-    patch.setattr(constants, "MIN_STRUCTURE_CLASS", 1)
+def many_from(n_rows):
+    """Constants by which so many rows are many: the model is chosen on some, and structures are grown on others."""
+    half = n_rows // 2
+    return {"MANY_ROWS": n_rows, "SAMPLE_ROWS": half, "MIN_STRUCTURE_ROWS": half, "MIN_STRUCTURE_CLASS": 1}
 
 
 def broken(grow, fault, at=5):

@@ -319,17 +319,14 @@ def test_foreign_file_without_an_end_is_refused_at_once():
         read("/dev/zero")
 
 
-def test_failed_write_leaves_the_old_file(path, monkeypatch):
+def test_failed_write_leaves_the_old_file(path, press):
     before = path.read_bytes()
     with pytest.raises(TypeError, match="array 'x' is object"):
         archive.write(path, kind="model", version=1, content=None, arrays={"x": np.array([print], object)})
     with pytest.raises(ValueError, match="not JSON compliant"):
         archive.write(path, kind="model", version=1, content=np.nan, arrays={})
 
-    def fail(file):
-        raise OSError("disk full")
-
-    monkeypatch.setattr(os, "fsync", fail)
+    press(os, "fsync", 1, OSError("disk full"))
     with pytest.raises(OSError, match="disk full"):
         archive.write(path, kind="model", version=1, content=None, arrays={})
     assert path.read_bytes() == before

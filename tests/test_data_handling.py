@@ -146,17 +146,12 @@ def test_light_weights_that_are_all_equal_are_those_of_one_row_each():
     np.testing.assert_allclose(weighed.predict(X_new), expected, rtol=0, atol=1e-12)
 
 
-def test_cells_reach_splits_and_regressions_as_they_are(monkeypatch):
+def test_cells_reach_splits_and_regressions_as_they_are(before):
     """In training every layer on the table is bound to the very numbers that `fit` was given, however far off."""
     X, y = numbers()
     X[3, 0], X[5, 1], X[7, 2] = 1e9, -1e9, 0.0
-    layers, bind = [], BoundInput.__init__
-
-    def bind_and_keep(bound, *how):
-        bind(bound, *how)
-        layers.append(bound)
-
-    monkeypatch.setattr(BoundInput, "__init__", bind_and_keep)
+    layers = []
+    before(BoundInput, "__init__", lambda _, bound, *how: layers.append(bound))
     BoostBPRegressor(**ONE_LAYER, early_stopping=False).fit(X, y)
     assert layers
     for bound in layers:

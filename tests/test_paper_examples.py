@@ -209,20 +209,19 @@ def test_scores_are_means_over_seeds_and_a_failed_fold_reaches_nothing():
 
 
 @needs_torch
-def test_what_is_trained_again_has_the_length_that_was_validated(monkeypatch):
+def test_what_is_trained_again_has_the_length_that_was_validated(before):
     """Single layers, GBDT-NN and the paper's settings for the length found; others of ours find one by themselves."""
     from examples.paper import models, tasks
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(160, 4))
     task = tasks.Task(X, (X[:, 0] > 0).astype(int), [(np.arange(120), np.arange(120, 160))], "classification")
-    trained, train = [], models.train
+    trained = []
 
-    def spied(contender, split, **how):
-        trained.append((len(split.X), split.whole, how.get("length")))
-        return train(contender, split, **how)
+    def note(_, contender, split, length=None, **how):
+        trained.append((len(split.X), split.whole, length))
 
-    monkeypatch.setattr(models, "train", spied)
+    before(models, "train", note)
     small = {"hidden_layer_sizes": [2], "n_estimators": 2, "deep": True, "epochs": 3}
     paper = {**small, "early_stopping": False, "backprop": {"structure_epochs": 1}}
     mixed = {"hidden_layer_sizes": [2], "n_estimators": 2, "epochs": 2}
@@ -313,7 +312,7 @@ def test_nothing_is_said_to_be_reached_or_exploded_before_all_cells_have_ended()
     assert {row.note for row in fragile.rows(found) if row.data == "Curve"} == {"0 of 0 exploded"}
 
 
-def test_each_fold_and_cut_draws_trials_of_its_own(monkeypatch):
+def test_each_fold_and_cut_draws_trials_of_its_own(before):
     """The first cut of the first fold draws as a single search with this seed does."""
     from examples.paper import models, tasks
 
@@ -322,9 +321,7 @@ def test_each_fold_and_cut_draws_trials_of_its_own(monkeypatch):
     halves = np.arange(60), np.arange(60, 120)
     task = tasks.Task(X, (X[:, 0] > 0).astype(int), [halves, halves[::-1]], "classification")
     seeds = []
-    monkeypatch.setattr(models, "tune", lambda *args, seed, **how: seeds.append(seed) or tune(*args, seed=seed, **how))
-    from benchmarks.rivals.tuning import tune
-
+    before(models, "tune", lambda *_, seed, **how: seeds.append(seed))
     for fold in (0, 1):
         models.scored_task(task, fold=fold, seed=3, parts=2, model="LightGBM", trials=1)
     assert seeds[0] == 3

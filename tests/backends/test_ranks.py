@@ -138,12 +138,12 @@ def test_some_of_the_rows_keep_the_ranks_of_all(name):
 
 
 @pytest.mark.skipif("xgboost" not in KNOWN, reason="needs xgboost")
-def test_xgboost_reads_ranks_from_files_and_from_samples(monkeypatch):
+def test_xgboost_reads_ranks_from_files_and_from_samples(tune):
     rng = np.random.default_rng(0)
     t, grad = numbers(rng, 4000)
     X = HARD["ids of 16 digits"](t)[:, None]
     _, expected = first_tree("xgboost", t[:, None], grad)
-    monkeypatch.setattr(xgboost, "SAMPLE", 3000)
+    tune(xgboost, SAMPLE=3000)
     with on_disk():
         grower, tree = first_tree("xgboost", X, grad)
     assert hasattr(grower.matrix, "folder")

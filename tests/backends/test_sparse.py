@@ -50,8 +50,8 @@ def assert_same(a, b):
 
 @pytest.mark.parametrize(("name", "missing", "categorical"), CASES)
 @pytest.mark.parametrize("samples", [None, 700])
-def test_trees_are_those_of_the_dense_table(name, missing, categorical, samples, monkeypatch):
-    monkeypatch.setattr(sparse, "CELLS", 1000)
+def test_trees_are_those_of_the_dense_table(name, missing, categorical, samples, tune):
+    tune(sparse, CELLS=1000)
     dense, held, grad = tables(missing, categorical)
     backend = load_backend(name) if samples is None else RowSampling(load_backend(name), samples)
     growers = [backend.bind(table, TreeParams(max_depth=4)) for table in (dense, held)]

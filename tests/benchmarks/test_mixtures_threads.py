@@ -189,13 +189,10 @@ def test_predictions_at_the_same_time_leave_the_numbers_of_threads():
 
 
 @pytest.mark.usefixtures("three_threads")
-def test_predictions_need_no_new_threads(monkeypatch):
-    def refuse(_):
-        raise RuntimeError("can't create new thread at interpreter shutdown")
-
+def test_predictions_need_no_new_threads(fails):
     X, y = data(GBDTNNRegressor)
     model = GBDTNNRegressor((4,), **parameters(epochs=0, **QUICK)).fit(X, y)
     expected = model.predict(X)
-    monkeypatch.setattr(threading.Thread, "start", refuse)
+    fails(threading.Thread, "start", RuntimeError("can't create new thread at interpreter shutdown"))
     np.testing.assert_array_equal(model.predict(X), expected)
     assert torch.get_num_threads() == 3

@@ -59,27 +59,9 @@ def model(folder):
     return where
 
 
-@pytest.fixture
-def press_in_step(monkeypatch):
-    """Ctrl-C in the step of an epoch: ``press_in_step(1)`` is the first."""
-
-    def press(number):
-        step, calls = Trainer.step, []
-
-        def pressed(self):
-            calls.append(1)
-            if len(calls) == number:
-                raise KeyboardInterrupt
-            step(self)
-
-        monkeypatch.setattr(Trainer, "step", pressed)
-
-    return press
-
-
 @pytest.mark.parametrize("quiet", [[], ["-q"]])
-def test_an_interrupted_fit_saves_what_there_is_and_says_so(folder, tmp_path, press_in_step, quiet):
-    press_in_step(3)
+def test_an_interrupted_fit_saves_what_there_is_and_says_so(folder, tmp_path, press, quiet):
+    press(Trainer, "step", 3)
     where = tmp_path / "model"
     alone = ("-s", "epochs=9", "-s", "deep=true")
     result = run("fit", folder / "diabetes.csv", "-t", "target", "-m", where, *QUICK, *alone, *quiet)
@@ -91,8 +73,8 @@ def test_an_interrupted_fit_saves_what_there_is_and_says_so(folder, tmp_path, pr
     assert np.isfinite(estimator.predict(pd.read_csv(folder / "diabetes.csv").drop(columns="target"))).all()
 
 
-def test_a_fit_that_is_interrupted_at_once_saves_nothing(folder, tmp_path, press_in_step):
-    press_in_step(1)
+def test_a_fit_that_is_interrupted_at_once_saves_nothing(folder, tmp_path, press):
+    press(Trainer, "step", 1)
     result = run("fit", folder / "diabetes.csv", "-t", "target", "-m", tmp_path / "model", *QUICK, "-s", "deep=true")
     assert error_of(result, 130) == "error: interrupted."
     assert list(tmp_path.iterdir()) == []

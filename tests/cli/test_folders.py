@@ -51,10 +51,10 @@ def test_a_folder_gives_the_model_of_one_file(folder, tmp_path, kind):
 
 
 @pytest.mark.parametrize("name", ["all.parquet", "csv/0.csv"])
-def test_a_large_file_is_read_block_by_block(folder, tmp_path, monkeypatch, name):
+def test_a_large_file_is_read_block_by_block(folder, tmp_path, tune, name):
     options = ["-t", "sold", "--drop", "price", *QUICK]
     assert "200 rows" in run("fit", folder / "csv" / "0.csv", "-m", tmp_path / "small", *options).stderr
-    monkeypatch.setattr(fit_module, "LARGE", 2000)
+    tune(fit_module, LARGE=2000)
     told = run("fit", folder / name, "-m", tmp_path / "large", "--valid", folder / "parquet" / "2.parquet", *options)
     assert "read block by block, 6 features, classification of 'sold'" in told.stderr
     assert load(tmp_path / "large").classes_.tolist() == ["false", "true"]

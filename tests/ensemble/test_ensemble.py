@@ -133,23 +133,18 @@ def test_classifier_that_tells_few_rows_apart_is_not_sure_without_limit():
     assert log_loss(y[test], model.predict_proba(X[test])) < 0.2  # .27 by the labels themselves
 
 
-def on_training(monkeypatch, name, event):
-    """Let `event(training)` follow the first piece of the network of this name."""
+@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.usefixtures("everything")
+def test_interrupt_in_a_network_ends_the_fit_and_keeps_what_is_there(tune, number):
+    networks = NETWORKS[:number]
     original = NetworkTraining.advance
 
     def advance(self, *args):
         original(self, *args)
-        if self.name == name:
-            event(self)
+        if self.name == networks[-1]:
+            self.history.interrupted(KeyboardInterrupt())
 
-    monkeypatch.setattr(NetworkTraining, "advance", advance)
-
-
-@pytest.mark.parametrize("number", [1, 2, 3])
-@pytest.mark.usefixtures("everything")
-def test_interrupt_in_a_network_ends_the_fit_and_keeps_what_is_there(monkeypatch, number):
-    networks = NETWORKS[:number]
-    on_training(monkeypatch, networks[-1], lambda training: training.history.interrupted(KeyboardInterrupt()))
+    tune(NetworkTraining, advance=advance)
     model = interrupted_fit(BoostBPRegressor((3,), **parameters(**FAST)), X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
     assert not model.history_.refitted

@@ -138,7 +138,7 @@ def test_work_beyond_the_limit_is_not_begun(tune):
     assert race.others[0].history.stop is Stop.QUALITY
 
 
-def test_the_next_one_is_that_which_is_expected_to_be_best(monkeypatch, tune):
+def test_the_next_one_is_that_which_is_expected_to_be_best(tune):
     """All are looked at once in their order, and then one by one."""
     turns, original = [], NetworkTraining.advance
 
@@ -149,7 +149,7 @@ def test_the_next_one_is_that_which_is_expected_to_be_best(monkeypatch, tune):
         errors[self.name] *= 0.5
 
     errors = {"network": 3.0, "second": 2.0, "third": 1.0}
-    monkeypatch.setattr(NetworkTraining, "advance", advance)
+    tune(NetworkTraining, advance=advance)
     trained(tune, problem_of(epochs=4), least_fall=-1.0, names=tuple(errors))
     assert turns == ["network", "second", "third", "third", "second", "network"]
 

@@ -195,32 +195,28 @@ def test_what_cannot_be_refitted_stays(fails, choose, before_refit, event):
     assert not np.allclose(model.predict(X), before.predict(X))
 
 
-def test_without_time_nothing_is_refitted(monkeypatch, choose, before_refit):
+def test_without_time_nothing_is_refitted(tune, choose, before_refit):
     choose("single layer", "network")
     before = before_refit(BoostBPRegressor((3,), **parameters(**FAST)), X, Y)
     again = refits.boost_again
-    monkeypatch.setattr(refits, "boost_again", lambda problem, plan, over: again(problem, plan, over=lambda: True))
+    tune(refits, boost_again=lambda problem, plan, over: again(problem, plan, over=lambda: True))
     model = BoostBPRegressor((3,), **parameters(**FAST)).fit(X, Y)
     assert not model.history_.refitted
     np.testing.assert_array_equal(model.predict(X), before.predict(X))
 
 
-def test_time_is_left_for_it(monkeypatch, tune):
+def test_time_is_left_for_it(before, tune):
     """Once the first layer is there, what is tried ends before time is up, by what the refit takes."""
     now = [0.0]
-    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
-    monkeypatch.setattr(output_layers, "round_work", lambda *sizes: 1.0)
+
+    def passes(seconds):
+        now[0] += seconds
+
+    tune(time, perf_counter=lambda: now[0])
+    tune(output_layers, round_work=lambda *sizes: 1.0)
     tune(MAX_PIECES=6)
-    for kind, seconds in (
-        (output_layers.Boosted, 0.7),
-        (output_layers.LayerTraining, 0.3),
-    ):  # to grow, and to look at it
-
-        def advance(self, original=kind.advance, seconds=seconds, **options):
-            now[0] += seconds
-            return original(self, **options)
-
-        monkeypatch.setattr(kind, "advance", advance)
+    before(output_layers.Boosted, "advance", lambda *_, **options: passes(0.7))  # to grow
+    before(output_layers.LayerTraining, "advance", lambda *_, **options: passes(0.3))  # to look at it
     for max_time in range(16, 40, 8):
         now[0] = 0.0
         model = BoostBPRegressor((3,), **parameters(deep=False, quality=4, max_time=max_time, **FAST)).fit(X, Y)

@@ -19,6 +19,7 @@ from sklearn.model_selection import TimeSeriesSplit
 import boostbp.backends.xgboost
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.distributed.worker import refuse_unsupported
+from boostbp.files import parts as files
 from boostbp.inputs import blocks
 from boostbp.layers import fitting
 from boostbp.network import trainer
@@ -51,16 +52,12 @@ NUMBERS = FEATURES.drop(columns="colour").to_numpy()
 
 
 @pytest.fixture(autouse=True)
-def scratch(tmp_path, monkeypatch):
-    """A folder of scratch files of their own, and small blocks."""
-    folder = tmp_path / "scratch"
-    folder.mkdir()
-    monkeypatch.setenv("TMPDIR", str(folder))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setattr("boostbp.files.parts._PARQUET_ROWS", 130)
-    monkeypatch.setattr(blocks, "BLOCK_ROWS", 130)
-    yield folder
-    assert not list(folder.iterdir())
+def small_blocks(scratch, tune):
+    """Rows come in small blocks, and leave no scratch file."""
+    tune(files, _PARQUET_ROWS=130)
+    tune(blocks, BLOCK_ROWS=130)
+    yield
+    assert not list(scratch.iterdir())
 
 
 def source_of(kind, where, frame, *names):
@@ -116,10 +113,9 @@ def test_an_average_of_classes_is_that_of_arrays(tmp_path, kind, backend):
 
 
 @pytest.mark.parametrize("backend", WITH_CATEGORIES)
-def test_rows_beyond_a_sample_are_binned_and_grown_alike(tmp_path, monkeypatch, backend):
-    monkeypatch.setattr(boostbp.backends.xgboost, "SAMPLE", 300)  # then XGBoost keeps its bins in files
-    monkeypatch.setattr(fitting, "SAMPLE", 300)
-    monkeypatch.setattr(fitting, "MOST_TRACE", 0)
+def test_rows_beyond_a_sample_are_binned_and_grown_alike(tmp_path, tune, backend):
+    tune(boostbp.backends.xgboost, SAMPLE=300)  # then XGBoost keeps its bins in files
+    tune(fitting, SAMPLE=300, MOST_TRACE=0)
     expected = BoostBPRegressor(**NETWORK, backend=backend, random_state=0, n_jobs=2).fit(FEATURES, TABLE["target"])
     source = source_of("folder", tmp_path, TABLE, "target")
     found = BoostBPRegressor(**NETWORK, backend=backend, random_state=0).fit(*source())
@@ -378,17 +374,9 @@ def test_an_interrupt_while_reading_leaves_nothing(scratch):
 @pytest.mark.parametrize(
     "backend", [pytest.param(name, marks=() if name == "lightgbm" else pytest.mark.slow) for name in WITH_CATEGORIES]
 )
-def test_an_interrupt_in_training_keeps_the_model_and_no_file(monkeypatch, scratch, backend):
-    monkeypatch.setattr(boostbp.backends.xgboost, "SAMPLE", 300)
-    fit, calls = trainer.layers.fit, []
-
-    def fit_layer(*args, **options):
-        calls.append(1)
-        if len(calls) == 4:
-            raise KeyboardInterrupt
-        return fit(*args, **options)
-
-    monkeypatch.setattr(trainer.layers, "fit", fit_layer)
+def test_an_interrupt_in_training_keeps_the_model_and_no_file(press, tune, scratch, backend):
+    tune(boostbp.backends.xgboost, SAMPLE=300)
+    press(trainer.layers, "fit", 4)
     model = BoostBPRegressor(**NETWORK, backend=backend, early_stopping=False, random_state=0)
     interrupted_fit(model, iter([(NUMBERS, TABLE["target"])]), None)
     assert model.n_iter_ == 0
@@ -396,11 +384,8 @@ def test_an_interrupt_in_training_keeps_the_model_and_no_file(monkeypatch, scrat
     assert not list(scratch.iterdir())
 
 
-def test_a_full_disk_is_an_error_that_leaves_nothing(monkeypatch, scratch):
-    def full(self, values):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(blocks._StoredValues, "add", full)
+def test_a_full_disk_is_an_error_that_leaves_nothing(press, scratch):
+    press(blocks._StoredValues, "add", 1, OSError(28, "No space left on device"))
     model = BoostBPRegressor()
     with pytest.raises(OSError, match=r"No space for the rows and arrays of the fit in the folder .*scratch.*TMPDIR"):
         model.fit(iter([(NUMBERS, TABLE["target"])]))

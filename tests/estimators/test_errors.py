@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 
 import numpy as np
 import pytest
@@ -64,14 +63,6 @@ def test_wrong_number_of_features_at_predict():
 def test_unknown_backend():
     with pytest.raises(ValueError, match=r"'catboost'.*lightgbm.*sklearn"):
         fit(backend="catboost")
-
-
-def test_missing_library(monkeypatch):
-    monkeypatch.setitem(sys.modules, "xgboost", None)
-    for name in [name for name in sys.modules if name.startswith("boostbp.backends.xgboost")]:
-        monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(ImportError, match=re.escape("pip install 'boostbp[xgboost]'")):
-        fit(backend="xgboost")
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -37,8 +35,7 @@ rng = np.random.default_rng(0)
 
 def held_rows(X, *, weight=None, strata=None, groups=None, seed=0, **changes):
     """Numbers of the rows that are held out; the others, but for those without weight, must be learned from."""
-    asked = {"early_stopping": "auto", "epochs": 1, "validation": 0.1}
-    asked = SimpleNamespace(**asked | {"random_state": seed} | changes)
+    asked = BoostBPClassifier(random_state=seed, **changes)
     table = X if isinstance(X, Table) else Table(np.ascontiguousarray(X, np.float64))
     rows = np.arange(len(table.X), dtype=np.float64)
     weight = np.ones(len(rows)) if weight is None else np.asarray(weight, np.float64)

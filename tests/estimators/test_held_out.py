@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from flat_parameters import parameters
@@ -15,15 +13,12 @@ from boostbp.estimators import held_out
 from boostbp.estimators.held_out import hold_out
 from boostbp.inputs.rows import Rows
 
-ASKED = {"early_stopping": "auto", "epochs": 1, "validation": 0.1, "random_state": 0}
-
 
 def parts(labels, seed=0):
     """Labels that are learned from, and those held out."""
-    asked = SimpleNamespace(**ASKED | {"random_state": seed})
     rows = np.arange(len(labels), dtype=np.float64)[:, None]
     all_rows = Rows(Table(rows), labels[:, None].astype(float), np.ones(len(labels)))
-    kept, sets = hold_out(asked, all_rows, labels)
+    kept, sets = hold_out(BoostBPClassifier(random_state=seed), all_rows, labels)
     held = [*(part.rows.X for part in sets), np.empty((0, 1))]
     every = np.concatenate([kept.X, *held]).ravel()
     assert np.array_equal(np.sort(every), rows.ravel())
@@ -65,7 +60,7 @@ def test_few_rows_do_not_make_classes_sure_of_themselves():
 def test_early_stopping_may_be_a_bool_of_numpy(given):
     """As a grid over `np.array([True, False])` gives it."""
     labels = np.arange(60) % 2
-    asked = SimpleNamespace(**ASKED | {"early_stopping": np.bool_(given)})
+    asked = BoostBPClassifier(early_stopping=np.bool_(given), random_state=0)
     all_rows = Rows(Table(np.arange(60.0)[:, None]), labels[:, None].astype(float), np.ones(60))
     kept, sets = hold_out(asked, all_rows, labels)
     assert (len(kept), len(sets)) == ((54, 1) if given else (60, 0))
@@ -89,12 +84,11 @@ def test_n_iter_no_change_is_not_looked_at_without_early_stopping_of_numpy():
 
 
 @pytest.mark.parametrize("validation", [0.1, 0.3, "last"])
-def test_of_many_rows_no_more_are_held_out_than_a_choice_needs(monkeypatch, validation):
-    monkeypatch.setattr(held_out, "LARGE_N", 300)
-    monkeypatch.setattr(held_out, "MAX_HELD", 20)
+def test_of_many_rows_no_more_are_held_out_than_a_choice_needs(tune, validation):
+    tune(held_out, LARGE_N=300, MAX_HELD=20)
 
     def count(rows, **changes):
-        asked = SimpleNamespace(**ASKED | {"validation": validation} | changes)
+        asked = BoostBPClassifier(validation=validation, random_state=0, **changes)
         strata = None if validation == "last" else np.arange(rows) % 3
         table = Table(np.arange(rows, dtype=np.float64)[:, None])
         _, [held] = hold_out(asked, Rows(table, np.zeros((rows, 1)), np.ones(rows)), strata)

@@ -18,7 +18,6 @@ from sklearn.linear_model import LinearRegression
 import boostbp
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.distributed.worker import refuse_unsupported
-from boostbp.ensemble import constants
 from boostbp.losses import Quantile
 
 X, y = make_friedman1(600, n_features=5, noise=1.0, random_state=0)
@@ -143,9 +142,8 @@ def test_an_offset_stands_beside_the_earlier_model():
     np.testing.assert_allclose(more.predict(X, offset=0), plain.predict(X), rtol=0, atol=1e-6)
 
 
-def test_many_rows(monkeypatch):
-    monkeypatch.setattr(constants, "MANY_ROWS", 200)
-    monkeypatch.setattr(constants, "SAMPLE_ROWS", 150)
+def test_many_rows(tune):
+    tune(MANY_ROWS=200, SAMPLE_ROWS=150)
     first = model_of("average").fit(X[OLD], y[OLD])
     assert rmse(model_of("average").fit(X[NEW], y[NEW], init_model=first)) < rmse(first)
 

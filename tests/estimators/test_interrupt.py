@@ -29,22 +29,9 @@ SMALL["structure_epochs"] = 1  # then both layers are fitted by one function, wh
 
 
 @pytest.fixture
-def interrupted(monkeypatch):
+def interrupted(press):
     """Ctrl-C in the fit of a layer: the output layer of an epoch, the hidden one already moved."""
-
-    def at(epoch):
-        fit, calls = run.layers.fit, []
-
-        def fit_layer(*args, **options):
-            calls.append(1)
-            if len(calls) == 2 * (epoch + 1):
-                monkeypatch.undo()
-                raise KeyboardInterrupt
-            return fit(*args, **options)
-
-        monkeypatch.setattr(run.layers, "fit", fit_layer)
-
-    return at
+    return lambda epoch: press(run.layers, "fit", 2 * (epoch + 1))
 
 
 def test_the_last_whole_epoch_is_kept(interrupted, tmp_path):
@@ -133,7 +120,7 @@ def test_any_other_exception_leaves_the_estimator_as_it_was(error):
     assert vars(model) == before
 
 
-def test_fit_more_keeps_the_best_state_too(monkeypatch):
+def test_fit_more_keeps_the_best_state_too():
     model = BoostBPRegressor(**parameters(**SMALL)).fit(X, Y, keep_state=True)
     expected = BoostBPRegressor(**parameters(**(SMALL | {"epochs": 7}))).fit(X, Y)
 

@@ -19,7 +19,6 @@ from sklearn.preprocessing import StandardScaler
 import boostbp
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.backends.base import Table
-from boostbp.ensemble import constants
 from boostbp.inputs.rows import NO_OFFSET, Rows
 from boostbp.losses import Gamma, Huber, Logistic, Poisson, Quantile, Softmax, SquaredError, Tweedie, traits_of
 from boostbp.network.starts import best_constant
@@ -166,9 +165,8 @@ def test_evaluation_sets_have_offsets_of_their_own(backend):
     np.testing.assert_array_equal(single.predict(X, offset=0), model.predict(X, offset=0))
 
 
-def test_offsets_of_many_rows_are_carried_to_samples_and_pieces(monkeypatch):
-    monkeypatch.setattr(constants, "MANY_ROWS", 500)
-    monkeypatch.setattr(constants, "SAMPLE_ROWS", 300)
+def test_offsets_of_many_rows_are_carried_to_samples_and_pieces(tune):
+    tune(MANY_ROWS=500, SAMPLE_ROWS=300)
     X, exposure, y = counted(900)
     offset = np.log(exposure)
     model = model_of("ensemble").fit(X, y, offset=offset)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from contextlib import nullcontext
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,8 +14,7 @@ from sklearn.metrics import root_mean_squared_error
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, load, plots, save
 from boostbp.cli.inspect import description_of
-from boostbp.ensemble import average, constants, ensemble, race
-from boostbp.ensemble.budget import LEVELS, Effort
+from boostbp.ensemble import average, ensemble
 from boostbp.layers.layer import rounds_of
 from boostbp.network.choice import CandidateResult, ModelChoice, weight_in_words
 from boostbp.network.stored import history_of
@@ -59,24 +57,15 @@ if "xgboost" in BACKENDS:
 
 
 @pytest.fixture
-def fitted(monkeypatch):
+def fitted(request, tune, weights_of):
     """Fit a model of a kind; those that are given weights have all candidates trained."""
 
     def fit(kind):
         make, weights, how = KINDS[kind]
         if weights is not None:
-            monkeypatch.setitem(LEVELS, 3, replace(LEVELS[3], layers=Effort(np.inf), networks=Effort(np.inf)))
-            for name, value in {"MAX_PIECES": 2, "FIRST_NEAR": np.inf, "MIN_FALL": -np.inf}.items():
-                monkeypatch.setattr(constants, name, value)
-            monkeypatch.setattr(race, "stacked_weights", lambda raws, problem: np.full(len(raws), 1.0 / len(raws)))
-            original = average.average_of
-
-            def weighed(candidates, *rest, **options):
-                found = np.array([float(weights.get(one.name, 0.0)) for one in candidates])
-                monkeypatch.setattr(average, "_weights", lambda *_: (found / found.sum(), 1.0, 0.1))
-                return original(candidates, *rest, **options)
-
-            monkeypatch.setattr(ensemble, "average_of", weighed)
+            request.getfixturevalue("everything")
+            tune(MAX_PIECES=2)
+            weights_of(lambda one: weights.get(one.name, 0.0))
         model = make()
         y = {"classes": LABELS, "autoencoder": None}.get(kind, Y)
         return model.fit(X, y, **how)

@@ -12,8 +12,6 @@ from scipy.sparse import csr_array
 from boostbp import BoostBPClassifier, BoostBPRegressor, backends, fit_layer, layers
 from boostbp.backends import Capabilities, Table, TreeParams
 from boostbp.backends.capabilities import check_supported
-from boostbp.ensemble import constants
-from boostbp.ensemble.budget import DEFAULT_QUALITY, LEVELS, Effort
 from boostbp.layers import BoundInput, LayerSettings, SquaredObjective
 from boostbp.layers.cheaper_growth import SharedStructure
 from boostbp.trees.tree import Tree
@@ -172,15 +170,12 @@ class AllFeatures:
 
 
 @pytest.fixture
-def everything(monkeypatch):
-    """All candidates are tried, whatever they promise and cost."""
-    unlimited = replace(LEVELS[DEFAULT_QUALITY], layers=Effort(np.inf), networks=Effort(np.inf))
-    monkeypatch.setitem(LEVELS, DEFAULT_QUALITY, unlimited)
-    monkeypatch.setattr(constants, "MAX_PIECES", 1)
-    monkeypatch.setattr(constants, "MIN_FEATURES_SAMPLED", 2)
+def few_features(everything, tune):
+    """All candidates are tried, those that draw features too."""
+    tune(MIN_FEATURES_SAMPLED=2)
 
 
-@pytest.mark.usefixtures("everything")
+@pytest.mark.usefixtures("few_features")
 @pytest.mark.parametrize("structure_samples", [None, 300])
 @pytest.mark.parametrize("extra_trees", [False, True])
 @pytest.mark.parametrize("lies", [True, False], ids=["lies", "says so"])
@@ -199,7 +194,7 @@ class BestThresholds(AllFeatures):
         return super().bind(table, replace(growth, extra_trees=False))
 
 
-@pytest.mark.usefixtures("everything")
+@pytest.mark.usefixtures("few_features")
 def test_a_backend_that_draws_no_thresholds_gives_no_candidate_twice():
     model = BoostBPRegressor(
         (2,), **parameters(backend=BestThresholds(extra_trees=True, colsample_bytree="node"), **FAST)

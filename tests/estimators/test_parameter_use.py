@@ -102,9 +102,9 @@ OTHERS = {
 
 
 @pytest.fixture(autouse=True)
-def short(monkeypatch):
+def short(tune):
     """Few rounds; all that a warning says is looked at."""
-    monkeypatch.setattr(constants, "MAX_PIECES", 3)
+    tune(MAX_PIECES=3)
     warnings.filterwarnings("always", "No effect", UserWarning)
 
 

@@ -65,13 +65,10 @@ def test_rows_that_were_held_out_are_learnt_from_in_the_end(backend, before_refi
     assert np.abs(before.predict(X) - alone.predict(X)).max() > 0.1 * Y.std()
 
 
-def test_a_single_layer_outlives_an_interrupt_before_it_is_grown_again(monkeypatch, before_refit):
-    def pressed(*args):
-        raise KeyboardInterrupt
-
+def test_a_single_layer_outlives_an_interrupt_before_it_is_grown_again(press, before_refit):
     how = {"n_estimators": 20, "random_state": 0}
     kept = before_refit(BoostBPRegressor((), **parameters(**how)), X, Y)
-    monkeypatch.setattr(Problem, "on_all_rows", pressed)
+    press(Problem, "on_all_rows", 1)
     model = interrupted_fit(BoostBPRegressor((), **parameters(**how)), X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
     assert not model.history_.refitted
@@ -85,13 +82,10 @@ def test_a_single_layer_is_not_grown_again_without_time(before_refit):
     assert not model.history_.refitted
 
 
-def test_a_single_layer_stays_as_it_is_where_fitting_it_again_is_interrupted(before_refit, monkeypatch):
-    def interrupted(*args, **options):
-        raise KeyboardInterrupt
-
+def test_a_single_layer_stays_as_it_is_where_fitting_it_again_is_interrupted(before_refit, press):
     how = parameters(n_estimators=20, random_state=0)
     before = before_refit(BoostBPRegressor((), **how), X, Y)
-    monkeypatch.setattr(refits, "boost_again", interrupted)
+    press(refits, "boost_again", 1)
     model = interrupted_fit(BoostBPRegressor((), **how), X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
     np.testing.assert_array_equal(model.predict(X), before.predict(X))

@@ -120,8 +120,8 @@ def test_a_file_predicts_the_same(tmp_path):
 
 
 @pytest.mark.parametrize("backend", ONE_AT_ONCE)
-def test_the_dense_table_is_never_written_down(backend, monkeypatch):
-    monkeypatch.setattr(linear, "MAX_DECOMPOSED", 100)
+def test_the_dense_table_is_never_written_down(backend, tune):
+    tune(linear, MAX_DECOMPOSED=100)
     rows, columns = 8000, 1500
     rng = np.random.default_rng(0)
     S = sp.random_array((rows, columns), density=0.001, rng=rng, format="csr")

@@ -25,9 +25,9 @@ NAMES = {kind: [name for name in kind().get_params() if name not in OWN] for kin
 CASES = [(kind, name) for kind in KINDS for name in NAMES[kind] if kind is KINDS[0] or name not in NAMES[KINDS[0]]]
 
 
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(("kind", "name"), CASES)
-def test_a_model_or_an_error_that_names_the_parameter(kind, name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_model_or_an_error_that_names_the_parameter(kind, name):
     for value in ODD:
         model = kind(**{name: FAST[name] for name in FAST if kind is not BoostBPAutoencoder or name != "deep"})
         try:

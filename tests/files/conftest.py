@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from boostbp.files import parts
+
 
 @pytest.fixture
-def small_blocks(monkeypatch):
+def small_blocks(tune):
     """CSV files come in blocks of 4 kB, and Parquet files in batches of 3 rows."""
-    monkeypatch.setattr("boostbp.files.parts._CSV_BLOCK", 4096)
-    monkeypatch.setattr("boostbp.files.parts._PARQUET_ROWS", 3)
+    tune(parts, _CSV_BLOCK=4096, _PARQUET_ROWS=3)

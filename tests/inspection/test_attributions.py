@@ -166,10 +166,10 @@ def test_gradient_times_input_is_the_jacobian_times_the_difference(backend):
     assert found.error > 0.1  # it does not see the jumps, and says so
 
 
-def test_more_steps_than_memory_holds_change_nothing(monkeypatch):
+def test_more_steps_than_memory_holds_change_nothing(tune):
     model, frame = fitted("regressor", "lightgbm")
     whole = model.attributions(frame[:50], steps=2).values
-    monkeypatch.setattr(attributions, "ROOM", 100)
+    tune(attributions, ROOM=100)
     np.testing.assert_array_equal(model.attributions(frame[:50], steps=2).values, whole)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 
 import numpy as np
 import pandas as pd
@@ -127,10 +126,10 @@ def test_history_shows_itself_in_a_line_and_in_notebooks():
     assert bare.to_frame().to_dict("list") == {"loss": [1.0], "seconds": [0.1]}
 
 
-def test_without_pandas_the_error_names_the_extra(monkeypatch):
+def test_without_pandas_the_error_names_the_extra(without):
     model, X = fitted("classifier", "lightgbm")
     found, report, seen = model.attributions(X[:1]), model.leaf_report(X[:1]), model.history_
-    monkeypatch.setitem(sys.modules, "pandas", None)
+    without("pandas")
     for make in (found.to_frame, report.to_frame, seen.to_frame, model.trees_to_dataframe):
         with pytest.raises(ImportError, match=r"needs the pandas package: pip install 'boostbp\[frames\]'"):
             make()

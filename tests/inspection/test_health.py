@@ -14,11 +14,9 @@ from sklearn.datasets import make_friedman1
 from sklearn.linear_model import LinearRegression
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
-from boostbp.ensemble import average
 from boostbp.inspection.health import HealthWarning, health_of, warn_if_ill
 from boostbp.losses import Logistic
 from boostbp.network.choice import NETWORK, CandidateResult, ModelChoice, weight_in_words
-from boostbp.network.network import Network
 from boostbp.network.probes import linear_probe_r2
 from tests.inspection.models import CASES, FLOWERS, LIBRARIES, SMALL, SPECIES, fitted, table
 from tests.studies import weighed_at
@@ -131,9 +129,8 @@ def test_probe_is_a_linear_regression():
     assert math.isnan(linear_probe_r2(h, y, weight)[1])
 
 
-def test_layers_are_probed_on_training_and_held_out_rows(monkeypatch):
-    for rounding in ("rounded", "with_short_hidden"):  # an average is, after its network was probed
-        monkeypatch.setattr(Network, rounding, lambda network: network)
+@pytest.mark.usefixtures("unrounded")  # as an average is, after its network was probed
+def test_layers_are_probed_on_training_and_held_out_rows():
     frame, y = table()
     model = BoostBPRegressor(**parameters(**SMALL)).fit(frame[:300], y[:300], eval_set=[(frame[300:], y[300:])])
     best = model.history_[model.history_.best_epoch]
@@ -145,8 +142,8 @@ def test_layers_are_probed_on_training_and_held_out_rows(monkeypatch):
 
 
 @pytest.mark.parametrize("backend", LIBRARIES)
-def test_of_a_weighed_model_it_is_the_network_with_most_weight(backend, monkeypatch):
-    monkeypatch.setattr(average, "_weights", lambda raws, *_: (np.full(len(raws), 1.0 / len(raws)), 0.0, 0.0))
+def test_of_a_weighed_model_it_is_the_network_with_most_weight(backend, weights_of):
+    weights_of(lambda one: 1.0)
     X, y = make_friedman1(500, n_features=5, random_state=0)
     settings = {"backend": backend, "hidden": {"n_estimators": 4}, "epochs": 2, "random_state": 0}
     callbacks = [lambda epoch: None]  # which want the network, whatever it promises

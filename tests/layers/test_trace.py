@@ -36,10 +36,10 @@ WAYS = [(name, {"refit_order": order}) for name, order in zip(BACKENDS, ("downwa
 
 
 @pytest.mark.parametrize(("backend", "options"), [*WAYS, *NATIVE])
-def test_the_network_is_the_same(monkeypatch, backend, options):
+def test_the_network_is_the_same(tune, backend, options):
     small = {"hidden_layer_sizes": (3, 2), "epochs": 3, "n_estimators": 4, "random_state": 0, "deep": True}
     small |= {"backend": backend, **options}
     expected = BoostBPRegressor(**parameters(**small)).fit(X, Y)
-    monkeypatch.setattr(fitting, "MOST_TRACE", 0)
+    tune(fitting, MOST_TRACE=0)
     found = BoostBPRegressor(**parameters(**small)).fit(X, Y)
     np.testing.assert_array_equal(found.predict(X), expected.predict(X))

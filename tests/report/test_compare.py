@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import signal
 import sys
-from dataclasses import replace
 
 import lightgbm
 import numpy as np
@@ -14,8 +13,6 @@ from rich.console import Console
 from sklearn.datasets import load_diabetes, load_iris
 
 from benchmarks.rivals.contenders import trees_of
-from boostbp.ensemble import average, constants, race
-from boostbp.ensemble.budget import LEVELS, Effort
 from boostbp.report.comparison import Job, Peak, compare_models, measure, rehearse, splits
 from boostbp.report.contenders import SINGLE_LAYER, deep
 from boostbp.report.result import Result, columns, table, tables_for
@@ -224,15 +221,12 @@ def test_length_of_a_deep_model_is_that_of_its_leading_piece(params):
 
 
 @pytest.mark.parametrize("params", [{}, {"deep": True, "backprop": {"output_target": "moved"}}])
-def test_hidden_representations_are_of_the_network_that_is_compared(params, monkeypatch):
+@pytest.mark.usefixtures("everything")
+def test_hidden_representations_are_of_the_network_that_is_compared(params, weights_of):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1.0, 1.0, (200, 1))  # of one feature there are no directions
     data = split(X, np.sin(6 * X[:, 0]), "regression")
-    monkeypatch.setitem(LEVELS, 3, replace(LEVELS[3], layers=Effort(np.inf), networks=Effort(np.inf)))
-    for name, value in {"MAX_PIECES": 2, "FIRST_NEAR": np.inf, "MIN_FALL": -np.inf}.items():
-        monkeypatch.setattr(constants, name, value)
-    for room in (average, race):
-        monkeypatch.setattr(room, "stacked_weights", lambda raws, problem: np.full(len(raws), 1.0 / len(raws)))
+    weights_of(lambda one: 1.0)
     job = Job(deep("lightgbm", {"epochs": 2, "hidden_layer_sizes": (2,), **params}), 1, 0, evidence=True)
     evidence = measure(job, data).evidence
     best = evidence.history.best_epoch

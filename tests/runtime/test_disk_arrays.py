@@ -24,10 +24,8 @@ NUMBERS = LEAST // 8
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    return tmp_path
+def folder(scratch):
+    return scratch
 
 
 def mappings(folder):

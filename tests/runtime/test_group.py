@@ -33,8 +33,8 @@ EXACT = 1e-12  # of the largest number: sums in another order
 
 
 @pytest.fixture(autouse=True)
-def rows_stay_apart(monkeypatch):
-    monkeypatch.setattr(bound, "GATHERED_ROWS", 0)
+def rows_stay_apart(tune):
+    tune(bound, GATHERED_ROWS=0)
 
 
 def table(n_rows=400, n_columns=4, seed=0):
@@ -293,7 +293,7 @@ def test_a_network_is_that_of_all_rows(name):
 
 
 @pytest.mark.parametrize("name", ["network", "sum", pytest.param("sum of many rows", marks=pytest.mark.slow)])
-def test_a_model_does_not_depend_on_who_holds_which_part(monkeypatch, name):
+def test_a_model_does_not_depend_on_who_holds_which_part(tune, name):
     X, weight = table(300)
     y = np.sin(np.nan_to_num(X[:, 0])) + np.nan_to_num(X[:, 1] / 30.0) ** 2
     weight[::7] = 0.0
@@ -305,10 +305,10 @@ def test_a_model_does_not_depend_on_who_holds_which_part(monkeypatch, name):
         "early_stopping": True,
     }
     if name != "network":  # real libraries, and rows that are gathered
-        monkeypatch.setattr(bound, "GATHERED_ROWS", 300)
+        tune(bound, GATHERED_ROWS=300)
         how = {"quality": 2, "epochs": 8, "random_state": 0}
     if name == "sum of many rows":
-        many_from(monkeypatch, 200)
+        tune(**many_from(200))
 
     def fitted(X, y, weight):
         return BoostBPRegressor((3,), **how).fit(X, y, weight)
@@ -321,7 +321,7 @@ def test_a_model_does_not_depend_on_who_holds_which_part(monkeypatch, name):
 
 
 @pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
-def test_layersof_few_rows_are_fitted_to_the_rows_of_all_without_sums(monkeypatch, backend):
+def test_layersof_few_rows_are_fitted_to_the_rows_of_all_without_sums(tune, backend):
     X, weight = table(300)
     y = np.sin(np.nan_to_num(X[:, 0])) + np.nan_to_num(X[:, 1] / 30.0) ** 2
     how = {
@@ -338,7 +338,7 @@ def test_layersof_few_rows_are_fitted_to_the_rows_of_all_without_sums(monkeypatc
         model = BoostBPRegressor((4,), **how).fit(X, y, weight)
         return model, workers().messages
 
-    monkeypatch.setattr(bound, "GATHERED_ROWS", 300)
+    tune(bound, GATHERED_ROWS=300)
     for model, n_messages in in_group(3, fitted, X, y, weight):
         np.testing.assert_allclose(model.predict(X), one.predict(X), rtol=0, atol=1e-9)
         assert n_messages < 100, "of some for each of 8 rounds in 6 layers"
@@ -368,8 +368,8 @@ def test_held_out_rows_are_those_of_one_machine(size, number, classes):
             np.testing.assert_array_equal(ours, theirs)
 
 
-def test_held_out_rows_of_many_do_not_depend_on_the_number_of_workers(monkeypatch):
-    monkeypatch.setattr(held_out, "SAMPLE", 100)
+def test_held_out_rows_of_many_do_not_depend_on_the_number_of_workers(tune):
+    tune(held_out, SAMPLE=100)
     X, weight = table(600)
     X[100:200] = X[400:500]  # repeated rows stay together
 

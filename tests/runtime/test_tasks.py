@@ -169,16 +169,10 @@ def test_an_error_is_not_lost_to_the_key():
 
 
 @pytest.mark.parametrize("backend", ONE_AT_ONCE)
-def test_candidates_side_by_side_make_the_same_model(backend, monkeypatch):
+def test_candidates_side_by_side_make_the_same_model(backend, before):
     alone = BoostBPRegressor(**parameters(backend=backend, **FAST)).fit(X, Y)
     names = set()
-    fit = output_layers.layers.fit
-
-    def spied(*args, **options):
-        names.add(threading.current_thread().name)
-        return fit(*args, **options)
-
-    monkeypatch.setattr(output_layers.layers, "fit", spied)
+    before(output_layers.layers, "fit", lambda *_, **options: names.add(threading.current_thread().name))
     both = BoostBPRegressor(**parameters(backend=backend, n_jobs=3, **FAST)).fit(X, Y)
     assert len(names - {threading.main_thread().name}) > 1
     np.testing.assert_array_equal(both.predict(X), alone.predict(X))
@@ -187,18 +181,8 @@ def test_candidates_side_by_side_make_the_same_model(backend, monkeypatch):
 
 
 @pytest.mark.parametrize("when", [1, 6])
-def test_an_interrupt_side_by_side_weighs_what_is_there(monkeypatch, when):
-    original, lock, calls = LayerTraining.begin, threading.Lock(), []
-
-    def interrupted(*args, **options):
-        with lock:
-            calls.append(1)
-            number = len(calls)
-        if number == when:
-            raise KeyboardInterrupt
-        return original(*args, **options)
-
-    monkeypatch.setattr(LayerTraining, "begin", interrupted)
+def test_an_interrupt_side_by_side_weighs_what_is_there(press, when):
+    press(LayerTraining, "begin", when)
     model = BoostBPRegressor(**parameters(n_jobs=2, deep=False, quality=4, **FAST))
     if when == 1:
         with pytest.raises(KeyboardInterrupt):
@@ -210,36 +194,27 @@ def test_an_interrupt_side_by_side_weighs_what_is_there(monkeypatch, when):
     assert 1 <= len(model.history_.choice.candidates) <= when  # one that was begun beside it may have a piece
 
 
-def test_an_error_side_by_side_comes_out_as_it_is(monkeypatch):
-    def broken(*args, **options):
-        raise ValueError("no such layer")
-
-    monkeypatch.setattr(LayerTraining, "begin", broken)
+def test_an_error_side_by_side_comes_out_as_it_is(press):
+    press(LayerTraining, "begin", 1, ValueError("no such layer"))
     with pytest.raises(ValueError, match="no such layer"):
         BoostBPRegressor(**parameters(n_jobs=2, **FAST)).fit(X, Y)
 
 
 @needs_kill
-def test_the_key_in_a_whole_fit_side_by_side(monkeypatch):
-    original, lock, calls = LayerTraining.begin, threading.Lock(), []
-
-    def pressed(*args, **options):
-        with lock:
-            calls.append(1)
-            number = len(calls)
-        if number == 6:
+def test_the_key_in_a_whole_fit_side_by_side(before):
+    def pressed(call, *_, **options):
+        if call == 6:
             os.kill(os.getpid(), signal.SIGINT)
-        if number >= 6:
+        if call >= 6:
             time.sleep(4 * interrupts.POLL)  # it is heard while this one and the one beside it are under way
-        return original(*args, **options)
 
-    monkeypatch.setattr(LayerTraining, "begin", pressed)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    before(LayerTraining, "begin", pressed)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         model = interrupted_fit(BoostBPRegressor(**parameters(n_jobs=2, quality=4, **FAST)), X, Y)
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, handler)
     assert model.history_.stop is Stop.INTERRUPTED
     assert 1 <= len(model.history_.choice.candidates) <= 7
     assert np.isfinite(model.predict(X)).all()
@@ -247,19 +222,13 @@ def test_the_key_in_a_whole_fit_side_by_side(monkeypatch):
 
 
 @needs_kill
-def test_the_key_while_weights_are_found_waits_for_the_model(monkeypatch):
-    original = average.stacked_weights
-
-    def pressed(*args, **options):
-        os.kill(os.getpid(), signal.SIGINT)
-        return original(*args, **options)
-
-    monkeypatch.setattr(average, "stacked_weights", pressed)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+def test_the_key_while_weights_are_found_waits_for_the_model(before):
+    before(average, "stacked_weights", lambda *_, **options: os.kill(os.getpid(), signal.SIGINT))
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         model = interrupted_fit(BoostBPRegressor(**parameters(**FAST)), X, Y)
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, handler)
     assert model.history_.stop is Stop.INTERRUPTED
     assert len(model.history_.choice.candidates) > 3
     assert not model.history_.refitted

@@ -56,12 +56,6 @@ def test_cores_are_counted_as_scikit_learn_counts_them(monkeypatch, most):
         assert threads.count(n_jobs) == joblib.effective_n_jobs(n_jobs)
 
 
-def test_a_quota_of_the_container_bounds_the_cores(monkeypatch):
-    context = pytest.importorskip("joblib.externals.loky.backend.context")
-    monkeypatch.setattr(context, "_cpu_count_cgroup", lambda cores: 1, raising=True)
-    assert threads.count(-1) == 1
-
-
 def test_zero_threads_are_refused():
     with pytest.raises(ValueError, match=r"n_jobs=0 .* give 1 or more"):
         threads.count(0)

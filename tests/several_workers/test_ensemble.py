@@ -65,11 +65,11 @@ def test_a_default_classifier_is_that_of_one_machine_though_a_worker_has_no_rows
 
 
 @pytest.mark.slow
-def test_the_model_of_many_rows_is_that_of_one_machine(pool, monkeypatch):
+def test_the_model_of_many_rows_is_that_of_one_machine(pool, tune):
     X, y, weight = table()
     model = BoostBPRegressor((3,), **HOW)
     got = fit_together(pool, clone(model), 2, X, y, weight, many=200)
-    many_from(monkeypatch, 200)
+    tune(**many_from(200))
     one = model.fit(X, y, weight)
     assert any("some rows" in each.name for each in one.history_.choice.candidates)
     assert_same(got, one, X)

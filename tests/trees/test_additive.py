@@ -59,8 +59,8 @@ def test_products_are_those_of_the_columns_written_down(degree, missing):
 
 
 @pytest.mark.parametrize("missing", [False, True])
-def test_a_sparse_input_gives_the_same_bits(missing, monkeypatch):
-    monkeypatch.setattr(sparse, "CELLS", 50)
+def test_a_sparse_input_gives_the_same_bits(missing, tune):
+    tune(sparse, CELLS=50)
     X, weight, y = make(missing=missing)
     X = np.ascontiguousarray(np.where(np.abs(X) < 1, 0.0, X))
     dense, narrow = (RidgeBase.additive(Z, np.arange(3), weight, degree=2) for Z in (X, Sparse.of(sp.csr_array(X))))

@@ -201,10 +201,10 @@ def test_rows_without_weight_do_not_matter():
 
 
 @pytest.mark.parametrize("shape", [(60, 5), (20, 50)])
-def test_blocks_of_rows_change_nothing(shape, monkeypatch):
+def test_blocks_of_rows_change_nothing(shape, tune):
     Z, y, weight = make(*shape, missing=True, weighted=True)
     whole = predict(bind(Z, weight).fit(y), Z)
-    monkeypatch.setattr(sparse, "CELLS", 7 * min(shape))
+    tune(sparse, CELLS=7 * min(shape))
     np.testing.assert_allclose(predict(bind(Z, weight).fit(y), Z), whole, rtol=1e-9)
 
 

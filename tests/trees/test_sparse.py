@@ -32,8 +32,8 @@ def make(rows=300, columns=12, *, missing=True, seed=0):
 
 
 @pytest.fixture
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(sparse, "CELLS", 50)
+def small_blocks(tune):
+    tune(sparse, CELLS=50)
 
 
 def test_rows_and_columns_are_those_of_the_dense_input():
@@ -155,8 +155,8 @@ def test_a_ridge_base_gives_the_same_bits(rows, columns, small_blocks):
 
 
 @pytest.mark.parametrize("sparsely", [False, True])
-def test_a_ridge_base_of_many_rows_and_columns_reads_those_of_largest_variance(sparsely, monkeypatch):
-    monkeypatch.setattr(linear, "MAX_DECOMPOSED", 4)
+def test_a_ridge_base_of_many_rows_and_columns_reads_those_of_largest_variance(sparsely, tune):
+    tune(linear, MAX_DECOMPOSED=4)
     X, S, weight = make(missing=False)
     X = np.delete(X, 4, axis=1)
     S = Sparse.of(sp.csr_array(X))
