@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from contextlib import chdir, nullcontext
@@ -29,6 +30,11 @@ settings.register_profile("explore", deadline=None, print_blob=True)
 sys.path.append(str(Path(__file__).parents[1]))  # benchmarks and examples; the package is the installed one
 
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+def pytest_collection_finish():
+    """Leave the many objects of the tests themselves out of collections of garbage, a fit from files being one."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -284,6 +284,7 @@ def test_header_that_is_not_utf8_names_its_file(model, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_process")
 def test_compare_prints_and_writes_the_same_scores(tmp_path):
     out = tmp_path / "out.json"
     result = run("compare", "iris", "-b", "lightgbm", "--json", out, "--test-size", 0.3, *QUICK)
@@ -299,6 +300,7 @@ def test_compare_prints_and_writes_the_same_scores(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_process")
 def test_compare_takes_a_file_with_categories(folder):
     arguments = ["-t", "species", "--drop", "key", "-b", "lightgbm", "-s", "early_stopping=false", *QUICK]
     result = run("compare", folder / "iris.csv", *arguments)
@@ -307,6 +309,7 @@ def test_compare_takes_a_file_with_categories(folder):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_process")
 def test_compare_fails_when_a_model_fails():
     result = run("compare", "wine", "-b", "catboost")
     assert "failed: boostbp (catboost) on wine" in error_of(result, 1)

@@ -73,6 +73,7 @@ def test_the_lines_run_one_after_the_other(tables):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_process")
 @pytest.mark.parametrize("line", COMPARE)
 def test_the_lines_that_compare_run(line, tables, openml):
     frame = people()
@@ -129,6 +130,7 @@ def test_parameters_that_contradict_each_other_are_refused_by_name(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_process")
 def test_compare_takes_the_task_of_a_loss(tmp_path):
     told = run("compare", counts(tmp_path / "t.csv", 3), "-t", "y", *SHORT["compare"], "--set", "loss=poisson")
     assert told.exit_code == 0, told.output

@@ -246,6 +246,7 @@ def test_picture_replaces_neither_model_nor_rows(here):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_process")
 def test_compare_writes_a_report_over_folds(folder, tmp_path):
     out, html = tmp_path / "out.json", tmp_path / "out.html"
     quick = ["-s", "n_estimators=3", "-s", "epochs=2", "-s", "deep=true"]

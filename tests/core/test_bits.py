@@ -20,7 +20,8 @@ from boostbp.core.binding import Loop
 
 CALLS = 4  # of a loop that are repeated for each fit
 PLAIN = "-DBOOSTBP_ONE_VERSION"
-BUILDS = {"none": [PLAIN], "avx2": [PLAIN, "-mavx2"], "avx512f": [PLAIN, "-mavx512f"], "chosen when loaded": []}
+WIDTHS, CHOSEN = ("avx2", "avx512f"), "chosen when loaded"
+BUILDS = {"none": [PLAIN], **{name: [PLAIN, f"-m{name}"] for name in WIDTHS}, CHOSEN: []}
 # Calls each loop with recorded arguments and prints a digest of all of its arrays.
 REPEAT = """
 import hashlib, pickle, sys
@@ -129,7 +130,7 @@ def expected(recorded, tmp_path_factory):
     return digests(tmp_path_factory.mktemp("none"), recorded[0], BUILDS["none"])
 
 
-@pytest.mark.parametrize("vectors", [name for name in BUILDS if name != "none"])
+@pytest.mark.parametrize("vectors", [*(pytest.param(name, marks=pytest.mark.slow) for name in WIDTHS), CHOSEN])
 def test_vectors_of_any_width_give_the_same_bits(vectors, recorded, expected, tmp_path):
     if vectors.startswith("avx"):
         cpu = Path("/proc/cpuinfo")

@@ -43,7 +43,12 @@ def deviance(loss, y, prediction):
 
 @every_loss
 @pytest.mark.parametrize(
-    ("backend", "kind"), [pair for pair in product(BACKENDS, MODELS) if pair[0] == "lightgbm" or pair[1] != "ensemble"]
+    ("backend", "kind"),
+    [
+        pytest.param(backend, kind, marks=() if backend == "lightgbm" or kind == "single" else pytest.mark.slow)
+        for backend, kind in product(BACKENDS, MODELS)
+        if backend == "lightgbm" or kind != "ensemble"
+    ],
 )
 def test_models_follow_the_means_of_amounts(loss, backend, kind):
     X, y, mean = drawn(loss, 800, seed=0)

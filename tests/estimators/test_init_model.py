@@ -30,8 +30,9 @@ MODELS = {
     "average": {"hidden_layer_sizes": (3,), "n_estimators": 12, "epochs": 2},
     "mean": {"hidden_layer_sizes": (3,), "n_estimators": 5, "epochs": 1, "quality": 5},
 }
+QUICK = [("lightgbm", "network"), ("lightgbm", "average"), *((backend, "single") for backend in BACKENDS)]
 PAIRS = [
-    pytest.param(backend, kind, marks=[pytest.mark.slow] if kind in ("mean", "skip", "layers") else [])
+    pytest.param(backend, kind, marks=[] if (backend, kind) in QUICK else pytest.mark.slow)
     for backend, kind in product(BACKENDS, MODELS)
     if backend == "lightgbm" or kind in ("network", "single")
 ]

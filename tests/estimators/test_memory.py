@@ -24,6 +24,7 @@ rng = np.random.default_rng(0)
 X = rng.standard_normal((2000, 40))
 y = X[:, 0] * X[:, 1]
 seen = []
+gc.freeze()  # what was imported is not looked through after each fit
 for number in range(70):
     small = {"max_depth": 2, "epochs": 1, "early_stopping": False}
     layer = {"n_estimators": 2, "base": "zero"}

@@ -6,7 +6,7 @@ import lightgbm
 import numpy as np
 import pytest
 from flat_parameters import parameters
-from helpers import BACKENDS, WITH_CATEGORIES
+from helpers import ONE_AT_ONCE, WITH_CATEGORIES
 from sklearn.datasets import load_iris, make_friedman1
 from sklearn.utils import get_tags
 
@@ -22,7 +22,7 @@ MODELS = {
 }
 PLAIN = {"basis": "constant", "base": "zero", "extra_trees": False, "max_bins": 255, "early_stopping": False}
 every_model = pytest.mark.parametrize("kind", MODELS)
-every_backend = pytest.mark.parametrize("backend", BACKENDS)
+every_backend = pytest.mark.parametrize("backend", ONE_AT_ONCE)
 
 
 def regressor(kind, **changes):

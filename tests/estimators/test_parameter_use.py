@@ -41,7 +41,7 @@ GUIDE = Path(__file__).parents[2] / "docs" / "guide.md"
 WAYS = {
     Way.ONE_LAYER: {"quality": 1},
     Way.AVERAGE: {},
-    Way.NETWORK: {"deep": True},
+    Way.NETWORK: {"deep": True, "hidden_layer_sizes": (4,)},
     Way.LAYERS: {"deep": False},
     Way.FIXED_LAYER: {"hidden_layer_sizes": ()},
 }
@@ -109,7 +109,7 @@ def short(tune):
 
 
 def model_of(way, **changes):
-    how = {"random_state": 0, "epochs": 12 if way is Way.NETWORK else 4, **WAYS[way]}
+    how = {"random_state": 0, "epochs": 4, **WAYS[way]}
     return BoostBPRegressor(**how).set_params(**changes)
 
 

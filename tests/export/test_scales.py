@@ -21,9 +21,20 @@ from tests.export.test_c import assert_same as assert_same_in_c
 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
-from tests.export.test_onnx import ALL_LEVELS, SMALL, X, assert_same, onnx, regressor, served, session_of
+from tests.export import test_onnx
+from tests.export.test_onnx import ALL_LEVELS, SMALL, X, onnx, regressor, served, session_of
 
-every_level = pytest.mark.parametrize("level", ALL_LEVELS, ids=lambda level: level.name)
+
+def assert_same(model, rows):
+    """What a graph gives at every level of optimization is what the model predicts."""
+    graph = boostbp.to_onnx(model)
+    for level in ALL_LEVELS:
+        test_onnx.assert_same(model, rows, graph, level)
+
+
+def at_every_level(graph, rows):
+    """The first output of a graph at each level of optimization."""
+    return [session_of(graph, level).run(None, {"X": rows})[0] for level in ALL_LEVELS]
 
 
 def set_units(model, scale, shift):
@@ -39,35 +50,33 @@ def of_scale(exponent, rows=300):
 
 
 @needs_compiler
-@pytest.mark.parametrize("exponent", [-300, -160, -46, 46, 160, 290])
-@pytest.mark.parametrize("clip", [True, False])
+@pytest.mark.parametrize(
+    ("exponent", "clip"),
+    [(-300, True), (-300, False), (-160, True), (-46, False), (46, True), (160, False), (290, True), (290, False)],
+)
 def test_columns_of_any_size(exponent, clip, tmp_path):
     """Slopes per unit of the column, or their squares, would be beyond float64."""
     A, y = of_scale(exponent)
     how = {"hidden": {"clip": clip}, "output": {"basis": "quadratic", "clip": clip}}
     model = BoostBPRegressor(categorical_features=[1, 4], **how, **SMALL).fit(A, y)
     rows = hard_rows(model, A, 60)
-    graph = boostbp.to_onnx(model)
-    for level in ALL_LEVELS:
-        assert_same(model, rows, graph, level)
+    assert_same(model, rows)
     assert_same_in_c(model, Compiled(model, tmp_path), rows)
 
 
-@every_level
 @pytest.mark.parametrize("basis", ["linear", "quadratic"])
-def test_one_tiny_column_beside_categories(basis, level):
+def test_one_tiny_column_beside_categories(basis):
     """Its center is a constant of one number that is 0 in float32."""
     rng = np.random.default_rng(0)
     A = np.column_stack([1e-46 * (1.0 + rng.random(80)), rng.integers(0, 3, 80)])
     y = A[:, 0] * 1e46 * (1 + A[:, 1])
     output = {"basis": basis, "base": "ridge"}
     model = BoostBPRegressor((), n_estimators=3, output=output, categorical_features=[1], deep=True).fit(A, y)
-    assert_same(model, A, level=level)
+    assert_same(model, A)
 
 
-@every_level
 @pytest.mark.parametrize("cells", ["left out", "far"])
-def test_cells_whose_squares_are_beyond_float64_without_clipping(cells, level):
+def test_cells_whose_squares_are_beyond_float64_without_clipping(cells):
     """Leaves of several outputs, which read a column in its units, or leave it out: it is constant in their rows."""
     rng = np.random.default_rng(0)
     A = rng.normal(size=(120, 3))
@@ -82,14 +91,13 @@ def test_cells_whose_squares_are_beyond_float64_without_clipping(cells, level):
     alone = Description(3, (layer.forest,), False, np.zeros(m), scale=np.ones(m), shift=np.zeros(m))
     rows = A.copy()
     rows[::3, 1] = 1e200 if cells == "left out" else 1e160
-    output = session_of(model_of(alone, dtype="float64"), level).run(None, {"X": rows})[0]
     assert np.isfinite(layer.predict(rows)).all()
-    np.testing.assert_allclose(output, layer.predict(rows), rtol=1e-12, atol=1e-13)
-    assert_same(model, rows, level=level)
+    for output in at_every_level(model_of(alone, dtype="float64"), rows):
+        np.testing.assert_allclose(output, layer.predict(rows), rtol=1e-12, atol=1e-13)
+    assert_same(model, rows)
 
 
-@every_level
-def test_cells_beyond_float64_in_the_units_of_another_output(level):
+def test_cells_beyond_float64_in_the_units_of_another_output():
     """Functions of one graph share columns in different units: a cell is infinite in some, and times 0 is no number."""
     A, y = table(60)
     small, large = (
@@ -105,32 +113,30 @@ def test_cells_beyond_float64_in_the_units_of_another_output(level):
         expected = large.predict(rows)[:, 0]
     assert np.isfinite(expected).all()
     for some in (rows, rows[:1]):
-        output = session_of(model_of(alone, dtype="float64"), level).run(None, {"X": some})[0]
-        np.testing.assert_allclose(output[:, 1], expected[: len(some)], rtol=1e-12, atol=1e-14)
+        for output in at_every_level(model_of(alone, dtype="float64"), some):
+            np.testing.assert_allclose(output[:, 1], expected[: len(some)], rtol=1e-12, atol=1e-14)
 
 
-@every_level
 @pytest.mark.parametrize("exponent", [-98, -60, -46, -45, 46, 90])
-def test_targets_of_any_size(exponent, level):
+def test_targets_of_any_size(exponent):
     A, y = table(200)
     model = BoostBPRegressor(**SMALL).fit(A, (5.0 + y) * 10.0**exponent)
-    assert_same(model, A, level=level)
+    assert_same(model, A)
 
 
-@every_level
 @pytest.mark.parametrize(("scale", "shift"), [(1.0 + 1e-9, 0.0), (1.0, 1e-46), (1.0 - 1e-9, -1e-50), (2.0, 0.0)])
-def test_numbers_that_float32_takes_for_0_or_1(scale, shift, level):
+def test_numbers_that_float32_takes_for_0_or_1(scale, shift):
     """The optimizer of onnxruntime compares single constants with 0 and 1 in float32, and drops what seems neutral."""
     model = regressor()
     set_units(model, scale, shift)
     model.network_.baseline[:] = 1e-47
-    output = session_of(boostbp.to_onnx(model), level).run(None, {"X": X})[0]
-    np.testing.assert_allclose(output, model.predict(X), rtol=1e-13, atol=0)
+    for output in at_every_level(boostbp.to_onnx(model), X):
+        np.testing.assert_allclose(output, model.predict(X), rtol=1e-13, atol=0)
     tiny = 1e-40 * model.predict(X)
     set_units(model, 1e-40, 1e-46)
-    output = session_of(boostbp.to_onnx(model), level).run(None, {"X": X})[0]
-    np.testing.assert_allclose(output, model.predict(X), rtol=1e-13, atol=1e-54)
-    assert np.abs(output - tiny).max() < 1e-39
+    for output in at_every_level(boostbp.to_onnx(model), X):
+        np.testing.assert_allclose(output, model.predict(X), rtol=1e-13, atol=1e-54)
+        assert np.abs(output - tiny).max() < 1e-39
 
 
 def test_small_columns_in_float32():
@@ -158,14 +164,14 @@ def test_targets_that_float32_does_not_hold_are_refused():
         boostbp.to_onnx(model, dtype="float32")
 
 
-@every_level
-def test_no_rows(level):
+def test_no_rows():
     A, y = table(200)
     labels = np.array(["low", "high"])[(y > 0).astype(int)]
     for model in (regressor(), boostbp.BoostBPClassifier(categorical_features=[1, 4], **SMALL).fit(A, labels)):
         width = model.n_features_in_
-        outputs = session_of(boostbp.to_onnx(model), level).run(None, {"X": np.empty((0, width))})
-        assert [output.shape for output in outputs] == ([(0,), (0, 2)] if hasattr(model, "classes_") else [(0,)])
+        for level in ALL_LEVELS:
+            outputs = session_of(boostbp.to_onnx(model), level).run(None, {"X": np.empty((0, width))})
+            assert [output.shape for output in outputs] == ([(0,), (0, 2)] if hasattr(model, "classes_") else [(0,)])
 
 
 def hidden_layer(forest, *, single):
@@ -178,8 +184,7 @@ def hidden_layer(forest, *, single):
 
 
 @pytest.mark.parametrize("shape", ["a tree for each output", "a tree for all outputs"])
-@every_level
-def test_hidden_units_have_the_bits_of_ours_where_scales_are_no_powers_of_two(level, shape):
+def test_hidden_units_have_the_bits_of_ours_where_scales_are_no_powers_of_two(shape):
     """A unit whose last bit is another one may be on the other side of a threshold above."""
     A, y = table(300 if "all" in shape else 60)
     hidden = {"basis": "quadratic", "min_samples_leaf": 2}
@@ -192,10 +197,11 @@ def test_hidden_units_have_the_bits_of_ours_where_scales_are_no_powers_of_two(le
     rows = hard_rows(model, A, 100)
     expected = layer.predict(rows)
     for single in (False, True):
-        session = session_of(hidden_layer(forest, single=single), level)
-        parts = rows[:40, None] if single else [rows]
-        units = np.concatenate([session.run(None, {"X": part})[0] for part in parts])
-        np.testing.assert_array_equal(units, expected[: len(units)])
+        graph, parts = hidden_layer(forest, single=single), rows[:40, None] if single else [rows]
+        for level in ALL_LEVELS:
+            session = session_of(graph, level)
+            units = np.concatenate([session.run(None, {"X": part})[0] for part in parts])
+            np.testing.assert_array_equal(units, expected[: len(units)])
 
 
 @pytest.mark.filterwarnings("ignore::boostbp.inspection.health.HealthWarning")

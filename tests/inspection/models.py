@@ -6,8 +6,9 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+import pytest
 from flat_parameters import parameters
-from helpers import WITH_CATEGORIES as LIBRARIES
+from helpers import WITH_CATEGORIES
 from sklearn.datasets import load_iris
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, Elementwise
@@ -84,7 +85,15 @@ KINDS = {
     "own basis": lambda backend: regressor(backend, basis=Elementwise([np.positive, np.sin], [np.ones_like, np.cos])),
 }
 OF_LIGHTGBM = ("native leaves", "own basis")
-CASES = [(kind, backend) for kind in KINDS for backend in LIBRARIES if kind not in OF_LIGHTGBM or backend == "lightgbm"]
+# What is told of a forest is the same whoever grew it: LightGBM's at once, the others slow.
+MARKS = {backend: () if backend == "lightgbm" else pytest.mark.slow for backend in WITH_CATEGORIES}
+LIBRARIES = [pytest.param(backend, marks=marks) for backend, marks in MARKS.items()]
+CASES = [
+    pytest.param(kind, backend, marks=marks)
+    for kind in KINDS
+    for backend, marks in MARKS.items()
+    if kind not in OF_LIGHTGBM or backend == "lightgbm"
+]
 
 
 @cache

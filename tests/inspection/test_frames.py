@@ -26,7 +26,7 @@ def value_of(leaf, inputs):
     return total
 
 
-@pytest.mark.parametrize(("kind", "backend"), [case for case in CASES if case[0] != "own basis"])
+@pytest.mark.parametrize(("kind", "backend"), [case for case in CASES if case.values[0] != "own basis"])
 def test_leaves_of_the_table_compute_the_model(kind, backend):
     model, X = fitted(kind, backend)
     table = model.trees_to_dataframe().set_index(["layer", "tree", "leaf", "output"])

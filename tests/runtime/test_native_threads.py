@@ -189,7 +189,12 @@ def fit(backend="lightgbm", rows=21_000, callbacks=None, **params):
 
 
 @pytest.mark.parametrize(
-    ("backend", "old"), [("lightgbm", False), ("lightgbm", True), ("xgboost", False), ("sklearn", False)]
+    ("backend", "old"),
+    [
+        ("lightgbm", False),
+        ("lightgbm", True),
+        *(pytest.param(backend, False, marks=pytest.mark.slow) for backend in ("xgboost", "sklearn")),
+    ],
 )
 def test_a_child_fits_after_its_parent_used_threads_of_a_library(monkeypatch, backend, old):
     if backend == "xgboost":

@@ -16,4 +16,4 @@ def pool():
     ctrl_c = (signal.SIGINT, signal.default_int_handler)
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(4, context, initializer=signal.signal, initargs=ctrl_c) as pool:
-        yield start(pool, 4)
+        yield start(pool, 2)  # more begin with the tests that need them

@@ -29,6 +29,7 @@ import dask  # noqa: E402
 import dask.array as da  # noqa: E402
 import dask.dataframe as dd  # noqa: E402
 
+pytestmark = pytest.mark.slow  # a cluster of processes; tests/runtime/test_group.py has workers in one process
 HOW = {"deep": True, "backend": "xgboost", "epochs": 2, "n_estimators": 8, "random_state": 0}
 GROW = XGBoostGrower.grow
 SIGKILL, SIGSTOP = (getattr(signal, name, None) for name in ("SIGKILL", "SIGSTOP"))
@@ -159,7 +160,6 @@ def test_columns_of_one_folder_of_parquet_files_go_together(client, tmp_path):
     np.testing.assert_allclose(predicted.compute(), one.predict(rows.drop(columns="y")), rtol=0, atol=1e-9)
 
 
-@pytest.mark.slow
 @pytest.mark.full_length
 @pytest.mark.parametrize("place", [[1, 0, 0, 1], [0, 1, 0, 1], [1, 1, 1, 1]], ids=str)
 def test_the_default_model_is_that_of_one_machine_wherever_partitions_lie(client, rows_apart, place):
@@ -267,14 +267,12 @@ def arm(fault, at=5):
     ("fault", "kind", "message"),
     [
         (KeyError("in the fifth round"), KeyError, "in the fifth round"),
-        pytest.param(
-            SIGKILL, WorkersLostError, "The Dask worker {} died during the fit", marks=[pytest.mark.slow, needs_signals]
-        ),
+        pytest.param(SIGKILL, WorkersLostError, "The Dask worker {} died during the fit", marks=needs_signals),
         pytest.param(
             SIGSTOP,
             WorkersLostError,
             "The Dask worker {} did not answer for 6 seconds, the time limit",
-            marks=[pytest.mark.slow, needs_signals],
+            marks=needs_signals,
         ),
     ],
     ids=["raises", "dies", "freezes"],
@@ -322,7 +320,6 @@ def lost(fit, worker, seconds=40):
     assert time.monotonic() - begun < seconds
 
 
-@pytest.mark.slow
 @needs_signals
 def test_a_worker_that_is_frozen_before_a_fit_ends_it_in_time_and_gets_no_task_of_the_next(client):
     X, y, _ = numbers(400, 7)
@@ -340,7 +337,6 @@ def test_a_worker_that_is_frozen_before_a_fit_ends_it_in_time_and_gets_no_task_o
     np.testing.assert_allclose(model.predict(X), expected, rtol=0, atol=1e-9)
 
 
-@pytest.mark.slow
 @needs_signals
 def test_rows_that_a_frozen_worker_holds_end_a_fit_in_time(client):
     X, y, _ = numbers(400, 8)
@@ -356,7 +352,6 @@ def test_rows_that_a_frozen_worker_holds_end_a_fit_in_time(client):
     fit()
 
 
-@pytest.mark.slow
 @needs_signals
 def test_after_a_worker_froze_in_a_fit_the_next_one_works_without_it(client, rows_apart):
     client.wait_for_workers(2, timeout=60)
@@ -377,7 +372,6 @@ def test_after_a_worker_froze_in_a_fit_the_next_one_works_without_it(client, row
     fit()
 
 
-@pytest.mark.slow
 @needs_signals
 def test_a_fit_that_lost_a_worker_goes_on_from_its_checkpoint_with_those_that_are_left(client, tmp_path):
     client.wait_for_workers(2, timeout=HANGS)
