@@ -124,15 +124,12 @@ def is_import(node: ast.stmt) -> bool:
     return isinstance(node, ast.Import | ast.ImportFrom)
 
 
-def packages_after(statement: str) -> set[str]:
-    code = f"import json, sys; {statement}; print(json.dumps(list(sys.modules)))"
-    return {name.split(".")[0] for name in json.loads(in_fresh_process(code))}
-
-
 def test_import_loads_no_optional_package():
     # scikit-learn itself loads pandas where it is installed, and pandas loads pyarrow.
-    theirs = packages_after("import sklearn, sklearn.base, sklearn.utils")
-    ours = packages_after("import boostbp, benchmarks.mixtures")
+    told = "print(json.dumps([name.partition('.')[0] for name in sys.modules]))"
+    imports = "import sklearn, sklearn.base, sklearn.utils", "import boostbp, benchmarks.mixtures"
+    found = in_fresh_process("\n".join(["import json, sys", *(f"{statement}; {told}" for statement in imports)]))
+    theirs, ours = (set(json.loads(line)) for line in found.splitlines())
     assert "boostbp" in ours
     assert not LIBRARIES & theirs
     assert not (OPTIONAL & ours) - theirs

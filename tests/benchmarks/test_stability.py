@@ -10,7 +10,7 @@ import pytest
 from benchmarks import stability
 
 
-@pytest.mark.parametrize("number", [0, 1, *(pytest.param(k, marks=pytest.mark.slow) for k in range(2, 20))])
+@pytest.mark.parametrize("number", [0, 2, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, *range(3, 20)))])
 def test_a_random_setting_is_finite_and_bounded(number):
     found = stability.outcome(number)
     assert stability.good(found), found
@@ -39,13 +39,13 @@ def test_models_out_of_bounds_are_told():
 
 def test_run_goes_on_where_it_was(tmp_path, capsys):
     file = tmp_path / "found.jsonl"
-    assert stability.main(["--settings", "1", "--first", "7", "--file", str(file)]) == 0
+    assert stability.main(["--settings", "1", "--first", "4", "--file", str(file)]) == 0
     before = file.read_text()
-    file.write_text(before + '{"number": 8, "tas')  # as a killed process leaves it
-    assert stability.main(["--settings", "1", "--first", "7", "--file", str(file)]) == 0
+    file.write_text(before + '{"number": 5, "tas')  # as a killed process leaves it
+    assert stability.main(["--settings", "1", "--first", "4", "--file", str(file)]) == 0
     assert file.read_text() == before
-    assert json.loads(before)["number"] == 7
+    assert json.loads(before)["number"] == 4
     assert "1 settings" in capsys.readouterr().out
     file.write_text(json.dumps(json.loads(before) | {"source": "other code"}) + "\n")
-    stability.main(["--settings", "1", "--first", "7", "--file", str(file)])
-    assert [json.loads(line)["number"] for line in file.read_text().splitlines()] == [7, 7]  # fitted again
+    stability.main(["--settings", "1", "--first", "4", "--file", str(file)])
+    assert [json.loads(line)["number"] for line in file.read_text().splitlines()] == [4, 4]  # fitted again

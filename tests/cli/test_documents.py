@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gzip
 import re
+import runpy
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
@@ -155,6 +155,8 @@ def test_gzipped_csv_is_read_and_written(tmp_path):
     assert "rows.csv.gz" in told.stderr
 
 
-def test_python_m_boostbp_is_the_command():
-    done = subprocess.run([sys.executable, "-m", "boostbp", "--version"], capture_output=True, text=True)
-    assert (done.returncode, done.stdout.split()[0]) == (0, "boostbp")
+def test_python_m_boostbp_is_the_command(tune, capsys):
+    tune(sys, argv=["boostbp", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("boostbp", run_name="__main__", alter_sys=True)
+    assert (ended.value.code, capsys.readouterr().out.split()[0]) == (0, "boostbp")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import warnings
 from contextlib import chdir
 from dataclasses import replace
 
@@ -17,6 +16,7 @@ from matplotlib.image import imread
 from sklearn.datasets import load_diabetes, load_iris
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, plots, save
+from boostbp.cli import console
 from boostbp.network.history import REFITTED
 from boostbp.plots.axes import figure
 from boostbp.report.contenders import SINGLE_LAYER
@@ -86,11 +86,12 @@ def test_nothing_of_a_file_reaches_the_terminal_as_more_than_text(hostile):
         assert "[bold red]:bomb:[link=" in told.stderr
 
 
-def test_warnings_of_the_command_line_are_text_too():
-    code = "import sys, warnings; from boostbp.cli import console; console.one_line_errors(warnings.warn)(sys.argv[1])"
-    done = subprocess.run([sys.executable, "-c", code, HOSTILE], capture_output=True, text=True, check=True)
-    assert SHOWN in done.stderr
-    assert unobeyed(done.stderr)
+@pytest.mark.filterwarnings("always")
+def test_warnings_of_the_command_line_are_text_too(capsys):
+    console.one_line_errors(warnings.warn)(HOSTILE)
+    told = capsys.readouterr().err
+    assert SHOWN in told
+    assert unobeyed(told)
 
 
 def test_formulas_are_escaped_where_it_is_asked_for(hostile, tmp_path):

@@ -183,9 +183,9 @@ def test_rows_that_a_fit_keeps_out_give_the_coverage(make, data, kind):
 
 
 def test_quantiles_are_wide_where_the_target_is_uncertain():
-    X, y = noisy(3000)
+    X, y = noisy(2000)
     uncertain, certain = X[:, 0] > 0.5, X[:, 0] < -0.5
-    model = quantiles(calibration=0.3, n_estimators=100).fit(X, y)
+    model = quantiles(calibration=0.3, n_estimators=50).fit(X, y)
     width = np.diff(model.predict_interval(X, 0.8))[:, 0]
     assert width[uncertain].mean() > 1.5 * width[certain].mean()
     constant = np.diff(regressor(calibration=0.3).fit(X, y).predict_interval(X, 0.8))[:, 0]

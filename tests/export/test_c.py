@@ -15,7 +15,7 @@ from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.export import c_program
 from tests.export.rows import as_exported, hard_rows, measures, table
 from tests.helpers import BASES
-from tests.storage.test_storage import MODELS, X, regressor
+from tests.storage.test_storage import EXPORTED, MODELS, X, regressor
 
 COMPILER = next(
     (path for name in (os.environ.get("CC"), "cc", "gcc", "clang") if name and (path := shutil.which(name))), None
@@ -62,7 +62,7 @@ def assert_same(model, compiled, rows, expected_rows=None):
 
 
 @needs_compiler
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", EXPORTED)
 def test_every_kind_of_model_has_the_bits_of_predict(kind, tmp_path):
     make, inputs = MODELS[kind]
     model = make()

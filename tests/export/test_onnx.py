@@ -17,7 +17,7 @@ from boostbp.export.onnx_models import model_of
 from boostbp.losses import Huber
 from tests.export.rows import as_exported, hard_rows, measures, table
 from tests.helpers import BACKENDS, BASES, WITH_CATEGORIES
-from tests.storage.test_storage import FLOWERS, MODELS, X, Y, regressor
+from tests.storage.test_storage import EXPORTED, FLOWERS, MODELS, X, Y, regressor
 
 onnx = pytest.importorskip("onnx")
 ReferenceEvaluator = pytest.importorskip("onnx.reference").ReferenceEvaluator
@@ -81,7 +81,7 @@ def assert_same(model, rows, graph=None, level=LEVELS.ORT_ENABLE_ALL):
     np.testing.assert_allclose(probability, expected, rtol=0, atol=1e-12 * max(expected.std(), 1e-300))
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", EXPORTED)
 def test_outputs_are_those_of_predict_for_every_kind_of_model(kind):
     make, inputs = MODELS[kind]
     model = make()

@@ -41,6 +41,7 @@ WAYS = {
     "own loss": {"loss": "huber", "early_stopping": True, "eval_metric": "mae", "deep": True},
     "noise": {"start": "noise", "momentum": 0.0},
 }
+ALSO_BY_FIT_MORE = ("upward-loss-normalised", "sampling", "kept structures", "shared trees", "held out", "noise")
 MORE_WAYS = [name for name in WAYS if "-" not in name or name in ("upward-loss-normalised", "downward-moved-plain")]
 
 
@@ -84,7 +85,9 @@ def test_resumed_training_is_the_uninterrupted_one(tmp_path, way):
     assert os.listdir(tmp_path) == ["state"]
 
 
-@pytest.mark.parametrize("name", MORE_WAYS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in ALSO_BY_FIT_MORE else pytest.mark.slow) for name in MORE_WAYS]
+)
 def test_fit_more_is_the_uninterrupted_training(name):
     way = WAYS[name] | {"epochs": 5, "n_iter_no_change": None}
     expected = regressor(**way).fit(X, Y, keep_state=True)

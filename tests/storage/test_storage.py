@@ -114,6 +114,9 @@ MODELS = {
     "means of levels": (means_of_levels, LEVELS[0]),
     "autoencoder": (lambda: BoostBPAutoencoder(**parameters(**TINY)).fit(FLOWERS), FLOWERS),
 }
+# What differs in these does not reach an exported model, or reaches it in another of them too.
+LIKE_OTHERS = {"column", "step", "polars", "pandas out", "paper", "calibrated", "early stopping", "objects"}
+EXPORTED = [pytest.param(kind, marks=pytest.mark.slow if kind in LIKE_OTHERS else ()) for kind in MODELS]
 
 
 @pytest.fixture(scope="module", params=MODELS)
