@@ -22,7 +22,7 @@ from boostbp.network.history import REFITTED, Stop
 X, Y = make_friedman1(400, n_features=5, random_state=0)
 HELD = make_friedman1(200, n_features=5, random_state=1)
 LAYER = {"max_depth": 3, "reg_lambda": 2.0, "base_lambda": 1.0, "extra_trees": False}
-FAST = {"learning_rate": 0.1, "epochs": 2, "random_state": 0, **LAYER}
+FAST = {"hidden__n_estimators": 5, "learning_rate": 0.1, "epochs": 2, "random_state": 0, **LAYER}
 
 
 @pytest.fixture(autouse=True)

@@ -99,7 +99,10 @@ def test_a_network_is_that_of_arrays(tmp_path, kind, backend):
         assert list(found.feature_names_in_) == list(FEATURES.columns)
 
 
-@pytest.mark.parametrize(("kind", "backend"), WAYS)
+@pytest.mark.parametrize(
+    ("kind", "backend"),
+    [pytest.param(*way, marks=() if way[0] in ("csv", "arrays") else pytest.mark.slow) for way in WAYS],
+)
 def test_an_average_of_classes_is_that_of_arrays(tmp_path, kind, backend):
     X = NUMBERS if kind == "arrays" else FEATURES
     expected = BoostBPClassifier(quality=1, backend=backend, random_state=0).fit(X, TABLE["class"])

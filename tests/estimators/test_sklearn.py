@@ -23,10 +23,10 @@ SMALL = {"hidden_layer_sizes": (3,), "n_estimators": 4, "max_depth": 3, "epochs"
 LEARNING = {"check_classifiers_train", "check_regressors_train"}
 
 
-def is_slow(backend, kind, check):
+def is_slow(backend, check):
     """Whether another case holds nearly the same: with LightGBM, a sparse array, memory that can be written."""
     again = "sparse_matrix" in check.func.__name__ or (check.func.__name__ in LEARNING and check.keywords)
-    return again or (backend != "lightgbm" and kind is not BoostBPAutoencoder)
+    return again or backend != "lightgbm"
 
 
 # The reference backend takes the same checks once: its own conformance is tested with the backends.
@@ -35,7 +35,7 @@ CASES = [
         estimator,
         check,
         id=f"{backend}-{type(estimator).__name__}-{check.func.__name__}-{number}",
-        marks=pytest.mark.slow if is_slow(backend, kind, check) else (),
+        marks=pytest.mark.slow if is_slow(backend, check) else (),
     )
     for backend in WITH_CATEGORIES
     for kind in KINDS
