@@ -75,7 +75,7 @@ def main() -> None:
     print(f"ONNX: labels differ in {(label != model.predict(X_new)).sum()} of {len(rows)} rows;", end=" ")
     print(f"probabilities agree to 1e-12: {agree}")
 
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # Windows keeps a loaded library
         library = compiled(boostbp.to_c(model), Path(folder))
         if library is None:
             print("C: no compiler here")
