@@ -61,11 +61,12 @@ def program(tmp_path):
 def run(program, *command, reads):
     """Run a checker on the program: on the installed package, or on the checkout if that is what is imported."""
     package = Path(boostbp.__file__).parents[1]
-    paths = {} if package.name in ("site-packages", "dist-packages") else {reads: str(package)}
+    more = {} if package.name in ("site-packages", "dist-packages") else {reads: str(package)}
+    more["PYRIGHT_PYTHON_IGNORE_WARNINGS"] = "1"  # that there is a newer one
     return subprocess.run(
         [sys.executable, "-m", *command, program.name],
         cwd=program.parent,
-        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | paths,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | more,
         capture_output=True,
         encoding="utf-8",
     )
