@@ -10,6 +10,7 @@ Here the cluster has two processes of this machine; with the address of a schedu
 else changes.
 """
 
+import logging
 import tempfile
 from pathlib import Path
 
@@ -38,7 +39,13 @@ def write_parts(folder):
 # Predictions are lazy: ``compute`` gathers them.
 
 if __name__ == "__main__":
-    local = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
+    local = {
+        "n_workers": 2,
+        "threads_per_worker": 1,
+        "host": "127.0.0.1",
+        "dashboard_address": None,
+        "silence_logs": logging.ERROR,
+    }
     with tempfile.TemporaryDirectory() as folder, LocalCluster(**local) as cluster, Client(cluster):
         write_parts(folder)
         rows = dd.read_parquet(folder)
