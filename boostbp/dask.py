@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence, Sized
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -122,7 +122,7 @@ class _OnDask:
 
         like = getattr(local, method)(_blank(local), *arguments)[:0]
         apply, model, parts = delayed(_applied, pure=False), delayed(local), parts_of(X)
-        lengths = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(parts)
+        lengths = cast(Any, X).chunks[0] if hasattr(X, "chunks") else [np.nan] * len(parts)
         predicted = [
             array.from_delayed(apply(model, method, part, arguments, like), (length, *like.shape[1:]), meta=like)
             for part, length in zip(parts, lengths, strict=True)

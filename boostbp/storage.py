@@ -23,7 +23,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -107,7 +107,9 @@ def save(estimator: BaseBoostBP, path: Path | BinaryIO) -> None:
         **facts,
     }
     if hasattr(path, "write"):
-        path.write(archive.to_bytes(kind=KIND, version=VERSION, content=content, arrays=arrays, compress=True))
+        cast(Any, path).write(
+            archive.to_bytes(kind=KIND, version=VERSION, content=content, arrays=arrays, compress=True)
+        )
     else:
         checked = _checked_path(path)
         archive.write(checked, kind=KIND, version=VERSION, content=content, arrays=arrays, compress=True)
@@ -140,7 +142,7 @@ def load(path: Path | BinaryIO) -> FittedEstimator:
     """
     if not hasattr(path, "read"):
         return archive.read(_checked_path(path), _rebuilt, kind=KIND, version=VERSION, oldest=OLDEST)
-    data = path.read()
+    data = cast(Any, path).read()
     if not isinstance(data, bytes):
         raise TypeError(f"path.read() returns a {type(data).__name__}, not bytes: open the file with open(name, 'rb').")
     name = str(getattr(path, "name", type(path).__name__))

@@ -59,7 +59,7 @@ def without_small_leaves(tree: Tree, X: NDArray[np.float64], min_rows: int) -> T
     [rows] = workers().sum(np.bincount(tree.leaf_of(X), minlength=tree.n_leaves))
     if tree.n_leaves == 1 or rows.min() >= min_rows:
         return tree
-    children = list(zip(tree.left.tolist(), tree.right.tolist(), strict=True))
+    children: list[tuple[int, int]] = list(zip(tree.left.tolist(), tree.right.tolist(), strict=True))
     # From the leaves up, as rows of a split include those of splits that were removed below it.
     n_rows = {~leaf: float(count) for leaf, count in enumerate(rows)}  # number of rows of each node
     stand_in: dict[int, int] = {}  # node that replaces each removed split

@@ -215,11 +215,11 @@ class LightGBMGrower:
             params["num_class"] = columns
         if workers().size > 1:
             params |= {"tree_learner": "data", "num_machines": workers().size}
-        self.booster = library.Booster(params, self.bins.dataset)
-        self.booster.reset_parameter({"objective": "none"})  # as `Booster.update` does: features are drawn anew
+        self.booster = booster = library.Booster(params, self.bins.dataset)
+        booster.reset_parameter({"objective": "none"})  # as `Booster.update` does: features are drawn anew
         self._columns = columns
         self._n_boosters += 1
-        return self.booster, 0
+        return booster, 0
 
 
 @cache

@@ -51,7 +51,7 @@ def implied_task(*, config: Path | None = None, assigned: Iterable[str] | None =
     """Return the task that the loss, or a parameter of only one kind of estimator, implies; None if none does."""
     values = _values_of(config, assigned)
     loss = values.get("loss")
-    tasks = {losses.task_of(loss)} if isinstance(loss, str) else set()
+    tasks: set[Any] = {losses.task_of(loss)} if isinstance(loss, str) else set()
     classifier, regressor = (set(inspect.signature(kind).parameters) for kind in (BoostBPClassifier, BoostBPRegressor))
     tasks |= {"classification"} if values.keys() & (classifier - regressor) else set()
     tasks |= {"regression"} if values.keys() & (regressor - classifier) else set()

@@ -69,7 +69,7 @@ def plot(
         assert data is not None
         X, y, offsets = _sample(estimator, data, target, rows, roles_of(estimator, offset, missing))
         if kind is PlotKind.representation:
-            plots.representations(estimator, X, y, axes[0], layer=layer, method=method.value)
+            plots.representations(estimator, X, y, axes[0], layer=layer, method=str(method))
         elif kind is PlotKind.residuals:
             if hasattr(estimator, "predict_proba"):
                 raise ValueError(f"--kind {kind} needs a regressor, but the model is a {type(estimator).__name__}.")
@@ -99,4 +99,5 @@ def _sample(
         X, y, beside = read_table(data, target, columns, text=text)
     offsets = numbers_of(beside, list(columns.verbatim), data.name)
     chosen = np.sort(np.random.default_rng(0).permutation(len(X))[:n_rows])
-    return X.iloc[chosen], *(None if values is None else values[chosen] for values in (y, offsets))
+    y, offsets = (None if values is None else values[chosen] for values in (y, offsets))
+    return X.iloc[chosen], y, offsets

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -87,7 +87,7 @@ class Problem(NetworkTask):
             held_out = task.evaluation.sets[0].rows
             target = to_target(held_out.y)
             smoothed = smooth_labels(target, held_out.weight, loss)
-        given = {field.name: getattr(task, field.name) for field in fields(task)} | {"loss": loss}
+        given: dict[str, Any] = {field.name: getattr(task, field.name) for field in fields(task)} | {"loss": loss}
         return cls(**given, baseline=baseline, target=target, smoothed=smoothed)
 
     @property

@@ -299,7 +299,7 @@ def _weighted(part: PassedSet, weight: ArrayLike | None) -> PassedSet:
 
 def _entries(argument: str, value: OneOrMore, count: int) -> list[Any]:
     """Return the entries of an argument, one for each evaluation set."""
-    entries = list(value) if isinstance(value, (tuple, list)) else None
+    entries: list[Any] | None = list(value) if isinstance(value, (tuple, list)) else None
     if entries is not None and all(np.ndim(part) == 0 and part is not None for part in entries):
         entries = None  # numbers of the rows of one set
     if entries is None and count == 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -89,10 +89,12 @@ def _layer_specs(estimator: BaseBoostBP, backprop: BackpropSpec, n_hidden: int, 
         raise ValueError(
             f"hidden={checks.shown(specs)} has {len(specs)} specs for {n_hidden} hidden layers: give one, or as many."
         )
-    named = [(f"hidden[{i}]", specs[i]) if several else ("hidden", specs) for i in range(n_hidden)]
+    named: list[tuple[str, Any]] = [
+        (f"hidden[{i}]", specs[i]) if several else ("hidden", specs) for i in range(n_hidden)
+    ]
     hidden = [LayerSpec.of(value, name).or_else(any_layer).complete(HIDDEN) for name, value in named]
     if not n_hidden:
-        LayerSpec.of(None if several else specs, "hidden")  # check it although it is not used
+        LayerSpec.of(None if several else cast(Any, specs), "hidden")  # check it although it is not used
     default = OUTPUT
     if n_hidden and is_classifier(estimator):
         default = replace(
@@ -220,7 +222,7 @@ def _structure_samples(backprop: BackpropSpec, native: bool, n_rows: int) -> int
 
 def _sizes(hidden_layer_sizes: Any, fewest: int) -> tuple[int, ...]:
     several = isinstance(hidden_layer_sizes, Sequence | np.ndarray) and not isinstance(hidden_layer_sizes, str)
-    sizes = tuple(hidden_layer_sizes) if several else (hidden_layer_sizes,)
+    sizes: tuple[Any, ...] = tuple(hidden_layer_sizes) if several else (hidden_layer_sizes,)
     if len(sizes) < fewest or not all(_is_size(size) for size in sizes):
         raise ValueError(
             f"hidden_layer_sizes={hidden_layer_sizes!r} must hold {fewest} layers or more, of 1 to {MAX_UNITS} units."
@@ -230,7 +232,7 @@ def _sizes(hidden_layer_sizes: Any, fewest: int) -> tuple[int, ...]:
 
 def _is_size(size: Any) -> bool:
     whole = isinstance(size, Integral) or (isinstance(size, Real) and float(size).is_integer())
-    return whole and not isinstance(size, bool) and 1 <= size <= MAX_UNITS
+    return whole and not isinstance(size, bool) and 1 <= cast(Any, size) <= MAX_UNITS
 
 
 def ensemble_settings_of(estimator: BaseBoostBP, options: FitOptions) -> EnsembleSettings:

@@ -6,7 +6,7 @@ Other converters leave out the linear terms of the leaves without a warning.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -64,7 +64,7 @@ def lightgbm_linear_to_onnx(booster: object, *, dtype: Literal["float64", "float
         kind = type(booster).__name__
         cure = "pass its booster_" if hasattr(booster, "booster_") else "train one by lightgbm.train"
         raise TypeError(f"booster is a {kind}, not a lightgbm.Booster: {cure}.")
-    text = booster.model_to_string()
+    text = cast(Any, booster).model_to_string()
     head = text[: text.find("\nTree=")] if "\nTree=" in text else text
     facts = dict(re.findall(r"^(\w+)=(.*)$", head, re.MULTILINE))
     link, slope = _link_of(facts.get("objective", "custom"))

@@ -97,7 +97,7 @@ def layer_outputs(graph: Graph, forest: Forest, inputs: Input, values: Mapping[i
     columns, number = compared_columns(graph, forest, inputs, values)
     rows, once = BlockRows() if inputs.single else BlockRows.of(graph, columns), graph.outermost
     parts: list[OutputParts] = []
-    compared = np.stack([number, _thresholds(graph, forest)])
+    compared = np.stack([number.astype(np.float64), _thresholds(graph, forest)])
     cells = graph.reshaped(columns, -1)
     for tables in tables_of(forest):
         n_nodes = len(tables.child)

@@ -65,7 +65,7 @@ class TreeTables:
     def groups(self) -> list[tuple[int, int]]:
         """Return the number of trees and of terms of a leaf, for each group of trees with the same number of terms."""
         begin = np.flatnonzero(np.diff(self.n_terms, prepend=NONE))
-        return list(zip(np.diff([*begin, len(self.tree)]).tolist(), self.n_terms[begin].tolist(), strict=True))
+        return list(zip(np.diff(begin, append=len(self.tree)).tolist(), self.n_terms[begin].tolist(), strict=True))
 
     @property
     def leaves(self) -> list[slice]:
@@ -122,7 +122,7 @@ def _terms_read(most_terms: NDArray[np.int64]) -> NDArray[np.int64]:
     n_terms = most_terms.copy()
     left = most_terms > 0
     while left.any():
-        highest = most_terms[left].max()
+        highest, together = most_terms[left].max(), left
         for lowest in range(1, highest + 1):
             together = left & (most_terms >= lowest)
             if (highest - most_terms[together]).sum() <= PADDING * most_terms[together].sum():

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sized
 from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeAlias, TypeGuard
+from typing import Any, BinaryIO, NamedTuple, TypeAlias, TypeGuard, cast
 
 import numpy as np
 from numpy.lib import format as npy
@@ -146,7 +146,7 @@ class _StoredValues:
     def array(self) -> NDArray[Any]:
         """Return all rows."""
         self.file.flush()
-        values = np.asarray(np.memmap(self.file, self._dtype, "r+", shape=(self.n_rows, *self._shape)))
+        values: NDArray[Any] = np.asarray(np.memmap(self.file, self._dtype, "r+", shape=(self.n_rows, *self._shape)))
         return values if self.labels is None else np.array(list(self.labels))[values]
 
 
@@ -172,7 +172,7 @@ class _BlockReader:
 
     def add(self, features: Sized, values: Mapping[str, ArrayLike]) -> None:
         """Read a block, unless it has no rows."""
-        if not (features.shape[0] if hasattr(features, "shape") else len(features)):
+        if not (cast(Any, features).shape[0] if hasattr(features, "shape") else len(features)):
             return
         source = open_source(features)
         schema = self.schema or Schema.of(source, categorical_features=self.categorical_features, checked=False)

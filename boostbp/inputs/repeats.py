@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,7 @@ def distinct_rows(table: Table) -> RowNumbers:
         return every_row
     share_of_pairs = float(counts @ (counts - 1)) / (len(every_row) * (len(every_row) - 1))
     sampled = group.choose_rows(len(table.X), lambda _: np.sort(first)[evenly_spaced(len(first), SAMPLE_ROWS)])
-    [X] = group.select_rows(sampled).allgather_rows(table.X[sampled])
+    [X] = group.select_rows(sampled).allgather_rows(cast(Any, table.X)[sampled])
     X = X if is_noisy is None else np.where(is_noisy, _rounded(X), X)
     chance = _share_by_chance(Table(X, table.categorical))
     return number if share_of_pairs > BEYOND_CHANCE * chance else every_row

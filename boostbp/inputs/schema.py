@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -74,7 +74,7 @@ class Schema:
             categories[j] = categories_of(column.factors, column.label)
             if checked:
                 check_categories(column.factors, column.label, declared=by_name or column.dtype in DECLARED)
-        dtypes = tuple(column.dtype for column in source.columns) or (str(source.block.dtype),) * n_features
+        dtypes = tuple(column.dtype for column in source.columns) or (str(cast(Any, source.block).dtype),) * n_features
         return cls(n_features, source.names, categories, dtypes)
 
     @classmethod

@@ -65,25 +65,32 @@ class Loss(Protocol):
     @property
     def name(self) -> str:
         """Name of the loss in messages and files."""
+        ...
 
     @property
     def scale_free(self) -> bool:
         """Whether training may shift and scale `y`: the best fit then shifts and scales with it."""
+        ...
 
     def value(self, h: Floats, y: Floats) -> Floats:
         """Return the loss of each row, (rows,)."""
+        ...
 
     def gradient(self, h: Floats, y: Floats) -> Floats:
         """Return the derivative of `value`, (rows, outputs)."""
+        ...
 
     def hessian(self, h: Floats, y: Floats) -> Floats:
         """Return the positive Newton weight, (rows, outputs)."""
+        ...
 
     def link(self, h: Floats) -> Floats:
         """Return the prediction on the scale of `y`, (rows, outputs)."""
+        ...
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
         """Return the best constant raw output, (outputs,)."""
+        ...
 
     def check(self, y: Floats) -> None:
         """Raise ValueError if the loss cannot take the target `y`."""

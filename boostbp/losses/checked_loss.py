@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Number
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,8 @@ class CheckedLoss:
     # Whether outputs can be boosted in parallel, because the loss is a sum over outputs.
     # `boostbp.losses.checked_loss.try_loss` determines both; the values here are the safe ones.
     separable: bool = False
+    name = cast(str, property(lambda self: self.loss.name))  # protocols do not see the attributes of `__getattr__`
+    scale_free = cast(bool, property(lambda self: self.loss.scale_free))
 
     def __getattr__(self, name: str) -> Any:
         if name in self.__slots__:  # while the object is being copied

@@ -16,7 +16,7 @@ class _Likelihood:
     """Members of a negative log-likelihood, from a formula that computes all three."""
 
     __slots__ = ()
-    scale_free: ClassVar[bool] = False
+    scale_free = False
 
     def _formula(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
         """Return value, gradient and hessian."""
@@ -43,10 +43,10 @@ class LogLink:
     """
 
     __slots__ = ()
-    name: ClassVar[str]
+    name: str
     task: ClassVar[Task] = "regression"
     link_name: ClassVar[LinkName] = "log"
-    scale_free: ClassVar[bool] = False
+    scale_free = False
     # exp(40) is 2e17, so products of two such numbers fit float32, whose limit is 3e38.
     lowest: ClassVar[float] = -40.0
     highest: ClassVar[float] = 40.0
@@ -89,7 +89,7 @@ class Poisson(_Likelihood, LogLink):
     """
 
     max_delta_step: float = 0.7
-    name: ClassVar[str] = "poisson"
+    name = "poisson"
     aliases: ClassVar[tuple[str, ...]] = ("count:poisson",)
     default_metric: ClassVar[str] = "poisson"
     lowest: ClassVar[float] = -np.inf  # nothing overflows there
@@ -126,7 +126,7 @@ class Gamma(_Likelihood, LogLink):
     2.1). Gradient ``1 - y / exp(h)`` and hessian ``y / exp(h)`` are those of LightGBM and XGBoost.
     """
 
-    name: ClassVar[str] = "gamma"
+    name = "gamma"
     aliases: ClassVar[tuple[str, ...]] = ("reg:gamma",)
     default_metric: ClassVar[str] = "gamma"
 
@@ -163,7 +163,7 @@ class Tweedie(_Likelihood, LogLink):
     """
 
     power: float = 1.5
-    name: ClassVar[str] = "tweedie"
+    name = "tweedie"
     aliases: ClassVar[tuple[str, ...]] = ("reg:tweedie",)
 
     def __post_init__(self) -> None:
@@ -215,7 +215,7 @@ class Logistic(_Classes):
     The hessian is ``p (1 - p)``.
     """
 
-    name: ClassVar[str] = "logistic"
+    name = "logistic"
     aliases: ClassVar[tuple[str, ...]] = ("log_loss", "binary", "binary:logistic")
     link_name: ClassVar[LinkName] = "logit"
     max_outputs: ClassVar[int] = 1
@@ -250,7 +250,7 @@ class Softmax(_Classes):
     freedom and all outputs move at once, steps with the diagonal alone would be too long (twice for two classes).
     """
 
-    name: ClassVar[str] = "softmax"
+    name = "softmax"
     aliases: ClassVar[tuple[str, ...]] = ("log_loss", "multiclass", "multi:softprob", "multi:softmax")
     link_name: ClassVar[LinkName] = "softmax"
     min_outputs: ClassVar[int] = 2

@@ -18,7 +18,7 @@ class _Regression:
 
     task: ClassVar[Task] = "regression"
     link_name: ClassVar[LinkName] = "identity"
-    scale_free: ClassVar[bool] = True
+    scale_free = True
 
     def hessian(self, h: Floats, y: Floats) -> Floats:
         """Return ones."""
@@ -39,7 +39,7 @@ class _Regression:
 class SquaredError(_Regression):
     """``(h - y)^2 / 2``; baseline: weighted mean."""
 
-    name: ClassVar[str] = "squared_error"
+    name = "squared_error"
     aliases: ClassVar[tuple[str, ...]] = ("l2", "mse", "mean_squared_error", "regression", "reg:squarederror")
     default_metric: ClassVar[str] = "rmse"
     least_squares: ClassVar[bool] = True
@@ -61,7 +61,7 @@ class SquaredError(_Regression):
 class AbsoluteError(_Regression):
     """``|h - y|``, with gradient 0 at 0; baseline: weighted median."""
 
-    name: ClassVar[str] = "absolute_error"
+    name = "absolute_error"
     aliases: ClassVar[tuple[str, ...]] = ("l1", "mae", "mean_absolute_error", "regression_l1", "reg:absoluteerror")
     default_metric: ClassVar[str] = "mae"
     robust: ClassVar[bool] = True
@@ -94,7 +94,7 @@ class Huber(_Regression):
     """
 
     delta: float = 1.0
-    name: ClassVar[str] = "huber"
+    name = "huber"
     robust: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -129,7 +129,7 @@ class Quantile(_Regression):
     """
 
     alpha: Any = 0.5  # a float; `Quantiles` has several
-    name: ClassVar[str] = "quantile"
+    name = "quantile"
     aliases: ClassVar[tuple[str, ...]] = ("reg:quantileerror",)
     robust: ClassVar[bool] = True
     homogeneous: ClassVar[bool] = True
@@ -175,7 +175,7 @@ class Quantiles(Quantile):
     """
 
     alpha: tuple[float, ...] = (0.1, 0.5, 0.9)
-    name: ClassVar[str] = "quantiles"
+    name = "quantiles"
     aliases: ClassVar[tuple[str, ...]] = ()
     link_name: ClassVar[LinkName] = "sorted"
     max_outputs: ClassVar[int] = 1

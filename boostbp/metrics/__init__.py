@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -181,7 +182,7 @@ def default_metric(loss: Loss, *, classes: bool = False, scale: Floats | float =
     return replace(_mean_of(loss, scale), takes_raw=not _told_by_predictions(loss))
 
 
-def _told_by_predictions(loss: Loss | type[Loss]) -> bool:
+def _told_by_predictions(loss: Loss | type[Any]) -> bool:
     """Return whether the raw output, and so the loss, can be computed from predictions."""
     return bool(loss.scale_free) or hasattr(loss, "inverse_link")
 

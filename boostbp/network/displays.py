@@ -62,7 +62,7 @@ class ProgressBar:
             self._bar.set_description_str(f"boostbp, {stage.name}", refresh=False)
             self._show(f"held-out loss {stage.score:.6g}, models: {stage.n_models}", int(100 * min(stage.share, 1.0)))
 
-    def _open(self, **how: object) -> bool:
+    def _open(self, **how: Any) -> bool:
         """Open the bar if there is none yet, and return whether there is one."""
         if self._bar is None and sys.stderr is not None:
             from tqdm.auto import tqdm

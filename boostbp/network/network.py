@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -168,7 +168,7 @@ def network_output(network: Network, X: Matrix, n_threads: int = 1) -> Floats:
     if network.skip and len(layers) > 1 and not network._hidden_used():
         unseen = np.zeros((len(X), layers[-2].forest.n_outputs))
         return layers[-1].forest.predict(layer_input([X, unseen], skip=True), n_threads) + baseline
-    h = [X]
+    h: list[Any] = [X]
     for layer in layers:  # unlike `variables`, this keeps one hidden layer at a time
         h[1:] = [layer.forest.predict(layer_input(h, skip=network.skip), n_threads)]
     return h[-1] + baseline
@@ -204,7 +204,7 @@ def short_hidden(layer: Layer) -> Layer:
     return Layer(rounded(share_structures(layer.forest), HIDDEN_BITS))
 
 
-def layer_input(h: Sequence[Floats], *, skip: bool) -> Floats:
+def layer_input(h: Sequence[Matrix], *, skip: bool) -> Matrix:
     """Return the input of the next layer: the last hidden variable, with h_0 beside it if `skip`."""
     if not skip or len(h) == 1:
         return h[-1]

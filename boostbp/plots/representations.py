@@ -132,7 +132,7 @@ def _projection(H: Floats, method: str, random_state: int) -> tuple[Floats, tupl
     if len(H) < 2:
         raise ValueError(f"A representation of {len(H)} rows is no picture: give at least 2.")
     if H.shape[1] == 1:
-        return np.column_stack([H[:, 0], np.arange(len(H))]), ("unit 0", "row")
+        return np.column_stack([H[:, 0], np.arange(float(len(H)))]), ("unit 0", "row")
     if H.shape[1] == 2:
         return H, ("unit 0", "unit 1")
     if method == "pca":

@@ -57,7 +57,7 @@ def curve_of(model: Model, length: int | None) -> Curve | None:
             return None
         values = np.array(next(iter(history.curves.values())))
         kept = history.iterations.index(history.best_iteration)
-        loss = _LOSSES.get(history.metric, history.metric)
+        loss = str(_LOSSES.get(history.metric, history.metric))
         return Curve(loss, values, kept, not history.by_rounds, tuple(history.iterations))
     recorded = getattr(model, "evals_result_", None) or getattr(model, "evals_result", dict)()
     if not recorded or length is None:
@@ -65,7 +65,7 @@ def curve_of(model: Model, length: int | None) -> Curve | None:
     name, values = next(iter(next(iter(recorded.values())).items()))
     numbers = np.array(values, np.float64)
     rounds = tuple(range(1, len(numbers) + 1))
-    return Curve(_LOSSES.get(name, name), np.sqrt(numbers) if name == "l2" else numbers, length - 1, False, rounds)
+    return Curve(str(_LOSSES.get(name, name)), np.sqrt(numbers) if name == "l2" else numbers, length - 1, False, rounds)
 
 
 @dataclass(frozen=True, slots=True)

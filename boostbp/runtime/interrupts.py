@@ -12,7 +12,7 @@ locked in the child forever, so a fork waits until locks are free (`fork_safe`).
 from __future__ import annotations
 
 # The functions of `signal` create enums, which takes 20 us, too much for predictions of single rows.
-import _signal
+import _signal  # pyright: ignore[reportMissingImports]
 import os
 import sys
 import threading

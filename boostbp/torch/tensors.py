@@ -29,7 +29,7 @@ _MIN_ROWS = 20  # with fewer rows, a column without missing values may have many
 
 def category_columns(categorical: Sequence[int], in_features: int | None) -> tuple[int, ...]:
     """Return the checked columns of category codes."""
-    columns = tuple(categorical) if isinstance(categorical, Iterable) else (None,)
+    columns: tuple[Any, ...] = tuple(categorical) if isinstance(categorical, Iterable) else (None,)
     if not all(isinstance(j, int | np.integer) and not isinstance(j, bool) for j in columns):
         raise ValueError(f"categorical={categorical!r} is not allowed: give a sequence of column numbers.")
     wrong = [j for j in columns if j < 0 or (in_features is not None and j >= in_features)]

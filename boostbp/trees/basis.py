@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -21,20 +21,25 @@ class Basis(Protocol):
     @property
     def powers(self) -> int:
         """Highest power of a column in the terms: 1 for [1, z], 2 for [1, z, z^2]."""
+        ...
 
     @property
     def columns_per_feature(self) -> int:
         """Number of columns that `expand` computes from one feature; 0 for a constant, which has no derivative."""
+        ...
 
     @property
     def has_functions(self) -> bool:
         """Whether columns are functions of the features. If False, they are the features, which may then be sparse."""
+        ...
 
     def expand(self, X: Floats) -> Floats:
         """Return the columns that leaf regressions read, (rows, columns); columns of one feature are adjacent."""
+        ...
 
     def vjp(self, X: Floats, G: Floats) -> Floats:
         """Chain rule: turn a gradient in the columns, (rows, ..., columns), into one in the features."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,7 @@ class Polynomial:
         boosted trees, which have no derivative.
     """
 
-    has_functions: ClassVar[bool] = False  # columns are the features
+    has_functions = False  # columns are the features
     degree: int
     powers: int = field(init=False, repr=False, compare=False)  # the degree; 1 for a constant, which has no columns
     columns_per_feature: int = field(init=False, repr=False, compare=False)  # 1; 0 for a constant
@@ -86,10 +91,10 @@ class Elementwise:
     >>> waves = Elementwise([lambda x: x, np.sin], [np.ones_like, np.cos])
     """
 
-    has_functions: ClassVar[bool] = True
+    has_functions = True
     functions: tuple[Callable[[Floats], Floats], ...]
     derivatives: tuple[Callable[[Floats], Floats], ...]
-    powers: ClassVar[int] = 1  # functions themselves, not their squares, are terms
+    powers = 1  # functions themselves, not their squares, are terms
 
     def __init__(
         self, functions: Sequence[Callable[[Floats], Floats]], derivatives: Sequence[Callable[[Floats], Floats]]

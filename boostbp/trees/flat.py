@@ -76,7 +76,7 @@ class Flat(NamedTuple):
             part["bound"][leaf] -= first["table"]
             if part["column"][leaf].max() >= 2 * forest.n_features:  # the core makes so many numbers of a row
                 return None
-        whole = {name: np.concatenate([part[name] for part in parts]) for name in begins}
+        whole: dict[str, Any] = {name: np.concatenate([part[name] for part in parts]) for name in begins}
         if whole["bound"][whole["step"] == 0].min() <= len(whole["bounds"]):
             return None
         nodes = np.empty(len(whole["step"]), node)
@@ -85,7 +85,8 @@ class Flat(NamedTuple):
             if values.min() < limits.min or values.max() > limits.max:
                 return None
             nodes[name] = values
-        return cls(nodes=nodes, layers=layers, **whole | {"table": _shortest(whole["table"])})
+        whole["table"] = _shortest(whole["table"])
+        return cls(nodes=nodes, layers=layers, **whole)
 
     def loop(self, baseline: Floats, *, skip: bool) -> Callable[[Floats, Floats], None]:
         """Return a function that writes the outputs of rows, (rows, features), to an array, (rows, outputs).

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import add
 from typing import TypeVar
 
 import numpy as np
@@ -183,7 +182,7 @@ def fit_together(
     weights = [tree.hess[:0] if (tree.hess == 1.0).all() else tree.hess for tree in trees]
 
     def summed(of_rows: Callable[[LeafRows], S], tree: TreeRows) -> S:
-        return reduce(add, threads.parallel_map(of_rows, tree.blocks, n_threads))
+        return reduce(lambda total, part: total + part, threads.parallel_map(of_rows, tree.blocks, n_threads))
 
     def ranges_of(tree: TreeRows, hess: Floats) -> LeafRanges:
         return summed(lambda rows: LeafRanges.of(rows, tree.leaves, hess), tree)

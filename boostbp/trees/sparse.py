@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -108,7 +108,7 @@ def vstack(top: Matrix, bottom: Matrix) -> Matrix:
     """Return one input with the rows of two of the same kind."""
     if isinstance(top, Sparse) and isinstance(bottom, Sparse):
         return Sparse.of(sp.vstack([top.entries, bottom.entries]))
-    return np.vstack([top, bottom])
+    return np.vstack(cast(Any, [top, bottom]))
 
 
 def row_blocks(begin: int, end: int, n_columns: int) -> list[slice]:

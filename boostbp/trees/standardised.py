@@ -82,7 +82,7 @@ class Standardised:
 
     def moment(self, G: Floats) -> Floats:
         """Return ``U' @ G``, (columns, outputs)."""
-        out = np.outer(self.zero, G.sum(axis=0))
+        out = self.zero[:, None] * G.sum(axis=0)
         rest = self.column, self.scaling, self.zero, np.ascontiguousarray(G), out
         _call(self.Z, core.add_moments, core.add_moments_sparse, *rest)
         return out

@@ -49,7 +49,7 @@ class Trial:
 
     def mixed(self, rng: np.random.Generator, rows: int, **columns: Any) -> Table:
         """Return a table, with missing values if the backend reads them; see `mixed`."""
-        return mixed(rng, rows, **{"missing": self.capabilities.missing} | columns)
+        return mixed(rng, rows, **dict[str, Any](missing=self.capabilities.missing) | columns)
 
     def fork(self, table: Table, growth: TreeParams, columns: int = 1, seed: int = 0) -> Grower:
         """Return a fork for some columns, after binding the table."""
