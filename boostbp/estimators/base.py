@@ -5,11 +5,10 @@ from __future__ import annotations
 import copyreg
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Callable, Sequence
 from functools import wraps
 from types import FunctionType
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,10 +16,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp.backends.base import Backend, Table
+from boostbp.backends.base import Table
 from boostbp.estimators import inspected, session
-from boostbp.estimators.fit_options import EvalMetric, FitOptions
-from boostbp.estimators.held_out import Validation
+from boostbp.estimators.fit_options import FitOptions
 from boostbp.estimators.inspected import fitted_model
 from boostbp.estimators.nested_parameters import (
     SPECS,
@@ -36,12 +34,10 @@ from boostbp.inputs.blocks import blocks_of
 from boostbp.inputs.schema import Schema, read_input
 from boostbp.inputs.sources import is_blocks
 from boostbp.inspection.summary import Summary
-from boostbp.layers import LayerSpec
 from boostbp.model import Model
 from boostbp.network.history import History
 from boostbp.network.monitor import Progress
 from boostbp.network.network import Network, network_output
-from boostbp.network.settings import BackpropSpec
 from boostbp.runtime import messages, threads
 from boostbp.runtime.arrays import NUMPY_DEFAULTS, Floats, TableLike, numpy_errstate
 from boostbp.runtime.messages import suggestion
@@ -81,7 +77,6 @@ def _public(method: FunctionType) -> Any:
 
 
 @public_methods
-@dataclass(repr=False, eq=False)
 class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Parameters, training and hidden representations; see `BoostBPRegressor` for the parameters."""
 
@@ -89,33 +84,29 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     # Groups that are routed to a splitter also keep held-out rows apart.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
 
-    hidden_layer_sizes: Sequence[int] = (16,)
-    _: KW_ONLY
-    # Fixed here; `Supervised` makes them parameters.
-    quality: Any = field(default=3, init=False)
-    loss: Any = field(default="squared_error", init=False)
-    backend: Literal["lightgbm", "xgboost", "sklearn"] | Backend = "lightgbm"
-    n_estimators: int | None = None
-    learning_rate: float | None = None
-    max_depth: int | None = None
-    min_samples_leaf: int | None = None
-    colsample_bytree: float | None = None
-    hidden: LayerSpec | Mapping[str, Any] | Sequence[LayerSpec | Mapping[str, Any]] | None = None
-    output: LayerSpec | Mapping[str, Any] | None = None
-    backprop: BackpropSpec | Mapping[str, Any] | None = None
-    epochs: int = 300
-    deep: Any = field(default=True, init=False)
-    early_stopping: Literal["auto"] | bool = "auto"
-    validation: Validation = 0.1
-    calibration: Any = field(default=None, init=False)
-    eval_metric: EvalMetric | None = None
-    max_time: float | None = None
-    categorical_features: Literal["from_dtype"] | Sequence[Any] | None = "from_dtype"
-    n_jobs: int | None = None
-    random_state: int | np.random.RandomState | None = None
-    verbose: int = 0
-    backend_params: Mapping[str, Any] | None = None
-    model_: Model = field(init=False)
+    hidden_layer_sizes: Any
+    quality: Any
+    backend: Any
+    n_estimators: Any
+    learning_rate: Any
+    max_depth: Any
+    min_samples_leaf: Any
+    colsample_bytree: Any
+    hidden: Any
+    output: Any
+    backprop: Any
+    epochs: Any
+    deep: Any
+    early_stopping: Any
+    validation: Any
+    eval_metric: Any
+    max_time: Any
+    categorical_features: Any
+    n_jobs: Any
+    random_state: Any
+    verbose: Any
+    backend_params: Any
+    model_: Model
 
     jacobian = inspected.jacobian
     importance = inspected.importance

@@ -138,8 +138,7 @@ def _shown(validation: object) -> str:
 
 def _n_held(estimator: BaseBoostBP, count: int, unit: str = "rows") -> int:
     """Return how many of `count` rows, or groups of rows, are held out."""
-    validation: Any = estimator.validation  # "last", or a share
-    requested = share = SHARE if isinstance(validation, str) else float(validation)
+    requested = share = SHARE if isinstance(estimator.validation, str) else float(estimator.validation)
     if estimator.early_stopping == "auto":
         share = max(share, min(MIN_HELD / count, 0.25))
     n_held = int(np.ceil(share * count))

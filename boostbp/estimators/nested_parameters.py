@@ -98,6 +98,11 @@ def documented_as(owner: type[BaseBoostBP]) -> Callable[[C], C]:
     return write_out
 
 
+def keep_parameters(estimator: BaseBoostBP, parameters: Mapping[str, Any]) -> None:
+    """Set the arguments of a constructor, its `locals()`, as attributes."""
+    estimator.__dict__.update({name: value for name, value in parameters.items() if name != "self"})
+
+
 def argument_names(method: FunctionType) -> frozenset[str]:
     """Return the names of the arguments of a method, including ``self``."""
     code = method.__code__

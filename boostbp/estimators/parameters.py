@@ -83,7 +83,7 @@ def training_settings(
 def _layer_specs(estimator: BaseBoostBP, backprop: BackpropSpec, n_hidden: int, n_outputs: int) -> list[LayerSpec]:
     """Return the complete spec of each layer: its fields, then the estimator's parameters, then the defaults."""
     any_layer = LayerSpec(**{name: getattr(estimator, name) for name in LAYER_PARAMETERS})
-    specs: Any = estimator.hidden
+    specs = estimator.hidden
     several = isinstance(specs, Sequence) and not isinstance(specs, str | bytes)
     if several and len(specs) != n_hidden:
         raise ValueError(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,16 +11,21 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
 from boostbp import losses
+from boostbp.backends.base import Backend
 from boostbp.estimators.base import public_methods
 from boostbp.estimators.conformal import predict_interval
+from boostbp.estimators.fit_options import EvalMetric
+from boostbp.estimators.held_out import Validation
 from boostbp.estimators.inspected import fitted_model
+from boostbp.estimators.nested_parameters import keep_parameters
 from boostbp.estimators.supervised import Supervised, check_offset, staged_raw
+from boostbp.layers import LayerSpec
 from boostbp.model import Model, Targets
+from boostbp.network.settings import BackpropSpec
 from boostbp.runtime.arrays import Floats, TableLike
 
 
 @public_methods
-@dataclass(kw_only=True, repr=False, eq=False)
 class BoostBPRegressor(RegressorMixin, Supervised):
     """Multi-layered gradient boosted trees for regression, trained by back-propagation.
 
@@ -152,7 +157,38 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     (442, 8)
     """
 
-    alpha: float | Sequence[float] | None = None
+    alpha: Any
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Sequence[int] = (16,),
+        *,
+        quality: Literal[1, 2, 3, 4, 5] = 3,
+        loss: str | losses.Loss = "squared_error",
+        alpha: float | Sequence[float] | None = None,
+        backend: Literal["lightgbm", "xgboost", "sklearn"] | Backend = "lightgbm",
+        n_estimators: int | None = None,
+        learning_rate: float | None = None,
+        max_depth: int | None = None,
+        min_samples_leaf: int | None = None,
+        colsample_bytree: float | None = None,
+        hidden: LayerSpec | Mapping[str, Any] | Sequence[LayerSpec | Mapping[str, Any]] | None = None,
+        output: LayerSpec | Mapping[str, Any] | None = None,
+        backprop: BackpropSpec | Mapping[str, Any] | None = None,
+        epochs: int = 300,
+        deep: Literal["auto"] | bool = "auto",
+        early_stopping: Literal["auto"] | bool = "auto",
+        validation: Validation = 0.1,
+        calibration: float | None = None,
+        eval_metric: EvalMetric | None = None,
+        max_time: float | None = None,
+        categorical_features: Literal["from_dtype"] | Sequence[Any] | None = "from_dtype",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        backend_params: Mapping[str, Any] | None = None,
+    ) -> None:
+        keep_parameters(self, locals())
 
     def predict(self, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
         """Predict the target.

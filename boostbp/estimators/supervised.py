@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,7 +34,7 @@ from boostbp.inputs.rows import Rows
 from boostbp.inputs.schema import learn_schema
 from boostbp.inputs.targets import read_target, read_weight
 from boostbp.layers.layer import rounds_of, staged
-from boostbp.losses import Loss, traits_of
+from boostbp.losses import traits_of
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.model import Model, Targets, units_of
 from boostbp.network.monitor import EvalSet, Evaluation, Progress, raw_output
@@ -46,7 +46,6 @@ _ROUTED: dict[str, bool] = {"offset": True}
 
 
 @public_methods
-@dataclass(kw_only=True, repr=False, eq=False)
 class Supervised(BaseBoostBP):
     """Fit, offsets and calibration; subclasses read targets in `_learn_target`."""
 
@@ -59,10 +58,8 @@ class Supervised(BaseBoostBP):
     __metadata_request__score: ClassVar[dict[str, bool]] = _ROUTED
 
     _min_hidden = 0  # a single layer is a model
-    quality: Literal[1, 2, 3, 4, 5] = 3
-    loss: str | Loss = "squared_error"
-    deep: Literal["auto"] | bool = "auto"
-    calibration: float | None = None
+    loss: Any
+    calibration: Any
 
     @all_or_nothing(blocks=True)
     def fit(
