@@ -109,7 +109,7 @@ def short(tune):
 
 
 def model_of(way, **changes):
-    how = {"random_state": 0, "epochs": 4, **WAYS[way]}
+    how = {"random_state": 0, "epochs": 6 if way is Way.NETWORK else 4, **WAYS[way]}
     return BoostBPRegressor(**how).set_params(**changes)
 
 
