@@ -157,6 +157,7 @@ def test_gzipped_csv_is_read_and_written(tmp_path):
 
 def test_python_m_boostbp_is_the_command(tune, capsys):
     tune(sys, argv=["boostbp", "--version"])
+    sys.modules.pop("boostbp.__main__", None)  # another test may have imported all modules
     with pytest.raises(SystemExit) as ended:
         runpy.run_module("boostbp", run_name="__main__", alter_sys=True)
     assert (ended.value.code, capsys.readouterr().out.split()[0]) == (0, "boostbp")
