@@ -1,7 +1,7 @@
 """Estimators on a Dask cluster: Dask arrays and data frames in, lazy predictions out.
 
 As in ``lightgbm.dask`` and ``xgboost.dask``, the estimators have the parameters of those for one machine. `fit` does
-not move rows between workers; ``docs/distributed.md`` has the guarantees and limits.
+not move rows between workers; ``docs/guide/distributed.md`` has the guarantees and limits.
 
 >>> from boostbp.dask import DaskBoostBPRegressor                                     # doctest: +SKIP
 >>> client = distributed.Client()                                                     # doctest: +SKIP

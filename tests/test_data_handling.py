@@ -12,7 +12,7 @@ import pytest
 from boostbp import BoostBPRegressor
 from boostbp.layers import BoundInput
 
-PAGE = Path(__file__).parents[1] / "docs" / "data_handling.md"
+PAGE = Path(__file__).parents[1] / "docs" / "guide" / "data_handling.md"
 ROWS = 400
 ONE_LAYER = {"hidden_layer_sizes": (), "n_estimators": 20, "random_state": 0}
 AVERAGE = {"quality": 2, "random_state": 0}

@@ -50,7 +50,7 @@ def test_an_index_shows_a_readme_without_links_to_files():
         text = re.sub(step["pattern"], step["replacement"], text)
     assert re.findall(r"\]\((?!https?://)[^)]*\)", text) == []
     assert "![" not in text
-    assert "guide (`docs/guide.md`)" in text.lower()
+    assert "guide (`docs/guide/index.md`)" in text.lower()
 
 
 def test_authors_are_those_of_the_citation():

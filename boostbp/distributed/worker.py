@@ -44,7 +44,7 @@ def fit_worker(
 ) -> E:
     """Fit an estimator together with other workers, each of which calls this with its own rows.
 
-    All workers get the same model, that of all rows in the order of the parts. See ``docs/distributed.md``.
+    All workers get the same model, that of all rows in the order of the parts. See ``docs/guide/distributed.md``.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ class Supervised(BaseBoostBP):
             Entries that a sparse matrix does not store are 0, as in scikit-learn; a stored NaN is missing. A sparse
             matrix is never made dense, and gives the same model as an array with the same numbers. Data larger than
             memory come from files or in blocks; with files, `y`, `sample_weight`, `offset` and `groups` are column
-            names. See ``docs/beyond_memory.md``.
+            names. See ``docs/guide/beyond_memory.md``.
         y : array-like, (rows,) or (rows, outputs)
             Numbers for a regressor; text is refused even if it spells numbers. Labels, (rows,), for a classifier, which
             warns of more than 50 labels that are numbers other than 0, 1, 2, ..., as they are probably an amount.

@@ -18,8 +18,13 @@ from sklearn.utils import Bunch
 from boostbp import load
 
 ROOT = Path(__file__).parents[2]
-GUIDE = ROOT / "docs" / "guide.md"  # which makes the model that others go on with
-PAGES = [GUIDE, ROOT / "README.md", *(page for page in sorted((ROOT / "docs").glob("*.md")) if page != GUIDE)]
+GUIDE = ROOT / "docs" / "guide" / "command_line.md"  # which makes the model that others go on with
+FOLDERS = [ROOT / "docs" / name for name in (".", "start", "guide", "coming_from")]
+PAGES = [
+    GUIDE,
+    ROOT / "README.md",
+    *(page for folder in FOLDERS for page in sorted(folder.glob("*.md")) if page != GUIDE),
+]
 BLOCKS = [block for page in PAGES for block in re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.S)]
 LINES = [line.strip() for block in BLOCKS for line in block.splitlines() if line.startswith("boostbp ")]
 COMPARE = [line for line in LINES if line.startswith("boostbp compare")]

@@ -37,7 +37,7 @@ from boostbp.network.steps import Normalised
 
 X, Y = make_friedman1(240, n_features=11, noise=0.5, random_state=0)
 WIDER = np.vstack([X, 1.5 * X - 0.25])  # beyond what leaves saw, where clipping tells
-GUIDE = Path(__file__).parents[2] / "docs" / "guide.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "parameters.md"
 WAYS = {
     Way.ONE_LAYER: {"quality": 1},
     Way.AVERAGE: {},
