@@ -64,7 +64,7 @@ def tracked(n_workers: int, *, host: str = "127.0.0.1", timeout: float = 60.0) -
 def connected(address: Address, rank: int) -> Iterator[Group]:
     """Make this thread a worker of a group; the other workers notice if it fails.
 
-    Raises WorkersLostError if another worker failed, did not come, or did not answer for ``address.timeout`` seconds.
+    Raises WorkersLostError if another worker failed, did not start, or did not answer for ``address.timeout`` seconds.
     """
     library = _library("collective")
     context = library.CommunicatorContext(

@@ -231,7 +231,7 @@ def test_file_that_the_command_reads_is_not_replaced(inputs, arguments, message)
     ],
 )
 def test_folder_that_is_not_there_is_said_before_the_work(inputs, arguments, option, path):
-    message = f"{option} {path!r}: there is no folder 'nodir': make it first"
+    message = f"{option} {path!r}: there is no folder 'nodir': create it first"
     assert message in error_of(run(*arguments.split(), path), 2)
 
 

@@ -313,7 +313,7 @@ def test_a_calibration_belongs_to_its_fit():
     model = regressor(calibration=0.3)
     model.fit(X, y, keep_state=True).predict_interval(X)
     model.fit_more(1)
-    with pytest.raises(ValueError, match=r"when the model was trained last.*fit_more keeps none out"):
+    with pytest.raises(ValueError, match=r"the last fit reserved no rows.*fit_more reserves none"):
         model.predict_interval(X)
     model.calibrate(X, y).predict_interval(X)
     model.set_params(calibration=None).fit(X, y)

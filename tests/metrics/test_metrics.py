@@ -522,8 +522,8 @@ def test_squares_that_overflow_are_the_worst(metric, worst):
         ("tweedie-nloglik@2", losses.Poisson(), ValueError, "must be tweedie-nloglik@rho, 1 < rho < 2"),
         ("tweedie-nloglik", losses.Poisson(), ValueError, "is unknown.*huber.*, tweedie-nloglik@rho, or a function"),
         ("auc@3", losses.Logistic(), ValueError, "eval_metric='auc@3' is unknown"),
-        (3, losses.SquaredError(), TypeError, "eval_metric=3 is no metric"),
-        (("a", "b"), losses.SquaredError(), TypeError, "is no metric.*greater_is_better"),
+        (3, losses.SquaredError(), TypeError, "eval_metric=3 is not a metric"),
+        (("a", "b"), losses.SquaredError(), TypeError, "is not a metric.*greater_is_better"),
         (metrics.get_scorer("r2"), losses.SquaredError(), TypeError, "scikit-learn scorer, its metric function"),
     ],
 )

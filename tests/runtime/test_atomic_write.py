@@ -80,7 +80,7 @@ def test_links_that_lead_nowhere_are_refused(tmp_path):
     with pytest.raises(OSError, match="leads back to itself"):
         check_writable(tmp_path / "a")
     (tmp_path / "c").symlink_to(tmp_path / "none" / "file")
-    with pytest.raises(FileNotFoundError, match=r"there is no folder '.*none': make it first"):
+    with pytest.raises(FileNotFoundError, match=r"there is no folder '.*none': create it first"):
         check_writable(tmp_path / "c")
     (tmp_path / "d").symlink_to(tmp_path)
     with pytest.raises(IsADirectoryError, match="give the name of a file in it"):

@@ -101,7 +101,7 @@ def test_an_error_of_one_worker_ends_all(pool):
     first, second = submit(pool, BoostBPRegressor((3,), **HOW), 2, X, y)
     with pytest.raises(ValueError, match=r"Input y contains NaN: 1 of 150 rows, the first in row 149"):
         second.result(0)
-    with pytest.raises(WorkersLostError, match=r"Worker 0 of 2 has lost the others: one of them failed"):
+    with pytest.raises(WorkersLostError, match=r"Worker 0 of 2 lost its connection to the others: one of them failed"):
         first.result(0)
     y[299] = 0.0
     first, second = submit(pool, BoostBPRegressor((3,), **HOW), 2, X, y, faults={0: KeyError("in the fifth round")})
@@ -127,7 +127,7 @@ def test_a_worker_that_dies_or_freezes_ends_the_others_within_the_time_limit(bac
     model = BoostBPRegressor((3,), **HOW | {"backend": backend})
     errors, seconds = failures(model, X, y, timeout=limit, fault=getattr(signal, fault))
     assert list(errors) == [0], "the broken worker has answered"
-    assert "Worker 0 of 2 has lost the others: one of them failed (its own error says why)" in errors[0]
+    assert "Worker 0 of 2 lost its connection to the others: one of them failed (see its own error)" in errors[0]
     assert f"did not answer for {limit:g} seconds" in errors[0]
     assert seconds < PATIENCE, f"it took {seconds:.0f} s, a time without limit"
 
@@ -216,5 +216,5 @@ def test_other_estimators_inputs_and_ranks_are_refused():
 
 
 def test_who_cannot_reach_the_tracker_says_so():
-    with pytest.raises(WorkersLostError, match="did not come"), pytest.warns(UserWarning, match="Failed to connect"):
+    with pytest.raises(WorkersLostError, match="did not start"), pytest.warns(UserWarning, match="Failed to connect"):
         fit_worker(BoostBPRegressor((3,), **HOW), np.ones((9, 2)), np.ones(9), address=NOWHERE, rank=0)
