@@ -84,3 +84,14 @@ def test_a_column_without_values_is_missing_everywhere():
     for left in (True, False):
         leaf, _, _ = grouped(Tree.of([0], [0.0], [~0], [~1], [left]), X)
         assert (leaf == (0 if left else 1)).all()
+
+
+def test_path_columns_of_a_table_that_exceeds_the_caches_of_a_core():
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((9000, 40))  # more numbers than `NEAR` in grouping.c
+    tree = random_tree(rng, 30, features=40)
+    leaf, rows, values = grouped(tree, X)
+    np.testing.assert_array_equal(leaf, tree.leaf_of(X))
+    start, column = tree.paths()
+    expected = [X[own, j] for own, a, b in zip(rows, start, start[1:], strict=False) for j in column[a:b]]
+    np.testing.assert_array_equal(values[: sum(map(len, expected))], np.concatenate(expected))
