@@ -22,7 +22,10 @@
 #endif
 
 /* One version of a loop for each width of vector registers, chosen when the library is loaded: before a sanitizer runs.
-   */
+   A build for processors that all have wide registers needs one. */
+#if defined(__AVX2__) && !defined(BOOSTBP_ONE_VERSION)
+#define BOOSTBP_ONE_VERSION
+#endif
 #if defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && !defined(BOOSTBP_ONE_VERSION) \
     && !defined(__SANITIZE_ADDRESS__)
 #define WIDE __attribute__((target_clones("default", "avx2", "avx512f")))

@@ -36,10 +36,16 @@ static inline double add_lanes(const double *lane)
     return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
-#if defined(__aarch64__)
-#define WIDTH 4 /* two of its registers of two numbers: it has 32 */
+/* Registers that any processor of this build has; arm64 holds four numbers in two of its 32. */
+#if defined(__AVX512F__)
+#define WIDTH 8
+#define BASELINE {add_block_8, ends_8}
+#elif defined(__AVX2__) || defined(__aarch64__)
+#define WIDTH 4
+#define BASELINE {add_block_4, ends_4}
 #else
 #define WIDTH 2
+#define BASELINE {add_block_2, ends_2}
 #endif
 #define TARGET
 #include "block_sums.h"
@@ -60,17 +66,13 @@ typedef struct {
 /* Returns the loops for the widest registers of this processor. */
 static loops_t loops(void)
 {
-#if defined(__aarch64__)
-    return (loops_t){add_block_4, ends_4};
-#else
 #if defined(__x86_64__) && !defined(BOOSTBP_ONE_VERSION)
     if (__builtin_cpu_supports("avx512f"))
         return (loops_t){add_block_8, ends_8};
     if (__builtin_cpu_supports("avx2"))
         return (loops_t){add_block_4, ends_4};
 #endif
-    return (loops_t){add_block_2, ends_2};
-#endif
+    return (loops_t)BASELINE;
 }
 
 /* ------------------------------------------------------------------------------------------------------- ranges */
