@@ -47,7 +47,6 @@ numpydoc_xref_param_type = False
 
 html_theme = "pydata_sphinx_theme"
 html_title = "boostbp"
-html_static_path = ["_static"]
 html_show_sourcelink = False
 html_theme_options = {
     "use_edit_page_button": False,
