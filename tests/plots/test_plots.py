@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -266,7 +267,9 @@ def test_without_axes_pyplot_draws_without_a_display_and_shows_nothing():
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
 
 
-def test_without_matplotlib_the_error_names_the_extra(without):
-    without("matplotlib")
-    with pytest.raises(ImportError, match=r"boostbp.plots needs the matplotlib .*pip install 'boostbp\[plots\]'"):
-        plots.residuals([1.0], [2.0])
+def test_without_matplotlib_the_error_names_the_extra(tmp_path):
+    (tmp_path / "matplotlib.py").write_text("raise ModuleNotFoundError('No module', name='matplotlib')")
+    code = "from boostbp import plots; plots.residuals([1.0], [2.0])"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert re.search(r"ImportError: boostbp.plots needs the matplotlib .*pip install 'boostbp\[plots\]'", done.stderr)
