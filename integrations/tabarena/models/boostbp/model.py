@@ -14,11 +14,12 @@ from pandas import concat
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-# Of the time limit: rounds end here. Those that have begun, weights, scores and the summary end a fit at .73 to .82 of
-# 5 and 15 s on an idle core (seven tables of 900 to 90,000 rows), and of 15 s on a tenth of a core at .81 to .90.
+# Share of the time limit after which no round begins. With running rounds, weights, scores and the summary, fits end at
+# .73 to .82 of 5 and 15 s on an idle core (seven tables of 900 to 90,000 rows), and at .81 to .90 of 15 s on a tenth of
+# a core.
 _ROUNDS = 0.7
-# What AutoGluon calls metrics of numbers by whose order the rounds are chosen; those left out have the order of `loss`.
-# Of classes the rounds are chosen by the log loss, which is steadier than shares of right labels.
+# AutoGluon's metrics of numbers that choose the number of rounds; others have the order of `loss`. For classes, the
+# log-loss chooses it, which is more stable than accuracy.
 _METRICS = ("mean_absolute_error", "mean_absolute_percentage_error")
 
 
@@ -77,7 +78,7 @@ class BoostBPModel(AbstractModel):
         self.model = estimator.set_params(**params).fit(X, y, sample_weight, eval_set=eval_set)
 
     def _preprocess(self, X: DataFrame, **kwargs: object) -> DataFrame:
-        """Return the table with infinite cells as missing ones."""
+        """Return the table with missing values in place of infinite ones."""
         X = super()._preprocess(X, **kwargs)
         floats = X.select_dtypes(np.floating)
         finite = np.isfinite(floats) | floats.isna()
@@ -101,26 +102,26 @@ class BoostBPModel(AbstractModel):
         time_limit: float | None = None,
         **kwargs: object,
     ) -> int:
-        """Bytes of a fit above those of the table; .66 to 1.6 of what 24 of 300 to 50,000 rows took on an idle core.
+        """Return an estimate of the memory of a fit: .66 to 1.6 times that of 24 fits of 300 to 50,000 rows.
 
-        On a busy one a fit that the time limit cuts short takes less.
+        On a busy machine, a fit that the time limit ends takes less.
         """
         outputs = num_classes if num_classes and num_classes > 2 else 1
         settings = hyperparameters or {}
         sizes = settings.get("hidden_layer_sizes", (16,))
         rows, columns = X.shape
-        table = rows * 10 * columns  # in float64, and in bins
+        table = rows * 10 * columns  # float64 and bins
         if settings.get("quality") == 1 or not sizes:
             return int(15e6 + table + 400 * rows * outputs)
         if settings.get("deep") is True:
             units = sum(sizes) if isinstance(sizes, tuple | list) else sizes
-            # Up to 10,000 rows units are grown together; from there on each has the histograms of its own leaves.
+            # Up to 10,000 rows units are grown together; with more, each has histograms of its own leaves.
             histograms = 0 if rows <= 10_000 else num_cpus * units * columns * 255 * 16 * 8
             return int(42e6 + table + rows * (50 * units + 400 * outputs) + histograms)
-        chosen, growth = (rows, 15e6) if rows < 50_000 else (20_000, 7e6)  # of many rows, a sample chooses
-        # Leaf numbers of all trees of all candidates; their histograms and leaf regressions.
+        chosen, growth = (rows, 15e6) if rows < 50_000 else (20_000, 7e6)  # with many rows, a sample chooses the model
+        # Leaf numbers of all trees of all candidates, histograms and leaf regressions.
         of_candidates = 2_500 * chosen * outputs + (7e5 + 2e5 * outputs) * columns
-        # Of the first of them, and of what a second adds on an idle core: trees of few columns come fast.
+        # The first candidates, and the increase per second on an idle core, as trees of few columns grow fast.
         seconds = min(time_limit or math.inf, settings.get("max_time") or math.inf)
         in_time = 3.5e5 * columns + growth * (outputs / columns) ** 0.6 * num_cpus * seconds
         return int(15e6 + table + 50 * rows * outputs + min(of_candidates, in_time))
@@ -132,7 +133,7 @@ class BoostBPModel(AbstractModel):
 def _with_all_classes(
     X: DataFrame, y: Series, weight: Series | None, num_classes: int
 ) -> tuple[DataFrame, Series, Series | None]:
-    """Add a row of weight 0 for each class that has none, so that probabilities have a column for it."""
+    """Add a row of weight 0 for each class without rows, so that probabilities have a column for it."""
     absent = sorted(set(range(num_classes)) - set(y))
     if not absent:
         return X, y, weight
