@@ -11,6 +11,7 @@ from typing import Any
 
 from pygments.lexers import TextLexer
 from sphinx.highlighting import lexers
+from sphinx_gallery.sorting import ExplicitOrder
 
 import boostbp
 from boostbp.backends import native_params
@@ -66,7 +67,12 @@ html_theme_options = {
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
+GALLERY = (  # in the order of the page
+    "robot_arm ordinary_table time_limit categories circle inverse_arm intervals monotone torch optuna microcontroller "
+    "dask"
+)
 sphinx_gallery_conf = {
+    "within_subsection_order": ExplicitOrder([*(f"plot_{name}.py" for name in GALLERY.split()), "*"]),
     "examples_dirs": "../examples/gallery",
     "gallery_dirs": "gallery",
     # Without torch the page of that example is shown, but not executed.
