@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp import layers
-from boostbp.layers import BoundInput, SquaredObjective
+from boostbp.network import layers
+from boostbp.network.layers import BoundInput, SquaredObjective
 
 __all__ = ["GROW", "Gradients", "arrangements", "gradients_of"]
 

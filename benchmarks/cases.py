@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp import backends
-from boostbp.backends.base import Table, TreeParams
-from boostbp.layers import BoundInput, LayerSettings, SquaredObjective
+from boostbp.backends.base import TreeParams
+from boostbp.network.layers import BoundInput, LayerSettings, SquaredObjective
+from boostbp.trees.sparse import Table
 
 __all__ = ["CASES", "Case", "bound", "data", "objective"]
 

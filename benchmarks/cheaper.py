@@ -9,9 +9,11 @@ import numpy as np
 
 from benchmarks.cases import Case, bound, data, objective
 from benchmarks.timing import alternate, ratio
-from boostbp import backends, layers
-from boostbp.backends.base import Table, TreeParams
-from boostbp.layers.cheaper_growth import FixedStructure, RowSampling
+from boostbp import backends
+from boostbp.backends.base import TreeParams
+from boostbp.network import layers
+from boostbp.network.layers.cheaper_growth import FixedStructure, RowSampling
+from boostbp.trees.sparse import Table
 
 __all__ = ["kept", "sampled", "shared"]
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = Path(__file__).parents[1] / "boostbp"
-NUMERICAL = ("trees", "layers", "network", "losses", "metrics", "core", "forest")  # rooms whose comments are counted
+NUMERICAL = ("trees", "network", "losses", "metrics", "core")  # rooms whose comments are counted
 
 
 def main() -> None:

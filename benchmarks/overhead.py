@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks import bare
 from benchmarks.cases import Case, bound, data, objective
 from benchmarks.timing import alternate, ratio
-from boostbp import layers
+from boostbp.network import layers
 from boostbp.runtime import threads
 from boostbp.trees.basis import Polynomial
 

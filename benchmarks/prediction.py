@@ -16,8 +16,9 @@ import numpy as np
 from benchmarks.accuracy.data import SETS, cut
 from benchmarks.cases import Case, bound, data, objective
 from benchmarks.timing import alternate, ratio, seconds
-from boostbp import BoostBPClassifier, BoostBPRegressor, layers, load, save
-from boostbp.report.contenders import Split
+from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
+from boostbp.cli.report.contenders import Split
+from boostbp.network import layers
 from boostbp.trees.basis import Polynomial
 
 __all__ = ["TABLES", "default_model", "prediction"]

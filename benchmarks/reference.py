@@ -9,7 +9,8 @@ import numpy as np
 
 from benchmarks.cases import Case, bound, data, objective
 from benchmarks.timing import seconds
-from boostbp import backends, layers
+from boostbp import backends
+from boostbp.network import layers
 from tests.reference import PlainGBDT
 
 __all__ = ["reference"]

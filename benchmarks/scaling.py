@@ -10,8 +10,8 @@ import numpy as np
 from benchmarks import bare
 from benchmarks.cases import Case, bound, data, objective
 from benchmarks.timing import alternate
-from boostbp import layers
-from boostbp.report.comparison import Peak
+from boostbp.cli.report.comparison import Peak
+from boostbp.network import layers
 
 __all__ = ["growth", "memory"]
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.cases import Case, bound, data, objective
-from boostbp import layers
 from boostbp.core.binding import Loop
-from boostbp.layers import BoundInput
+from boostbp.network import layers
+from boostbp.network.layers import BoundInput
 from boostbp.trees.leaf_rows import Workspace, add_rows, rows_by_leaf
 from boostbp.trees.leaves import leaves_on_paths
 from boostbp.trees.ridge import TreeRows, fit_together
@@ -25,7 +25,7 @@ __all__ = ["profile"]
 
 # Functions whose time, with all that they call, makes up a share: (end of the path of a file, function); loops: "core".
 _OUTER = {
-    "bin": [("layers/bound.py", "__init__")],
+    "bin": [("network/layers/bound.py", "__init__")],
     "grow": [("_lightgbm_calls.py", "update"), ("xgboost/core.py", "boost")],
     "parse": [
         ("_lightgbm_calls.py", "text_of"),
@@ -34,8 +34,8 @@ _OUTER = {
         ("xgboost/core.py", "save_raw"),
         ("_xgboost_ubj.py", "trees_in_ubj"),
     ],
-    "pull back": [("layers/layer.py", "vjp")],
-    "gradient": [("layers/objective.py", "gradient")],
+    "pull back": [("network/layers/layer.py", "vjp")],
+    "gradient": [("network/layers/objective.py", "gradient")],
     "leaves": [("core", "fit_trees")],
 }
 _INNER = {

@@ -5,9 +5,9 @@ from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPReg
 from boostbp.estimators.nested_parameters import paper_settings
 from boostbp.estimators.single_layer import fit_layer
 from boostbp.export import lightgbm_linear_to_onnx, to_c, to_onnx
-from boostbp.layers import LayerSpec
 from boostbp.losses.check_loss import check_loss
 from boostbp.network import callbacks
+from boostbp.network.layers import LayerSpec
 from boostbp.network.settings import BackpropSpec
 from boostbp.runtime.versions import __version__, show_versions
 from boostbp.storage import load, save

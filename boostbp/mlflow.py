@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.base import BaseBoostBP
-from boostbp.files.tables import open_table
+from boostbp.inputs.files.tables import open_table
 from boostbp.inputs.sources import is_blocks
 from boostbp.runtime.messages import require
 from boostbp.runtime.versions import __version__

@@ -24,7 +24,7 @@ from sklearn.utils import check_random_state
 
 from boostbp.estimators import BoostBPRegressor
 from boostbp.estimators.nested_parameters import FIELD_PLACES, SPECS
-from boostbp.layers.layer_spec import HIDDEN, OUTPUT
+from boostbp.network.layers.layer_spec import HIDDEN, OUTPUT
 from boostbp.network.settings import BackpropSpec
 
 if TYPE_CHECKING:

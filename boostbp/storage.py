@@ -1,6 +1,6 @@
 """Files of fitted estimators, without pickle.
 
-The file is a `boostbp.archive`, kind "model", version 9. Its content is
+The file is a `boostbp.runtime.archive`, kind "model", version 9. Its content is
 
 - ``estimator``: "BoostBPRegressor", "BoostBPClassifier" or "BoostBPAutoencoder";
 - ``parameters``: arguments of the constructor (see `boostbp.runtime.plain`). ``{"loss": ...}``, ``{"step": ...}`` and
@@ -27,17 +27,16 @@ from typing import Any, BinaryIO, cast
 
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp import archive
-from boostbp.archive import Arrays
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.nested_parameters import SPECS
 from boostbp.estimators.parameters import training_settings
 from boostbp.estimators.state import OLDEST, VERSION, fitted_attributes, model_facts, model_from
-from boostbp.layers import LayerSpec
+from boostbp.network.layers import LayerSpec
 from boostbp.network.settings import BackpropSpec
 from boostbp.network.stored import loss_from, loss_of, step_from, step_of
-from boostbp.runtime import interrupts, plain
+from boostbp.runtime import archive, interrupts, plain
+from boostbp.runtime.archive import Arrays
 from boostbp.runtime.arrays import numpy_errstate
 from boostbp.trees.basis import BASES, Basis
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from boostbp import fit_layer, search
-from boostbp.layers import LayerSpec
+from boostbp.network.layers import LayerSpec
 
 
 def parameters(**flat):

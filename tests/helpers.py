@@ -12,15 +12,17 @@ import numpy as np
 import pytest
 from known_leaves import fit_leaves
 
-from boostbp import backends, core, layers
-from boostbp.backends.base import Table, TreeParams
+from boostbp import backends, core
+from boostbp.backends.base import TreeParams
 from boostbp.ensemble import constants
-from boostbp.layers import BoundInput, Fit, LayerSettings, SquaredObjective
 from boostbp.losses import Loss
+from boostbp.network import layers
+from boostbp.network.layers import BoundInput, Fit, LayerSettings, SquaredObjective
 from boostbp.trees.basis import Elementwise, Polynomial
 from boostbp.trees.forest import Forest
 from boostbp.trees.leaves import concat_leaves, leaves_of_tree
 from boostbp.trees.ridge import Ridge
+from boostbp.trees.sparse import Table
 from boostbp.trees.tree import Tree, Trees
 
 

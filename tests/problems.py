@@ -8,13 +8,13 @@ import numpy as np
 from sklearn.datasets import make_friedman1
 
 from boostbp import backends, metrics
-from boostbp.backends.base import Table
 from boostbp.ensemble.problem import Problem
 from boostbp.inputs.rows import Rows
-from boostbp.layers import LayerSettings
 from boostbp.losses import SquaredError
+from boostbp.network.layers import LayerSettings
 from boostbp.network.monitor import EvalSet, Evaluation, NetworkTask
 from boostbp.network.settings import Settings
+from boostbp.trees.sparse import Table
 
 GROWTH = replace(LayerSettings().growth, max_depth=3, min_samples_leaf=10)
 LAYER = LayerSettings(n_estimators=5, learning_rate=0.3, growth=GROWTH)

@@ -18,7 +18,7 @@ from boostbp.backends.lightgbm import LightGBMGrower
 from boostbp.backends.xgboost import XGBoostGrower
 from boostbp.distributed import fit_worker, tracked
 from boostbp.ensemble import constants
-from boostbp.layers import bound
+from boostbp.network.layers import bound
 from boostbp.runtime.group import Group
 
 PATIENCE = HANGS  # seconds that a slow machine may take to start processes

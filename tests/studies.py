@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from boostbp.cli.report.page import Study
+from boostbp.cli.report.result import Curve, Evidence, Result, over_folds
 from boostbp.network.choice import NETWORK, CandidateResult, ModelChoice
 from boostbp.network.history import Epoch, History, Stop
-from boostbp.report.page import Study
-from boostbp.report.result import Curve, Evidence, Result, over_folds
 
 MODELS = ["boostbp (lightgbm)", "LightGBM", "XGBoost"]
 RNG = np.random.default_rng(0)

@@ -14,7 +14,7 @@ import zlib
 import numpy as np
 import pytest
 
-from boostbp import archive
+from boostbp.runtime import archive
 
 ARRAYS = {
     "reals": np.array([[0.1, np.nan, -0.0], [np.inf, 5e-324, 1.0]]),

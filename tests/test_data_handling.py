@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from boostbp import BoostBPRegressor
-from boostbp.layers import BoundInput
+from boostbp.network.layers import BoundInput
 
 PAGE = Path(__file__).parents[1] / "docs" / "guide" / "data_handling.md"
 ROWS = 400

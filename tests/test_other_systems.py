@@ -17,8 +17,8 @@ from limits import HANGS
 import boostbp
 import hatch_build
 from boostbp import BoostBPRegressor
-from boostbp.files import parts
-from boostbp.report.comparison import Peak
+from boostbp.cli.report.comparison import Peak
+from boostbp.inputs.files import parts
 from boostbp.runtime import atomic_write as room
 from boostbp.runtime.atomic_write import atomic_write
 
@@ -43,7 +43,7 @@ import boostbp
 for module in pkgutil.walk_packages(boostbp.__path__, "boostbp."):
     if not any(word in module.name for word in ("__main__", "autogluon", "lib_boostbp", "torch")):
         importlib.import_module(module.name)
-from boostbp.runtime import disk_arrays
+from boostbp.inputs import disk_arrays
 assert not disk_arrays.IS_SUPPORTED
 """
 FROM_BLOCKS = """

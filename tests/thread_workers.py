@@ -10,9 +10,9 @@ import numpy as np
 from limits import HANGS
 
 from boostbp import backends
-from boostbp.backends.base import Table
 from boostbp.backends.capabilities import Capabilities
 from boostbp.runtime.group import SINGLE_PROCESS, Group, training_in, workers
+from boostbp.trees.sparse import Table
 
 PATIENCE = HANGS  # seconds after which a worker that waits for another one gives up, and fails
 

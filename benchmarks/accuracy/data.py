@@ -25,9 +25,9 @@ from sklearn.model_selection import (
 )
 
 from benchmarks.accuracy import synthetic, unseen
+from boostbp.cli.report.contenders import Split
+from boostbp.cli.report.datasets import load_dataset
 from boostbp.losses.base import Task
-from boostbp.report.contenders import Split
-from boostbp.report.datasets import load_dataset
 
 __all__ = ["SETS", "Fold", "Table", "cut", "train_rows"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from benchmarks.accuracy.data import SETS
 from benchmarks.rivals.contenders import average, rival
-from boostbp.report.contenders import Contender, deep
+from boostbp.cli.report.contenders import Contender, deep
 
 __all__ = [
     "CONTROLS",

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from boostbp.backends import load_backend
-from boostbp.backends.base import Table
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.fit_options import FitOptions, FittedOn
@@ -26,7 +25,7 @@ from boostbp.network.settings import BackpropSpec
 from boostbp.runtime import checks, threads
 from boostbp.runtime.arrays import TableLike
 from boostbp.runtime.messages import require
-from boostbp.trees.sparse import dense
+from boostbp.trees.sparse import Table, dense
 
 __all__ = ["GBDTNNClassifier", "GBDTNNRegressor", "NNGBDTClassifier", "NNGBDTRegressor"]
 

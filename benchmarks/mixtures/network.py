@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Table
 from boostbp.runtime.arrays import errstate_in_methods
 from boostbp.runtime.interrupts import fork_safe
 from boostbp.runtime.messages import require
 from boostbp.torch import GBDTModule
+from boostbp.trees.sparse import Table
 
 if TYPE_CHECKING:
     import torch

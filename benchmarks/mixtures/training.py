@@ -16,11 +16,11 @@ from benchmarks.mixtures.network import Columns, Dense, MixtureNetwork, dense, t
 from boostbp.backends.base import Backend
 from boostbp.estimators.fit_options import FittedOn
 from boostbp.inputs.rows import Rows
-from boostbp.layers import Layer
-from boostbp.layers.layer import first_rounds, staged, stages
 from boostbp.losses import Loss
 from boostbp.losses.checked_loss import CheckedLoss, try_loss
 from boostbp.network.history import Epoch, History, Stop
+from boostbp.network.layers import Layer
+from boostbp.network.layers.layer import first_rounds, staged, stages
 from boostbp.network.monitor import Callback, Evaluation, Monitor
 from boostbp.network.settings import Settings
 from boostbp.network.steps import std

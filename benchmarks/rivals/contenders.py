@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.report import contenders
-from boostbp.report.contenders import RATE, ROUNDS, SINGLE_LAYER, Contender, Fitted, Split, Trainer, length_of
+from boostbp.cli.report import contenders
+from boostbp.cli.report.contenders import RATE, ROUNDS, SINGLE_LAYER, Contender, Fitted, Split, Trainer, length_of
 
 __all__ = ["CONTROLS", "MIXTURES", "RIVALS", "Average", "average", "rival", "train", "trees_of"]
 

@@ -9,9 +9,11 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import cast
 
-from boostbp.backends.base import Backend, Table, TreeParams
-from boostbp.backends.capabilities import Capabilities, ConformanceError, capabilities_of
+from boostbp.backends.base import Backend, TreeParams
+from boostbp.backends.capabilities import Capabilities, capabilities_of
 from boostbp.backends.conformance import check_backend
+from boostbp.runtime.checks import ConformanceError
+from boostbp.trees.sparse import Table
 
 __all__ = [
     "Backend",

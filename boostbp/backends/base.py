@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats
-from boostbp.trees.sparse import Matrix, Sparse
+from boostbp.trees.sparse import Table
 from boostbp.trees.tree import Tree
 
 FEW_ROWS = 2000  # up to this number of rows, a round is mostly Python code, where threads wait for each other
@@ -23,37 +23,6 @@ MAX_THREADS = 1024  # starting many more may end the process. Arbitrary
 TREES_PER_BOOSTER = 2048
 
 Gradient = Callable[[Floats], tuple[Floats, Floats]]
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """The input of a layer, with the columns that hold category codes.
-
-    Attributes
-    ----------
-    X : (rows, features) float64, C-contiguous, or Sparse
-        NaN is missing. No infinities.
-    categorical : tuple of int
-        Columns that hold category codes (0, 1, 2, ... or NaN).
-    """
-
-    X: Matrix
-    categorical: tuple[int, ...] = ()
-
-    @property
-    def numeric(self) -> Matrix:
-        """The input without its categorical columns."""
-        columns = list(self.categorical)
-        return self.X.without(columns) if isinstance(self.X, Sparse) else np.delete(self.X, columns, axis=1)
-
-    @property
-    def any_missing(self) -> bool:
-        """Whether any value is missing."""
-        return bool(np.isnan(self.X.entries.data if isinstance(self.X, Sparse) else self.X).any())
-
-    def take(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Table:
-        """Return some of the rows, by number or by mask."""
-        return Table(self.X[rows], self.categorical)
 
 
 @dataclass(frozen=True, slots=True)

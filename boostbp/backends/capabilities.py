@@ -12,15 +12,11 @@ from typing import Literal
 
 import numpy as np
 
-from boostbp.backends.base import Backend, Table, TreeParams
+from boostbp.backends.base import Backend, TreeParams
 from boostbp.runtime import checks
 from boostbp.trees.packed import check_nodes
-from boostbp.trees.sparse import Sparse
+from boostbp.trees.sparse import Sparse, Table
 from boostbp.trees.tree import Tree, Trees, as_trees
-
-
-class ConformanceError(AssertionError):
-    """A backend breaks a duty, or cannot do what its capabilities declare."""
 
 
 def one_stream_each(n_rows: int, n_outputs: int, growth: TreeParams) -> int:

@@ -16,10 +16,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Table
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import SAMPLE, workers
-from boostbp.trees.sparse import Matrix, Sparse
+from boostbp.trees.sparse import Matrix, Sparse, Table
 from boostbp.trees.tree import Tree, Trees
 
 Ints = NDArray[np.int64]

@@ -21,7 +21,6 @@ from boostbp.backends.base import (
     TREES_PER_BOOSTER,
     Gradient,
     LinearLeaves,
-    Table,
     TreeParams,
 )
 from boostbp.backends.capabilities import Capabilities
@@ -31,7 +30,7 @@ from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 from boostbp.runtime.messages import require
-from boostbp.trees.sparse import Sparse
+from boostbp.trees.sparse import Sparse, Table
 from boostbp.trees.tree import Tree, Trees
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Table, TreeParams
+from boostbp.backends.base import TreeParams
 from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.dialects import Numbering, Ranks, largest_not_above, representable
 from boostbp.backends.native_params import SKLEARN
 from boostbp.runtime.arrays import Floats
-from boostbp.trees.sparse import Matrix, Sparse
+from boostbp.trees.sparse import Matrix, Sparse, Table
 from boostbp.trees.tree import Tree, Trees, as_trees
 
 if TYPE_CHECKING:

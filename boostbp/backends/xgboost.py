@@ -18,16 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends import _xgboost_ubj
-from boostbp.backends.base import TREES_PER_BOOSTER, Table, TreeParams
+from boostbp.backends.base import TREES_PER_BOOSTER, TreeParams
 from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.dialects import Ranks, alike_in_float32, gradients, representable, without_small_leaves
 from boostbp.backends.native_params import NO_DEVICE, XGBOOST, column_groups, device_turn, naming_params, on_card
 from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats
-from boostbp.runtime.disk_arrays import is_on_disk, scratch_folder
 from boostbp.runtime.group import SAMPLE, workers
 from boostbp.runtime.messages import require
-from boostbp.trees.sparse import Matrix, Sparse, row_blocks
+from boostbp.runtime.scratch import is_on_disk, scratch_folder
+from boostbp.trees.sparse import Matrix, Sparse, Table, row_blocks
 from boostbp.trees.tree import Tree, Trees
 
 if TYPE_CHECKING:

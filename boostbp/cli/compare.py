@@ -28,7 +28,7 @@ from boostbp.cli.console import (
     output,
     say,
 )
-from boostbp.files.tables import ColumnRoles
+from boostbp.inputs.files.tables import ColumnRoles
 from boostbp.runtime.atomic_write import atomic_write
 from boostbp.runtime.messages import printable
 
@@ -71,11 +71,11 @@ def compare(
     rows are used only for the table. A rehearsal on few rows comes before the clock starts, so imports do not count.
     """
     from boostbp.cli.assignments import implied_task, settings
+    from boostbp.cli.report import comparison, page
+    from boostbp.cli.report.contenders import SINGLE_LAYER, deep
+    from boostbp.cli.report.datasets import NAMES, load_dataset
+    from boostbp.cli.report.result import tables_for
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
-    from boostbp.report import comparison, page
-    from boostbp.report.contenders import SINGLE_LAYER, deep
-    from boostbp.report.datasets import NAMES, load_dataset
-    from boostbp.report.result import tables_for
     from boostbp.runtime.versions import versions
 
     if not 0.0 < test_size < 1.0:

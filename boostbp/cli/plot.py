@@ -10,7 +10,7 @@ import typer
 
 from boostbp.cli.console import Missing, ModelFile, Offset, Quiet, UsageError, check_output, say
 from boostbp.cli.predict import roles_of
-from boostbp.files.tables import ColumnRoles
+from boostbp.inputs.files.tables import ColumnRoles
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -89,7 +89,7 @@ def _sample(
     """Return random rows of a file, their targets if these are named, and their offset, the verbatim columns."""
     import numpy as np
 
-    from boostbp.files.reading import chunks, numbers_of, read_table
+    from boostbp.inputs.files.reading import chunks, numbers_of, read_table
 
     if target is None:
         (X, beside), y = next(chunks(data, columns)), None

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from boostbp.cli.console import Missing, Model, Offset, Quiet, UsageError, check_output, say
-from boostbp.files.parts import format_of, is_compressed
-from boostbp.files.tables import ColumnRoles
+from boostbp.inputs.files.parts import format_of, is_compressed
+from boostbp.inputs.files.tables import ColumnRoles
 from boostbp.runtime.atomic_write import atomic_write
 from boostbp.runtime.messages import require
 
@@ -57,7 +57,7 @@ def predict_file(
 
     A model that was fitted with --offset adds that of these rows; without it, the offset is 0.
     """
-    from boostbp.files.reading import chunks, numbers_of
+    from boostbp.inputs.files.reading import chunks, numbers_of
 
     estimator = _loaded(model, data, out, escape, n_jobs)
     is_classifier = hasattr(estimator, "predict_proba")
@@ -94,7 +94,7 @@ def transform_file(
     quiet: Quiet = False,
 ) -> None:
     """Write the hidden representation of a CSV or Parquet file, which may be larger than memory."""
-    from boostbp.files.reading import chunks
+    from boostbp.inputs.files.reading import chunks
     from boostbp.network.choice import weight_in_words
 
     estimator = _loaded(model, data, out, escape, n_jobs)

@@ -1,4 +1,4 @@
-/* Memory for NumPy's arrays in `boostbp.runtime.disk_arrays`: the C library's for small arrays, mappings of unnamed
+/* Memory for NumPy's arrays in `boostbp.inputs.disk_arrays`: the C library's for small arrays, mappings of unnamed
    files for large ones.
 
    These functions call only the C library, so they may run during an exception, without Python's lock, in a forked

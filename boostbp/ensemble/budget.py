@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from boostbp.layers import LayerSettings
+from boostbp.network.layers import LayerSettings
 from boostbp.network.settings import Settings
 from boostbp.runtime.group import workers
 

@@ -16,13 +16,13 @@ from boostbp.ensemble.encodings import encodings_layer
 from boostbp.ensemble.output_layers import LayerTraining, OutputLayerPlan, TrainedCandidate
 from boostbp.ensemble.problem import Problem
 from boostbp.inputs.rows import NO_OFFSET
-from boostbp.layers import LayerSettings
-from boostbp.layers.layer import rounds_of
 from boostbp.losses import SquaredError
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.network.backprop import BackPropagation
 from boostbp.network.choice import NETWORK
 from boostbp.network.history import Stop
+from boostbp.network.layers import LayerSettings
+from boostbp.network.layers.layer import rounds_of
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.network.starts import best_constant

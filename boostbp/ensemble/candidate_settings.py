@@ -13,8 +13,8 @@ from boostbp.backends.capabilities import capabilities_of
 from boostbp.ensemble import constants
 from boostbp.ensemble.encodings import encoded_columns
 from boostbp.ensemble.problem import Problem
-from boostbp.layers import LayerSettings
 from boostbp.losses import traits_of
+from boostbp.network.layers import LayerSettings
 from boostbp.network.settings import Settings
 from boostbp.trees.basis import Polynomial
 from boostbp.trees.sparse import Sparse

@@ -14,10 +14,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp import layers
 from boostbp.ensemble import constants
 from boostbp.ensemble.problem import Problem
-from boostbp.layers import BoundInput, Layer, SquaredObjective
+from boostbp.network import layers
+from boostbp.network.layers import BoundInput, Layer, SquaredObjective
 from boostbp.network.network import Network, short_hidden
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from boostbp.ensemble import constants
 from boostbp.ensemble.problem import Problem
-from boostbp.layers import Layer
+from boostbp.network.layers import Layer
 from boostbp.network.network import short_hidden
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers

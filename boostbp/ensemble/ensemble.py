@@ -25,12 +25,12 @@ from boostbp.ensemble.refits import refit_all, refit_single_layer
 from boostbp.ensemble.safeguard import no_worse_than_constant, refuse_undefined, training_loss
 from boostbp.ensemble.schedule import FIRST_STAGE, train_all, train_one_network
 from boostbp.ensemble.weighted_sum import weighted_sum
-from boostbp.layers import Layer
-from boostbp.layers.layer import rounds_of, staged, stages
-from boostbp.layers.layer_spec import OUTPUT
 from boostbp.network.backprop import BackPropagation
 from boostbp.network.choice import CONSTANT, NETWORK
 from boostbp.network.history import Epoch, History, Look, Stop
+from boostbp.network.layers import Layer
+from boostbp.network.layers.layer import rounds_of, staged, stages
+from boostbp.network.layers.layer_spec import OUTPUT
 from boostbp.network.monitor import Stage, StageSeconds
 from boostbp.network.network import Network
 from boostbp.runtime import interrupts

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from boostbp import layers
 from boostbp.backends.base import Backend
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import round_work
 from boostbp.ensemble.problem import Problem
-from boostbp.layers import BoundInput, Layer, LayerSettings, LossObjective
+from boostbp.network import layers
 from boostbp.network.history import History
+from boostbp.network.layers import BoundInput, Layer, LayerSettings, LossObjective
 from boostbp.network.network import Network, above
 from boostbp.network.trainer import kept_structures
 from boostbp.runtime.arrays import Floats

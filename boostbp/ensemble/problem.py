@@ -12,9 +12,9 @@ from boostbp.backends.base import Backend
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import DEFAULT_QUALITY, LEVELS, QualityLevel
 from boostbp.inputs.rows import Rows
-from boostbp.layers.cheaper_growth import RowSampling, SharedStructure, drawn_rows, on_sample
 from boostbp.losses import Loss, traits_of
 from boostbp.losses.checked_loss import CheckedLoss, try_loss
+from boostbp.network.layers.cheaper_growth import RowSampling, SharedStructure, drawn_rows, on_sample
 from boostbp.network.monitor import NetworkTask, Stage, raw_output
 from boostbp.network.network import Network, table_above
 from boostbp.network.starts import baseline_of

@@ -13,9 +13,9 @@ from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.output_layers import Boosted, OutputLayerPlan, TrainedCandidate, sum_of_pieces
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.safeguard import ROUNDING
-from boostbp.layers import Layer
-from boostbp.layers.layer import rounds_of
 from boostbp.network.history import History
+from boostbp.network.layers import Layer
+from boostbp.network.layers.layer import rounds_of
 from boostbp.network.network import Network
 from boostbp.network.trainer import kept_structures
 from boostbp.runtime.group import training_in, workers

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from boostbp.layers import Layer
+from boostbp.network.layers import Layer
 from boostbp.network.network import Network
 from boostbp.trees.forest import Forest
 

@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array
 
-from boostbp.backends.base import Backend, Table
+from boostbp.backends.base import Backend
 from boostbp.estimators.base import BaseBoostBP, public_methods
 from boostbp.estimators.fit_options import (
     EvalMetric,
@@ -32,14 +32,15 @@ from boostbp.estimators.session import all_or_nothing, run_training, state_to_re
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.schema import Schema, learn_schema
 from boostbp.inputs.targets import read_weight, refuse_extreme
-from boostbp.layers import LayerSpec
 from boostbp.losses import SquaredError
-from boostbp.model import Targets, standard_units
+from boostbp.model.model import Targets, standard_units
+from boostbp.network.layers import LayerSpec
 from boostbp.network.monitor import EvalSet, Evaluation, Progress
 from boostbp.network.settings import BackpropSpec
 from boostbp.runtime import threads
 from boostbp.runtime.arrays import Floats, TableLike
 from boostbp.runtime.messages import named_in_errors
+from boostbp.trees.sparse import Table
 
 
 @documented_as(BoostBPRegressor)

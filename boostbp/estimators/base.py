@@ -16,7 +16,6 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp.backends.base import Table
 from boostbp.estimators import inspected, session
 from boostbp.estimators.fit_options import FitOptions
 from boostbp.estimators.inspected import fitted_model
@@ -33,14 +32,15 @@ from boostbp.estimators.state import pack_state, stored_attributes, unpack_state
 from boostbp.inputs.blocks import blocks_of
 from boostbp.inputs.schema import Schema, read_input
 from boostbp.inputs.sources import is_blocks
-from boostbp.inspection.summary import Summary
-from boostbp.model import Model
+from boostbp.model.model import Model
+from boostbp.model.summary import Summary
 from boostbp.network.history import History
 from boostbp.network.monitor import Progress
 from boostbp.network.network import Network, network_output
 from boostbp.runtime import messages, threads
 from boostbp.runtime.arrays import NUMPY_DEFAULTS, Floats, TableLike, numpy_errstate
 from boostbp.runtime.messages import suggestion
+from boostbp.trees.sparse import Table
 
 ONE_SINGLE_LAYER = (
     "Candidates of a single layer were not compared: without evaluation sets and held-out rows (fewer than 36 rows, or "

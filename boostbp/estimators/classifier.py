@@ -22,9 +22,9 @@ from boostbp.estimators.inspected import fitted_model
 from boostbp.estimators.nested_parameters import documented_as, keep_parameters
 from boostbp.estimators.regressor import BoostBPRegressor
 from boostbp.estimators.supervised import Supervised, check_offset, staged_raw
-from boostbp.layers import LayerSpec
 from boostbp.losses import Loss
-from boostbp.model import Model, Targets
+from boostbp.model.model import Model, Targets
+from boostbp.network.layers import LayerSpec
 from boostbp.network.settings import BackpropSpec
 from boostbp.runtime import messages
 from boostbp.runtime.arrays import Floats, TableLike

@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boostbp.backends.base import Table
 from boostbp.estimators.held_out import at_random
 from boostbp.estimators.inspected import fitted_model
 from boostbp.inputs.targets import read_groups
 from boostbp.losses import Quantiles
-from boostbp.model import Calibration, Targets
+from boostbp.model.model import Calibration, Targets
 from boostbp.runtime import checks, threads
 from boostbp.runtime.arrays import Floats, TableLike
+from boostbp.trees.sparse import Table
 
 if TYPE_CHECKING:
     from boostbp.estimators.base import BaseBoostBP

@@ -22,7 +22,7 @@ from boostbp.inputs.targets import read_weight
 from boostbp.losses import Loss
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.metrics import Metric, load_metric
-from boostbp.model import Model, Targets
+from boostbp.model.model import Model, Targets
 from boostbp.network.callbacks import Checkpoint, checkpoint
 from boostbp.network.fingerprint import words_of
 from boostbp.network.monitor import Callback, EvalSet

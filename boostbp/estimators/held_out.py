@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boostbp.backends.base import Table
 from boostbp.estimators.parameter_use import Way, deep_of, level_of, way_of
 from boostbp.inputs.repeats import distinct_rows, hashes_of, number_values
 from boostbp.inputs.rows import Rows
@@ -19,6 +18,7 @@ from boostbp.network.monitor import EvalSet
 from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import SAMPLE, training_in, workers
+from boostbp.trees.sparse import Table
 
 if TYPE_CHECKING:
     from boostbp.estimators.base import BaseBoostBP

@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from boostbp.inputs.blocks import blocks_of
 from boostbp.inputs.sources import is_blocks
-from boostbp.inspection.attributions import Attributions, attribute
-from boostbp.inspection.health import Health, health_of
-from boostbp.inspection.regressions import LeafRecords, Names, all_leaves, leaf_records
-from boostbp.inspection.summary import importances_over, split_importances
-from boostbp.model import Model
+from boostbp.model.attributions import Attributions, attribute
+from boostbp.model.health import Health, health_of
+from boostbp.model.model import Model
+from boostbp.model.regressions import LeafRecords, Names, all_leaves, leaf_records
+from boostbp.model.summary import importances_over, split_importances
 from boostbp.network.choice import CONSTANT_LEAVES
 from boostbp.network.network import Network, above
 from boostbp.runtime import checks, threads
@@ -110,7 +110,7 @@ def attributions(
     method : {"integrated_gradients", "gradient_x_input"}
         Integrated gradients follow the straight line from the baseline to the row. Jumps of trees on this line, which
         gradients miss, are attributed to the features whose splits cause them. Base value and attributions therefore
-        sum to the output, up to rounding (see `boostbp.inspection.attributions`). Gradient times input is the Jacobian
+        sum to the output, up to rounding (see `boostbp.model.attributions`). Gradient times input is the Jacobian
         times ``X - baseline``. It is quick, but does not sum to the output; categories, and values that are missing in
         the row or the baseline, have no slope and get 0.
     baseline : array-like, (1 or rows, features), optional

@@ -9,8 +9,8 @@ from dataclasses import fields, replace
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from boostbp.layers import LayerSpec
-from boostbp.layers.layer_spec import is_constrained
+from boostbp.network.layers import LayerSpec
+from boostbp.network.layers.layer_spec import is_constrained
 from boostbp.network.settings import BackpropSpec
 from boostbp.runtime.messages import suggestion
 

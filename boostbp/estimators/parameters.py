@@ -16,11 +16,11 @@ from boostbp.estimators.held_out import check_validation
 from boostbp.estimators.nested_parameters import LAYER_PARAMETERS, OUTPUT_PARAMETERS, constrained
 from boostbp.estimators.parameter_use import Way, deep_of, level_of, way_of
 from boostbp.inputs.schema import Schema
-from boostbp.layers import LayerSettings, LayerSpec
-from boostbp.layers.layer_spec import HIDDEN, OUTPUT, Signs, is_constrained
-from boostbp.layers.layer_spec import settings_of as layer_settings_of
 from boostbp.network import steps
 from boostbp.network.callbacks import Checkpoint
+from boostbp.network.layers import LayerSettings, LayerSpec
+from boostbp.network.layers.layer_spec import HIDDEN, OUTPUT, Signs, is_constrained
+from boostbp.network.layers.layer_spec import settings_of as layer_settings_of
 from boostbp.network.settings import BackpropSpec, Settings
 from boostbp.network.starts import STARTS
 from boostbp.runtime import checks, threads

@@ -19,8 +19,8 @@ from boostbp.estimators.held_out import Validation
 from boostbp.estimators.inspected import fitted_model
 from boostbp.estimators.nested_parameters import keep_parameters
 from boostbp.estimators.supervised import Supervised, check_offset, staged_raw
-from boostbp.layers import LayerSpec
-from boostbp.model import Model, Targets
+from boostbp.model.model import Model, Targets
+from boostbp.network.layers import LayerSpec
 from boostbp.network.settings import BackpropSpec
 from boostbp.runtime.arrays import Floats, TableLike
 

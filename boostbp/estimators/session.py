@@ -29,11 +29,12 @@ from boostbp.estimators.nested_parameters import refuse_unknown
 from boostbp.estimators.parameter_use import Way, warn_after, warn_before, way_of
 from boostbp.estimators.parameters import check_options, ensemble_settings_of, training_settings
 from boostbp.inputs.blocks import rows_of
+from boostbp.inputs.disk_arrays import on_disk
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.sources import is_blocks
-from boostbp.inspection.health import warn_if_ill
-from boostbp.inspection.summary import Summary, summary_of
-from boostbp.model import Model, Targets
+from boostbp.model.health import warn_if_ill
+from boostbp.model.model import Model, Targets
+from boostbp.model.summary import Summary, summary_of
 from boostbp.network import checkpoints
 from boostbp.network.callbacks import Checkpoint, StopOnInterrupt, log_evaluation
 from boostbp.network.displays import ProgressBar, StageLog, show_log
@@ -43,7 +44,6 @@ from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.runtime import checks, interrupts
 from boostbp.runtime.arrays import TableLike, numpy_errstate
-from boostbp.runtime.disk_arrays import on_disk
 from boostbp.runtime.group import training_in, workers
 from boostbp.runtime.threads import single_threaded_blas
 

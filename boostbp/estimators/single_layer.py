@@ -8,17 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from boostbp import layers
 from boostbp.backends import load_backend
-from boostbp.backends.base import Backend, Table
+from boostbp.backends.base import Backend
 from boostbp.estimators.parameters import signs_of
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.targets import read_weight, refuse_extreme, refuse_text
-from boostbp.layers import BoundInput, Layer, LayerSpec, SquaredObjective
-from boostbp.layers.layer_spec import OUTPUT, settings_of
+from boostbp.network import layers
+from boostbp.network.layers import BoundInput, Layer, LayerSpec, SquaredObjective
+from boostbp.network.layers.layer_spec import OUTPUT, settings_of
 from boostbp.runtime import checks, interrupts, threads
 from boostbp.runtime.arrays import Floats, numpy_errstate
 from boostbp.runtime.threads import single_threaded_blas
+from boostbp.trees.sparse import Table
 
 MAX_CODES = 1 << 24  # XGBoost holds codes in float32, which is exact up to here
 

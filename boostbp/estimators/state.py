@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from boostbp import archive
-from boostbp.archive import Arrays, take
 from boostbp.inputs.schema import Schema
-from boostbp.inspection.summary import SUMMARY, Summary
 from boostbp.losses import traits_of
-from boostbp.model import Calibration, Model, Targets
+from boostbp.model.model import Calibration, Model, Targets
+from boostbp.model.summary import SUMMARY, Summary
 from boostbp.network.stored import history_from, history_of, loss_from, loss_of, network_from, network_of
-from boostbp.runtime import plain
+from boostbp.runtime import archive, plain
+from boostbp.runtime.archive import Arrays, take
 
 if TYPE_CHECKING:
     from boostbp.estimators.base import BaseBoostBP

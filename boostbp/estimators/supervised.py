@@ -33,10 +33,10 @@ from boostbp.estimators.session import all_or_nothing, run_training, state_to_re
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.schema import learn_schema
 from boostbp.inputs.targets import read_target, read_weight
-from boostbp.layers.layer import rounds_of, staged
 from boostbp.losses import traits_of
 from boostbp.losses.checked_loss import CheckedLoss
-from boostbp.model import Model, Targets, units_of
+from boostbp.model.model import Model, Targets, units_of
+from boostbp.network.layers.layer import rounds_of, staged
 from boostbp.network.monitor import EvalSet, Evaluation, Progress, raw_output
 from boostbp.runtime import threads
 from boostbp.runtime.arrays import Floats, TableLike

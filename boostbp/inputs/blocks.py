@@ -18,17 +18,17 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import ArrayLike, NDArray
 
-from boostbp.files.parts import TableSource, check_regular
-from boostbp.files.reading import typed_columns
-from boostbp.files.tables import TableFiles, open_table, quoted
 from boostbp.inputs.categories import Factors, check_categories
+from boostbp.inputs.files.parts import TableSource, check_regular
+from boostbp.inputs.files.reading import typed_columns
+from boostbp.inputs.files.tables import TableFiles, open_table, quoted
 from boostbp.inputs.schema import CategoricalFeatures, RowsOnDisk, Schema
 from boostbp.inputs.sources import DECLARED, Source, open_source, warn_of_row_index
 from boostbp.inputs.targets import read_numbers, read_target
 from boostbp.runtime import interrupts
 from boostbp.runtime.arrays import Floats
-from boostbp.runtime.disk_arrays import scratch_folder
 from boostbp.runtime.messages import named_in_errors
+from boostbp.runtime.scratch import scratch_folder
 from boostbp.trees.sparse import Sparse
 
 Blocks: TypeAlias = "TableFiles | TableSource | Iterator[Any]"

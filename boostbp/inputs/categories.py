@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.files import spelling
+from boostbp.inputs.files import spelling
 from boostbp.runtime import messages
 from boostbp.runtime.arrays import Floats
 

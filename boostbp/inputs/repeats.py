@@ -7,10 +7,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Table
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import evenly_spaced, workers
-from boostbp.trees.sparse import Matrix, Sparse, row_blocks
+from boostbp.trees.sparse import Matrix, Sparse, Table, row_blocks
 
 Hashes = NDArray[np.uint64]
 RowNumbers = NDArray[np.intp]

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Table
 from boostbp.inputs.targets import weights_in_rows
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import SINGLE_PROCESS, Group, evenly_spaced
-from boostbp.trees.sparse import Matrix, vstack
+from boostbp.trees.sparse import Matrix, Table, vstack
 
 NO_OFFSET: Floats = np.zeros(())  # an offset is this, or (rows, outputs)
 

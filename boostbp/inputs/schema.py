@@ -15,14 +15,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.validation import validate_data
 
-from boostbp.backends.base import Table
-from boostbp.files.tables import ColumnRoles
 from boostbp.inputs.categories import Category, categories_of, check_categories, codes_of, sort_categories
+from boostbp.inputs.files.tables import ColumnRoles
 from boostbp.inputs.sources import DECLARED, Column, Source, matrix_of, open_source, warn_of_row_index
 from boostbp.runtime import interrupts, messages, plain
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
-from boostbp.trees.sparse import Matrix, Sparse
+from boostbp.trees.sparse import Matrix, Sparse, Table
 
 _EXACT = 2**53  # float64 holds every whole number up to this one
 CategoricalFeatures = str | Iterable[str | int | bool] | None  # "from_dtype", None, or names, numbers or a mask

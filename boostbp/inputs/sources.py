@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
-from boostbp.files.parts import is_dataset, row_index_of
-from boostbp.files.tables import TableFiles
 from boostbp.inputs.categories import Factors, factorize, text_in
+from boostbp.inputs.files.parts import is_dataset, row_index_of
+from boostbp.inputs.files.tables import TableFiles
 from boostbp.runtime import messages
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.messages import require

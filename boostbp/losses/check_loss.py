@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boostbp.backends.capabilities import ConformanceError
 from boostbp.losses import load_loss
 from boostbp.losses.base import Loss, traits_of
 from boostbp.losses.checked_loss import CLOSE, CheckedLoss, slopes, try_loss
 from boostbp.runtime.arrays import Floats, numpy_errstate
+from boostbp.runtime.checks import ConformanceError
 
 MOST_ROWS = 1000  # limit on the rows of a check. Arbitrary
 KINK = 1e-3  # relative difference of the slopes of two steps from which on a function is not smooth

@@ -10,9 +10,9 @@ from functools import cache, partial
 
 import numpy as np
 
-from boostbp.layers.bound import LayerSettings
 from boostbp.network.fingerprint import fingerprint
 from boostbp.network.history import History, Stop
+from boostbp.network.layers.bound import LayerSettings
 from boostbp.network.monitor import Monitor, NetworkTask, State
 from boostbp.network.network import Network
 from boostbp.network.trainer import Trainer

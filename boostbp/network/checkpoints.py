@@ -1,6 +1,6 @@
 """Checkpoints: files of the state of a training, without pickle.
 
-The file is a `boostbp.archive`, kind "checkpoint", version `VERSION`. Its arrays are ``h{i}``, ``g{i}`` and ``m{i}``
+The file is a `runtime.archive`, kind "checkpoint", version `VERSION`. Its arrays are ``h{i}``, ``g{i}`` and ``m{i}``
 for i = 1 .. L, and those of up to three networks (see `boostbp.network.stored`): ``now.NAME`` of the current network,
 ``best.NAME`` of the best epoch, and ``lowest_loss.NAME`` of the epoch with the lowest training loss. A network that
 equals an earlier one in this list is not written again.
@@ -24,12 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from boostbp import archive
-from boostbp.archive import Arrays, take
 from boostbp.network.monitor import State
 from boostbp.network.network import Network
 from boostbp.network.stored import history_from, history_of, network_from, network_of
-from boostbp.runtime import interrupts, plain
+from boostbp.runtime import archive, interrupts, plain
+from boostbp.runtime.archive import Arrays, take
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.atomic_write import remove_partial
 from boostbp.runtime.group import workers

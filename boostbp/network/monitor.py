@@ -14,11 +14,11 @@ import numpy as np
 
 from boostbp.backends.base import Backend
 from boostbp.inputs.rows import Rows
-from boostbp.layers import Layer
-from boostbp.layers.layer import first_rounds, staged, stages
 from boostbp.losses import Loss
 from boostbp.metrics import Metric
 from boostbp.network.history import Epoch, History, Stop
+from boostbp.network.layers import Layer
+from boostbp.network.layers.layer import first_rounds, staged, stages
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.runtime.arrays import Floats

@@ -8,14 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from boostbp.backends.base import Table
 from boostbp.core import INV_SCALE
-from boostbp.layers import Layer, Trace
+from boostbp.network.layers import Layer, Trace
 from boostbp.runtime.arrays import Floats, errstate_in_methods
 from boostbp.trees.compact import rounded, share_structures
 from boostbp.trees.flat import Flat
 from boostbp.trees.forest import FEW_ROWS
-from boostbp.trees.sparse import Matrix, Sparse
+from boostbp.trees.sparse import Matrix, Sparse, Table
 
 # Bits of rounded output weights. In a thousand trees the rounding changes an output by 1e-4 standard deviations.
 OUTPUT_BITS = 11

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
-from boostbp.layers import LayerSettings
-from boostbp.layers.layer_spec import Spec, checked
 from boostbp.network import steps
+from boostbp.network.layers import LayerSettings
+from boostbp.network.layers.layer_spec import Spec, checked
 from boostbp.network.starts import STARTS, Start, projection
 from boostbp.network.steps import Normalised, Step
 from boostbp.runtime import checks

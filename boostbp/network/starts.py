@@ -7,14 +7,13 @@ from collections.abc import Callable
 import numpy as np
 import scipy.sparse as sp
 
-from boostbp.backends.base import Table
 from boostbp.inputs.rows import Rows
 from boostbp.losses import Loss
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.network.steps import std
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
-from boostbp.trees.sparse import Matrix, Sparse, row_blocks
+from boostbp.trees.sparse import Matrix, Sparse, Table, row_blocks
 from boostbp.trees.standardised import Standardised
 
 # Randomised principal components. Both are usual values (Halko, Martinsson and Tropp 2011); not varied.

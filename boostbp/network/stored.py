@@ -7,13 +7,13 @@ from dataclasses import asdict, is_dataclass
 from functools import partial
 from typing import Any
 
-from boostbp.archive import Arrays, take
-from boostbp.layers import Layer
 from boostbp.losses import LOSSES, Loss
 from boostbp.network.history import Epoch, History
+from boostbp.network.layers import Layer
 from boostbp.network.network import Network
 from boostbp.network.steps import STEPS, Step
 from boostbp.runtime import plain
+from boostbp.runtime.archive import Arrays, take
 from boostbp.trees import packed
 
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from boostbp import layers
-from boostbp.backends.base import Backend, Table, TreeParams
+from boostbp.backends.base import Backend, TreeParams
 from boostbp.inputs.rows import Rows
-from boostbp.layers import BoundInput, Layer, LossObjective, Objective, SquaredObjective, Trace
-from boostbp.layers.cheaper_growth import FixedStructure, on_sample
 from boostbp.losses import Loss
 from boostbp.losses.checked_loss import try_loss
+from boostbp.network import layers
 from boostbp.network.history import Epoch
+from boostbp.network.layers import BoundInput, Layer, LossObjective, Objective, SquaredObjective, Trace
+from boostbp.network.layers.cheaper_growth import FixedStructure, on_sample
 from boostbp.network.network import Network, layer_input
 from boostbp.network.probes import MAX_ROWS, drift, gradient_figures, linear_probe_r2, refit_r2
 from boostbp.network.settings import Settings
@@ -21,7 +21,7 @@ from boostbp.network.starts import baseline_of, start_of
 from boostbp.network.steps import moved, pace_after, std
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
-from boostbp.trees.sparse import Sparse
+from boostbp.trees.sparse import Sparse, Table
 
 # A hidden variable this large has diverged, as starts have standard deviation 1. Arbitrary.
 MAX_ABS = 1e8

@@ -17,6 +17,10 @@ MOST_LEAVES = 2**17  # limit on the leaves of a tree in LightGBM
 LONGEST = 200  # characters of a value in a message: two lines of a terminal. Arbitrary
 
 
+class ConformanceError(AssertionError):
+    """A backend breaks a duty, or cannot do what its capabilities declare."""
+
+
 def one_of(name: str, value: object, allowed: tuple[object, ...]) -> Any:
     """Return the value if it is allowed: a word, a whole number, True, False or None. NumPy's become Python's."""
     plain = value.item() if isinstance(value, np.bool_ | np.integer) else value

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from boostbp import layers
 from boostbp.backends import load_backend
-from boostbp.backends.base import Backend, Table
+from boostbp.backends.base import Backend
 from boostbp.estimators.single_layer import check_codes
 from boostbp.inputs.rows import Rows
-from boostbp.layers import BoundInput, Layer, LayerSpec, LossObjective, Objective, SquaredObjective
-from boostbp.layers.layer_spec import HIDDEN, settings_of
 from boostbp.losses import Loss, load_loss
 from boostbp.losses.checked_loss import CheckedLoss
-from boostbp.network import steps
+from boostbp.network import layers, steps
+from boostbp.network.layers import BoundInput, Layer, LayerSpec, LossObjective, Objective, SquaredObjective
+from boostbp.network.layers.layer_spec import HIDDEN, settings_of
 from boostbp.network.starts import STARTS, start_of
 from boostbp.network.steps import Step, is_constant, moved
 from boostbp.runtime import checks, interrupts, threads
@@ -28,6 +27,7 @@ from boostbp.runtime.threads import single_threaded_blas
 from boostbp.torch import states, tensors
 from boostbp.torch.gathered import GatheredRows, LastFit, Momentum, Numbers, PendingCalls, StepTarget, check_known
 from boostbp.torch.tensors import NOT_FINITE, as_tensor, differentiable, uncompiled_forward
+from boostbp.trees.sparse import Table
 
 if TYPE_CHECKING:
     import torch

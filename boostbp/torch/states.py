@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp import archive
-from boostbp.archive import Arrays, MismatchError, take
-from boostbp.layers import Layer
-from boostbp.runtime import interrupts
+from boostbp.network.layers import Layer
+from boostbp.runtime import archive, interrupts
+from boostbp.runtime.archive import Arrays, MismatchError, take
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.messages import require
 from boostbp.torch.gathered import LastFit, Momentum

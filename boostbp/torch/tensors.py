@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boostbp.inputs.targets import read_weight, weights_in_rows
-from boostbp.layers import Trace
+from boostbp.network.layers import Trace
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.messages import require
 

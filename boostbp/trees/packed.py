@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp import core
-from boostbp.archive import Arrays, take
+from boostbp.runtime.archive import Arrays, take
 from boostbp.trees.basis import BASES, Basis
 from boostbp.trees.forest import Forest
 from boostbp.trees.tree import ARRAYS, Trees, offsets

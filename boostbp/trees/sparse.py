@@ -115,3 +115,34 @@ def row_blocks(begin: int, end: int, n_columns: int) -> list[slice]:
     """Return rows ``begin .. end - 1`` in blocks of at most `CELLS` numbers."""
     size = max(1, CELLS // max(1, n_columns))
     return [slice(first, min(first + size, end)) for first in range(begin, end, size)]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The input of a layer, with the columns that hold category codes.
+
+    Attributes
+    ----------
+    X : (rows, features) float64, C-contiguous, or Sparse
+        NaN is missing. No infinities.
+    categorical : tuple of int
+        Columns that hold category codes (0, 1, 2, ... or NaN).
+    """
+
+    X: Matrix
+    categorical: tuple[int, ...] = ()
+
+    @property
+    def numeric(self) -> Matrix:
+        """The input without its categorical columns."""
+        columns = list(self.categorical)
+        return self.X.without(columns) if isinstance(self.X, Sparse) else np.delete(self.X, columns, axis=1)
+
+    @property
+    def any_missing(self) -> bool:
+        """Whether any value is missing."""
+        return bool(np.isnan(self.X.entries.data if isinstance(self.X, Sparse) else self.X).any())
+
+    def take(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Table:
+        """Return some of the rows, by number or by mask."""
+        return Table(self.X[rows], self.categorical)

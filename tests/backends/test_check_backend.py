@@ -15,9 +15,10 @@ from leaf_oracles import ORACLES
 
 import boostbp
 from boostbp.backends import Capabilities, ConformanceError, check_backend, load_backend
-from boostbp.backends.base import Floats, Grower, Table, TreeParams
+from boostbp.backends.base import Floats, Grower, TreeParams
 from boostbp.backends.capabilities import capabilities_of
 from boostbp.backends.conformance import duties_of
+from boostbp.trees.sparse import Table
 from boostbp.trees.tree import Tree
 
 HONEST = Capabilities(

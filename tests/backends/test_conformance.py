@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from leaf_oracles import ORACLES, table, target
 
 from boostbp.backends import available, capabilities_of, check_backend, load_backend
-from boostbp.backends.base import Table, TreeParams
+from boostbp.backends.base import TreeParams
 from boostbp.backends.conformance import duties_of
 from boostbp.backends.conformance.backend_trial import Trial, same
+from boostbp.trees.sparse import Table
 
 EVERY = pytest.mark.parametrize("name", available())
 PURE = pytest.mark.parametrize(

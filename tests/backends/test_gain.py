@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from boostbp import backends
-from boostbp.backends.base import Table, TreeParams
+from boostbp.backends.base import TreeParams
+from boostbp.trees.sparse import Table
 from tests.helpers import BACKENDS, make_targets, make_X
 
 PENALTY = {"xgboost": 1.0}  # reg_lambda that the library uses by default

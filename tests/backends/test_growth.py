@@ -11,7 +11,7 @@ import pytest
 
 from boostbp import BoostBPRegressor, fit_layer
 from boostbp.backends.base import TreeParams
-from boostbp.layers import LayerSpec
+from boostbp.network.layers import LayerSpec
 
 NAN, INF = float("nan"), float("inf")
 NOT_NUMBERS: list[Any] = [

@@ -7,7 +7,8 @@ import pytest
 from leaf_oracles import ORACLES, adversarial, library_leaf, table, target
 
 from boostbp.backends import available, load_backend
-from boostbp.backends.base import Table, TreeParams
+from boostbp.backends.base import TreeParams
+from boostbp.trees.sparse import Table
 
 KNOWN = [name for name in available() if name in ORACLES]
 WITH_CATEGORIES = [name for name in KNOWN if load_backend(name).capabilities.categories]

@@ -14,7 +14,8 @@ import pytest
 from leaf_oracles import adversarial, table
 
 from boostbp.backends import _lightgbm_calls, load_backend
-from boostbp.backends.base import LinearLeaves, Table, TreeParams
+from boostbp.backends.base import LinearLeaves, TreeParams
+from boostbp.trees.sparse import Table
 
 
 def value(leaves: LinearLeaves, X: np.ndarray) -> np.ndarray:
@@ -138,7 +139,8 @@ def test_linear_leaves_refuse_numbers_beyond_float32() -> None:
 THREADS = """
 import lightgbm, numpy as np
 from boostbp.backends import load_backend
-from boostbp.backends.base import TreeParams, Table
+from boostbp.backends.base import TreeParams
+from boostbp.trees.sparse import Table
 rng = np.random.default_rng(0)
 X = rng.normal(size=(4000, 6)); y = np.sin(X).sum(1)
 other = lightgbm.train({"verbosity": -1, "num_threads": 4}, lightgbm.Dataset(X, y), 3)
@@ -158,7 +160,8 @@ BESIDE = """
 import threading
 import numpy as np
 from boostbp.backends import load_backend
-from boostbp.backends.base import TreeParams, Table
+from boostbp.backends.base import TreeParams
+from boostbp.trees.sparse import Table
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((3000, 5))

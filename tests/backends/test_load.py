@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from boostbp import backends
-from boostbp.backends.base import Backend, Table, TreeParams
+from boostbp.backends.base import Backend, TreeParams
+from boostbp.trees.sparse import Table
 from boostbp.trees.tree import Tree
 
 

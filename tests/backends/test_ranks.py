@@ -11,11 +11,11 @@ from thread_workers import in_group
 import boostbp
 from boostbp import BoostBPRegressor
 from boostbp.backends import available, load_backend, xgboost
-from boostbp.backends.base import Table, TreeParams
+from boostbp.backends.base import TreeParams
 from boostbp.backends.dialects import Ranks, alike_in_float32
-from boostbp.runtime.disk_arrays import on_disk
+from boostbp.inputs.disk_arrays import on_disk
 from boostbp.runtime.group import workers
-from boostbp.trees.sparse import Sparse
+from boostbp.trees.sparse import Sparse, Table
 
 KNOWN = [name for name in available() if name in ORACLES]
 # Strictly increasing in whole numbers 0 .. 999.

@@ -10,10 +10,10 @@ import pytest
 import scipy.sparse as sp
 
 from boostbp.backends import available, capabilities_of, load_backend
-from boostbp.backends.base import Table, TreeParams
-from boostbp.layers.cheaper_growth import RowSampling
+from boostbp.backends.base import TreeParams
+from boostbp.network.layers.cheaper_growth import RowSampling
 from boostbp.trees import sparse
-from boostbp.trees.sparse import Sparse
+from boostbp.trees.sparse import Sparse, Table
 from boostbp.trees.tree import Tree
 
 ABLE = {name: capabilities_of(load_backend(name)) for name in available()}

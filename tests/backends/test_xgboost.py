@@ -10,8 +10,9 @@ import pytest
 from leaf_oracles import nodes_of_leaves, table, target
 
 from boostbp.backends import _xgboost_ubj, load_backend
-from boostbp.backends.base import Table, TreeParams
+from boostbp.backends.base import TreeParams
 from boostbp.backends.dialects import Numbering
+from boostbp.trees.sparse import Table
 
 xgboost = pytest.importorskip("xgboost")
 

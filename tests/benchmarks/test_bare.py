@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks import bare
 from benchmarks.cases import CASES, bound, data, objective
-from boostbp import layers
 from boostbp.backends import _lightgbm_text, _xgboost_ubj
+from boostbp.network import layers
 
 
 @pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])

@@ -15,8 +15,8 @@ from sklearn.model_selection import train_test_split
 from benchmarks.mixtures import GBDTNNClassifier, GBDTNNRegressor, NNGBDTClassifier, NNGBDTRegressor
 from benchmarks.rivals.contenders import rival, train
 from boostbp import save
+from boostbp.cli.report.contenders import Split
 from boostbp.losses import SquaredError
-from boostbp.report.contenders import Split
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'boostbp[torch]'")
 

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from boostbp.report import comparison
+from boostbp.cli.report import comparison
 
 
 @pytest.fixture

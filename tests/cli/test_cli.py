@@ -17,7 +17,7 @@ import boostbp
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, storage
 from boostbp.cli.assignments import settings
 from boostbp.cli.predict import write_tables
-from boostbp.files.reading import read_table
+from boostbp.inputs.files.reading import read_table
 from boostbp.network.trainer import Trainer
 
 QUICK = ["-s", "epochs=1", "-s", "hidden_layer_sizes=3", "-s", "n_estimators=4", "-s", "min_samples_leaf=5"]

@@ -17,9 +17,9 @@ from sklearn.datasets import load_diabetes, load_iris
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, plots, save
 from boostbp.cli import console
+from boostbp.cli.report.contenders import SINGLE_LAYER
 from boostbp.network.history import REFITTED
 from boostbp.plots.axes import figure
-from boostbp.report.contenders import SINGLE_LAYER
 from tests.studies import weighed_at
 
 TINY = {"n_estimators": 3, "min_samples_leaf": 5, "epochs": 2, "early_stopping": False, "random_state": 0}

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from boostbp.files.reading import read_table
+from boostbp.inputs.files.reading import read_table
 from tests.command_line import run
 
 QUICK = ("--task", "classification", "--set", "quality=1")

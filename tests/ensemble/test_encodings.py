@@ -11,9 +11,9 @@ from problems import problem_of
 from thread_workers import in_group
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
-from boostbp.backends.base import Table
 from boostbp.ensemble.constants import ENCODED_MIN_LEVELS, ENCODING_FOLDS
 from boostbp.ensemble.encodings import LevelSums, encoded_columns, encodings_layer
+from boostbp.trees.sparse import Table
 
 LEVELS = 150
 

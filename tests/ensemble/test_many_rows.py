@@ -15,10 +15,10 @@ from boostbp import BoostBPClassifier, BoostBPRegressor, backends
 from boostbp.ensemble.ensemble import train_model
 from boostbp.ensemble.output_layers import Boosted
 from boostbp.ensemble.problem import EnsembleSettings
-from boostbp.layers.cheaper_growth import RowSampling
 from boostbp.losses import Logistic
 from boostbp.network.choice import CONSTANT_LEAVES
 from boostbp.network.history import Stop
+from boostbp.network.layers.cheaper_growth import RowSampling
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
 HELD = make_friedman1(150, n_features=5, random_state=1)

@@ -9,18 +9,19 @@ import numpy as np
 import pytest
 
 from boostbp import backends
-from boostbp.backends.base import Table, TreeParams
+from boostbp.backends.base import TreeParams
 from boostbp.ensemble import constants
 from boostbp.ensemble.output_layers import LayerTraining
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.refits import boost_again
 from boostbp.inputs.rows import Rows
-from boostbp.layers import LayerSettings
 from boostbp.losses import Poisson
+from boostbp.network.layers import LayerSettings
 from boostbp.network.monitor import NetworkTask
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.trees.basis import Polynomial
+from boostbp.trees.sparse import Table
 from tests.problems import watched
 
 pytestmark = pytest.mark.full_length

@@ -16,8 +16,8 @@ from sklearn.datasets import load_digits, make_friedman1
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.ensemble import constants, output_layers, refits
 from boostbp.ensemble.candidate import NetworkTraining
-from boostbp.layers.cheaper_growth import FixedStructure
 from boostbp.network.history import REFITTED, Stop
+from boostbp.network.layers.cheaper_growth import FixedStructure
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
 HELD = make_friedman1(200, n_features=5, random_state=1)

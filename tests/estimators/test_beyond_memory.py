@@ -19,10 +19,10 @@ from sklearn.model_selection import TimeSeriesSplit
 import boostbp.backends.xgboost
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.distributed.worker import refuse_unsupported
-from boostbp.files import parts as files
 from boostbp.inputs import blocks
-from boostbp.layers import fitting
+from boostbp.inputs.files import parts as files
 from boostbp.network import trainer
+from boostbp.network.layers import fitting
 
 pa = pytest.importorskip("pyarrow")
 ROWS = 900
@@ -212,12 +212,12 @@ def test_text_that_spells_numbers_is_refused_by_all_rows():
 EVERY_ARRAY = """
 import gc, resource, sys
 import numpy as np
-from boostbp.runtime import disk_arrays
+from boostbp.inputs import disk_arrays
 disk_arrays.LEAST = 8000
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
 from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.backends import xgboost
-from boostbp.layers import fitting
+from boostbp.network.layers import fitting
 xgboost.SAMPLE = fitting.SAMPLE = 500
 rng = np.random.default_rng(0)
 X = rng.normal(size=(1200, 5))

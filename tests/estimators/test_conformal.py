@@ -15,10 +15,10 @@ from scipy.stats import norm
 
 import boostbp
 from boostbp import BoostBPClassifier, BoostBPRegressor
-from boostbp.backends.base import Table
 from boostbp.estimators.conformal import calibration_rows
 from boostbp.losses import Tweedie
-from boostbp.model import Calibration
+from boostbp.model.model import Calibration
+from boostbp.trees.sparse import Table
 
 SMALL = {"deep": True, "epochs": 2, "n_estimators": 10, "random_state": 0}
 KINDS = {

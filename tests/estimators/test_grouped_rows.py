@@ -23,11 +23,10 @@ from sklearn.model_selection import (
 from thread_workers import in_group
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, load, save
-from boostbp.backends.base import Table
 from boostbp.estimators.held_out import hold_out
 from boostbp.inputs.repeats import distinct_rows
 from boostbp.inputs.rows import Rows
-from boostbp.trees.sparse import Sparse
+from boostbp.trees.sparse import Sparse, Table
 
 SMALL = {"hidden_layer_sizes": (2,), "n_estimators": 3, "epochs": 1, "deep": True, "random_state": 0}
 rng = np.random.default_rng(0)

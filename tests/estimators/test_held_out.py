@@ -8,10 +8,10 @@ from flat_parameters import parameters
 from sklearn.metrics import log_loss
 
 from boostbp import BoostBPClassifier
-from boostbp.backends.base import Table
 from boostbp.estimators import held_out
 from boostbp.estimators.held_out import hold_out
 from boostbp.inputs.rows import Rows
+from boostbp.trees.sparse import Table
 
 
 def parts(labels, seed=0):

@@ -12,7 +12,8 @@ from helpers import WITH_NATIVE_LEAVES, needs_torch
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer
 from boostbp.backends import available, load_backend
-from boostbp.backends.base import Table, TreeParams
+from boostbp.backends.base import TreeParams
+from boostbp.trees.sparse import Table
 
 GROUPS = [[0, 1], [2, 3]]  # of six columns; the fourth and the fifth are in no group
 ALLOWED = {(0, 1), (2, 3)}

@@ -18,10 +18,10 @@ from sklearn.preprocessing import StandardScaler
 
 import boostbp
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
-from boostbp.backends.base import Table
 from boostbp.inputs.rows import NO_OFFSET, Rows
 from boostbp.losses import Gamma, Huber, Logistic, Poisson, Quantile, Softmax, SquaredError, Tweedie, traits_of
 from boostbp.network.starts import best_constant
+from boostbp.trees.sparse import Table
 
 MODELS = {
     "network": {"hidden_layer_sizes": (3,), "deep": True, "epochs": 3},

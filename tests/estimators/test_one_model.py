@@ -14,12 +14,12 @@ from sklearn.metrics import root_mean_squared_error
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, load, plots, save
 from boostbp.cli.inspect import description_of
+from boostbp.cli.report.page import groups
+from boostbp.cli.report.result import Evidence, Result, curve_of
 from boostbp.ensemble import average, ensemble
-from boostbp.layers.layer import rounds_of
 from boostbp.network.choice import CandidateResult, ModelChoice, weight_in_words
+from boostbp.network.layers.layer import rounds_of
 from boostbp.network.stored import history_of
-from boostbp.report.page import groups
-from boostbp.report.result import Evidence, Result, curve_of
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1.0, 1.0, (300, 4))

@@ -9,11 +9,12 @@ import pytest
 from flat_parameters import parameters
 from scipy.sparse import csr_array
 
-from boostbp import BoostBPClassifier, BoostBPRegressor, backends, fit_layer, layers
+from boostbp import BoostBPClassifier, BoostBPRegressor, backends, fit_layer
 from boostbp.backends import Capabilities, Table, TreeParams
 from boostbp.backends.capabilities import check_supported
-from boostbp.layers import BoundInput, LayerSettings, SquaredObjective
-from boostbp.layers.cheaper_growth import SharedStructure
+from boostbp.network import layers
+from boostbp.network.layers import BoundInput, LayerSettings, SquaredObjective
+from boostbp.network.layers.cheaper_growth import SharedStructure
 from boostbp.trees.tree import Tree
 
 rng = np.random.default_rng(0)

@@ -30,8 +30,8 @@ from boostbp.estimators.parameter_use import (
     use_of,
     way_of,
 )
-from boostbp.layers.layer import rounds_of
 from boostbp.losses import Quantile
+from boostbp.network.layers.layer import rounds_of
 from boostbp.network.settings import BackpropSpec
 from boostbp.network.steps import Normalised
 

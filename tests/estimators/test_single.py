@@ -12,8 +12,8 @@ from benchmarks.mixtures import GBDTNNRegressor
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.ensemble import refits
 from boostbp.ensemble.problem import Problem
-from boostbp.layers.layer import rounds_of
 from boostbp.network.history import REFITTED, Stop
+from boostbp.network.layers.layer import rounds_of
 from boostbp.trees.basis import Polynomial
 
 X, Y = load_diabetes(return_X_y=True)

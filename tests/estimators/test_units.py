@@ -8,7 +8,7 @@ from flat_parameters import parameters
 
 from boostbp import BoostBPRegressor
 from boostbp.losses import AbsoluteError, Huber, Poisson, Quantile, SquaredError
-from boostbp.model import robust_units, standard_units, units_of
+from boostbp.model.model import robust_units, standard_units, units_of
 
 RNG = np.random.default_rng(0)
 GAUSSIAN = 3.0 + 2.0 * RNG.standard_normal((20_001, 1))

@@ -204,7 +204,7 @@ def test_hidden_units_have_the_bits_of_ours_where_scales_are_no_powers_of_two(sh
             np.testing.assert_array_equal(units, expected[: len(units)])
 
 
-@pytest.mark.filterwarnings("ignore::boostbp.inspection.health.HealthWarning")
+@pytest.mark.filterwarnings("ignore::boostbp.model.health.HealthWarning")
 @pytest.mark.parametrize("hidden_layer_sizes", [(), (2,)])
 def test_layers_without_trees(hidden_layer_sizes):
     A, y = table(60)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from boostbp.files import parts
+from boostbp.inputs.files import parts
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from command_line import run
 from pyarrow import csv, dataset, parquet
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load
-from boostbp.files.reading import chunks, read_table
-from boostbp.files.tables import ColumnRoles
+from boostbp.inputs.files.reading import chunks, read_table
+from boostbp.inputs.files.tables import ColumnRoles
 
 MISSING = "__HIVE_DEFAULT_PARTITION__"
 

@@ -9,8 +9,8 @@ import pytest
 from pyarrow import csv, parquet
 
 from boostbp import BoostBPRegressor
-from boostbp.files.reading import chunks, columns_like, read_table
-from boostbp.files.tables import ColumnRoles
+from boostbp.inputs.files.reading import chunks, columns_like, read_table
+from boostbp.inputs.files.tables import ColumnRoles
 
 TABLE = pa.table(
     {

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from boostbp.backends import available, load_backend
-from boostbp.backends.base import Table, TreeParams
-from boostbp.layers import LayerSpec
+from boostbp.backends.base import TreeParams
+from boostbp.network.layers import LayerSpec
+from boostbp.trees.sparse import Table
 
 __all__ = ["BACKENDS", "N_FEATURES", "SURFACES", "Case", "combinations", "names", "walk"]
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from boostbp import BoostBPRegressor, fit_layer
 from boostbp.backends import capabilities_of, load_backend
-from boostbp.backends.base import Table, TreeParams
+from boostbp.backends.base import TreeParams
+from boostbp.trees.sparse import Table
 from tests.fuzz_params.cases import N_FEATURES, Case
 
 __all__ = ["outcome_of"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from boostbp.inspection import attributions
-from boostbp.inspection.attributions import _pushes, attribute
-from boostbp.layers import Layer
+from boostbp.model import attributions
+from boostbp.model.attributions import _pushes, attribute
+from boostbp.network.layers import Layer
 from boostbp.network.network import Network
 from boostbp.trees.basis import Polynomial
 from boostbp.trees.leaves import leaves_of_tree

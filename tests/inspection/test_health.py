@@ -14,8 +14,8 @@ from sklearn.datasets import make_friedman1
 from sklearn.linear_model import LinearRegression
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
-from boostbp.inspection.health import HealthWarning, health_of, warn_if_ill
 from boostbp.losses import Logistic
+from boostbp.model.health import HealthWarning, health_of, warn_if_ill
 from boostbp.network.choice import NETWORK, CandidateResult, ModelChoice, weight_in_words
 from boostbp.network.probes import linear_probe_r2
 from tests.inspection.models import CASES, FLOWERS, LIBRARIES, SMALL, SPECIES, fitted, table

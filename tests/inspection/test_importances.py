@@ -12,8 +12,8 @@ from sklearn.datasets import make_friedman1
 import boostbp
 from boostbp import BoostBPRegressor
 from boostbp.ensemble.weighted_sum import weighted_sum
-from boostbp.inspection.summary import split_importances
-from boostbp.layers import Layer
+from boostbp.model.summary import split_importances
+from boostbp.network.layers import Layer
 from boostbp.network.network import Network
 from boostbp.trees.basis import Polynomial
 from boostbp.trees.tree import Tree

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from boostbp.inspection.regressions import Names, leaf_records
-from boostbp.layers import Layer
+from boostbp.model.regressions import Names, leaf_records
+from boostbp.network.layers import Layer
 from boostbp.network.network import Network
 from boostbp.trees.basis import Polynomial
 from boostbp.trees.leaves import leaves_of_tree

@@ -8,9 +8,8 @@ import scipy.sparse as sp
 from flat_parameters import parameters
 
 from boostbp import BoostBPRegressor
-from boostbp.backends.base import Table
-from boostbp.inspection.summary import _center
-from boostbp.trees.sparse import Sparse
+from boostbp.model.summary import _center
+from boostbp.trees.sparse import Sparse, Table
 from tests.inspection.models import LIBRARIES, SMALL
 
 

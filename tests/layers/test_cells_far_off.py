@@ -19,11 +19,10 @@ from helpers import (
     training_rows,
 )
 
-from boostbp import layers
 from boostbp.backends import load_backend
-from boostbp.backends.base import Table
-from boostbp.layers import BoundInput, SquaredObjective
-from boostbp.trees.sparse import Sparse
+from boostbp.network import layers
+from boostbp.network.layers import BoundInput, SquaredObjective
+from boostbp.trees.sparse import Sparse, Table
 
 WRONG = {3: 300.0, 8: -40.0, 11: 0.0}  # row: what became of a value of about 3
 

@@ -40,11 +40,12 @@ def test_structures_change_only_at_regrowth(backend, multi_strategy):
 
 def test_kept_structures_give_the_same_trees_as_the_fit_they_come_from():
     """Without a move, leaves fitted again on kept structures are the leaves that were there."""
-    from boostbp import layers
     from boostbp.backends import load_backend
-    from boostbp.backends.base import Table, TreeParams
-    from boostbp.layers import SquaredObjective
-    from boostbp.layers.cheaper_growth import FixedStructure
+    from boostbp.backends.base import TreeParams
+    from boostbp.network import layers
+    from boostbp.network.layers import SquaredObjective
+    from boostbp.network.layers.cheaper_growth import FixedStructure
+    from boostbp.trees.sparse import Table
 
     settings = layers.LayerSettings(n_estimators=6, growth=TreeParams(max_depth=3), base="ridge")
     weight = np.ones(len(X))
@@ -57,11 +58,12 @@ def test_kept_structures_give_the_same_trees_as_the_fit_they_come_from():
 
 
 def test_kept_category_sets_are_there_once():
-    from boostbp import layers
     from boostbp.backends import load_backend
-    from boostbp.backends.base import Table, TreeParams
-    from boostbp.layers import SquaredObjective
-    from boostbp.layers.cheaper_growth import FixedStructure
+    from boostbp.backends.base import TreeParams
+    from boostbp.network import layers
+    from boostbp.network.layers import SquaredObjective
+    from boostbp.network.layers.cheaper_growth import FixedStructure
+    from boostbp.trees.sparse import Table
 
     rng = np.random.default_rng(0)
     table = Table(np.column_stack([rng.integers(0, 5, 900), rng.standard_normal(900)]).astype(float), (0,))

@@ -25,7 +25,7 @@ from helpers import (
     training_rows,
 )
 
-from boostbp.layers import Layer
+from boostbp.network.layers import Layer
 
 matrix, whoever_grew = every(MATRIX), of_any_library(MATRIX)
 clipping = pytest.mark.parametrize("clip", [True, False], ids=["clip", "free"])

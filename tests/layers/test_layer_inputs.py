@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from helpers import BACKENDS, NATIVE, Case, fit_case, fitted, fresh_rows, settings_of, training_rows
 
-from boostbp import backends, layers
-from boostbp.backends.base import Table, TreeParams
-from boostbp.layers import BoundInput, LayerSettings, SquaredObjective, Trace
+from boostbp import backends
+from boostbp.backends.base import TreeParams
+from boostbp.network import layers
+from boostbp.network.layers import BoundInput, LayerSettings, SquaredObjective, Trace
 from boostbp.trees.basis import Elementwise
 from boostbp.trees.ridge import Ridge
+from boostbp.trees.sparse import Table
 
 
 class Coupled:

@@ -14,12 +14,12 @@ from monotone import thresholds_of, violations
 
 from boostbp import Elementwise, fit_layer
 from boostbp.backends import load_backend
-from boostbp.backends.base import Table, TreeParams
+from boostbp.backends.base import TreeParams
 from boostbp.estimators.parameters import signs_of
-from boostbp.layers import BoundInput, SquaredObjective, fit
-from boostbp.layers.layer_spec import OUTPUT, settings_of
+from boostbp.network.layers import BoundInput, SquaredObjective, fit
+from boostbp.network.layers.layer_spec import OUTPUT, settings_of
 from boostbp.trees.leaf_rows import BLOCK_ROWS
-from boostbp.trees.sparse import Sparse
+from boostbp.trees.sparse import Sparse, Table
 
 SIGNS = (1, 0, -1, 0)
 

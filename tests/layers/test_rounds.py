@@ -9,7 +9,7 @@ import pytest
 from flat_parameters import layer_of, parameters
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
-from boostbp.layers.layer import first_rounds, round_of, staged, stages
+from boostbp.network.layers.layer import first_rounds, round_of, staged, stages
 from boostbp.network.monitor import Monitor
 
 rng = np.random.default_rng(0)

@@ -9,9 +9,9 @@ from flat_parameters import parameters
 
 from boostbp import BoostBPRegressor
 from boostbp.backends import available, load_backend
-from boostbp.backends.base import Table, TreeParams
-from boostbp.layers.cheaper_growth import RowSampling, drawn_rows
-from boostbp.trees.sparse import Sparse
+from boostbp.backends.base import TreeParams
+from boostbp.network.layers.cheaper_growth import RowSampling, drawn_rows
+from boostbp.trees.sparse import Sparse, Table
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (600, 4))

@@ -8,16 +8,18 @@ from helpers import BACKENDS
 from scipy.special import log_softmax
 from sklearn.datasets import load_iris
 
-from boostbp import BoostBPClassifier, layers
+from boostbp import BoostBPClassifier
 from boostbp.backends import load_backend
-from boostbp.backends.base import Table, TreeParams
+from boostbp.backends.base import TreeParams
 from boostbp.backends.capabilities import capabilities_of
 from boostbp.ensemble.budget import round_work
-from boostbp.layers import BoundInput, LayerSettings, LossObjective
-from boostbp.layers.cheaper_growth import SharedStructure, random_direction
 from boostbp.losses import LOSSES
+from boostbp.network import layers
+from boostbp.network.layers import BoundInput, LayerSettings, LossObjective
+from boostbp.network.layers.cheaper_growth import SharedStructure, random_direction
 from boostbp.trees.basis import Polynomial
 from boostbp.trees.leaf_rows import BLOCK_ROWS
+from boostbp.trees.sparse import Table
 
 rng = np.random.default_rng(0)
 X = np.column_stack([rng.uniform(-1, 1, (400, 3)), rng.integers(0, 6, 400)])

@@ -8,7 +8,7 @@ from flat_parameters import parameters
 
 from boostbp import BoostBPRegressor
 from boostbp.backends import available
-from boostbp.layers.cheaper_growth import along, random_direction
+from boostbp.network.layers.cheaper_growth import along, random_direction
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (400, 4))

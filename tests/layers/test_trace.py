@@ -11,7 +11,7 @@ from helpers import BACKENDS, WITH_NATIVE_LEAVES, make_X
 from sklearn.datasets import load_diabetes
 
 from boostbp import BoostBPRegressor, fit_layer
-from boostbp.layers import fitting
+from boostbp.network.layers import fitting
 
 X, Y = load_diabetes(return_X_y=True)
 

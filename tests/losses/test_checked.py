@@ -11,9 +11,9 @@ from user_losses import UserLoss
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, losses
 from boostbp.ensemble.problem import smooth_labels
-from boostbp.layers import LossObjective
 from boostbp.losses.checked_loss import CheckedLoss, try_loss
-from boostbp.model import units_of
+from boostbp.model.model import units_of
+from boostbp.network.layers import LossObjective
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((60, 3))

@@ -15,7 +15,7 @@ from user_losses import UserLoss
 from boostbp import losses, metrics
 from boostbp.losses import LOSSES, Traits, traits_of
 from boostbp.losses.checked_loss import try_loss
-from boostbp.model import units_of
+from boostbp.model.model import units_of
 from boostbp.network.stored import loss_from, loss_of
 
 every_loss = pytest.mark.parametrize("loss", [loss() for loss in LOSSES.values()], ids=lambda loss: loss.name)

@@ -9,17 +9,18 @@ from helpers import ONE_AT_ONCE, interrupted_fit
 from sklearn.datasets import load_diabetes, make_friedman1
 
 from boostbp import BoostBPRegressor, backends, losses, metrics, paper_settings
-from boostbp.backends.base import Table, TreeParams
+from boostbp.backends.base import TreeParams
 from boostbp.estimators.parameters import training_settings
 from boostbp.inputs.rows import Rows
-from boostbp.layers import LayerSettings
 from boostbp.network.backprop import BackPropagation
 from boostbp.network.history import Stop
+from boostbp.network.layers import LayerSettings
 from boostbp.network.monitor import NetworkTask
 from boostbp.network.settings import Settings
 from boostbp.network.starts import noise
 from boostbp.network.steps import Plain
 from boostbp.trees.ridge import Ridge
+from boostbp.trees.sparse import Table
 from tests import reference
 from tests.problems import watched
 

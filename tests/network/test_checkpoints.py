@@ -16,11 +16,12 @@ import pytest
 from sklearn.datasets import load_diabetes, load_iris
 
 import boostbp
-from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, Elementwise, archive, callbacks
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, Elementwise, callbacks
 from boostbp.losses import SquaredError
 from boostbp.network import checkpoints
 from boostbp.network.history import Stop
 from boostbp.network.stored import network_of
+from boostbp.runtime import archive
 from tests.flat_parameters import parameters
 from tests.helpers import BACKENDS
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from helpers import BACKENDS, BASES, Case, every, fresh_rows, make_targets, make_X, plain_forest, settings_of
 
-from boostbp import backends, layers
-from boostbp.backends.base import Table
-from boostbp.layers import BoundInput, SquaredObjective
+from boostbp import backends
+from boostbp.network import layers
+from boostbp.network.layers import BoundInput, SquaredObjective
 from boostbp.network.network import Network, chain
+from boostbp.trees.sparse import Table
 
 cases = every([Case(backend, basis) for backend in BACKENDS for basis in BASES])
 

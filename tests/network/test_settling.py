@@ -8,12 +8,14 @@ from flat_parameters import parameters
 from helpers import BACKENDS
 from scipy.special import log_softmax
 
-from boostbp import BoostBPClassifier, BoostBPRegressor, layers, losses
+from boostbp import BoostBPClassifier, BoostBPRegressor, losses
 from boostbp import backends as libraries
-from boostbp.backends.base import Table, TreeParams
-from boostbp.layers import LossObjective
-from boostbp.layers.layer import staged
+from boostbp.backends.base import TreeParams
+from boostbp.network import layers
+from boostbp.network.layers import LossObjective
+from boostbp.network.layers.layer import staged
 from boostbp.trees.ridge import Ridge
+from boostbp.trees.sparse import Table
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((200, 3))

@@ -11,10 +11,10 @@ from sklearn.datasets import make_friedman1
 
 from boostbp import BoostBPAutoencoder, BoostBPRegressor, load, losses, save
 from boostbp import backends as libraries
-from boostbp.backends.base import Table
 from boostbp.estimators.parameters import training_settings
 from boostbp.inputs.rows import Rows
 from boostbp.network.trainer import Trainer
+from boostbp.trees.sparse import Table
 
 X, Y = make_friedman1(300, n_features=5, random_state=0)
 backends = pytest.mark.parametrize("backend", BACKENDS)

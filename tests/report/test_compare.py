@@ -13,9 +13,9 @@ from rich.console import Console
 from sklearn.datasets import load_diabetes, load_iris
 
 from benchmarks.rivals.contenders import trees_of
-from boostbp.report.comparison import Job, Peak, compare_models, measure, rehearse, splits
-from boostbp.report.contenders import SINGLE_LAYER, deep
-from boostbp.report.result import Result, columns, table, tables_for
+from boostbp.cli.report.comparison import Job, Peak, compare_models, measure, rehearse, splits
+from boostbp.cli.report.contenders import SINGLE_LAYER, deep
+from boostbp.cli.report.result import Result, columns, table, tables_for
 
 QUICK = {"epochs": 1, "hidden_layer_sizes": (2,), "n_estimators": 3, "deep": True}
 DEEP = [deep(backend, QUICK) for backend in ("lightgbm", "xgboost")]

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from numpy._core.multiarray import get_handler_name
 
-from boostbp.runtime.disk_arrays import IS_SUPPORTED, LEAST, is_on_disk, on_disk, scratch_folder
+from boostbp.inputs.disk_arrays import IS_SUPPORTED, LEAST, on_disk
+from boostbp.runtime.scratch import is_on_disk, scratch_folder
 from boostbp.runtime.threads import parallel_map
 
 resource = pytest.importorskip("resource")
@@ -153,7 +154,7 @@ def test_the_folder_is_the_one_that_the_environment_names(folder, monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_child_process_leaves_the_mappings_of_its_parent_alone_and_both_end_well(folder):
     code = (
-        "import os, numpy as np; from boostbp.runtime.disk_arrays import on_disk\n"
+        "import os, numpy as np; from boostbp.inputs.disk_arrays import on_disk\n"
         "with on_disk():\n"
         f"    kept, gone = np.ones({NUMBERS}), np.ones({NUMBERS})\n"
         "    del gone\n"

@@ -9,7 +9,6 @@ from process_workers import many_from
 from thread_workers import Everywhere, in_group, shares
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
-from boostbp.backends.base import Table
 from boostbp.estimators import held_out
 from boostbp.estimators.classifier import classes_of, weights_of_classes
 from boostbp.estimators.held_out import hold_out
@@ -17,14 +16,15 @@ from boostbp.inputs.repeats import hashes_of
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.schema import learn_schema
 from boostbp.inputs.targets import weights_in_rows
-from boostbp.layers import bound
 from boostbp.losses.residuals import AbsoluteError, SquaredError
-from boostbp.model import units_of
+from boostbp.model.model import units_of
 from boostbp.network.history import Stop
+from boostbp.network.layers import bound
 from boostbp.network.starts import STARTS, start_of
 from boostbp.network.steps import Normalised, std
 from boostbp.runtime.group import SINGLE_PROCESS, evenly_spaced, training_in, workers
 from boostbp.trees.linear import RidgeBase
+from boostbp.trees.sparse import Table
 from boostbp.trees.standardised import Standardised
 
 SIZES = (1, 2, 3)

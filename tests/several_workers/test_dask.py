@@ -20,7 +20,7 @@ from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.backends.xgboost import XGBoostGrower
 from boostbp.dask import DaskBoostBPClassifier, DaskBoostBPRegressor
 from boostbp.distributed import WorkersLostError
-from boostbp.layers import bound
+from boostbp.network.layers import bound
 
 pytest.importorskip("dask")
 pytest.importorskip("xgboost")

@@ -23,11 +23,12 @@ from sklearn.datasets import load_diabetes, load_iris
 from sklearn.exceptions import NotFittedError
 
 import boostbp
-from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, Elementwise, archive
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, Elementwise
 from boostbp.losses import Huber, Tweedie
 from boostbp.network.history import Stop
 from boostbp.network.steps import Plain
 from boostbp.network.stored import history_of
+from boostbp.runtime import archive
 from boostbp.storage import OLDEST, VERSION
 from boostbp.trees.basis import Polynomial
 from tests.flat_parameters import parameters

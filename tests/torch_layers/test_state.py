@@ -11,7 +11,8 @@ import pytest
 from helpers import BACKENDS, BASES, make_targets, make_X
 from tree_modules import backward, fitted, module, rows, torch
 
-from boostbp import Elementwise, archive
+from boostbp import Elementwise
+from boostbp.runtime import archive
 from boostbp.torch import GBDTStep
 
 

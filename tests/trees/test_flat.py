@@ -12,7 +12,7 @@ from helpers import forest_of, random_tree, serving, unfitted
 from known_leaves import fit_leaves
 
 from boostbp.core import AT_ONCE, LOCKSTEP
-from boostbp.layers import Layer
+from boostbp.network.layers import Layer
 from boostbp.network.network import Network
 from boostbp.trees.basis import BASES
 from boostbp.trees.flat import Flat

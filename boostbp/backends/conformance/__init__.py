@@ -10,8 +10,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend
-from boostbp.backends.capabilities import ConformanceError
 from boostbp.runtime.arrays import Floats
+from boostbp.runtime.checks import ConformanceError
 
 LeafOf = Callable[[Any, Floats], NDArray[Any]]
 

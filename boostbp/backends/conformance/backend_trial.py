@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Backend, Grower, Table, TreeParams
-from boostbp.backends.capabilities import Capabilities, ConformanceError, capabilities_of, checked_trees
+from boostbp.backends.base import Backend, Grower, TreeParams
+from boostbp.backends.capabilities import Capabilities, capabilities_of, checked_trees
 from boostbp.runtime.arrays import Floats, read_only, refuse_writes
+from boostbp.runtime.checks import ConformanceError
+from boostbp.trees.sparse import Table
 from boostbp.trees.tree import Tree
 
 LARGEST = float(np.finfo(np.float32).max)

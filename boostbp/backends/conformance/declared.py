@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from boostbp.backends.base import LinearLeaves, Table, TreeParams
+from boostbp.backends.base import LinearLeaves, TreeParams
 from boostbp.backends.capabilities import check_streams
 from boostbp.backends.conformance.backend_trial import (
     Trial,
@@ -20,7 +20,7 @@ from boostbp.backends.conformance.backend_trial import (
     switches,
 )
 from boostbp.runtime.arrays import Floats
-from boostbp.trees.sparse import Sparse
+from boostbp.trees.sparse import Sparse, Table
 from boostbp.trees.tree import Tree
 
 ROUNDS = 12  # rounds with one gradient; that 12 draws of a fifth of the features share one has a chance of 4e-9

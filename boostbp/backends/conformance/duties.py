@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Table, TreeParams
+from boostbp.backends.base import TreeParams
 from boostbp.backends.conformance.backend_trial import (
     Trial,
     adversarial,
@@ -24,6 +24,7 @@ from boostbp.backends.conformance.backend_trial import (
     switches,
 )
 from boostbp.runtime.arrays import Floats
+from boostbp.trees.sparse import Table
 from boostbp.trees.tree import Tree
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Backend, Grower, Table, TreeParams
+from boostbp.backends.base import Backend, Grower, TreeParams
 from boostbp.backends.capabilities import capabilities_of, check_supported
 from boostbp.runtime import checks, interrupts
 from boostbp.runtime.arrays import Floats
@@ -21,7 +21,7 @@ from boostbp.trees.basis import BASES, Basis, try_basis
 from boostbp.trees.leaf_rows import ColumnBins
 from boostbp.trees.linear import RidgeBase
 from boostbp.trees.ridge import Ridge
-from boostbp.trees.sparse import Sparse
+from boostbp.trees.sparse import Sparse, Table
 
 R = TypeVar("R")
 # Up to this number of rows of all workers, each worker fits layers to all of them, without messages. A library sends

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.files import spelling
-from boostbp.files.parts import arrow, files_of, format_of, is_compressed
-from boostbp.files.tables import ColumnRoles, TableFiles, is_number, open_table
+from boostbp.inputs.files import spelling
+from boostbp.inputs.files.parts import arrow, files_of, format_of, is_compressed
+from boostbp.inputs.files.tables import ColumnRoles, TableFiles, is_number, open_table
 from boostbp.runtime.messages import named_in_errors, require
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from boostbp import plots
-from boostbp.inspection.health import health_of
+from boostbp.cli.report.result import SCORES, Evidence, Result, columns
+from boostbp.model.health import health_of
 from boostbp.plots.axes import by_epoch, figure, of_network
 from boostbp.plots.epochs import PANELS, panel
-from boostbp.report.result import SCORES, Evidence, Result, columns
 from boostbp.runtime.atomic_write import atomic_write, check_writable
 from boostbp.runtime.messages import require
 from boostbp.runtime.versions import versions

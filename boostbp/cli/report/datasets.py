@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import datasets
 
-from boostbp.files.parts import is_table
-from boostbp.files.reading import read_table
-from boostbp.files.tables import ColumnRoles
+from boostbp.cli.report.contenders import Table
+from boostbp.inputs.files.parts import is_table
+from boostbp.inputs.files.reading import read_table
+from boostbp.inputs.files.tables import ColumnRoles
 from boostbp.losses.base import Task
-from boostbp.report.contenders import Table
 from boostbp.runtime.messages import require
 
 _MAX_CLASSES = 20  # limit on distinct whole numbers that count as labels, not as an amount. Arbitrary

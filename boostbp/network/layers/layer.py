@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.layers.bound import BoundInput, run_without_group
-from boostbp.layers.fitting import Rounds, keeps_trace
-from boostbp.layers.objective import Objective
+from boostbp.network.layers.bound import BoundInput, run_without_group
+from boostbp.network.layers.fitting import Rounds, keeps_trace
+from boostbp.network.layers.objective import Objective
 from boostbp.runtime import interrupts, threads
 from boostbp.runtime.arrays import Floats, errstate_in_methods
 from boostbp.runtime.group import workers

@@ -14,9 +14,9 @@ from boostbp import core
 from boostbp.backends.base import FEW_ROWS, OUTPUTS_PER_CALL, Grower, LinearLeaves, NativeGrower
 from boostbp.backends.capabilities import accepted_trees, check_leaves, check_streams
 from boostbp.core import Leaves
-from boostbp.layers.bound import BoundInput
-from boostbp.layers.cheaper_growth import along, random_direction
-from boostbp.layers.objective import Objective
+from boostbp.network.layers.bound import BoundInput
+from boostbp.network.layers.cheaper_growth import along, random_direction
+from boostbp.network.layers.objective import Objective
 from boostbp.runtime import interrupts, threads
 from boostbp.runtime.arrays import Floats, read_only, refuse_writes
 from boostbp.runtime.group import SAMPLE, workers

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from boostbp.inputs.schema import Schema
 from boostbp.inputs.targets import read_offset, read_target
-from boostbp.inspection.regressions import Names
-from boostbp.inspection.summary import Summary
 from boostbp.losses import Loss, Quantiles, traits_of
 from boostbp.losses.base import weighted_quantile
+from boostbp.model.regressions import Names
+from boostbp.model.summary import Summary
 from boostbp.network.history import History
 from boostbp.network.network import Network
 from boostbp.network.steps import std

@@ -17,11 +17,12 @@ from typing import ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Backend, Grower, SubsetGrower, Table, TreeParams
+from boostbp.backends.base import Backend, Grower, SubsetGrower, TreeParams
 from boostbp.backends.capabilities import Capabilities, accepted_trees, capabilities_of
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import training_in, workers
 from boostbp.trees.forest import Forest
+from boostbp.trees.sparse import Table
 from boostbp.trees.tree import Tree, Trees
 
 

@@ -1,7 +1,7 @@
 """Several models on the same task: score, time and memory.
 
-Each model is trained in its own process, ``python -m boostbp.report.comparison FOLDER``, which loads only the data and
-one library, so that libraries do not affect each other and the peak memory is that of the model. A rehearsal on few
+Each model is trained in its own process, ``python -m boostbp.cli.report.comparison FOLDER``, which loads only the data
+and one library, so that libraries do not affect each other and the peak memory is that of the model. A rehearsal on few
 rows comes first: it imports modules and starts threads, which happens once in a process and is not part of a fit.
 """
 
@@ -26,9 +26,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import accuracy_score, log_loss, r2_score, root_mean_squared_error
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
+from boostbp.cli.report.contenders import Contender, Fitted, Model, Split, Table, train_contender
+from boostbp.cli.report.result import Evidence, Result, curve_of, over_folds
 from boostbp.losses.base import Task
-from boostbp.report.contenders import Contender, Fitted, Model, Split, Table, train_contender
-from boostbp.report.result import Evidence, Result, curve_of, over_folds
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.threads import count
 
@@ -156,7 +156,7 @@ def _run(folder: Path, job: Job) -> Result:
     paths = {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
     child = subprocess.run(
         # -P: the current folder must not precede the packages of this process
-        [sys.executable, "-P", "-m", "boostbp.report.comparison", str(folder)],
+        [sys.executable, "-P", "-m", "boostbp.cli.report.comparison", str(folder)],
         env={**os.environ, **threads, **paths},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

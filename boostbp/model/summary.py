@@ -8,13 +8,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from boostbp.backends.base import Table
-from boostbp.inspection.attributions import ROOM, attribute
+from boostbp.model.attributions import ROOM, attribute
 from boostbp.network.network import Network
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 from boostbp.trees.forest import Forest
-from boostbp.trees.sparse import Sparse, column_of, dense
+from boostbp.trees.sparse import Sparse, Table, column_of, dense
 
 MAX_ROWS = 256  # rows of the importances; arbitrary
 STEPS = 4  # steps of their attributions, which sum to the output for any number of steps

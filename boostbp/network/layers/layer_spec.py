@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, TypeVar
 
 from boostbp import backends
 from boostbp.backends.base import CHECKS, MAX_THREADS, Backend, TreeParams
-from boostbp.layers.bound import LayerSettings
+from boostbp.network.layers.bound import LayerSettings
 from boostbp.runtime import checks
 from boostbp.runtime.messages import suggestion
 from boostbp.trees import basis as bases

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from boostbp.files.parts import (
+from boostbp.inputs.files.parts import (
     TablePart,
     TableSource,
     arrow,

@@ -14,8 +14,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from boostbp.cli.report.contenders import Model
 from boostbp.network.history import History
-from boostbp.report.contenders import Model
 from boostbp.runtime.arrays import Floats
 
 _UNLIMITED = 10_000  # a width that fits any table

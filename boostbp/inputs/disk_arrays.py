@@ -12,34 +12,22 @@ import ctypes
 import errno
 import importlib
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from boostbp.core.binding import shared_library
+from boostbp.runtime.scratch import folder_of_arrays, scratch_folder
 
-R = TypeVar("R")
 LEAST = 1 << 20  # minimum bytes of an array in a file; smaller ones are blocks of rows, which take little memory
 SET_HANDLER = 304  # place of PyDataMem_SetHandler in the table of C functions of all versions of NumPy 2
 # Disk space must be allocated before a file is written.
 IS_SUPPORTED = hasattr(os, "posix_fallocate") and ctypes.sizeof(ctypes.c_void_p) == 8
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the disk, the quota of the user, or the file is full
-_folder: ContextVar[Path | None] = ContextVar("folder", default=None)
-
-
-def scratch_folder() -> Path:
-    """Return the folder of the files: ``TMPDIR`` if it is set, otherwise the system's folder for large temporary files.
-
-    On Linux that is ``/var/tmp``, as ``/tmp`` may be in memory.
-    """
-    large = Path("/var/tmp")
-    return Path(tempfile.gettempdir()) if "TMPDIR" in os.environ or not os.access(large, os.W_OK) else large
 
 
 @contextmanager
@@ -52,7 +40,7 @@ def on_disk() -> Iterator[Path]:
     """
     folder = scratch_folder()
     files = _files_in(folder) if IS_SUPPORTED else None
-    token = _folder.set(folder)
+    token = folder_of_arrays.set(folder)
     before = None if files is None else files.install()
     try:
         yield folder
@@ -68,20 +56,7 @@ def on_disk() -> Iterator[Path]:
     finally:
         if files is not None:
             files.remove(before)
-        _folder.reset(token)
-
-
-def is_on_disk() -> bool:
-    """Return whether new large arrays of this thread are on the disk."""
-    return _folder.get() is not None
-
-
-def with_disk_arrays(work: Callable[..., R]) -> Callable[..., R]:
-    """Return the same work for other threads, with large arrays on disk if this thread has them there."""
-    if _folder.get() is None:
-        return work
-    context = copy_context()
-    return lambda *args: context.copy().run(work, *args)
+        folder_of_arrays.reset(token)
 
 
 class _Files:

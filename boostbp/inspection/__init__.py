@@ -1,1 +1,0 @@
-"""Explanations of a fitted network: attributions, importances, leaf regressions, health of its layers."""
