@@ -83,7 +83,7 @@ def limited(times: float) -> str:
 
 def times_of(name: str) -> float | None:
     """How many times the seconds of the reference a model may take; None if it has no limit."""
-    found = re.fullmatch(r"boostbp@(\d+(?:\.\d+)?)x", name)
+    found = re.fullmatch(r"boostbp@(\d+(?:\.\d+)?)x(?:-xgboost)?", name)
     return float(found[1]) if found else None
 
 

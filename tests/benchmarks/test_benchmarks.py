@@ -183,13 +183,16 @@ def test_a_model_whose_package_is_missing_is_left_out(without):
     assert found == {"left out": "it needs the package chimeraboost"}
 
 
-@pytest.mark.parametrize("limit", [10.0, -0.99])
-def test_a_broken_contract_is_told_and_ends_with_a_status(limit, monkeypatch, capsys, tmp_path):
-    monkeypatch.setitem(contract.LIMITS, 1, limit)
-    options = ["--data-dir", str(tmp_path), "--tables", "diabetes", "--qualities", "1", "--splits", "2"]
+@pytest.mark.parametrize(
+    ("limit", "option", "model"),
+    [(10.0, "--qualities=1", "boostbp-1"), (-0.99, "--qualities=1", "boostbp-1"), (10.0, "--max-time=2", "boostbp@2x")],
+)
+def test_a_broken_contract_is_told_and_ends_with_a_status(limit, option, model, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(contract, "LIMITS", (limit, limit))
+    options = ["--data-dir", str(tmp_path), "--tables", "diabetes", option, "--splits", "2"]
     monkeypatch.setattr(sys, "argv", ["contract", *options, "--rows", "120", "--jobs", "1"])
     assert contract.main() == (limit < 0)
     [line, verdict] = capsys.readouterr().out.splitlines()
-    assert line.startswith("diabetes           quality 1  ")
+    assert line.startswith(f"diabetes           {model:20} ")
     assert line.endswith("worse than the library") is (limit < 0)
     assert verdict == ("The contract holds." if limit > 0 else "The contract is broken 1 times.")
