@@ -1,0 +1,1 @@
+"""Speed over commits, measured by airspeed velocity: `asv run` in this folder."""
