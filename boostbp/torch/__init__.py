@@ -1,8 +1,7 @@
 """Layers of boosted trees at any place in a torch model: `GBDTModule`, and `GBDTStep`, which trains them.
 
-Forward and backward accept tensors of any floating type, and compute in float64. In each pass a tensor on another
-device is copied to the CPU, and the result back: 8 bytes for each number, and a synchronisation. Only first derivatives
-exist; a second derivative raises an error.
+Forward and backward accept tensors of any floating type on any device, and compute in float64 on the CPU. Only first
+derivatives exist; a second derivative raises an error.
 
 **How trees learn.** Trees have no parameters for an optimizer. In train mode, each backward pass stores dL/doutput of
 its rows in the module. A step moves the outputs of these rows along it, and fits new trees to the moved outputs
@@ -14,11 +13,9 @@ in the order of the calls, and fits the trees to these rows only; `torch.autogra
 training rows through the model before a step, in one call or in mini-batches.
 
 - A step raises an error if it has another number of rows than the last one. If the input of the trees is data, it also
-  does for other rows or another order.
+  does for other rows, another order, or rows that a loader draws with replacement.
 - The first step sets the number of rows, unless ``GBDTStep(model, n_rows=...)`` states it. Above modules that learn, it
-  must be stated, as it cannot be inferred.
-- A loader that draws with replacement repeats some rows and misses others. This is an error if the input of the trees
-  is data, or rows are announced by number.
+  must be stated.
 - Momentum belongs to rows: they must have the same order each time, or be announced by number, with `GBDTStep.rows`.
 - `GBDTStep.zero_grad` drops the gradients of passes that train only neural layers; layers in eval mode store none.
 
@@ -31,8 +28,7 @@ compiles the modules around a tree layer and calls the layer itself, with one gr
 
 **Missing values.** In data, NaN is a missing value. NaN from modules that learn is an error: all their weights would
 become NaN while trees hide it. Fill missing cells below such modules, and pass the cells to trees together with the
-output of these modules. Without gradients, a column that is NaN in all rows of a call is an error if it had no missing
-value in training. So is a gradient with NaN.
+output of these modules. A gradient with NaN is an error, too.
 
 >>> import torch
 >>> _ = torch.manual_seed(0)

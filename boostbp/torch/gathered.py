@@ -29,7 +29,7 @@ class ForwardCall(NamedTuple):
 
 
 class GatheredRows(NamedTuple):
-    """The rows of all calls, in the order of the calls, or of row numbers if these are known."""
+    """The rows of all calls, in their order, or in that of row numbers if these are known."""
 
     X: Floats  # (rows, features) float64
     # (rows, outputs) float64: output, and dL/doutput
@@ -60,10 +60,7 @@ class PendingCalls:
         return ForwardCall(next(_call_numbers), self.fit, X, h, rows, data)
 
     def add(self, call: ForwardCall, g: Floats) -> None:
-        """Add dL/doutput of a call, (rows, outputs). Gradients of the same call are summed, as in torch.
-
-        Raises RuntimeError if the trees were fitted again after the call.
-        """
+        """Add dL/doutput of a call, (rows, outputs). Gradients of the same call are summed, as in torch."""
         if call.fit != self.fit:
             raise RuntimeError("the trees were fitted again between forward and backward: run forward again.")
         if call.number in self.calls:
@@ -76,21 +73,15 @@ class PendingCalls:
         self.fit += 1
 
     def join(self) -> GatheredRows:
-        """Return the rows of all calls.
-
-        Raises ValueError if a row number is repeated, or only some calls have row numbers.
-        """
+        """Return the rows of all calls; ValueError if a row number is repeated, or only some calls have row numbers."""
         calls, gradients = zip(*(self.calls[number] for number in sorted(self.calls)), strict=True)
         order, rows = in_order([call.rows for call in calls])
-        X, h, g = (
-            np.concatenate(parts)[order]
-            for parts in ([call.X for call in calls], [call.h for call in calls], gradients)
-        )
+        columns = [call.X for call in calls], [call.h for call in calls], gradients
+        X, h, g = (np.concatenate(parts)[order] for parts in columns)
         data = [call.X for call in calls if call.data]
         distinct = {(part.shape, part.tobytes()) for part in data} if len(data) > 1 else data
-        return GatheredRows(
-            X, h, g, rows, row_hashes(X) if len(data) == len(calls) else None, len(data) - len(distinct)
-        )
+        hashes = row_hashes(X) if len(data) == len(calls) else None
+        return GatheredRows(X, h, g, rows, hashes, len(data) - len(distinct))
 
 
 class Momentum(NamedTuple):
@@ -131,56 +122,44 @@ class LastFit(NamedTuple):
     complete: NDArray[np.bool_] | None = None  # (features,): columns without a missing value; None with few rows
 
     def check(self, step: GatheredRows, expected: int | None) -> None:
-        """Raise ValueError, with the cure, if the rows of a step are not those of the last fit.
-
-        With an announced number of `expected` rows, they may be other rows, but not the same ones in another order.
-        """
-        # Hashes of both, if rows have places and some hashes differ.
-        changed: tuple[RowHashes, RowHashes] | None = None
+        """Raise ValueError, with the cure, if the rows of a step are not those of the last fit, nor `expected` ones."""
+        changed: tuple[RowHashes, RowHashes] | None = None  # hashes of both, if rows have places and some differ
         if self.rows is step.rows is None and self.hashes is not None and step.hashes is not None:
             changed = None if np.array_equal(self.hashes, step.hashes) else (self.hashes, step.hashes)
         if expected is not None:
             _check_number(len(step.X), expected, f"n_rows={expected} are expected", _OTHER_NUMBER)
-            if changed and np.array_equal(np.sort(changed[0]), np.sort(changed[1])):
-                raise ValueError(f"these rows come in another order, and momentum belongs to rows: {_ANNOUNCE}")
             if changed:
                 _refuse_repeats(*changed)
             return
         _check_number(len(step.X), self.n_rows or len(step.X), f"the trees were fitted to {self.n_rows}", _FORGET)
         if step.rows is None and step.repeated:
             raise ValueError(
-                f"{step.repeated} of the forward calls since the last step had the same rows as others: drop the "
-                f"gradients of passes that only the neural layers learn from by {_ZERO_GRAD}. If rows are to come "
-                "twice, say how many there are in all: GBDTStep(model, n_rows=...)."
+                f"{step.repeated} of the forward calls since the last step had the same rows as others: {_DROP}. If "
+                "rows are to come twice, say how many there are in all: GBDTStep(model, n_rows=...)."
             )
         if self.rows is not None and step.rows is not None:
             same = len(np.intersect1d(self.rows, step.rows, assume_unique=True))
             if 2 * same < len(step.rows):  # a loader may drop a few rows
-                raise ValueError(
-                    f"{len(step.rows) - same} of the {len(step.rows)} rows of this step are new: {_ALL_ROWS} {_FORGET}"
-                )
+                new = f"{len(step.rows) - same} of the {len(step.rows)} rows of this step are new"
+                raise ValueError(f"{new}: {_ALL_ROWS} {_FORGET}")
         if changed:
             raise ValueError(
-                "the rows of this step are not those of the last fit, or come in another order, and momentum belongs "
-                f"to rows: {_ALL_ROWS} {_FORGET} {_ANNOUNCE} If other numbers of the same rows are meant, as by "
-                "augmentation or from a network without gradients, say GBDTStep(model, n_rows=...)."
+                f"the rows of this step are not those of the last fit, or come in another order: {_ALL_ROWS} {_FORGET} "
+                f"{_ANNOUNCE} If their cells change, as by augmentation, say GBDTStep(model, n_rows=...)."
             )
 
 
 def _refuse_repeats(last: RowHashes, step: RowHashes) -> None:
-    """Refuse a step that repeats some rows of the last fit and lacks others.
-
-    A loader that draws with replacement does so. Rows that are changed at random, as by augmentation, count as new.
-    """
+    """Refuse the rows of the last fit in another order, and a step that repeats some of them and lacks others."""
     values, place = np.unique(np.concatenate([last, step]), return_inverse=True)
     before, now = (np.bincount(part, minlength=len(values)) for part in (place[: len(last)], place[len(last) :]))
+    if (before == now).all():
+        raise ValueError(f"these rows come in another order: {_ANNOUNCE}")
     again = int((now - before)[before > 0].clip(0).sum())
     gone = int((before - now).clip(0).sum())
     if again and gone and 2 * now[before > 0].sum() >= len(step):
-        raise ValueError(
-            f"{again} rows came more often than at the last fit, and {gone} of its rows did not come: {_ALL_ROWS} A "
-            "loader that draws with replacement brings some rows twice and others never."
-        )
+        repeats = f"{again} rows came more often than at the last fit, and {gone} of its rows did not come"
+        raise ValueError(f"{repeats}, as if a loader draws with replacement: {_ALL_ROWS}")
 
 
 def _check_number(n_rows: int, expected: int, because: str, cure: str) -> None:
@@ -188,24 +167,26 @@ def _check_number(n_rows: int, expected: int, because: str, cure: str) -> None:
     if n_rows < expected:
         raise ValueError(f"{got}: {_ALL_ROWS} {cure}")
     if n_rows > expected:
-        raise ValueError(f"{got}: drop the gradients of passes that train neural layers alone by {_ZERO_GRAD}. {cure}")
+        raise ValueError(f"{got}: {_DROP}. {cure}")
 
 
 def check_known(expected: int | None, *pending: PendingCalls) -> None:
     """Refuse a step if no layer can find out whether its rows are all training rows."""
     if expected is None and not any(calls.known for calls in pending):
         raise ValueError(
-            "modules that learn stand below the tree layers, so that nothing tells whether a step brings all training "
-            "rows or a mini-batch, to which trees would be fitted alone: say how many there are, "
-            "GBDTStep(model, n_rows=...), or announce which come, GBDTStep.rows."
+            "modules that learn are below the tree layers, so that a mini-batch may look like all training rows: say "
+            "how many there are, GBDTStep(model, n_rows=...), or announce which come, GBDTStep.rows."
         )
 
 
 _ALL_ROWS = "trees are fitted from scratch, so go through all rows before a step."
 _FORGET = "To train on others from now on, call forget() of the tree layer."
 _OTHER_NUMBER = "To train on another number from now on, make a new GBDTStep(model, n_rows=...)."
-_ANNOUNCE = "Announce shuffled rows by GBDTStep.rows."
-_ZERO_GRAD = "GBDTStep.zero_grad() (that of the model does not reach the trees), or run these passes in eval mode"
+_ANNOUNCE = "Momentum belongs to rows, so announce shuffled rows by GBDTStep.rows."
+_DROP = (
+    "drop the gradients of passes that train neural layers alone by GBDTStep.zero_grad() (that of the model does not "
+    "reach the trees), or run these passes in eval mode"
+)
 
 
 def in_order(parts: list[Numbers]) -> tuple[NDArray[np.intp] | slice, Numbers]:
@@ -221,8 +202,7 @@ def in_order(parts: list[Numbers]) -> tuple[NDArray[np.intp] | slice, Numbers]:
     twice = rows[1:][rows[1:] == rows[:-1]]
     if len(twice):
         raise ValueError(
-            f"row {twice[0]} came twice since the last step: call step() after one pass over the data, "
-            "and zero_grad() to drop the gradients of passes that only the neural layers learn from. A layer that "
-            "stands at two places sees each row twice: there run the rows in one order, and announce none."
+            f"row {twice[0]} came twice since the last step: call step() after one pass over the data, and {_DROP}. "
+            "A layer at two places sees each row twice: there run the rows in one order, and announce none."
         )
     return order, rows

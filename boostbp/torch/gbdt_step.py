@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,16 +13,10 @@ from numpy.typing import ArrayLike
 from boostbp.network.steps import pace_after
 from boostbp.runtime import checks, interrupts
 from boostbp.runtime.arrays import Floats, errstate_in_methods
-from boostbp.runtime.messages import require
 from boostbp.torch.gathered import Numbers, StepTarget, check_known, in_order
 from boostbp.torch.module import GBDTModule
 from boostbp.torch.states import progress_of, progress_record
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor, nn
-else:
-    torch = require("torch", extra="torch", what="boostbp.torch")
+from boostbp.torch.tensors import Tensor, torch
 
 FORMAT, VERSION = "boostbp.GBDTStep", 4
 
@@ -50,7 +44,7 @@ class GBDTStep:
         The losses that `step` received.
     """
 
-    def __init__(self, model: nn.Module, *, n_rows: int | None = None) -> None:
+    def __init__(self, model: torch.nn.Module, *, n_rows: int | None = None) -> None:
         self.layers = [module for module in model.modules() if isinstance(module, GBDTModule)]
         if not self.layers:
             raise ValueError(f"model={type(model).__name__} has no GBDTModule in it: there is nothing to step.")
@@ -68,16 +62,14 @@ class GBDTStep:
         """Announce the numbers of the training rows of the next forward calls, (rows,); None: the order of the calls.
 
         Announced mini-batches may be shuffled and lack a few rows, and each row keeps its momentum. A step, its
-        weights and the targets of `GBDTModule.boost` are then in ascending order of the numbers. Calls that cannot be
-        part of a step, in eval mode or without gradients, ignore the numbers.
+        weights and the targets of `GBDTModule.boost` are then in ascending order of the numbers.
         """
         announced = None
         if numbers is not None:
             row_numbers = np.asarray(numbers.cpu() if isinstance(numbers, torch.Tensor) else numbers)
             if row_numbers.ndim != 1 or row_numbers.dtype.kind not in "iu":
-                raise ValueError(
-                    f"numbers has shape {row_numbers.shape}, dtype {row_numbers.dtype}: give whole numbers, (rows,)."
-                )
+                kind = f"shape {row_numbers.shape}, dtype {row_numbers.dtype}"
+                raise ValueError(f"numbers has {kind}: give whole numbers, (rows,).")
             announced = row_numbers.astype(np.int64)
         for layer in self.layers:
             layer._announced = announced
@@ -118,7 +110,11 @@ class GBDTStep:
             raise RuntimeError("no gradient reached a tree layer: call the model in train mode, then loss.backward().")
         expected = next((layer.expected_rows for layer in active if layer.expected_rows is not None), None)
         check_known(expected, *(layer._gathered for layer in active))
-        losses = self.losses if loss is None else [*self.losses, _number(loss)]
+        losses = self.losses
+        if loss is not None:
+            losses = [*losses, float(loss.detach() if isinstance(loss, torch.Tensor) else loss)]
+            if not np.isfinite(losses[-1]):
+                raise ValueError(f"loss={losses[-1]}: it must be finite. Take smaller steps, or check other modules.")
         with _all_or_none(active):
             moved = []
             for layer in active:
@@ -152,9 +148,8 @@ class GBDTStep:
         if not isinstance(state, Mapping) or state.get("format") != FORMAT:
             raise ValueError("this is not the state of a GBDTStep: load what its state_dict() gave.")
         if state.get("version") != VERSION:
-            raise ValueError(
-                f"the state has version {state.get('version')}, not {VERSION}: update boostbp, or save it anew."
-            )
+            known = f"version {state.get('version')}, not {VERSION}"
+            raise ValueError(f"the state has {known}: update boostbp, or save it anew.")
         try:
             losses = [float(loss) for loss in state["losses"]]
             records = list(state["layers"])
@@ -188,9 +183,9 @@ class GBDTStep:
         for (_, target), calls in zip(moved, watched, strict=True):
             if target.hashes is not None and not np.array_equal(_input_of(calls), target.X, equal_nan=True):
                 raise ValueError(
-                    "forward() brought other rows to a tree layer than its step has, or in another order: run them in "
-                    "the order of the calls, or by ascending number where they were announced. Where modules below it "
-                    "draw at random, as dropout does, call step() without forward."
+                    "forward() brought other rows than the step has, or in another order: run them in that of the "
+                    "calls, or of announced numbers. Where modules draw at random, as dropout does, call step() "
+                    "without forward."
                 )
         return inputs
 
@@ -212,17 +207,7 @@ def _all_or_none(layers: list[GBDTModule]) -> Iterator[None]:
         raise
 
 
-def _number(loss: float | Tensor) -> float:
-    value = float(loss.detach() if isinstance(loss, torch.Tensor) else loss)
-    if not np.isfinite(value):
-        raise ValueError(f"loss={value}: it must be finite. Take smaller steps, or check the modules above the trees.")
-    return value
-
-
 def _input_of(calls: list[tuple[Floats, Numbers]]) -> Floats:
     """Return the rows of all calls, in the order of their numbers if these are known."""
-    if not calls:
-        return np.empty((0, 0))
-    order, _ = in_order([rows for _, rows in calls])
-    inputs: Floats = np.concatenate([X for X, _ in calls])[order]
-    return inputs
+    inputs = [X for X, _ in calls] or [np.empty((0, 0))]
+    return np.concatenate(inputs)[in_order([rows for _, rows in calls])[0]]

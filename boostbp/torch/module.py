@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,24 +22,16 @@ from boostbp.network.starts import STARTS, start_of
 from boostbp.network.steps import Step, is_constant, moved
 from boostbp.runtime import checks, interrupts, threads
 from boostbp.runtime.arrays import Floats, errstate_in_methods
-from boostbp.runtime.messages import require
 from boostbp.runtime.threads import single_threaded_blas
 from boostbp.torch import states, tensors
 from boostbp.torch.gathered import GatheredRows, LastFit, Momentum, Numbers, PendingCalls, StepTarget, check_known
-from boostbp.torch.tensors import NOT_FINITE, as_tensor, differentiable, uncompiled_forward
+from boostbp.torch.tensors import NOT_FINITE, Tensor, as_tensor, differentiable, torch, uncompiled_forward
 from boostbp.trees.sparse import Table
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor, nn
-else:
-    torch = require("torch", extra="torch", what="boostbp.torch")
-    nn = torch.nn
 
 
 @uncompiled_forward
 @errstate_in_methods
-class GBDTModule(nn.Module):
+class GBDTModule(torch.nn.Module):
     """Boosted trees with regressions in their leaves, (rows, features) -> (rows, outputs), as a torch module.
 
     It may be before, after or between other modules, and be used more than once. `boostbp.torch` has the rules of its
@@ -133,8 +125,8 @@ class GBDTModule(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return the output, (rows, outputs), in the type and on the device of `x`, (rows, features).
 
-        The first call in train mode fits the first trees to its rows. With too few rows for a tree, outputs are
-        constant; the first step starts them again from all rows.
+        The first call in train mode fits the first trees to its rows. If these are too few, outputs are constant until
+        the first step.
         """
         if not isinstance(x, torch.Tensor):
             raise TypeError(f"x is a {type(x).__name__}: a tree layer takes tensors. Use torch.as_tensor(x).")
@@ -248,11 +240,7 @@ class GBDTModule(nn.Module):
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drop the gathered rows and gradients.
-
-        `GBDTStep.zero_grad` does so for all tree layers. Torch's optimizers, and ``model.zero_grad()`` of a model with
-        this module, do not.
-        """
+        """Drop the gathered rows and gradients. Optimizers, and ``zero_grad`` of a model around it, do not do so."""
         super().zero_grad(set_to_none)
         self._gathered.calls.clear()
 
@@ -323,7 +311,8 @@ class GBDTModule(nn.Module):
 
     def _fit(self, last: LastFit, X: Floats, target: Floats, weight: Floats, loss: Loss | None = None) -> None:
         """Fit the trees to a target, or boost them on a loss, with rows that have weight; an error changes nothing."""
-        complete, random = tensors.complete_columns(X), copy.deepcopy(self._random)
+        complete = np.logical_not(np.isnan(X).any(axis=0)) if len(X) >= tensors.MIN_ROWS else None
+        random = copy.deepcopy(self._random)
         rows = Rows(Table(X, self.categorical), target, weight).counted()
         table, target, weight, baseline = rows.table, rows.y, rows.weight, self.baseline
         objective: Objective = SquaredObjective(target, weight)

@@ -14,23 +14,16 @@ from boostbp.network.layers import Layer
 from boostbp.runtime import archive, interrupts
 from boostbp.runtime.archive import Arrays, MismatchError, take
 from boostbp.runtime.arrays import Floats
-from boostbp.runtime.messages import require
 from boostbp.torch.gathered import LastFit, Momentum
+from boostbp.torch.tensors import Tensor, torch
 from boostbp.trees import packed
 from boostbp.trees.basis import Basis
 from boostbp.trees.forest import Forest
 
 if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
-
     from boostbp.torch.module import GBDTModule
-else:
-    torch = require("torch", extra="torch", what="boostbp.torch")
 
-KIND, VERSION = "tree layer", 5
-OLDEST = 5  # earlier versions have another format
-_NAME = "the state of a GBDTModule"
+KIND, VERSION, OLDEST = "tree layer", 5, 5  # earlier versions have another format
 _KEYS = {"in_features", "out_features", "categorical", "n_rows", "above", "facts"}
 _TOO_MANY = 1 << 31  # limit on rows and features, which are int32
 # Training state of a layer except its trees: rows of the last fit, momentum, random numbers, expected rows.
@@ -47,10 +40,7 @@ class TreeState(NamedTuple):
 
 
 def tensor_of(module: GBDTModule) -> Tensor:
-    """Return the trees of a module as one tensor, (bytes,) uint8: a versioned archive, without pickle.
-
-    A tensor may be cloned and moved like the other entries of a state_dict.
-    """
+    """Return the trees of a module as one tensor, (bytes,) uint8: a versioned archive, without pickle."""
     arrays: Arrays = {"baseline": module.baseline}
     facts, last = None, module._last
     if module.layer is not None:
@@ -66,14 +56,12 @@ def tensor_of(module: GBDTModule) -> Tensor:
 
 @interrupts.deferred()  # an exception of a signal handler must not look like a fault of the state
 def tree_state(state: object, module: GBDTModule) -> TreeState:
-    """Return the checked state of a module like this one.
-
-    Raises ValueError if it is not a state, if it is damaged, or if version, shape, basis or categories differ.
-    """
+    """Return the checked state of a module like this one; ValueError for any other."""
     if not isinstance(state, torch.Tensor) or state.dtype != torch.uint8 or state.ndim != 1:
         raise ValueError("this is not the state of a GBDTModule: load it into a model of the same structure.")
     data = state.cpu().numpy().tobytes()
-    return archive.from_bytes(data, _NAME, partial(_built, module=module), kind=KIND, version=VERSION, oldest=OLDEST)
+    build, name = partial(_built, module=module), "the state of a GBDTModule"
+    return archive.from_bytes(data, name, build, kind=KIND, version=VERSION, oldest=OLDEST)
 
 
 def _built(content: object, arrays: Arrays, *, module: GBDTModule) -> TreeState:
@@ -86,13 +74,12 @@ def _built(content: object, arrays: Arrays, *, module: GBDTModule) -> TreeState:
         raise ValueError(f"it says in_features={in_features!r:.99}, n_rows={n_rows!r:.99}")
     baseline = take(arrays, "baseline", float, (module.out_features,))
     complete = take(arrays, "complete", bool, (in_features,)) if "complete" in arrays else None
-    layer = None
+    layer, last = None, LastFit(n_rows, above=above, complete=complete)
     if content["facts"] is not None:
         forest = _forest(content["facts"], arrays, module.settings.basis)
         if (forest.n_features, forest.n_outputs) != (in_features, module.out_features):
             raise ValueError("its trees have other sizes than it says")
         layer = Layer(forest)
-    last = LastFit(n_rows, above=above, complete=complete)
     return TreeState(layer, baseline, module.in_features or in_features, last)
 
 
@@ -104,10 +91,8 @@ def _check_shape(state: Mapping[str, Any], module: GBDTModule) -> None:
             raise MismatchError(f"the state has {name}={stated}, and this module {name}={current}: make it the same.")
     categorical = tuple(state["categorical"])
     if categorical != module.categorical:
-        raise MismatchError(
-            f"the state has categorical={categorical}, and this module categorical={module.categorical}: make it the "
-            "same, or the next fit reads other columns as category codes."
-        )
+        columns = f"the state has categorical={categorical}, and this module categorical={module.categorical}"
+        raise MismatchError(f"{columns}: make it the same.")
 
 
 def _forest(facts: Mapping[str, Any], arrays: Arrays, basis: Basis) -> Forest:
@@ -121,13 +106,9 @@ def _forest(facts: Mapping[str, Any], arrays: Arrays, basis: Basis) -> Forest:
 
 def progress_record(layer: GBDTModule) -> dict[str, Any]:
     """Return the progress of a layer as plain values and tensors."""
-    last, momentum = layer._last, layer._momentum
-    arrays = {
-        "row_hashes": None if last.hashes is None else last.hashes.view(np.int64),
-        "rows": last.rows,
-        "momentum": None if momentum is None else momentum.m,
-        "momentum_rows": None if momentum is None else momentum.rows,
-    }
+    last, (m, m_rows) = layer._last, layer._momentum or (None, None)
+    hashes = None if last.hashes is None else last.hashes.view(np.int64)
+    arrays = {"row_hashes": hashes, "rows": last.rows, "momentum": m, "momentum_rows": m_rows}
     return {
         "n_rows": last.n_rows,
         "expected_rows": layer.expected_rows,

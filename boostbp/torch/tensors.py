@@ -16,15 +16,17 @@ from boostbp.runtime.arrays import Floats
 from boostbp.runtime.messages import require
 
 if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
+    import torch as torch
+    from torch import Tensor as Tensor
 else:
     torch = require("torch", extra="torch", what="boostbp.torch")
+    Tensor = torch.Tensor
 
 C = TypeVar("C", bound=type)
 NOT_FINITE = "dL/doutput has values that are not finite: look into the loss and the modules above."
+_CAUSES = "look for a division by 0, a logarithm or infinite weights below this tree layer, or use smaller steps there"
 _jit: Any = torch.jit  # untyped
-_MIN_ROWS = 20  # with fewer rows, a column without missing values may have many by chance. Arbitrary
+MIN_ROWS = 20  # with fewer rows, a column without missing values may have many by chance. Arbitrary
 
 
 def category_columns(categorical: Sequence[int], in_features: int | None) -> tuple[int, ...]:
@@ -57,10 +59,8 @@ def as_input(x: ArrayLike, in_features: int | None) -> Floats:
     try:
         X = as_floats(x)
     except RuntimeError as error:  # a tensor without numbers
-        raise RuntimeError(
-            "x has no numbers that could be read, as inside torch.func, torch.jit or on the device 'meta': a tree "
-            f"layer computes outside of torch. Use torch.autograd for its gradients. ({error})"
-        ) from error
+        where = "inside torch.func, torch.jit or on the device 'meta'"
+        raise RuntimeError(f"x has no numbers that could be read, as {where}. Use torch.autograd. ({error})") from error
     if X.ndim != 2:
         raise ValueError(f"x has shape {X.shape}: a tree layer takes (rows, features). Reshape it, as by x.flatten(1).")
     if in_features is not None and X.shape[1] != in_features:
@@ -78,9 +78,8 @@ def as_targets(y: ArrayLike, n_outputs: int, n_rows: int) -> Floats:
         raise ValueError(f"y has {rows} rows and the input has {n_rows}: give one target for each row.")
     if target.ndim == 1 and n_outputs > 1:
         if not np.isin(target, np.arange(n_outputs)).all():
-            raise ValueError(
-                f"y has shape {target.shape} and no class numbers: give 0 to {n_outputs - 1}, or (rows, {n_outputs})."
-            )
+            cure = f"give 0 to {n_outputs - 1}, or (rows, {n_outputs})"
+            raise ValueError(f"y has shape {target.shape} and no class numbers: {cure}.")
         return np.eye(n_outputs)[target.astype(int)]
     target = target.reshape(n_rows, -1) if target.size else target
     if target.ndim != 2 or target.shape[1] != n_outputs or not np.isfinite(target).all():
@@ -88,57 +87,40 @@ def as_targets(y: ArrayLike, n_outputs: int, n_rows: int) -> Floats:
     return target
 
 
-def complete_columns(X: Floats) -> NDArray[np.bool_] | None:
-    """Return which columns of (rows, features) have no missing value, (features,); None if there are too few rows."""
-    return np.logical_not(np.isnan(X).any(axis=0)) if len(X) >= _MIN_ROWS else None
-
-
 def refuse_learnt_nan(x: Tensor, X: Floats) -> None:
-    """Refuse NaN from modules that learn: trees would hide it, and gradients would make their weights NaN.
-
-    A tensor may contain missing cells of data and the output of such modules: the cells have no gradient to them.
-    """
+    """Refuse NaN from modules that learn; missing cells of data have no gradient to them."""
     missing = np.isnan(X)
     if not missing.any() or not learns_from(x, missing):
         return
     # Name a column with a finite gradient to weights if there is one: a NaN gradient may come from another column.
-    [columns] = np.nonzero(missing.any(axis=0))
+    columns = np.flatnonzero(missing.any(axis=0))
     learnt = [j for j in columns if learns_from(x, missing & (np.arange(X.shape[1]) == j), nan=False)]
     column = learnt[0] if learnt else columns[0]
     number = np.count_nonzero(missing[:, column])
     raise ValueError(
         f"x is NaN in {'all' if number == len(X) else number} rows of column {column}, which comes from a module that "
-        "learns: its weights would become NaN. Give missing cells of data to trees directly, or fill them below a "
-        "module that learns, as by torch.nan_to_num(x). If there were none, look for a division by 0, a logarithm or "
-        "weights that are not finite below this tree layer, or use smaller steps there."
+        "learns: its weights would become NaN. Give missing cells of data to trees directly, or fill them below such a "
+        f"module, as by torch.nan_to_num(x). If there were none, {_CAUSES}."
     )
 
 
 def refuse_empty_columns(X: Floats, complete: NDArray[np.bool_] | None) -> None:
-    """Refuse NaN that modules below produced without a graph, which trees would read as missing values.
-
-    `complete` are the columns without a missing value when the trees were fitted. Only a column that is NaN in all rows
-    is refused, as single values of a feature may be missing in new rows.
-    """
+    """Refuse NaN of modules without a graph: in all rows of a column that was `complete` when trees were fitted."""
     if complete is None or len(X) == 0:
         return
     empty = np.flatnonzero(np.isnan(X).all(axis=0) & complete)
     if len(empty):
         raise ValueError(
-            f"x is NaN in all rows of column {empty[0]}, which had no missing value "
-            "when the trees were fitted, and modules stand below: look for a division by 0, a logarithm or weights "
-            "that are not finite below this tree layer, or use smaller steps there."
+            f"x is NaN in all rows of column {empty[0]}, which had no missing value when the trees were fitted, and "
+            f"modules stand below: {_CAUSES}."
         )
 
 
 def uncompiled_forward(cls: C) -> C:
-    """Exclude the `forward` of a class from torch.compile, which cannot trace calls of the core.
-
-    ``torch.compiler.disable`` imports the compiler, which takes as long as importing torch, so it is only applied after
-    the compiler was imported.
-    """
+    """Exclude the `forward` of a class from torch.compile, which cannot trace calls of the core."""
     traced: Any = cls.forward  # type: ignore[attr-defined]
-    disabled: list[Any] = []  # not functools.cache, which the compiler would trace
+    # Disabled once the compiler was imported, which takes as long as importing torch. functools.cache would be traced.
+    disabled: list[Any] = []
 
     @wraps(traced)
     def forward(self: torch.nn.Module, x: Tensor) -> Tensor:
@@ -152,14 +134,11 @@ def uncompiled_forward(cls: C) -> C:
 
 
 def differentiable(x: Tensor, h: Floats, trace: Trace, keep_gradient: Callable[[Floats], None] | None) -> Tensor:
-    """Return the output `h`, (rows, outputs), of trees on `x`, in the type and on the device of `x`, with its gradient.
-
-    `keep_gradient`, if any, is called with dL/doutput, (rows, outputs) float64, in each ``backward()``.
-    """
+    """Return the output `h` of trees, of the kind of `x`; `keep_gradient` gets its gradient in ``backward()``."""
     anchor = torch.empty(0, device="cpu")
     if keep_gradient is not None:
-        # A leaf in which backward accumulates dL/doutput. Backward reaches it even if the input is data, which require
-        # no gradient. torch.autograd.grad, which trains nothing, does not reach it.
+        # A leaf in which backward accumulates dL/doutput, even if the input is data, which require no gradient.
+        # torch.autograd.grad, which trains nothing, does not reach it.
         anchor = torch.empty(h.shape, dtype=torch.float64, device="cpu", requires_grad=True)
 
         def hand_over(anchor: Tensor) -> None:
@@ -223,10 +202,8 @@ def _on_cpu(values: Tensor) -> Tensor:
 
 
 def learns_from(x: Tensor, cells: NDArray[np.bool_], *, nan: bool = True) -> bool:
-    """Return whether a module that learns gets a gradient from some cells of a tensor.
-
-    `nan` says whether NaN counts as a gradient. Leaves with NaN are data, not weights.
-    """
+    """Return whether a module that learns gets a gradient, with `nan` also NaN, from some cells of a tensor."""
+    # Leaves with NaN are data, not weights.
     leaves = [leaf for leaf in _leaves(x) if isinstance(leaf, torch.nn.Parameter) or not torch.isnan(leaf).any()]
     if not leaves:
         return False
@@ -237,14 +214,9 @@ def learns_from(x: Tensor, cells: NDArray[np.bool_], *, nan: bool = True) -> boo
 
 def _leaves(x: Tensor) -> list[Tensor]:
     """Return the leaves of a tensor's graph that require a gradient."""
-    leaves: list[Tensor] = []
-    nodes: list[Any] = [x.grad_fn]
-    visited = {x.grad_fn, None}
-    while nodes:
-        node = nodes.pop()
-        if hasattr(node, "variable"):
-            leaves.append(node.variable)
+    nodes, visited = list[Any]([x.grad_fn]), {x.grad_fn, None}
+    for node in nodes:  # the list grows
         following = {child for child, _ in node.next_functions} - visited
         visited |= following
-        nodes.extend(following)
-    return leaves
+        nodes += following
+    return [node.variable for node in nodes if hasattr(node, "variable")]
