@@ -64,20 +64,15 @@ class Description:
 
 
 def described(model: BaseBoostBP) -> Description:
-    """Describe a fitted estimator.
-
-    Raises TypeError if the model is not an estimator of this package, or is a subclass, which may predict differently.
-    Raises ValueError if parts are the user's own code, such as a basis with functions or a loss with a custom link, or
-    if no type of a graph or a program represents the labels. Raises sklearn.exceptions.NotFittedError if the model is
-    not fitted.
-    """
+    """Describe a fitted estimator; the errors are those of `to_c`."""
     if type(model) not in _ESTIMATORS:
         known = ", ".join(kind.__name__ for kind in _ESTIMATORS)
         raise TypeError(f"{type(model).__name__} cannot be exported: give a fitted {known}, not a subclass.")
     check_is_fitted(model)
     fitted = model.model_
     network, targets, schema = fitted.network, fitted.targets, fitted.schema
-    forests = _used_forests(network)
+    forests, names = _used_forests(network), None if schema.names is None else list(schema.names)
+    categories = {str(j): list(known) for j, known in schema.categories.items()}
     for forest in forests:
         if forest.basis.has_functions and len(forest.leaves.column):
             raise ValueError(f"basis={forest.basis!r} cannot be exported, as it is code. Use 'linear' or 'quadratic'.")
@@ -92,11 +87,7 @@ def described(model: BaseBoostBP) -> Description:
         one_dimensional=targets.one_dimensional,
         labels=None if targets.classes is None else labels_of(targets.classes),
         categories={j: _values_of(j, known) for j, known in schema.categories.items()},
-        facts={
-            "model": type(model).__name__,
-            "features": None if schema.names is None else list(schema.names),
-            "categories": {str(j): list(known) for j, known in schema.categories.items()},
-        },
+        facts={"model": type(model).__name__, "features": names, "categories": categories},
     )
 
 
@@ -114,18 +105,15 @@ def _used_forests(network: Network) -> tuple[Forest, ...]:
 
 def _link_of(loss: Loss, n_outputs: int) -> Link:
     """Return the link of a loss; raise ValueError unless it agrees with its name."""
-    name = traits_of(loss).link_name or "identity"
-    link = Link(name)
-    if name == "log":
-        link = Link(name, float(getattr(loss, "lowest", -np.inf)), float(getattr(loss, "highest", np.inf)))
+    link = Link(traits_of(loss).link_name or "identity")
+    if link.name == "log":
+        link = Link("log", float(getattr(loss, "lowest", -np.inf)), float(getattr(loss, "highest", np.inf)))
     raw = np.array([np.roll(_PROBES, k) for k in range(n_outputs)]).T
     with np.errstate(over="ignore"):
         linked = np.asarray(loss.link(raw), np.float64)
     if linked.shape != raw.shape or not np.allclose(linked, _linked(link, raw), rtol=1e-12, atol=0):
-        raise ValueError(
-            f"loss={loss.name!r} cannot be exported: its link is neither the identity, a sort, nor the inverse "
-            "of the logarithm, logit or softmax that its link_name states. Export a model with another loss."
-        )
+        known = "neither the identity, a sort, nor the inverse of the log, logit or softmax in its link_name"
+        raise ValueError(f"loss={loss.name!r} cannot be exported: its link is {known}. Use another loss.")
     return link
 
 
@@ -145,18 +133,13 @@ def _values_of(column: int, categories: tuple[Any, ...]) -> Floats:
     except OverflowError:
         values = np.full(len(categories), np.inf)
     if len(np.unique(values)) < len(values) or not np.isfinite(values).all():
-        raise ValueError(
-            f"Column {column} has categories that float64 merges, such as {max(categories, key=abs)!r}: make them text."
-        )
+        example = max(categories, key=abs)
+        raise ValueError(f"Column {column} has categories that float64 merges, such as {example!r}: make them text.")
     return values
 
 
 def labels_of(classes: NDArray[Any]) -> NDArray[Any]:
-    """Return the labels as text (object), bool, int64 or float64, (classes,).
-
-    Raises ValueError if none of these types represents all labels exactly; the message names the first that does not
-    fit.
-    """
+    """Return the labels as text (object), bool, int64 or float64, (classes,); ValueError if none holds them all."""
     values = classes.tolist()
     dtype = next((dtype for kind, dtype in _LABEL_TYPES if all(isinstance(value, kind) for value in values)), None)
     for value in sorted(values, key=lambda value: isinstance(value, str | int | float)):

@@ -1,7 +1,4 @@
-"""LightGBM's boosters, with or without ``linear_tree``, as ONNX models.
-
-Other converters leave out the linear terms of the leaves without a warning.
-"""
+"""LightGBM's boosters as ONNX models, with the linear terms of leaves, which other converters leave out silently."""
 
 from __future__ import annotations
 
@@ -95,9 +92,8 @@ def _link_of(objective: str) -> tuple[str, float]:
     name, *words = objective.split(" ")
     options = {word.partition(":")[0]: word.partition(":")[2] for word in words}
     if name not in _LINKS or "sqrt" in options:
-        raise ValueError(
-            f"objective={objective!r} is not supported: use {', '.join(sorted(_LINKS))}, without reg_sqrt."
-        )
+        known = ", ".join(sorted(_LINKS))
+        raise ValueError(f"objective={objective!r} is not supported: use {known}, without reg_sqrt.")
     return _LINKS[name], float(options.get("sigmoid", 1.0)) if _LINKS[name] == "logit" else 1.0
 
 
@@ -105,9 +101,9 @@ def _check(head: str, text: str) -> None:
     """Refuse boosters whose predictions are not the sums of their trees, or whose trees read zeros as missing."""
     if "\naverage_output" in head:
         raise ValueError("boosting='rf' is not supported: its predictions are averages of trees. Use 'gbdt' or 'dart'.")
-    for line in re.findall(r"^decision_type=(.*)$", text, re.MULTILINE):
-        if any(int(word) >> 2 & 3 == _MISSING_IS_ZERO for word in line.split()):
-            raise ValueError("zero_as_missing=True is not supported: graphs merge 0 and NaN. Recode zeros as NaN.")
+    words = " ".join(re.findall(r"^decision_type=(.*)$", text, re.MULTILINE)).split()
+    if any(int(word) >> 2 & 3 == _MISSING_IS_ZERO for word in words):
+        raise ValueError("zero_as_missing=True is not supported: graphs merge 0 and NaN. Recode zeros as NaN.")
 
 
 def _with_leaves(linear: LinearLeaves, slope: float) -> tuple[Tree, Leaves]:

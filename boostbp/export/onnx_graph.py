@@ -24,10 +24,7 @@ _NARROW = {True: ("float16", "float32"), False: ("uint8", "int8", "uint16", "int
 
 
 def library() -> ModuleType:
-    """Return the package onnx.
-
-    Raises ImportError with the command to install it.
-    """
+    """Return the package onnx; raise ImportError with the command to install it."""
     return require("onnx", extra="onnx", what="to_onnx")
 
 
@@ -57,24 +54,19 @@ class Graph:
         return f"t{next(self.names)}"
 
     def constant(self, values: ArrayLike) -> str:
-        """Return the name of a constant, in the type of the graph if it is real. Equal constants are stored once.
-
-        Raises ValueError if a number is too large for the type, or so small that it would lose digits.
-        """
+        """Return the name of a constant, in the type of the graph if it is real. Equal constants are stored once."""
         array = np.ascontiguousarray(values).reshape(np.shape(values))  # keeps scalars
         return self.stored(self._held(array) if array.dtype.kind == "f" else array)
 
     def _held(self, values: Floats) -> NDArray[np.floating]:
-        """Return real numbers in the type of the graph; ValueError if it cannot hold them."""
+        """Return real numbers in the type of the graph; ValueError if it cannot hold them with as many digits."""
         with np.errstate(over="ignore", under="ignore"):
             held = values.astype(self.dtype)
         small = (np.abs(held) < np.finfo(self.dtype).tiny) & (held != values)  # fewer digits, or 0
         lost = (np.isfinite(values) & ~np.isfinite(held)) | small
         if lost.any():
-            raise ValueError(
-                f"dtype={np.dtype(self.dtype).name!r} cannot hold {values[lost].flat[0]:.3g}, a number in this "
-                "model: use dtype='float64', or multiply features and targets by constants before the fit."
-            )
+            number = f"dtype={np.dtype(self.dtype).name!r} cannot hold {values[lost].flat[0]:.3g}"
+            raise ValueError(f"{number}: use dtype='float64', or scale features and targets before the fit.")
         return held
 
     def stored(self, array: NDArray[Any]) -> str:
@@ -88,9 +80,7 @@ class Graph:
     def table(self, values: NDArray[Any]) -> str:
         """Return the name of an array of real or whole numbers as the type of the graph, or int32.
 
-        The file has them in the narrowest exact type, such as float32 for rounded weights and uint8 for columns, or as
-        distinct numbers and indices if that is smaller. A runtime widens them once, when it loads the graph. Files of
-        default models are a third as large with this.
+        The file has them in the narrowest exact type, or as distinct numbers and indices: a third of the size.
         """
         is_real = values.dtype.kind == "f"
         wide = self._held(values) if is_real else values.astype(np.int32)
@@ -107,10 +97,7 @@ class Graph:
         return self.outermost.cast(self.stored(stored), wide.dtype)
 
     def op(self, kind: str, *inputs: ArrayLike, outputs: Sequence[str] = (), **attributes: Any) -> str:
-        """Add an operation; returns the name of its first output.
-
-        Inputs that are not names become constants. Equal operations of the outermost graph are added once.
-        """
+        """Add an operation, in the outermost graph only once; returns the name of its first output."""
         names = [part if isinstance(part, str) else self.constant(part) for part in inputs]
         if kind in _NEUTRAL and (kept := self._kept(kind, *names)):
             return kept

@@ -13,7 +13,7 @@ import numpy as np
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.export.description import Description, described
 from boostbp.export.onnx_graph import IR_VERSION, OPSET, Graph, int64, library
-from boostbp.export.onnx_trees import add_raw_output, in_blocks
+from boostbp.export.onnx_layers import add_raw_output, in_blocks
 from boostbp.runtime import checks, messages
 from boostbp.runtime.versions import __version__
 from boostbp.trees.compact import LEAST_CENTER_BITS
@@ -106,14 +106,9 @@ def model_of(model: Description, *, dtype: str, offset: bool = False) -> ModelPr
         n_targets = 1 if model.link.name == "sorted" else model.n_outputs
         inputs.append(graph.typed("offset", shape=["rows", n_targets]))
         raw = graph.op("Add", raw, graph.op("Div", "offset", model.scale))
-    proto = graph.proto(inputs, _outputs(graph, model, raw))
-    made = onnx.helper.make_model(
-        proto,
-        opset_imports=[onnx.helper.make_opsetid("", OPSET)],
-        ir_version=IR_VERSION,
-        producer_name="boostbp",
-        producer_version=__version__,
-    )
+    proto, opsets = graph.proto(inputs, _outputs(graph, model, raw)), [onnx.helper.make_opsetid("", OPSET)]
+    producer = {"producer_name": "boostbp", "producer_version": __version__}
+    made = onnx.helper.make_model(proto, opset_imports=opsets, ir_version=IR_VERSION, **producer)
     onnx.helper.set_model_props(made, {name: json.dumps(value) for name, value in model.facts.items()})
     return made
 
@@ -126,9 +121,9 @@ def _check_float32(model: Description) -> None:
         if len(np.unique(held)) < len(values) or not np.isfinite(held).all():
             raise ValueError(f"dtype='float32' merges categories of column {column}: use dtype='float64'.")
     if merged := _merged_columns(model):
+        cure = "use dtype='float64', or subtract a constant from these columns before the fit"
         raise ValueError(
-            f"dtype='float32' merges numbers of the columns {merged} that the model distinguishes: use "
-            "dtype='float64', or subtract a constant from these columns, or change their unit, before the fit."
+            f"dtype='float32' merges numbers of the columns {merged} that the model distinguishes: {cure}."
         )
     messages.warn(
         "dtype='float32': predictions differ from those of predict by some 1e-6 of the target's standard "
@@ -139,8 +134,8 @@ def _check_float32(model: Description) -> None:
 def _merged_columns(model: Description) -> list[int]:
     """Return the feature columns, such as large ids, in which float32 merges numbers that a layer distinguishes.
 
-    These are columns in which more than a quarter of a layer's thresholds become equal, or of its leaf regressions have
-    a center whose float32 neighbours are more than 1/16 of the scale away.
+    In these, more than a quarter of a layer's thresholds become equal, or of its leaf regressions have a center whose
+    float32 neighbours are more than 1/16 of the scale away.
     """
     merged = set(_merged_inputs(model.forests[0]))
     for below, forest in pairwise(model.forests if model.skip else ()):

@@ -9,9 +9,8 @@ A leaf's value is ``constant + sum_j v_j (slope_j + v_j square_j)`` over its pat
 the factor is 1, and slopes are per unit of the column, with the same bits.
 
 Other columns keep the units of the core (``factor = inverse``): products with other scales would round differently, and
-slopes per unit of very large or small columns overflow float64. So do all columns without clipping: the square of a
-large cell may overflow where that of ``u`` does not, for example in a column without effect in a leaf, whose
-``inverse`` is 0.
+slopes per unit of very large or small columns overflow float64. So do all columns without clipping, as the square of a
+large cell may overflow where that of ``u`` does not.
 """
 
 from __future__ import annotations
@@ -76,10 +75,7 @@ class TreeTables:
 
 
 def tables_of(forest: Forest) -> Iterator[TreeTables]:
-    """Yield tables of the trees, one for each number of outputs that a tree serves.
-
-    Trees that serve several outputs have separate tables for linear and for quadratic leaves.
-    """
+    """Yield tables by the number of outputs that a tree serves; if several, by the degree of its leaves, too."""
     n_outputs = forest.leaves.tree_output[:, 1]
     kinds = np.stack([n_outputs, np.where(n_outputs > 1, forest.leaves.tree_degree, 0)], axis=1)
     for kind in np.unique(kinds, axis=0):
@@ -133,11 +129,7 @@ def _terms_read(most_terms: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _nodes(forest: Forest, trees: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
-    """Return the nodes of some trees breadth first, in four arrays, (nodes,).
-
-    They are the place of the node's tree in `trees`, the steps from the root, and the numbers of the split and of the
-    leaf in the forest, of which one is -1.
-    """
+    """Return (nodes,) arrays, breadth first: place in `trees`, steps from the root, split or -1, and leaf or -1."""
     nodes, first_leaf = forest.nodes, forest.leaves.tree_leaf
     tree, is_grown = np.arange(len(trees)), np.diff(forest.tree_split)[trees] > 0
     split = np.where(is_grown, forest.tree_split[trees], NONE)
@@ -155,8 +147,7 @@ def _nodes(forest: Forest, trees: NDArray[np.int64]) -> tuple[NDArray[np.int64],
 def _terms(forest: Forest, leaf: NDArray[np.int64], n_read: NDArray[np.int64], m: int) -> Terms:
     """Return the first `n_read` terms of some leaves, of trees that serve `m` outputs each.
 
-    Missing terms are 0. Without clipping, their factor is 0, too, as 0 times the square of a large cell, which is
-    infinite, is NaN.
+    Missing terms are 0; without clipping, their factor, too, as 0 times the infinite square of a large cell is NaN.
     """
     leaves = forest.leaves
     j = np.arange(n_read.sum()) - np.repeat(np.cumsum(n_read) - n_read, n_read)  # number of each term in its leaf

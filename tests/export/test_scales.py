@@ -11,9 +11,9 @@ import boostbp
 from boostbp import BoostBPRegressor
 from boostbp.export.description import Description
 from boostbp.export.onnx_graph import IR_VERSION, OPSET, Graph
-from boostbp.export.onnx_inputs import Input
+from boostbp.export.onnx_layers import layer_outputs
+from boostbp.export.onnx_leaves import Input
 from boostbp.export.onnx_models import model_of
-from boostbp.export.onnx_trees import layer_outputs
 from boostbp.trees.forest import Forest
 from tests.export.rows import hard_rows, table
 from tests.export.test_c import Compiled, needs_compiler

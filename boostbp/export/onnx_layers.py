@@ -1,29 +1,30 @@
-"""Layers as nodes of a graph: all rows take one step in all trees at a time, then the terms of leaves are looked up.
+"""Layers as nodes of a graph: inputs, then routing one step in all trees at a time, then the terms of leaves.
 
 The graph uses basic operators on flat tables. Measured with onnxruntime on one core, routing a row through three splits
-takes 20 ns with `TreeEnsemble`, and 9 ns with `GatherElements`, which reads a number in 0.8 ns. `Gather` reads one or a
-few in 8 ns.
+takes 20 ns with `TreeEnsemble`, and 9 ns with `GatherElements`.
 
 Blocks of rows, which stay in the cache of a processor, pass through all layers, as in our core. Rows are the last axis:
 all rows of a block read the tables of a tree in turn, and `ReduceSum` over the first axis adds terms and trees in the
-order of the core, which gives the same bits. Hidden units need the same bits, because steep leaves above them amplify
-rounding errors.
+order of the core. Hidden units need the same bits, because steep leaves above them amplify rounding errors.
+
+A categorical split becomes a column that is 0 where it sends a row left, and 1 elsewhere. A table has these columns by
+the category of a row, packed as bits, so that the columns of all splits of a feature are read together.
 
 Many splits of different trees are equal. Each distinct comparison (is this column above this threshold?) is evaluated
-once for all rows of a block, and routing looks up the results. Arrays are flat, (things * rows,), and tables have one
-axis.
+once for all rows of a block, and routing looks up the results. Arrays are flat, (things * rows,), or (columns, rows).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
+from boostbp.core import Nodes
 from boostbp.export.description import Description
 from boostbp.export.onnx_graph import Graph, int64
-from boostbp.export.onnx_inputs import Input, compared_columns
-from boostbp.export.onnx_leaves import BlockRows, OutputParts, ReachedLeaves, concatenated, looked_up, total_of
+from boostbp.export.onnx_leaves import BlockRows, Input, OutputParts, ReachedLeaves, concatenated, looked_up, total_of
 from boostbp.export.tree_tables import TreeTables, tables_of
 from boostbp.runtime.arrays import Floats
 from boostbp.trees.forest import Forest
@@ -31,13 +32,98 @@ from boostbp.trees.forest import Forest
 MAX_PLACES = 250_000  # limit on rows times terms of a block, whose numbers then stay in cache
 MIN_ROWS, MAX_ROWS = 16, 512  # limits on the rows of a block
 PADDING = 0.2  # share of trees with finished routing from which on further steps exclude them
+_BITS = np.uint8(1) << np.arange(8, dtype=np.uint8)
+
+
+def compared_columns(
+    graph: Graph, forest: Forest, inputs: Input, values: Mapping[int, Floats]
+) -> tuple[str, NDArray[np.int64]]:
+    """Add the columns that splits compare: the layer's input, and one for each distinct categorical split.
+
+    Returns the name of (columns, rows), and the column of each split, (splits,). `values` is as in `layer_outputs`.
+    """
+    nodes, width = forest.nodes, forest.n_features
+    is_categorical = nodes.cat_start >= 0
+    parts, number = [inputs.below], nodes.feature.astype(np.int64)
+    right = ~nodes.missing_left & ~is_categorical & (number >= inputs.n_units)
+    if inputs.features and right.any():
+        parts.append(inputs.above())
+        number, width = number + np.where(right, width, 0), 2 * width
+    if is_categorical.any():
+        name, column = _split_columns(graph, nodes, inputs, values)
+        parts.append(name)
+        number = np.where(is_categorical, width + column, number)
+    return graph.op("Concat", *parts, axis=0) if len(parts) > 1 else parts[0], number
+
+
+def _split_columns(
+    graph: Graph, nodes: Nodes, inputs: Input, values: Mapping[int, Floats]
+) -> tuple[str, NDArray[np.int64]]:
+    """Add the columns of categorical splits; returns their name, and the column of each split, 0 for numeric ones."""
+    # features with codes come first, as they are read together
+    split = sorted(np.unique(nodes.feature[nodes.cat_start >= 0]).tolist(), key=lambda j: not _is_codes(values[j]))
+    sets = [np.unique(_sent_left(nodes, j, values[j]), axis=1, return_inverse=True) for j in split]
+    n_bytes = max(-(-left.shape[1] // 8) for left, _ in sets)
+    column, tables = np.zeros(len(nodes.feature), np.int64), []
+    for number, (j, (left, place)) in enumerate(zip(split, sets, strict=True)):
+        column[(nodes.cat_start >= 0) & (nodes.feature == j)] = 8 * n_bytes * number + place.ravel()
+        bits = np.pad(1 - left, [(0, 0), (0, 8 * n_bytes - left.shape[1])])
+        tables.append(np.packbits(bits, axis=1, bitorder="little"))
+    begin, n_coded = np.cumsum([0, *map(len, tables)])[:-1, None], sum(_is_codes(values[j]) for j in split)
+    codes = []
+    for part in (slice(0, n_coded), *(slice(place, place + 1) for place in range(n_coded, len(split)))):
+        if part.start < part.stop:
+            x = graph.op("Gather", inputs.features, np.array(split[part]) - inputs.n_units, axis=0)
+            codes.append(_table_rows(graph, x, [values[j] for j in split[part]], begin[part]))
+    code = codes[0] if len(codes) == 1 else graph.op("Concat", *codes, axis=0)
+    packed = graph.op("Gather", np.concatenate(tables), code, axis=0)  # (features, rows, bytes)
+    bit = graph.op("BitwiseAnd", graph.op("Unsqueeze", packed, int64(3)), _BITS)
+    real = graph.cast(graph.cast(bit, bool), graph.dtype)
+    across = graph.op("Transpose", real, perm=[0, 2, 3, 1])
+    return graph.reshaped(across, 8 * n_bytes * len(split), -1), column
+
+
+def _table_rows(graph: Graph, x: str, values: Sequence[Floats], begin: NDArray[np.int64]) -> str:
+    """Add the row of the table for each cell; returns their name, (features, rows).
+
+    The rows of a feature's categories are followed by those of unseen categories and of missing values. `x` has the
+    cells, (features, rows); `begin`, (features, 1), is the first row of each feature. Several features must have codes.
+    """
+    count = np.array([[len(part)] for part in values])
+    if _is_codes(values[0]):
+        above = graph.op("Greater", x, np.array(-1.0))
+        inside = graph.op("And", above, graph.op("Less", x, count.astype(np.float64)))
+        known = graph.op("And", inside, graph.op("Equal", x, graph.op("Floor", x)))
+        code = graph.cast(graph.op("Where", known, x, np.zeros(())), np.int64)
+    else:
+        equal = graph.cast(graph.op("Equal", x, values[0][:, None]), np.int32)
+        code = graph.op("ArgMax", equal, axis=0, keepdims=1)
+        known = graph.cast(graph.op("ReduceMax", equal, int64(0)), bool)
+    other = graph.op("Where", graph.op("IsNaN", x), begin + count + 1, begin + count)
+    return graph.op("Where", known, graph.op("Add", code, begin), other)
+
+
+def _is_codes(values: Floats) -> bool:
+    return np.array_equal(values, np.arange(len(values)))
+
+
+def _sent_left(nodes: Nodes, feature: int, values: Floats) -> NDArray[np.uint8]:
+    """Return 1 where a split of a feature sends a row left, (categories + 2, splits); unseen and missing are last."""
+    splits = np.flatnonzero((nodes.cat_start >= 0) & (nodes.feature == feature))
+    left = np.zeros((len(values) + 2, len(splits)), np.uint8)
+    for number, split in enumerate(splits.tolist()):
+        start, words = int(nodes.cat_start[split]), int(nodes.cat_words[split])
+        bits = np.unpackbits(nodes.categories[start : start + words].astype("<u4").view(np.uint8), bitorder="little")
+        held = min(len(bits), len(values) + 1)
+        left[:held, number] = bits[:held]
+    left[-1] = nodes.missing_left[splits]
+    return left
 
 
 def in_blocks(graph: Graph, model: Description, X: str, n_rows: str, work: Callable[[Graph, str], str]) -> str:
-    """Add a loop over blocks of rows; returns the name of the outputs, (rows, outputs).
+    """Add a loop over blocks of rows, whose body `work` adds; returns the name of the outputs, (rows, outputs).
 
-    `work` adds its body: (rows of a block, features) -> (rows of a block, outputs). Blocks have equal size; the last
-    one is filled up with copies of the last row.
+    Blocks have equal size; the last one is filled up with copies of the last row.
     """
     *hidden, output = model.forests
     width = max([_width(output, by_row=True), *(_width(forest, by_row=False) for forest in hidden)])
@@ -61,10 +147,7 @@ def in_blocks(graph: Graph, model: Description, X: str, n_rows: str, work: Calla
 
 
 def _width(forest: Forest, *, by_row: bool) -> int:
-    """Return the largest number of terms of a row, or of constants if there are more; at least 1.
-
-    Terms that several outputs share count once if `by_row`, otherwise once for each output.
-    """
+    """Return the number of terms of a row, at least 1; shared terms count once for each output unless `by_row`."""
     leaves, n_outputs = forest.leaves, forest.leaves.tree_output[:, 1]
     n_outputs = np.ones_like(n_outputs) if by_row else n_outputs
     n_terms = np.maximum.reduceat(np.diff(leaves.start), leaves.tree_leaf[:-1]) if forest.n_trees else n_outputs
@@ -72,10 +155,7 @@ def _width(forest: Forest, *, by_row: bool) -> int:
 
 
 def add_raw_output(graph: Graph, model: Description, X: str, *, single: bool) -> str:
-    """Add all layers on the features named X; returns the name of the raw outputs, (rows, outputs).
-
-    A single row needs fewer operations.
-    """
+    """Add all layers on the features named X, with fewer operations for a single row; returns (rows, outputs)."""
     features = inputs = Input.of(graph, X, single=single)
     values, output = dict(model.categories), ""
     for number, forest in enumerate(model.forests):
@@ -112,10 +192,7 @@ def layer_outputs(graph: Graph, forest: Forest, inputs: Input, values: Mapping[i
 
 
 def _walk(graph: Graph, tables: TreeTables, child: str, columns: str, compared: Floats, rows: BlockRows) -> str:
-    """Add the routing through some trees; returns the name of the leaf nodes, (trees * rows,).
-
-    `compared`, (2, splits of the forest), has the column and threshold of each split.
-    """
+    """Add the routing through some trees, which compare (column, threshold); returns (trees * rows,) leaf nodes."""
     once, active = graph.outermost, len(tables.tree)
     is_split = tables.split >= 0
     questions, number = np.unique(compared[:, tables.split[is_split]], axis=1, return_inverse=True)
@@ -151,10 +228,9 @@ def _walk(graph: Graph, tables: TreeTables, child: str, columns: str, compared: 
 
 
 def _thresholds(graph: Graph, forest: Forest) -> Floats:
-    """Return thresholds in the type of the graph, all below infinity; 0.5 for categorical splits.
+    """Return thresholds in the type of the graph, all below infinity (a missing value); 0.5 for categorical splits.
 
-    In float32, a threshold becomes the largest number that is not above it, so that float32 numbers go to the same side
-    as in float64. Infinity, which represents missing values, is above all thresholds.
+    A threshold becomes the largest float32 that is not above it, so that float32 cells go to the same side.
     """
     threshold = np.where(forest.nodes.cat_start >= 0, 0.5, forest.nodes.threshold)
     with np.errstate(over="ignore"):
