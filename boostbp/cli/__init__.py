@@ -1,7 +1,4 @@
-"""The command line: boostbp fit, predict, transform, inspect, plot, export, compare.
-
-Commands import packages when they run, so that `--help` is fast. Each long command has its own file.
-"""
+"""The command line. Commands import packages when they run, so that `--help` is fast."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Exit, Option, Typer, echo
 
 from boostbp.cli.compare import compare
 from boostbp.cli.console import ModelFile, Quiet, UsageError, check_output, one_line_errors, say
@@ -26,13 +23,11 @@ Format = StrEnum("Format", ["onnx", "c"])
 
 def export(
     model: ModelFile,
-    out: Annotated[Path, typer.Argument(help="File to write.")],
-    to: Annotated[Format, typer.Option("--to", help="An ONNX graph, or a C file without dependencies.")],
-    float32: Annotated[
-        bool, typer.Option("--float32", help="Smaller ONNX graph; predictions differ by about 1e-6.")
-    ] = False,
+    out: Annotated[Path, Argument(help="File to write.")],
+    to: Annotated[Format, Option("--to", help="An ONNX graph, or a C file without dependencies.")],
+    float32: Annotated[bool, Option("--float32", help="Smaller ONNX graph; predictions differ by about 1e-6.")] = False,
     prefix: Annotated[
-        str, typer.Option(help="Prefix of all names in a C file, so that several models link into one program.")
+        str, Option(help="Prefix of all names in a C file; each model of a program needs its own.")
     ] = "boostbp",
     quiet: Quiet = False,
 ) -> None:
@@ -54,40 +49,20 @@ def export(
     say(f"Written to {out}, {len(content) / 1e6:.2f} MB.", quiet)
 
 
-app = typer.Typer(
-    name="boostbp",
-    help="Multi-layered gradient boosted trees trained by back-propagation.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-_COMMANDS: dict[str, Callable[..., None]] = {
-    "fit": fit_file,
-    "predict": predict_file,
-    "transform": transform_file,
-    "inspect": inspect,
-    "plot": plot,
-    "export": export,
-    "compare": compare,
-}
-for _name, _command in _COMMANDS.items():
-    app.command(_name)(one_line_errors(_command))
+_HELP = "Multi-layered gradient boosted trees trained by back-propagation."
+app = Typer(name="boostbp", help=_HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+_COMMANDS: list[Callable[..., None]] = [fit_file, predict_file, transform_file, inspect, plot, export, compare]
+for _command in _COMMANDS:
+    app.command(_command.__name__.removesuffix("_file"))(one_line_errors(_command))
 
 
-def _print_version(is_asked: bool) -> None:
-    if is_asked:
+@app.callback(invoke_without_command=True)
+def _options(version: Annotated[bool, Option("--version", help="Print the version and leave.")] = False) -> None:
+    if version:
         from boostbp.runtime.versions import __version__
 
-        typer.echo(f"boostbp {__version__}")
-        raise typer.Exit
-
-
-_Version = typer.Option("--version", help="Print the version and leave.", callback=_print_version, is_eager=True)
-
-
-@app.callback()
-def _options(version: Annotated[bool, _Version] = False) -> None:
-    pass
+        echo(f"boostbp {__version__}")
+        raise Exit
 
 
 def main() -> None:

@@ -27,13 +27,7 @@ _CURES = {bool: "true or false", int: "a whole number"}  # type of the default -
 def settings(
     estimator: type, *, config: Path | None = None, assigned: Iterable[str] | None = None, backend: str | None = None
 ) -> dict[str, Any]:
-    """Return the parameters of an estimator; `backend` overrides `assigned`, which overrides `config`.
-
-    `config` is a TOML file with ``key = value`` for parameters and a table for each nested parameter, such as
-    ``[hidden]``. `assigned` has ``key=value``, or ``hidden.key=value`` or ``hidden__key=value`` for a nested parameter;
-    the bare name of a spec's field applies to every layer, see `boostbp.search.parameters`. Raises UsageError for an
-    unknown parameter or an invalid value.
-    """
+    """Return the parameters of an estimator; `backend` overrides `assigned`, which overrides `config`, a TOML file."""
     values = _values_of(config, assigned)
     if backend is not None:
         values["backend"] = backend

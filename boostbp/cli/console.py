@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal, ParamSpec, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeAlias, cast
 
-import typer
 from rich.console import Console
+from typer import Argument, Exit, Option
 
 from boostbp.runtime.atomic_write import check_writable
 from boostbp.runtime.messages import printable
@@ -26,9 +26,6 @@ INTERRUPTED = 130  # the exit code of shells for Ctrl-C
 # Text from files is printed without markup and emoji names.
 _PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
 _PIPE_WIDTH = 120  # columns of a pipe, where rich's default of 80 is too narrow for tables
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 class UsageError(ValueError):
@@ -62,18 +59,14 @@ def say(text: str, quiet: bool = False) -> None:
         console().print(printable(text), soft_wrap=True)
 
 
-def fail(reason: str, code: int = 1) -> typer.Exit:
+def fail(reason: str, code: int = 1) -> Exit:
     """Print the reason of a failure in one line, and return the exception that ends the command."""
     say(f"error: {' '.join(reason.split())}")
-    return typer.Exit(code)
+    return Exit(code)
 
 
 def check_output(option: str, path: Path, *inputs: tuple[str, Path | None]) -> None:
-    """Raise UsageError if a file cannot be written, or would replace another file of the same command.
-
-    `option` is the name of the file on the command line. `inputs` are the command's other files with their names; a
-    file is None if it was left out.
-    """
+    """Raise UsageError if a file cannot be written, or would replace one of the `inputs`, (option, path) each."""
     try:
         check_writable(path)
     except OSError as error:
@@ -90,15 +83,15 @@ def _is_same_file(first: Path, second: Path) -> bool:
     return os.path.normcase(os.path.realpath(first)) == os.path.normcase(os.path.realpath(second))
 
 
-def one_line_errors(command: Callable[P, R]) -> Callable[P, R]:
+def one_line_errors(command: Callable[..., None]) -> Callable[..., None]:
     """Print warnings, and errors that a user can correct, in one line each; other errors keep their traceback."""
 
     @functools.wraps(command)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+    def wrapped(*args: object, **kwargs: object) -> None:
         try:
             with warnings.catch_warnings():
-                warnings.showwarning = _say_warning
-                return command(*args, **kwargs)
+                warnings.showwarning = lambda message, *_, **__: say(f"warning: {' '.join(str(message).split())}")
+                command(*args, **kwargs)
         except (ValueError, ImportError, OSError, MemoryError) as error:
             code = 2 if isinstance(error, UsageError) else 1
             raise fail(str(error) or type(error).__name__, code) from error
@@ -106,10 +99,6 @@ def one_line_errors(command: Callable[P, R]) -> Callable[P, R]:
             raise fail("interrupted.", INTERRUPTED) from interrupt
 
     return wrapped
-
-
-def _say_warning(message: Warning | str, *_: object, **__: object) -> None:
-    say(f"warning: {' '.join(str(message).split())}")
 
 
 class Task(StrEnum):
@@ -126,29 +115,21 @@ class Task(StrEnum):
 
 
 def _repeatable(*names: str, metavar: str = "COLUMN", help: str) -> Any:
-    return typer.Option(*names, metavar=metavar, help=f"{help} Repeatable.")
+    return Option(*names, metavar=metavar, help=f"{help} Repeatable.")
 
 
-Categorical = Annotated[list[str] | None, _repeatable("--categorical", help="Column of categories.")]
-Drop = Annotated[list[str] | None, _repeatable("--drop", help="Column not to use.")]
-Jobs = Annotated[int, typer.Option("--n-jobs", "-j", help="Threads; -1 for all cores.")]
-Missing = Annotated[
-    list[str] | None,
-    _repeatable("--missing", metavar="TEXT", help="Text that means missing, besides empty and NA."),
-]
-Model = Annotated[Path, typer.Option("--model", "-m", help="File of the model.")]
-ModelFile = Annotated[Path, typer.Argument(help="File of the model.")]
-Numeric = Annotated[list[str] | None, _repeatable("--numeric", help="Column of numbers.")]
-Offset = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--offset",
-        metavar="COLUMN",
-        help="Column, not a feature, that is added to the raw output, such as the logarithm of the exposure. Repeat "
-        "it for each further output.",
-    ),
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing unless it fails.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all random numbers.")]
-Set = Annotated[list[str] | None, _repeatable("--set", "-s", metavar="KEY=VALUE", help="Parameter of the deep model.")]
-TaskOption = Annotated[Task, typer.Option("--task", help="auto: by the target.")]
+_Names: TypeAlias = list[str] | None
+_OFFSET = "Column, not a feature, that is added to the raw output, as log(exposure). Several outputs have one each."
+Categorical = Annotated[_Names, _repeatable("--categorical", help="Column of categories.")]
+Drop = Annotated[_Names, _repeatable("--drop", help="Column not to use.")]
+Jobs = Annotated[int, Option("--n-jobs", "-j", help="Threads; -1 for all cores.")]
+Keep = Annotated[_Names, _repeatable("--keep", help="Column to copy to the output.")]
+Missing = Annotated[_Names, _repeatable("--missing", metavar="TEXT", help="Text that means missing, as NA does.")]
+Model = Annotated[Path, Option("--model", "-m", help="File of the model.")]
+ModelFile = Annotated[Path, Argument(help="File of the model.")]
+Numeric = Annotated[_Names, _repeatable("--numeric", help="Column of numbers.")]
+Offset = Annotated[_Names, _repeatable("--offset", help=_OFFSET)]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing unless it fails.")]
+Seed = Annotated[int, Option("--seed", min=0, help="Seed of all random numbers.")]
+Set = Annotated[_Names, _repeatable("--set", "-s", metavar="KEY=VALUE", help="Parameter of the deep model.")]
+TaskOption = Annotated[Task, Option("--task", help="auto: by the target.")]

@@ -7,73 +7,42 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Exit, Option
 
-from boostbp.cli.console import (
-    INTERRUPTED,
-    Categorical,
-    Drop,
-    Jobs,
-    Missing,
-    Model,
-    Numeric,
-    Offset,
-    Quiet,
-    Seed,
-    Set,
-    Task,
-    TaskOption,
-    UsageError,
-    check_output,
-    say,
-)
+from boostbp.cli import console as cli
 
 if TYPE_CHECKING:
     from boostbp.estimators.base import BaseBoostBP
 
 LARGE = 1 << 30  # files with more bytes of numbers are read block by block: 1 GiB. Arbitrary
 TARGET_ROWS = 200_000  # rows of such a file from which the task is inferred. Arbitrary
+_DATA = "CSV file with a header, Parquet file, or folder of either; those of over a gigabyte may exceed memory."
 
 
 def fit_file(
-    data: Annotated[
-        Path,
-        typer.Argument(
-            help="CSV file with a header, Parquet file, or folder of either. A folder, and a file of more than a "
-            "gigabyte of numbers, is read block by block, and may be larger than memory."
-        ),
-    ],
-    target: Annotated[str, typer.Option("--target", "-t", help="Column to predict.")],
-    model: Model,
-    task: TaskOption = Task.auto,
-    backend: Annotated[str | None, typer.Option("--backend", "-b", help="Library that grows the trees.")] = None,
-    assigned: Set = None,
-    config: Annotated[
-        Path | None, typer.Option("--config", exists=True, dir_okay=False, help="TOML file of parameters.")
-    ] = None,
-    valid: Annotated[
-        Path | None, typer.Option(help="File that chooses the best epoch; by default a part of DATA is held out.")
-    ] = None,
-    categorical: Categorical = None,
-    numeric: Numeric = None,
-    drop: Drop = None,
+    data: Annotated[Path, Argument(help=_DATA)],
+    target: Annotated[str, Option("--target", "-t", help="Column to predict.")],
+    model: cli.Model,
+    task: cli.TaskOption = cli.Task.auto,
+    backend: Annotated[str | None, Option("--backend", "-b", help="Library that grows the trees.")] = None,
+    assigned: cli.Set = None,
+    config: Annotated[Path | None, Option(exists=True, dir_okay=False, help="TOML file of parameters.")] = None,
+    valid: Annotated[Path | None, Option(help="File that chooses the best epoch, not held-out rows of DATA.")] = None,
+    categorical: cli.Categorical = None,
+    numeric: cli.Numeric = None,
+    drop: cli.Drop = None,
     groups: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column of groups, not a feature: a group is held out as a whole."),
+        str | None, Option(metavar="COLUMN", help="Column of groups, not a feature: a group is held out as a whole.")
     ] = None,
-    offset: Offset = None,
+    offset: cli.Offset = None,
     init_model: Annotated[
-        Path | None,
-        typer.Option(help="File of a model that training continues on these rows. It decides how columns are read."),
+        Path | None, Option(help="File of a model to continue; it says how columns are read.")
     ] = None,
-    missing: Missing = None,
-    seed: Seed = 0,
-    n_jobs: Jobs = 1,
-    progress: Annotated[
-        bool | None,
-        typer.Option("--progress/--no-progress", help="Show a bar of the training. Default: on a terminal."),
-    ] = None,
-    quiet: Quiet = False,
+    missing: cli.Missing = None,
+    seed: cli.Seed = 0,
+    n_jobs: cli.Jobs = 1,
+    progress: Annotated[bool | None, Option(help="Show a bar of the training. Default: on a terminal.")] = None,
+    quiet: cli.Quiet = False,
 ) -> None:
     """Train a deep model on a table in CSV or Parquet files, and save it.
 
@@ -87,19 +56,18 @@ def fit_file(
     from boostbp.inputs.files.tables import ColumnRoles, open_table
 
     inputs = ("DATA", data), ("--valid", valid), ("--config", config), ("--init-model", init_model)
-    check_output("--model", model, *inputs)
+    cli.check_output("--model", model, *inputs)
     if groups is not None and valid is not None:
-        raise UsageError("--groups holds out rows of DATA, and --valid gives other held-out rows: use one of them.")
+        raise cli.UsageError("--groups holds out rows of DATA, and --valid gives other held-out rows: use one of them.")
     if init_model is not None and (categorical or numeric):
-        raise UsageError("--categorical and --numeric say how columns are read, as --init-model does: leave them out.")
+        raise cli.UsageError("--init-model says how columns are read: leave out --categorical and --numeric.")
     known_task = task.choice or implied_task(config=config, assigned=assigned)
     offsets = offset or []
-    verbatim = offsets if groups is None else [groups, *offsets]
-    columns = ColumnRoles(
-        categorical=categorical or (), numeric=numeric or (), verbatim=verbatim, drop=drop or (), missing=missing or ()
-    )
-    initial = None if init_model is None else storage.load(init_model)
-    if initial is not None:
+    columns = ColumnRoles(categorical=categorical or (), numeric=numeric or (), drop=drop or (), missing=missing or ())
+    columns = columns._replace(verbatim=offsets if groups is None else [groups, *offsets])
+    initial = None
+    if init_model is not None:
+        initial = storage.load(init_model)
         known_task = _task_of(initial, task)
         schema = initial.schema_.roles()
         columns = columns._replace(features=schema.features, categorical=schema.categorical, numeric=schema.numeric)
@@ -125,7 +93,7 @@ def fit_file(
         X_valid, y_valid, beside = read_table(valid, target, typed, text=y.dtype.kind == "U")
         rows |= {"eval_set": [(X_valid, y_valid)], "eval_offset": numbers_of(beside, offsets, valid.name)}
     count = "read block by block" if by_blocks else f"{len(y)} rows"
-    say(f"{data.name}: {count}, {X.shape[1]} features, {learnt_task} of {target!r}", quiet)
+    cli.say(f"{data.name}: {count}, {X.shape[1]} features, {learnt_task} of {target!r}", quiet)
 
     has_bar = estimator.verbose == 0 and not quiet and (sys.stderr.isatty() if progress is None else progress)
     if has_bar:
@@ -142,17 +110,17 @@ def fit_file(
         estimator.set_params(verbose=0)  # the bar belongs to this command, not to the model
     storage.save(estimator, model)
     for line in (*estimator.summary().splitlines(), f"Fitted in {seconds:.1f} s and saved to {model}."):
-        say(line, quiet and not interrupted)
+        cli.say(line, quiet and not interrupted)
     if interrupted:
-        raise typer.Exit(INTERRUPTED)
+        raise Exit(cli.INTERRUPTED)
 
 
-def _task_of(initial: BaseBoostBP, task: Task) -> Any:
+def _task_of(initial: BaseBoostBP, task: cli.Task) -> Any:
     """Return the task of the model from which training continues."""
     name = type(initial).__name__
     known = {"BoostBPClassifier": "classification", "BoostBPRegressor": "regression"}.get(name)
     if known is None:
-        raise UsageError(f"--init-model is a {name}: give the model of a regressor or a classifier.")
+        raise cli.UsageError(f"--init-model is a {name}: give the model of a regressor or a classifier.")
     if task.choice not in (None, known):
-        raise UsageError(f"--init-model is a {name}, and --task is {task}: leave --task out.")
+        raise cli.UsageError(f"--init-model is a {name}, and --task is {task}: leave --task out.")
     return known

@@ -44,24 +44,19 @@ def inspect(
         more = len(names) - _LISTED_NAMES
         rest = f" and {more} more" if more > 0 else ""
         lines.append(f"{counted(len(names), noun)}: {', '.join(names[:_LISTED_NAMES])}{rest}")
-    _print_lines(lines + estimator.summary().splitlines())
+    output().print(*map(printable, [*lines, *estimator.summary().splitlines()]), sep="\n")
     if facts["settings"]:
         _print_table("Settings other than the defaults", ("parameter", "value"), facts["settings"].items())
     heads = tuple(facts["layers"][0])
     layers = ((number, *(f"{layer[head]:,}" for head in heads)) for number, layer in enumerate(facts["layers"]))
     _print_table("Layers, the output layer last", ("layer", *heads), layers)
     if facts["health"]["layers"]:
-        _print_lines(["", *str(estimator.health()).splitlines()])
+        output().print("", *map(printable, str(estimator.health()).splitlines()), sep="\n")
     largest = sorted(facts["importances"].items(), key=lambda pair: -pair[1])[:most]
     unit = _BAR_WIDTH / (largest[0][1] or 1.0)
     bar = "█" if output().encoding.startswith("utf") else "#"
     bars = ((name, f"{share:.1%}", bar * round(unit * share)) for name, share in largest)
     _print_table("Importances, by attribution", ("feature", "share", ""), bars)
-
-
-def _print_lines(lines: Iterable[str]) -> None:
-    for line in lines:
-        output().print(printable(line))
 
 
 def _print_table(title: str, heads: Sequence[str], rows: Iterable[tuple[object, ...]]) -> None:
@@ -74,12 +69,7 @@ def _print_table(title: str, heads: Sequence[str], rows: Iterable[tuple[object, 
 
 
 def description_of(model: BaseBoostBP) -> dict[str, Any]:
-    """Return the facts of a fitted estimator in JSON types.
-
-    They are ``estimator``, ``features`` and ``outputs`` (names), ``settings`` (other than the defaults), ``layers``,
-    ``training``, ``health`` and ``importances`` (by feature). A layer has its numbers of ``inputs``, ``outputs``,
-    ``trees`` with splits, their ``leaves``, trees without splits (``ridge``), and ``coefficients`` of all trees.
-    """
+    """Return the facts of a fitted estimator in JSON types; the ``settings`` are those other than the defaults."""
     features = model.layer_names(0)
     params = {name: _as_json(value) for name, value in model.get_params(deep=False).items()}
     defaults = {name: _as_json(p.default) for name, p in signature(type(model)).parameters.items()}
@@ -107,10 +97,10 @@ def _layer(forest: Forest) -> Mapping[str, int]:
     return {
         "inputs": forest.n_features,
         "outputs": forest.n_outputs,
-        "trees": int((splits > 0).sum()),
+        "trees": int((splits > 0).sum()),  # with splits
         "leaves": int((splits + 1)[splits > 0].sum()),
-        "ridge": int((splits == 0).sum()),
-        "coefficients": len(forest.leaves.weight),
+        "ridge": int((splits == 0).sum()),  # trees without splits
+        "coefficients": len(forest.leaves.weight),  # of all trees
     }
 
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from boostbp.cli.console import Missing, ModelFile, Offset, Quiet, UsageError, check_output, say
 from boostbp.cli.predict import roles_of
@@ -25,17 +25,17 @@ Method = StrEnum("Method", ["pca", "tsne"])
 
 def plot(
     model: ModelFile,
-    out: Annotated[Path, typer.Option("--out", "-o", help="File to write: .png, .svg or .pdf.")],
+    out: Annotated[Path, Option("--out", "-o", help="File to write: .png, .svg or .pdf.")],
     data: Annotated[
-        Path | None, typer.Argument(help="CSV or Parquet file, for representation, calibration and residuals.")
+        Path | None, Argument(help="CSV or Parquet file, for representation, calibration, residuals.")
     ] = None,
-    kind: Annotated[PlotKind, typer.Option("--kind", "-k", help="What to draw.")] = PlotKind.training,
+    kind: Annotated[PlotKind, Option("--kind", "-k", help="What to draw.")] = PlotKind.training,
     target: Annotated[
-        str | None, typer.Option("--target", "-t", help="Column that was predicted; it colours a representation.")
+        str | None, Option("--target", "-t", help="Column that was predicted; it colours points.")
     ] = None,
-    layer: Annotated[int, typer.Option(help="Hidden layer of a representation: 0 is next to the input.")] = -1,
-    method: Annotated[Method, typer.Option(help="Projection of more than two units.")] = Method.pca,
-    rows: Annotated[int, typer.Option(min=2, help="Most rows to draw, chosen at random.")] = 2000,
+    layer: Annotated[int, Option(help="Hidden layer of a representation: 0 is next to the input.")] = -1,
+    method: Annotated[Method, Option(help="Projection of more than two units.")] = Method.pca,
+    rows: Annotated[int, Option(min=2, help="Most rows to draw, chosen at random.")] = 2000,
     offset: Offset = None,
     missing: Missing = None,
     quiet: Quiet = False,
@@ -68,15 +68,14 @@ def plot(
     else:
         assert data is not None
         X, y, offsets = _sample(estimator, data, target, rows, roles_of(estimator, offset, missing))
+        needed = {PlotKind.residuals: "regressor", PlotKind.calibration: "classifier"}.get(kind)
+        if needed is not None and hasattr(estimator, "predict_proba") != (needed == "classifier"):
+            raise ValueError(f"--kind {kind} needs a {needed}, but the model is a {type(estimator).__name__}.")
         if kind is PlotKind.representation:
             plots.representations(estimator, X, y, axes[0], layer=layer, method=str(method))
         elif kind is PlotKind.residuals:
-            if hasattr(estimator, "predict_proba"):
-                raise ValueError(f"--kind {kind} needs a regressor, but the model is a {type(estimator).__name__}.")
             plots.residuals(y, estimator.predict(X, offset=offsets), axes[0])
         else:
-            if not hasattr(estimator, "predict_proba"):
-                raise ValueError(f"--kind {kind} needs a classifier, but the model is a {type(estimator).__name__}.")
             plots.calibration(y, estimator.predict_proba(X, offset=offsets), axes[0], classes=estimator.classes_)
     with atomic_write(out) as part:
         picture.savefig(part, format=out.suffix[1:].lower(), dpi=150)

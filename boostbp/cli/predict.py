@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-import typer
+from typer import Argument, Option
 
-from boostbp.cli.console import Missing, Model, Offset, Quiet, UsageError, check_output, say
+from boostbp.cli.console import Keep, Missing, Model, Offset, Quiet, UsageError, check_output, say
 from boostbp.inputs.files.parts import format_of, is_compressed
 from boostbp.inputs.files.tables import ColumnRoles
 from boostbp.runtime.atomic_write import atomic_write
@@ -23,19 +24,10 @@ if TYPE_CHECKING:
 
     from boostbp.estimators.base import BaseBoostBP
 
-Data = Annotated[Path, typer.Argument(help="CSV file with a header, Parquet file, or folder of either.")]
-Keep = Annotated[
-    list[str] | None, typer.Option("--keep", metavar="COLUMN", help="Column to copy to the output. Repeatable.")
-]
-Escape = Annotated[
-    bool,
-    typer.Option(
-        "--escape-formulas",
-        help="Put ' before text in the CSV file that a spreadsheet would execute, as it begins with =, +, - or @.",
-    ),
-]
-Out = Annotated[Path, typer.Option("--out", "-o", help="File to write: .csv, .csv.gz or .parquet.")]
-Threads = Annotated[int | None, typer.Option("--n-jobs", "-j", help="Threads; by default as in training.")]
+Data = Annotated[Path, Argument(help="CSV file with a header, Parquet file, or folder of either.")]
+Escape = Annotated[bool, Option("--escape-formulas", help="Put ' before CSV text that a spreadsheet runs: = + - @.")]
+Out = Annotated[Path, Option("--out", "-o", help="File to write: .csv, .csv.gz or .parquet.")]
+Threads = Annotated[int | None, Option("--n-jobs", "-j", help="Threads; by default as in training.")]
 Outputs: TypeAlias = "Mapping[str, NDArray[Any]]"  # name of a column -> its values, (rows,)
 # First characters of formulas in spreadsheets, including those that some skip or convert (OWASP, "CSV Injection").
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -45,7 +37,7 @@ def predict_file(
     data: Data,
     model: Model,
     out: Out,
-    proba: Annotated[bool, typer.Option("--proba", help="Add a column of probability for each class.")] = False,
+    proba: Annotated[bool, Option("--proba", help="Add a column of probability for each class.")] = False,
     offset: Offset = None,
     keep: Keep = None,
     escape: Escape = False,
@@ -86,7 +78,7 @@ def transform_file(
     data: Data,
     model: Model,
     out: Out,
-    layer: Annotated[int, typer.Option(help="Hidden layer: 0 is next to the input, -1 next to the output.")] = -1,
+    layer: Annotated[int, Option(help="Hidden layer: 0 is next to the input, -1 next to the output.")] = -1,
     keep: Keep = None,
     escape: Escape = False,
     missing: Missing = None,
@@ -101,8 +93,7 @@ def transform_file(
     pieces = chunks(data, roles_of(estimator, keep, missing))
     parts = ((_numbered("h", estimator.hidden_representation(X, layer)), beside) for X, beside in pieces)
     _write(out, parts, keep or [], data, escape, quiet)
-    words = weight_in_words(estimator.history_.weight())
-    if words:
+    if words := weight_in_words(estimator.history_.weight()):
         say(f"They are the units of hidden layers with {words}.", quiet)
 
 
@@ -134,29 +125,24 @@ def _write(
 ) -> None:
     """Write the kept columns and the outputs of each part."""
     pyarrow = require("pyarrow", extra="frames", what=f"reading {data.name}")
-    n_rows = 0
 
     def tables() -> Iterator[pa.Table]:
-        nonlocal n_rows
         for outputs, beside in parts:
             table = beside.select(keep)
             if clashes := ", ".join(repr(name) for name in outputs if name in keep):
                 raise ValueError(f"--keep {clashes}: the output has such a column: rename it in {data.name}.")
             for name, values in outputs.items():
                 table = table.append_column(name, pyarrow.array(values))
-            n_rows += len(table)
             yield _without_formulas(table) if escape else table
 
-    write_tables(out, tables())
-    say(f"{n_rows} rows written to {out}.", quiet)
+    say(f"{write_tables(out, tables())} rows written to {out}.", quiet)
 
 
-def write_tables(path: Path, tables: Iterator[pa.Table]) -> None:
-    """Write tables of one schema to a file; after an error the old file is unchanged."""
+def write_tables(path: Path, tables: Iterator[pa.Table]) -> int:
+    """Write tables of one schema to a file; return the number of rows. After an error the old file is unchanged."""
     file_format = format_of(path)
-    pyarrow, module = (
-        require(name, extra="frames", what=f"writing {path.name}") for name in ("pyarrow", f"pyarrow.{file_format}")
-    )
+    pyarrow = require("pyarrow", extra="frames", what=f"writing {path.name}")
+    module = import_module(f"pyarrow.{file_format}")
     first = next(tables, None)
     if first is None:
         raise ValueError(f"There are no rows to write to {str(path)!r}.")
@@ -167,8 +153,11 @@ def write_tables(path: Path, tables: Iterator[pa.Table]) -> None:
         pyarrow.output_stream(part, compression=compression) as stream,
         open_writer(stream, first.schema) as writer,
     ):
+        n_rows = 0
         for table in chain([first], tables):
             writer.write_table(table)
+            n_rows += len(table)
+    return n_rows
 
 
 def _without_formulas(table: pa.Table) -> pa.Table:

@@ -491,7 +491,7 @@ def test_offset_and_earlier_model_that_do_not_fit_are_refused(claims, folder, mo
     assert run(*later).exit_code == 0
     assert storage.load(tmp_path / "model").classes_.tolist() == ["setosa", "versicolor", "virginica"]
     assert "--init-model is a BoostBPClassifier, and --task" in error_of(run(*later, "--task", "regression"), 2)
-    assert "as --init-model does" in error_of(run(*later, "--numeric", "sepal_length"), 2)
+    assert "--init-model says how columns are read" in error_of(run(*later, "--numeric", "sepal_length"), 2)
     X = pd.read_csv(claims / "train.csv")[["age"]]
     storage.save(BoostBPAutoencoder((2,), epochs=1, n_estimators=2).fit(X), tmp_path / "coder")
     assert "give the model of a regressor" in error_of(run(*fit, "--init-model", tmp_path / "coder"), 2)

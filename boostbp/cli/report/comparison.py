@@ -1,8 +1,7 @@
 """Several models on the same task: score, time and memory.
 
-Each model is trained in its own process, ``python -m boostbp.cli.report.comparison FOLDER``, which loads only the data
-and one library, so that libraries do not affect each other and the peak memory is that of the model. A rehearsal on few
-rows comes first: it imports modules and starts threads, which happens once in a process and is not part of a fit.
+Each model is trained in its own process, so that libraries do not affect each other and the peak memory is that of the
+model. A rehearsal on few rows, which imports modules and starts threads, comes first.
 """
 
 from __future__ import annotations
@@ -35,10 +34,8 @@ from boostbp.runtime.threads import count
 _VALID_SIZE = 0.2  # share of the training rows on which every model chooses its length. Arbitrary
 _REFUSED_CHARACTERS = frozenset(',:[]{}"<')  # that LightGBM or XGBoost refuse in column names
 # Arbitrary numbers: of a rehearsal, short beside any fit; of predictions, whose median is taken; of a picture's points.
-_REHEARSAL_ROWS = 400
-_REHEARSAL_LENGTH = 3  # rounds or epochs
-_PREDICTIONS = 3
-_PLOTTED_ROWS = 1500
+_REHEARSAL_ROWS, _REHEARSAL_LENGTH = 400, 3  # length: rounds or epochs
+_PREDICTIONS, _PLOTTED_ROWS = 3, 1500
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +64,14 @@ class Job:
 
     def train(self, data: Data, *, split: Split | None = None, length: int | None = None) -> Fitted:
         """Train the model on the rows of the data, or on another split."""
-        task = "classification" if data.labels else "regression"
-        split = split or data.split
+        task, split = "classification" if data.labels else "regression", split or data.split
         return train_contender(self.contender, split, task=task, n_jobs=self.n_jobs, seed=self.seed, length=length)
 
 
 def splits(
     X: Table, y: ArrayLike, task: Task, *, test_size: float = 0.25, folds: int | None = None, seed: int = 0
 ) -> Iterator[Data]:
-    """Return one split, or one for each fold: test rows, and validation rows inside the rest.
-
-    `test_size` is the share of test rows, which are used only for scores. With `folds`, each row is a test row in one
-    fold. Classes keep their shares. Raises ValueError if there are too few rows, or too few of a class.
-    """
+    """Return one split, or one for each fold: test rows, and validation rows in the rest; classes keep their shares."""
     y = np.asarray(y)
     labels: tuple[str, ...] = ()
     if folds is not None and not 2 <= folds <= len(y):
@@ -88,10 +80,9 @@ def splits(
         classes, y, counts = np.unique(y, return_inverse=True, return_counts=True)
         labels, needed = tuple(map(str, classes)), max(4, folds or 0)
         if len(classes) < 2 or counts.min() < needed:
-            raise ValueError(
-                f"y has {len(classes)} classes, the smallest with {counts.min()} rows: a comparison needs at least "
-                f"2 classes with {needed} rows each. Remove or merge small classes."
-            )
+            found = f"y has {len(classes)} classes, the smallest with {counts.min()} rows"
+            cure = f"a comparison needs at least 2 classes with {needed} rows each, so merge small classes"
+            raise ValueError(f"{found}: {cure}.")
 
     def cut(rows: NDArray[np.intp], share: float) -> list[NDArray[np.intp]]:
         return train_test_split(rows, test_size=share, random_state=seed, stratify=y[rows] if labels else None)
@@ -130,9 +121,8 @@ def compare_models(
 ) -> list[Result]:
     """Train models on the same splits, each in its own process, and return their results.
 
-    `parts` are one split, or the folds of a cross-validation; see `splits`. With `evidence`, results have the data of
-    pictures. `watch` is called with the label of each model and the number of the split before its training. An error
-    of a model does not stop the others.
+    With `evidence`, results have the data of pictures. `watch` is called with the label of each model and the number of
+    the split before its training.
     """
     runs: dict[str, list[Result]] = {contender.label: [] for contender in contenders}
     with TemporaryDirectory(prefix="boostbp-") as name:
@@ -152,23 +142,15 @@ def _run(folder: Path, job: Job) -> Result:
     result_file = folder / "result.pkl"
     result_file.unlink(missing_ok=True)
     (folder / "job.pkl").write_bytes(pickle.dumps(job))
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(job.n_jobs))
-    paths = {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
-    child = subprocess.run(
-        # -P: the current folder must not precede the packages of this process
-        [sys.executable, "-P", "-m", "boostbp.cli.report.comparison", str(folder)],
-        env={**os.environ, **threads, **paths},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="backslashreplace",  # native code may write anything
-        check=False,
-    )
+    env = os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(job.n_jobs))
+    env["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
+    # -P: the current folder must not precede the packages of this process
+    command = [sys.executable, "-P", "-m", "boostbp.cli.report.comparison", str(folder)]
+    child = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True)
     if result_file.exists():
         result: Result = pickle.loads(result_file.read_bytes())
         return result
-    last_line = child.stderr.strip().rpartition("\n")[2]
+    last_line = child.stderr.decode(errors="backslashreplace").strip().rpartition("\n")[2]
     return Result(job.contender.label, "failed", f"its process ended with code {child.returncode}: {last_line}")
 
 
@@ -195,30 +177,20 @@ def measure(job: Job, data: Data) -> Result:
         start = time.perf_counter()
         predicted = data.predicted(model, data.X_test)
         seconds.append(time.perf_counter() - start)
-    return Result(
-        job.contender.label,
-        "ran",
-        "",
-        _scores(data, predicted),
-        fit_seconds,
-        statistics.median(seconds),
-        peak_bytes,
-        length,
-        model_bytes=len(pickle.dumps(model, protocol=5)),
-        evidence=_evidence(job, data, model, length, predicted) if job.evidence else None,
-    )
+    scores, predict_seconds = _scores(data, predicted), statistics.median(seconds)
+    size = len(pickle.dumps(model, protocol=5))
+    evidence = _evidence(job, data, model, length, predicted) if job.evidence else None
+    costs = fit_seconds, predict_seconds, peak_bytes, length, size
+    return Result(job.contender.label, "ran", "", scores, *costs, evidence=evidence)
 
 
 def rehearse(job: Job, data: Data) -> Fitted:
-    """Train and predict on few rows that contain each class.
-
-    The validation rows are the same rows with labels in reverse order: with the right labels the loss would fall in
-    each round, and boosting would only stop at its maximum number of rounds.
-    """
+    """Train and predict on few rows that contain each class."""
     y = data.split.y
     members = [np.flatnonzero(y == number)[:5] for number in range(len(data.labels))]
     rows = np.unique(np.concatenate([np.arange(min(len(y), _REHEARSAL_ROWS)), *members]))
     X = _rows(data.split.X, rows)
+    # validation labels in reverse order: with the right ones, boosting would only stop at its last round
     fitted = job.train(data, split=Split(X, y[rows], X, y[rows][::-1]), length=_REHEARSAL_LENGTH)
     data.predicted(fitted.model, X)
     return fitted
@@ -249,8 +221,7 @@ def _evidence(job: Job, data: Data, model: Model, length: int | None, predicted:
 class Peak:
     """Peak resident memory since the object was created, minus the resident memory at that time; Linux only.
 
-    The kernel's high-water mark is reset first, so that earlier work (imports, loading) neither counts nor hides later
-    peaks. The mark of other systems (`ru_maxrss`) cannot be reset, and a child process inherits that of its parent.
+    The mark of other systems (`ru_maxrss`) cannot be reset, and a child process inherits that of its parent.
 
     >>> peak = Peak()
     >>> ballast = bytearray(50_000_000)

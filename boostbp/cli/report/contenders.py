@@ -1,7 +1,7 @@
 """The models of a comparison: the deep model on a backend, and single-layer models of other libraries.
 
-All train on the same rows and choose their length on the same validation rows. Single-layer models keep the defaults of
-their library except for a learning rate of 0.05, at most 2,000 rounds, and early stopping after 50 rounds without gain.
+Single-layer models keep the defaults of their library except for a learning rate of 0.05, at most 2,000 rounds, and
+early stopping after 50 rounds without gain.
 """
 
 from __future__ import annotations
@@ -88,9 +88,7 @@ def train_contender(
 ) -> Fitted:
     """Train a contender; raise ImportError if its library is not installed.
 
-    Labels of classes are 0 .. classes - 1. `length` is the maximum number of rounds or epochs, for a rehearsal, or the
-    exact number without validation rows. The deep model needs no length, as it holds rows out itself. `trainers` has a
-    trainer for each kind of contender.
+    Labels are 0 .. classes - 1. `length` is the number of rounds or epochs; with validation rows, the largest one.
     """
     contender = replace(contender, params=nested(contender.params))
     return (trainers or TRAINERS)[contender.kind](contender, split, task == "classification", n_jobs, seed, length)

@@ -36,7 +36,7 @@ def task_of_data(y: NDArray[Any], task: Task | None = None, *, n_offsets: int = 
     """Return `task`, or by default classification for text and at most 20 distinct whole numbers, else regression.
 
     If rows have offsets, whole numbers are classes only if their number agrees: two classes have one column of offsets,
-    more classes have one each. Raises ValueError for a regression on text.
+    more classes have one each.
     """
     if task == "regression" and y.dtype.kind not in "fiu":
         raise ValueError(f"task='regression' needs numbers, but the target holds text such as {str(y[0])!r}.")
@@ -67,8 +67,7 @@ def load_dataset(
 ) -> Dataset:
     """Load a data set: a name of `NAMES`, ``openml:NAME`` or ``openml:NUMBER``, or the path of a CSV or Parquet file.
 
-    `target` is the column to predict: required for a file, with a default for OpenML. Raises ValueError if there is no
-    such data set, file or target, and ConnectionError if OpenML cannot be reached.
+    `target` is the column to predict: required for a file, with a default for OpenML.
     """
     if source in _LOADERS:
         loader, known_task = _LOADERS[source]
@@ -82,10 +81,8 @@ def load_dataset(
             raise ValueError(f"target=None: {source} needs the name of the column that is predicted.")
         X, y, _ = read_table(Path(source), target, columns)
     else:
-        raise ValueError(
-            f"source={source!r} is not a data set: give one of {', '.join(NAMES)}, openml:NAME, "
-            "or the path of a .csv, .csv.gz or .parquet file."
-        )
+        cure = f"give one of {', '.join(NAMES)}, openml:NAME, or the path of a .csv, .csv.gz or .parquet file"
+        raise ValueError(f"source={source!r} is not a data set: {cure}.")
     task = task_of_data(y, task)
     return Dataset(Path(source).name, X, y.astype(np.float64) if task == "regression" else y, task)
 

@@ -1,7 +1,4 @@
-"""A comparison as one HTML file, which contains its styles, scripts and pictures.
-
-Pictures are in groups, and each has an alternative text.
-"""
+"""A comparison as one HTML file, which contains its styles, scripts and pictures."""
 
 from __future__ import annotations
 
@@ -43,11 +40,7 @@ class Study:
 
 
 def check_report(path: Path) -> None:
-    """Check before a long comparison that its report can be written.
-
-    Raises ImportError if a package of the extra ``report`` is not installed, and OSError if the file cannot be
-    written.
-    """
+    """Check before a long comparison that its report can be written: ImportError or OSError."""
     for package in ("jinja2", "matplotlib"):
         _require(package)
     check_writable(path)
@@ -60,13 +53,8 @@ def _require(package: str) -> ModuleType:
 def write_report(path: Path, studies: Sequence[Study], settings: Mapping[str, str]) -> None:
     """Write a report, atomically; the page lists the `settings` of the comparison."""
     jinja2 = _require("jinja2")
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
+    options = {"trim_blocks": True, "lstrip_blocks": True, "undefined": jinja2.StrictUndefined}
+    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, **options)
     page = environment.get_template("report.html").render(
         studies=[(study, columns(study.results), groups(study.results)) for study in studies],
         settings=settings,
@@ -115,14 +103,14 @@ class PageGroup(NamedTuple):
         with _require("matplotlib.style").context(_TEMPLATES / "report.mplstyle"):
             drawing, (ax,) = figure(size=_SIZE)
             yield ax
-            title, legend, keys = _as_written(ax.get_title()), ax.get_legend(), []
+            title, legend, keys = ax.get_title().replace(r"\$", "$"), ax.get_legend(), []
             ax.set_title("")
             if legend is not None:
                 legend.remove()
                 for drawn, label in zip(*ax.get_legend_handles_labels(), strict=True):
                     colour = drawn.get_color() if hasattr(drawn, "get_color") else drawn.get_facecolor()[0]
                     colour = _require("matplotlib.colors").to_hex(colour)
-                    keys.append(Key(_as_written(label), colour, drawn.get_linestyle() == "--"))
+                    keys.append(Key(label.replace(r"\$", "$"), colour, drawn.get_linestyle() == "--"))
             buffer = io.BytesIO()
             drawing.savefig(buffer, format="svg", metadata={"Date": None})
         uri = "data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
@@ -130,24 +118,13 @@ class PageGroup(NamedTuple):
         self.pictures.append(Picture(uri, round(width), round(height), title, alt, keys))
 
 
-def _as_written(text: str) -> str:
-    """Return the text from which `boostbp.plots.axes.as_text` was made."""
-    return text.replace(r"\$", "$")
-
-
 def groups(results: Sequence[Result]) -> list[PageGroup]:
     """Return the groups of pictures and notes of a comparison that are not empty."""
     ran = {result.model: result for result in results if result.state == "ran"}
     evidence = {model: result.evidence for model, result in ran.items() if result.evidence is not None}
     colours = {model: f"C{number}" for number, model in enumerate(ran)}
-    candidates = [
-        _parts_of_models(evidence),
-        _folds(ran, colours),
-        _curves(evidence, colours),
-        _predictions(evidence),
-        _hidden(evidence),
-        _health(evidence),
-    ]
+    candidates = [_parts_of_models(evidence), _folds(ran, colours), _curves(evidence, colours)]
+    candidates += [_predictions(evidence), _hidden(evidence), _health(evidence)]
     return [group for group in candidates if group.pictures or group.notes]
 
 
