@@ -1,7 +1,6 @@
 """Estimators on a Dask cluster: Dask arrays and data frames in, lazy predictions out.
 
-As in ``lightgbm.dask`` and ``xgboost.dask``, the estimators have the parameters of those for one machine. `fit` does
-not move rows between workers; ``docs/guide/distributed.md`` has the guarantees and limits.
+`fit` does not move rows between workers; ``docs/guide/distributed.md`` has the guarantees and limits.
 
 >>> from boostbp.dask import DaskBoostBPRegressor                                     # doctest: +SKIP
 >>> client = distributed.Client()                                                     # doctest: +SKIP
@@ -16,6 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence, Sized
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast
 
 import numpy as np
@@ -73,13 +73,12 @@ class _OnDask:
             Called on one of the workers.
         checkpoint : str or path, optional
             As in the estimator for one machine, in a folder that all workers share. A fit may continue from it on other
-            workers, or another number of them. Rows must then have the order of their partitions, so partitions are
-            moved if those of a worker are not successive.
+            workers, or another number of them. Partitions are moved if those of a worker are not successive.
         client : distributed.Client, optional
             The default is the latest client.
         timeout : float
-            Seconds that workers wait for each other. A worker that dies or fails ends the fit at once. A frozen worker
-            ends it after this time, even if it was frozen before and has rows of the fit.
+            Seconds that workers wait for each other. A worker that dies or fails ends the fit at once, a frozen one
+            after this time.
 
         Raises
         ------
@@ -89,18 +88,11 @@ class _OnDask:
             If a worker died, or did not answer in time; the message names it.
         """
         columns = {"X": X, "y": y} | ({} if sample_weight is None else {"sample_weight": sample_weight})
-        arguments = {
-            "eval_set": eval_set,
-            "eval_names": eval_names,
-            "eval_X": eval_X,
-            "eval_y": eval_y,
-            "eval_sample_weight": eval_sample_weight,
-            "callbacks": callbacks,
-            "checkpoint": checkpoint,
-        }
-        arguments = {name: value for name, value in arguments.items() if value is not None}
+        extra: dict[str, object] = {"eval_set": eval_set, "eval_names": eval_names, "eval_X": eval_X, "eval_y": eval_y}
+        extra |= {"eval_sample_weight": eval_sample_weight, "callbacks": callbacks, "checkpoint": checkpoint}
+        extra = {name: value for name, value in extra.items() if value is not None}
         params = self.get_params(deep=False)  # type: ignore[attr-defined]
-        fitted = fit_cluster(self._local(**params), columns, client=client, timeout=timeout, **arguments)
+        fitted = fit_cluster(self._local(**params), columns, client=client, timeout=timeout, **extra)
         vars(self).pop("feature_names_in_", None)  # from an earlier fit; this one may have none
         vars(self).update({name: value for name, value in vars(fitted).items() if name not in params})
         return self
@@ -120,7 +112,10 @@ class _OnDask:
         from dask import array
         from dask.delayed import delayed
 
-        like = getattr(local, method)(_blank(local), *arguments)[:0]
+        row = np.full((1, local.n_features_in_), np.nan)  # determines the shape and dtype of the result
+        if hasattr(local, "feature_names_in_"):
+            row = import_module("pandas").DataFrame(row, columns=local.feature_names_in_)
+        like = getattr(local, method)(row, *arguments)[:0]
         apply, model, parts = delayed(_applied, pure=False), delayed(local), parts_of(X)
         lengths = cast(Any, X).chunks[0] if hasattr(X, "chunks") else [np.nan] * len(parts)
         predicted = [
@@ -140,17 +135,6 @@ class _OnDask:
     def score(self, X: Table, y: Table, sample_weight: Table | None = None) -> float:
         """Return the score like the local estimator; this collects the predictions of all rows."""
         return float(self._score(computed(y), computed(self.predict(X)), sample_weight=computed(sample_weight)))
-
-
-def _blank(local: Supervised) -> Table:
-    """Return one row of missing values, to determine the shape and dtype of a method's result."""
-    row = np.full((1, local.n_features_in_), np.nan)
-    names = getattr(local, "feature_names_in_", None)
-    if names is None:
-        return row
-    import pandas as pd
-
-    return pd.DataFrame(row, columns=names)
 
 
 def _applied(

@@ -99,8 +99,7 @@ def log_fit(model: Model, X: Table | None = None, *, log_models: bool = True) ->
     ----------
     model : BoostBPRegressor, BoostBPClassifier, BoostBPAutoencoder, or a Pipeline or search of scikit-learn with one
         Fitted. For a search, the fit of its best estimator, ``best_NAME`` for each searched parameter and
-        ``best_cv_score`` are logged, and a child run for each candidate, with its parameters and scores such as
-        ``mean_test_score``.
+        ``best_cv_score`` are logged, and a child run for each candidate.
     X : array-like, (rows, features), or path, optional
         Rows from which the signature of the model is inferred.
     log_models : bool
@@ -138,10 +137,8 @@ def _log(model: Model, X: Table | None, log_models: bool) -> None:
             client.log_metrics(run, row, step=number)
         of_model = {f"model/{name}_{history.metric}": score for name, score in history.scores.items()}
         for candidate in () if history.choice is None else history.choice.candidates:
-            of_model |= {
-                f"candidates/{candidate.name}/loss": candidate.loss,
-                f"candidates/{candidate.name}/weight": candidate.weight,
-            }
+            facts = {"loss": candidate.loss, "weight": candidate.weight}
+            of_model |= {f"candidates/{candidate.name}/{name}": value for name, value in facts.items()}
         client.log_metrics(run, _defined(of_model))
     if log_models:
         log_model(model, X=X)
@@ -170,8 +167,7 @@ def autolog(*, log_models: bool = True, disable: bool = False, silent: bool = Fa
     A pipeline, or a search of scikit-learn, with an estimator of boostbp is logged as a whole, in one run. With
     ``mlflow.sklearn.autolog()``, MLflow does this itself.
 
-    An error in logging becomes a warning, as in all of MLflow's integrations, and the fit continues. Logging does not
-    change the model.
+    An error in logging becomes a warning, and the fit continues. Logging does not change the model.
 
     Parameters
     ----------
@@ -226,11 +222,8 @@ def _estimator_in(model: Model) -> Any:
 @contextmanager
 def _run_of_one_fit(mlflow: ModuleType) -> Iterator[None]:
     """Enter a child of the active run if that already has a fit."""
-    active = mlflow.active_run().info.run_id
-    if "boostbp_version" not in mlflow.get_run(active).data.tags:
-        yield
-        return
-    with mlflow.start_run(nested=True):
+    tags = mlflow.get_run(mlflow.active_run().info.run_id).data.tags
+    with mlflow.start_run(nested=True) if "boostbp_version" in tags else nullcontext():
         yield
 
 
@@ -238,8 +231,7 @@ def _tags(estimator: BaseBoostBP) -> dict[str, str]:
     return {"estimator_name": type(estimator).__name__, "boostbp_version": __version__}
 
 
-def _client() -> Any:
-    """Return a client that logs in batches of the size that servers accept."""
+def _client() -> Any:  # which logs in batches of the size that servers accept
     return _required("mlflow.utils.autologging_utils.client").MlflowAutologgingQueueingClient()
 
 
@@ -257,10 +249,7 @@ def _row_like(X: Table, model: BaseBoostBP) -> NDArray[Any] | DataFrame:
 
 
 def _defined(metrics: dict[str, float]) -> dict[str, float]:
-    """Return the metrics that are not NaN, without the characters that MLflow does not allow in names.
-
-    NaN means that a number does not exist, such as the fit of a boosted layer.
-    """
+    """Return the metrics that are not NaN, without the characters that MLflow does not allow in names."""
     return {_NOT_IN_NAMES.sub("", name): value for name, value in metrics.items() if value == value}
 
 

@@ -1,10 +1,8 @@
 """Search spaces of deep models and of single layers, for Optuna, scikit-learn and random search.
 
 A space maps names to dimensions. Names are parameters of the model, as in its ``set_params`` (``hidden__max_depth``).
-The sizes of hidden layers are searched as a `Shape`: ``layers`` hidden layers of ``units`` units each. Each draw is a
-dict of parameters of the model. ``RandomizedSearchCV(model, SPACES["deep"])`` accepts a space directly.
-
-A search with Optuna starts with the default values if ``study.enqueue_trial(start(space))`` is called before.
+The sizes of hidden layers are searched as a `Shape`. ``RandomizedSearchCV(model, SPACES["deep"])`` accepts a space. A
+search with Optuna starts with the default values after ``study.enqueue_trial(start(space))``.
 
 >>> import numpy as np
 >>> space = {"hidden_layer_sizes": Shape(Integer(1, 2), Choice((8, 16))), "hidden__max_depth": Integer(1, 3)}
@@ -153,8 +151,7 @@ SPACES: Mapping[str, Space] = {
 def suggest(trial: Trial, space: Space, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Let a trial of Optuna choose the parameters of a model.
 
-    Each trial chooses all parameters, as joint samplers (CMA-ES, multivariate TPE, Gaussian processes) only use those
-    that every trial has.
+    Each trial chooses all parameters, as joint samplers such as CMA-ES only use those that every trial has.
 
     Parameters
     ----------
@@ -278,6 +275,5 @@ def _open(space: Space, given: Iterable[str]) -> dict[str, Dimension]:
             flat[name] = dimension
     fixed = {f"{spec}{name}" for name in given for spec in ("", "hidden__", "output__")}
     fixed |= {"layers", "units"} if _SIZES in fixed else set()
-    return {
-        name: dimension for name, dimension in flat.items() if name not in fixed and name.split("__")[0] not in given
-    }
+    fixed |= {name for name in flat if name.partition("__")[0] in given}
+    return {name: dimension for name, dimension in flat.items() if name not in fixed}

@@ -2,20 +2,12 @@
 
 The file is a `boostbp.runtime.archive`, kind "model", version 9. Its content is
 
-- ``estimator``: "BoostBPRegressor", "BoostBPClassifier" or "BoostBPAutoencoder";
+- ``estimator``, the name of its class, and ``set_output``;
 - ``parameters``: arguments of the constructor (see `boostbp.runtime.plain`). ``{"loss": ...}``, ``{"step": ...}`` and
-  ``{"basis": ...}`` are objects with a name, ``{"spec": {...}}`` and ``{"dict": {...}}`` are specs with their fields.
-  Rows or a splitter in `validation` belong to a training and are left out;
-- ``network``: for each layer ``n_features``, ``n_outputs``, ``basis`` and ``clip``; its arrays are
-  ``layer{i}.NAME`` (see `boostbp.trees.packed`), and ``baseline``;
-- ``schema``, ``history``, ``with_offset``, and ``set_output`` of the estimator;
-- ``loss``, ``classes``, ``one_dimensional`` and ``is_input``, and the arrays ``shift`` and ``scale`` for numeric
-  targets (`boostbp.model.Targets`);
-- the arrays ``summary.NAME``, with the names in `Summary`, which describe the training rows;
-- for a calibrated model, the arrays ``calibration.scores`` and ``calibration.weight``.
+  ``{"basis": ...}`` are objects with a name, ``{"spec": {...}}`` and ``{"dict": {...}}`` are specs with their fields;
+- the entries and arrays of `boostbp.estimators.state.model_facts`.
 
-Reading executes nothing from the file, needs no boosting library, and checks all sizes and indices before
-the core reads them.
+Reading executes nothing from the file, and checks all sizes and indices before the core reads them.
 """
 
 from __future__ import annotations
@@ -43,14 +35,10 @@ from boostbp.trees.basis import BASES, Basis
 __all__ = ["load", "save"]
 
 KIND = "model"
-_ESTIMATORS: dict[str, type[BaseBoostBP]] = {
-    estimator.__name__: estimator for estimator in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor)
-}
+_ESTIMATORS = {kind.__name__: kind for kind in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor)}
 Path = str | os.PathLike[str]
-FittedEstimator = BoostBPRegressor | BoostBPClassifier | BoostBPAutoencoder
 _OUTPUT_CONFIG = "_sklearn_output_config"  # attribute of scikit-learn for set_output
 _OUTPUTS = [{"transform": container} for container in ("default", "pandas", "polars")]
-_VALIDATION = "validation"  # stored if it is a word or a number; rows and splitters belong to a training
 
 
 @numpy_errstate()
@@ -99,24 +87,18 @@ def save(estimator: BaseBoostBP, path: Path | BinaryIO) -> None:
     check_is_fitted(estimator)
     check_parameters(estimator)  # `load` would refuse an invalid value that was set after the fit
     facts, arrays = model_facts(estimator.model_)
-    content = {
-        "estimator": name,
-        "parameters": parameters_of(estimator),
-        "set_output": getattr(estimator, _OUTPUT_CONFIG, None),
-        **facts,
-    }
+    set_output = getattr(estimator, _OUTPUT_CONFIG, None)
+    content = {"estimator": name, "parameters": parameters_of(estimator), "set_output": set_output, **facts}
+    stored: Any = {"kind": KIND, "version": VERSION, "content": content, "arrays": arrays, "compress": True}
     if hasattr(path, "write"):
-        cast(Any, path).write(
-            archive.to_bytes(kind=KIND, version=VERSION, content=content, arrays=arrays, compress=True)
-        )
+        cast(Any, path).write(archive.to_bytes(**stored))
     else:
-        checked = _checked_path(path)
-        archive.write(checked, kind=KIND, version=VERSION, content=content, arrays=arrays, compress=True)
+        archive.write(_checked_path(path), **stored)
 
 
 @numpy_errstate()
 @interrupts.deferred()  # otherwise an exception of a signal handler would look like a fault of the file
-def load(path: Path | BinaryIO) -> FittedEstimator:
+def load(path: Path | BinaryIO) -> BoostBPRegressor | BoostBPClassifier | BoostBPAutoencoder:
     """Load an estimator that `save` wrote; its predictions are the same to the bit.
 
     Loading executes no code from the file, and needs neither lightgbm nor xgboost.
@@ -161,8 +143,7 @@ def _rebuilt(content: Any, arrays: Arrays) -> Any:
     kind = _ESTIMATORS[content["estimator"]]
     facts = {name: value for name, value in content.items() if name not in ("parameters", "estimator", "set_output")}
     estimator = kind(**{name: _decoded(name, value) for name, value in content["parameters"].items()})
-    for name, value in fitted_attributes(model_from(kind, facts, arrays)).items():
-        setattr(estimator, name, value)
+    estimator.__dict__.update(fitted_attributes(model_from(kind, facts, arrays)))
     if content["set_output"] is not None:
         if content["set_output"] not in _OUTPUTS:
             raise ValueError(f"set_output is {content['set_output']!r:.99}")
@@ -172,17 +153,11 @@ def _rebuilt(content: Any, arrays: Arrays) -> Any:
 
 
 def parameters_of(estimator: BaseBoostBP) -> dict[str, Any]:
-    """Return the parameters as plain values, and specs as dicts, without rows or a splitter in `validation`.
-
-    Raises
-    ------
-    ValueError
-        If a parameter contains the user's own code; the message names it.
-    """
+    """Return the parameters as plain values, and specs as dicts; ValueError with the name of one with a user's code."""
     params = {}
     for name, value in estimator.get_params(deep=False).items():
-        if name == _VALIDATION and not isinstance(value, str | float):
-            continue
+        if name == "validation" and not isinstance(value, str | float):
+            continue  # rows and splitters belong to a training
         try:
             params[name] = _encoded(name, value)
         except TypeError as error:
@@ -191,13 +166,7 @@ def parameters_of(estimator: BaseBoostBP) -> dict[str, Any]:
 
 
 def check_parameters(estimator: BaseBoostBP) -> None:
-    """Check the parameters of a fitted estimator as `fit` would.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of bounds; the message names it.
-    """
+    """Raise ValueError if a parameter of a fitted estimator is out of bounds, as `fit` would."""
     model = estimator.model_
     training_settings(estimator, 1, len(model.network.baseline), 0, model.schema)
 
@@ -232,8 +201,7 @@ def _encoded(name: str, value: Any) -> Any:
         values = dict(value) if is_dict else _non_default_fields(value)
         return {"dict" if is_dict else "spec": {field: _encoded(field, content) for field, content in values.items()}}
     if name in _OBJECTS and not isinstance(value, str):
-        to_plain, _ = _OBJECTS[name]
-        return {name: to_plain(value)}
+        return {name: _OBJECTS[name][0](value)}
     return plain.encode(value)
 
 
@@ -254,6 +222,5 @@ def _decoded(name: str, value: Any) -> Any:
         decoded = {field: _decoded(field, content) for field, content in value[form].items()}
         return decoded if form == "dict" else SPECS[name].of(decoded, name)
     if name in _OBJECTS and isinstance(value, dict) and set(value) == {name}:
-        _, from_plain = _OBJECTS[name]
-        return from_plain(value[name])
+        return _OBJECTS[name][1](value[name])
     return plain.decode(value)

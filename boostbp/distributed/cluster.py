@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 Collection: TypeAlias = "Array | DataFrame | Series"
 
 TICK = 1.0  # seconds between two checks of the workers; arbitrary
-# Seconds to find out which worker failed after another one lost it. Arbitrary: Dask's heartbeats are more frequent.
-GRACE = 5.0
+GRACE = 5.0  # seconds to find out which worker failed after another one lost it. Dask's heartbeats are more frequent
 _trackers: dict[str, ExitStack] = {}  # running trackers of this process, by the token of the fit
 
 
@@ -84,8 +83,8 @@ class _Cluster:
     def wait(self, futures: Sequence[Future], graph: Iterable[object] = (), *, on: Sequence[str] = ()) -> None:
         """Wait until tasks are done.
 
-        Raises WorkersLostError if a worker with one of them, or with a task of their `graph`, is silent for `timeout`
-        seconds, or if a worker in `on`, where they must run, is lost.
+        Raises WorkersLostError if a worker with one of them, or with a task of their `graph`, is silent for too long,
+        or if a worker in `on`, where they must run, is lost.
         """
         keys = {str(key) for key in graph} | {str(future.key) for future in futures}
         while any(future.status == "pending" for future in futures):
@@ -104,14 +103,9 @@ class _Cluster:
 def fit_cluster(
     estimator: E, columns: Mapping[str, object], *, client: Client | None, timeout: float, **fit: object
 ) -> E:
-    """Fit an estimator on the workers that hold the rows.
+    """Fit a copy of an estimator on the workers that hold the rows, as `boostbp.dask` says; no task is left behind.
 
-    `columns` are Dask collections ``X``, ``y`` and, unless None, ``sample_weight``, with the same partitions. The
-    default client is the latest one. `timeout` is the number of seconds that workers wait for each other, and after
-    which a silent worker with rows counts as lost. Returns a fitted copy of the estimator.
-
-    Raises ValueError if columns have different partitions, there are no rows, or parameters are not supported. Raises
-    WorkersLostError with the name of a worker that died or did not answer in time. No task is left on the cluster.
+    `columns` are Dask collections ``X``, ``y`` and, if there are weights, ``sample_weight``, with the same partitions.
     """
     refuse_unsupported(estimator, fit=fit)
     distributed = _dask("distributed")
@@ -125,7 +119,8 @@ def fit_cluster(
         cluster.wait(parts, {key for part in rows for key in part.__dask_graph__()})
         placed = _placement(cluster, parts)
         if fit.get("checkpoint") is not None:
-            placed = _neighbouring(placed)
+            successive = iter(sorted(number for numbers in placed.values() for number in numbers))
+            placed = {worker: list(islice(successive, len(numbers))) for worker, numbers in placed.items()}
         with distributed.MultiLock(sorted(placed), client=client):  # two fits must not wait for each other
             first, token = next(iter(placed)), uuid.uuid4().hex
             tracker = client.submit(_start_tracker, token, len(placed), timeout, **_on(first))
@@ -177,14 +172,10 @@ def _columns_of(*part: Sized) -> tuple[Sized, ...]:
     return part
 
 
-def _count(part: tuple[Sized, ...]) -> int:
-    return len(part[0])
-
-
 def _placement(cluster: _Cluster, parts: Sequence[Future]) -> dict[str, list[int]]:
     """Return the numbers of the non-empty partitions that each worker holds, in the order of their first ones."""
     client = cluster.client
-    counting = client.map(_count, parts, pure=False, **cluster.where)
+    counting = client.map(lambda part: len(part[0]), parts, pure=False, **cluster.where)
     cluster.wait(counting)
     counts = client.gather(counting)
     holders, placed = client.who_has(parts), defaultdict(list)
@@ -194,12 +185,6 @@ def _placement(cluster: _Cluster, parts: Sequence[Future]) -> dict[str, list[int
     if not placed:
         raise ValueError("X has no rows: give at least one.")
     return dict(placed)
-
-
-def _neighbouring(placed: Mapping[str, list[int]]) -> dict[str, list[int]]:
-    """Return successive partitions, as many for each worker, so that rows have the order of the partitions."""
-    numbers = iter(sorted(number for held in placed.values() for number in held))
-    return {worker: list(islice(numbers, len(held))) for worker, held in placed.items()}
 
 
 def _start_tracker(token: str, n_workers: int, timeout: float) -> Address:
@@ -223,10 +208,9 @@ def _fit_part(
     estimator = clone(estimator)
     if estimator.n_jobs is None:
         estimator.n_jobs = _dask("distributed").get_worker().state.nthreads
-    order = None if fit.get("checkpoint") is not None else [(number, _count(part)) for number, part in parts.items()]
-    columns: dict[str, Any] = {
-        name: _concatenated(part) for name, part in zip(names, zip(*parts.values(), strict=True), strict=True)
-    }
+    order = None if fit.get("checkpoint") is not None else [(number, len(part[0])) for number, part in parts.items()]
+    of_names = zip(names, zip(*parts.values(), strict=True), strict=True)
+    columns: dict[str, Any] = {name: _concatenated(column) for name, column in of_names}
     with _trackers.pop(token) if rank == 0 else nullcontext():
         fitted = fit_worker(estimator, **columns, address=address, rank=rank, parts=order, **fit)
     return fitted if rank == 0 else None

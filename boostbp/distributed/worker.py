@@ -28,6 +28,7 @@ from boostbp.runtime.versions import versions
 E = TypeVar("E", BoostBPClassifier, BoostBPRegressor)
 # Packages whose versions must be the same on all workers; otherwise sums would combine different computations.
 PACKAGES = ("boostbp", "lightgbm", "numpy", "scipy", "xgboost", "xgboost-cpu")
+_SENTENCE = "{}={} is not supported on several workers: {}."
 _OF_MACHINES = frozenset(("n_jobs", "verbose"))  # parameters that do not change the model
 
 
@@ -119,20 +120,11 @@ def _ctrl_c_ends_fit() -> Iterator[None]:
 
 
 def refuse_unsupported(estimator: E, X: object = None, fit: Mapping[str, object] = {}) -> None:
-    """Refuse arguments that are not supported on several workers, before any work.
-
-    Raises TypeError if the estimator is of another class, and ValueError with the parameter, its value and the cure.
-    """
+    """Refuse arguments that are not supported on several workers, and with a TypeError another estimator."""
     if not isinstance(estimator, BoostBPClassifier | BoostBPRegressor):
-        raise TypeError(
-            f"estimator={checks.shown(estimator)} is not supported on several workers: give a regressor or classifier."
-        )
-    sentences = [
-        f"{name}={checks.shown(value)} is not supported on several workers: {cure}."
-        for name, value, cure in _unsupported(estimator, X, fit)
-    ]
-    if sentences:
-        raise ValueError(" ".join(sentences))
+        raise TypeError(_SENTENCE.format("estimator", checks.shown(estimator), "give a regressor or classifier"))
+    if faults := list(_unsupported(estimator, X, fit)):
+        raise ValueError(" ".join(_SENTENCE.format(name, checks.shown(value), cure) for name, value, cure in faults))
 
 
 def _unsupported(estimator: E, X: object, fit: Mapping[str, object]) -> Iterator[tuple[str, object, str]]:
@@ -143,8 +135,11 @@ def _unsupported(estimator: E, X: object, fit: Mapping[str, object]) -> Iterator
     if not isinstance(estimator.validation, Real) and fit.get("eval_set") is None and fit.get("eval_X") is None:
         yield "validation", estimator.validation, "use a share of the rows, such as 0.1, or pass an eval_set"
     if estimator.calibration is not None:
-        cure = "leave it None, and call calibrate(X, y) with rows that no worker has"
-        yield "calibration", estimator.calibration, cure
+        yield (
+            "calibration",
+            estimator.calibration,
+            "leave it None, and call calibrate(X, y) with rows that no worker has",
+        )
     if any(layer.leaves == "native" for layer in settings.layers):
         yield "leaves", "native", "use 'refit'"
     if type(settings.step) not in (STEPS["normalised"], STEPS["plain"]):
@@ -152,8 +147,7 @@ def _unsupported(estimator: E, X: object, fit: Mapping[str, object]) -> Iterator
     if fit.get("init_model") is not None:
         yield "init_model", "a model", "leave it out"
     if issparse(X) or is_blocks(X):
-        shown = "a sparse matrix" if issparse(X) else X
-        yield "X", shown, "pass this worker's rows as an array or a data frame"
+        yield "X", "a sparse matrix" if issparse(X) else X, "pass this worker's rows as an array or a data frame"
     if isinstance(callbacks, Sequence) and any(isinstance(callback, Checkpoint) for callback in callbacks):
         yield "callbacks", "checkpoint(...)", "pass checkpoint= to fit"
     if fit.get("keep_state"):
@@ -172,6 +166,5 @@ def _check_alike(group: Group, estimator: E, fit: Mapping[str, object]) -> None:
     for rank, other in enumerate(others, start=1):
         for name, words in first.items():
             if other.get(name) != words:
-                raise ValueError(
-                    f"Worker {rank} has {name}={other.get(name)}, worker 0 has {words}: let all workers have the same."
-                )
+                of_worker = f"Worker {rank} has {name}={other.get(name)}"
+                raise ValueError(f"{of_worker}, worker 0 has {words}: let all workers have the same.")

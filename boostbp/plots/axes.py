@@ -29,10 +29,7 @@ def current_axes(ax: Axes | None) -> Axes:
 
 
 def panel_axes(axes: AxesLike | None, count: int) -> NDArray[np.object_]:
-    """Return the axes of a plot with several panels, (count,): `axes`, or those of a new figure of pyplot.
-
-    Raises ValueError if `axes` has another number of axes.
-    """
+    """Return the axes of a plot with several panels, (count,): `axes`, or those of a new figure of pyplot."""
     if axes is None:
         return _grid(_matplotlib("pyplot").figure(layout="constrained"), count)
     flat = np.ravel(np.asarray(axes, dtype=object))

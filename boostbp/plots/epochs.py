@@ -41,7 +41,7 @@ def training_curves(model: BaseBoostBP | History, axes: panels.AxesLike | None =
     -------
     array of axes
     """
-    history = _history_of(model)
+    history = model if isinstance(model, History) else model.history_
     axes = panels.panel_axes(axes, n_curves(history))
     if not (history.by_rounds and history.curves):
         _curve(axes[0], range(len(history)), history.loss, history.best_epoch, "training")
@@ -53,10 +53,6 @@ def training_curves(model: BaseBoostBP | History, axes: panels.AxesLike | None =
         panels.by_epoch(axes[-1], history.metric, panels.titled("Evaluation", history.lead_in_words), step)
         axes[-1].legend()
     return axes
-
-
-def _history_of(model: BaseBoostBP | History) -> History:
-    return model if isinstance(model, History) else model.history_
 
 
 def _curve(ax: Axes, steps: Sequence[int], values: list[float], best: int, label: str) -> None:
@@ -110,7 +106,7 @@ def layer_health(
 @numpy_errstate()
 def panel(model: BaseBoostBP | History, name: str, ax: Axes | None = None, *, label: str = "") -> Axes:
     """Draw one panel of `layer_health`, by its name in `PANELS`, and return its axes."""
-    history = _history_of(model)
+    history = model if isinstance(model, History) else model.history_
     if history.network is None:
         raise ValueError("No network is part of the model: there is no layer health to draw. Use deep=True.")
     ax = panels.current_axes(ax)
@@ -130,10 +126,7 @@ def panel(model: BaseBoostBP | History, name: str, ax: Axes | None = None, *, la
 
 
 def _by_epoch(history: History, name: str, layer: int) -> tuple[list[int], list[float]]:
-    """Return the epochs and the values of a layer, NaN if none was recorded.
-
-    Movement and the fit to targets start with epoch 1.
-    """
-    first = 1 if name in ("drift", "r2") else 0
+    """Return the epochs and the values of a layer, NaN if none was recorded."""
+    first = 1 if name in ("drift", "r2") else 0  # which begin with the first epoch
     rows = [(epoch.epoch, getattr(epoch, name)) for epoch in history.epochs[first:]]
     return [epoch for epoch, _ in rows], [row[layer] if layer < len(row) else np.nan for _, row in rows]
