@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,10 +13,8 @@ from scipy.sparse import issparse
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array
 
-from boostbp.backends.base import Backend
 from boostbp.estimators.base import BaseBoostBP, public_methods
 from boostbp.estimators.fit_options import (
-    EvalMetric,
     FitOptions,
     FittedOn,
     OneOrMore,
@@ -24,17 +22,16 @@ from boostbp.estimators.fit_options import (
     named_tables,
     names_of,
 )
-from boostbp.estimators.held_out import Validation, hold_out
+from boostbp.estimators.held_out import hold_out
 from boostbp.estimators.inspected import fitted_model
-from boostbp.estimators.nested_parameters import documented_as, keep_parameters
-from boostbp.estimators.regressor import BoostBPRegressor
+from boostbp.estimators.nested_parameters import documented_as, takes
+from boostbp.estimators.regressor import BoostBPRegressor, CommonParameters
 from boostbp.estimators.session import all_or_nothing, run_training, state_to_resume
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.schema import Schema, learn_schema
 from boostbp.inputs.targets import read_weight, refuse_extreme
 from boostbp.losses import SquaredError
 from boostbp.model.model import Targets, standard_units
-from boostbp.network.layers import LayerSpec
 from boostbp.network.monitor import EvalSet, Evaluation, Progress
 from boostbp.network.settings import BackpropSpec
 from boostbp.runtime import threads
@@ -76,31 +73,8 @@ class BoostBPAutoencoder(BaseBoostBP):
     deep = True  # a class attribute and not a parameter: the model is the network
     quality = 3  # has no effect without an ensemble
 
-    def __init__(
-        self,
-        hidden_layer_sizes: Sequence[int] = (16,),
-        *,
-        backend: Literal["lightgbm", "xgboost", "sklearn"] | Backend = "lightgbm",
-        n_estimators: int | None = None,
-        learning_rate: float | None = None,
-        max_depth: int | None = None,
-        min_samples_leaf: int | None = None,
-        colsample_bytree: float | None = None,
-        hidden: LayerSpec | Mapping[str, Any] | Sequence[LayerSpec | Mapping[str, Any]] | None = None,
-        output: LayerSpec | Mapping[str, Any] | None = None,
-        backprop: BackpropSpec | Mapping[str, Any] | None = None,
-        epochs: int = 300,
-        early_stopping: Literal["auto"] | bool = "auto",
-        validation: Validation = 0.1,
-        eval_metric: EvalMetric | None = None,
-        max_time: float | None = None,
-        categorical_features: Literal["from_dtype"] | Sequence[Any] | None = "from_dtype",
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-        backend_params: Mapping[str, Any] | None = None,
-    ) -> None:
-        keep_parameters(self, locals())
+    @takes(CommonParameters)
+    def __init__(self) -> None: ...
 
     @all_or_nothing()
     def fit(

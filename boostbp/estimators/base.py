@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import wraps
 from types import FunctionType
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,6 +47,10 @@ ONE_SINGLE_LAYER = (
     "early_stopping=False), the model is one layer of n_estimators rounds."
 )
 C = TypeVar("C", bound=type)
+if TYPE_CHECKING:
+    from boostbp.estimators.regressor import CommonParameters as _Attributes
+else:
+    _Attributes = object
 
 
 def public_methods(kind: C) -> C:
@@ -77,35 +81,13 @@ def _public(method: FunctionType) -> Any:
 
 
 @public_methods
-class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, _Attributes):
     """Parameters, training and hidden representations; see `BoostBPRegressor` for the parameters."""
 
     _min_hidden = 1  # smallest number of hidden layers
     # Groups that are routed to a splitter also keep held-out rows apart.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
 
-    hidden_layer_sizes: Any
-    quality: Any
-    backend: Any
-    n_estimators: Any
-    learning_rate: Any
-    max_depth: Any
-    min_samples_leaf: Any
-    colsample_bytree: Any
-    hidden: Any
-    output: Any
-    backprop: Any
-    epochs: Any
-    deep: Any
-    early_stopping: Any
-    validation: Any
-    eval_metric: Any
-    max_time: Any
-    categorical_features: Any
-    n_jobs: Any
-    random_state: Any
-    verbose: Any
-    backend_params: Any
     model_: Model
 
     jacobian = inspected.jacobian

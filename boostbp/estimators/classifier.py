@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -13,24 +14,27 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 
 from boostbp import losses
-from boostbp.backends.base import Backend
 from boostbp.estimators.base import public_methods
 from boostbp.estimators.conformal import predict_set
-from boostbp.estimators.fit_options import EvalMetric
-from boostbp.estimators.held_out import Validation
 from boostbp.estimators.inspected import fitted_model
-from boostbp.estimators.nested_parameters import documented_as, keep_parameters
-from boostbp.estimators.regressor import BoostBPRegressor
+from boostbp.estimators.nested_parameters import documented_as, takes
+from boostbp.estimators.regressor import BoostBPRegressor, SupervisedParameters
 from boostbp.estimators.supervised import Supervised, check_offset, staged_raw
 from boostbp.losses import Loss
 from boostbp.model.model import Model, Targets
-from boostbp.network.layers import LayerSpec
-from boostbp.network.settings import BackpropSpec
 from boostbp.runtime import messages
 from boostbp.runtime.arrays import Floats, TableLike
 from boostbp.runtime.group import workers
 
 MAX_NUMERIC_CLASSES = 50  # more numeric labels other than 0, 1, 2, ... are probably an amount; arbitrary
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ClassifierParameters(SupervisedParameters):
+    """Parameters of the classifier."""
+
+    loss: str | Loss = "log_loss"
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
 
 
 @documented_as(BoostBPRegressor)
@@ -67,36 +71,8 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
 
     class_weight: Any
 
-    def __init__(
-        self,
-        hidden_layer_sizes: Sequence[int] = (16,),
-        *,
-        quality: Literal[1, 2, 3, 4, 5] = 3,
-        loss: str | Loss = "log_loss",
-        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
-        backend: Literal["lightgbm", "xgboost", "sklearn"] | Backend = "lightgbm",
-        n_estimators: int | None = None,
-        learning_rate: float | None = None,
-        max_depth: int | None = None,
-        min_samples_leaf: int | None = None,
-        colsample_bytree: float | None = None,
-        hidden: LayerSpec | Mapping[str, Any] | Sequence[LayerSpec | Mapping[str, Any]] | None = None,
-        output: LayerSpec | Mapping[str, Any] | None = None,
-        backprop: BackpropSpec | Mapping[str, Any] | None = None,
-        epochs: int = 300,
-        deep: Literal["auto"] | bool = "auto",
-        early_stopping: Literal["auto"] | bool = "auto",
-        validation: Validation = 0.1,
-        calibration: float | None = None,
-        eval_metric: EvalMetric | None = None,
-        max_time: float | None = None,
-        categorical_features: Literal["from_dtype"] | Sequence[Any] | None = "from_dtype",
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-        backend_params: Mapping[str, Any] | None = None,
-    ) -> None:
-        keep_parameters(self, locals())
+    @takes(ClassifierParameters)
+    def __init__(self) -> None: ...
 
     @property
     def classes_(self) -> NDArray[Any]:

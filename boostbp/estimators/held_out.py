@@ -138,13 +138,14 @@ def _shown(validation: object) -> str:
 
 def _n_held(estimator: BaseBoostBP, count: int, unit: str = "rows") -> int:
     """Return how many of `count` rows, or groups of rows, are held out."""
-    requested = share = SHARE if isinstance(estimator.validation, str) else float(estimator.validation)
+    validation: Any = estimator.validation  # a share, or "last"
+    requested = share = SHARE if isinstance(validation, str) else float(validation)
     if estimator.early_stopping == "auto":
         share = max(share, min(MIN_HELD / count, 0.25))
     n_held = int(np.ceil(share * count))
     if n_held >= count:
         raise ValueError(
-            f"validation={estimator.validation!r} of {count} {unit} leaves none to train on: give a smaller share, "
+            f"validation={validation!r} of {count} {unit} leaves none to train on: give a smaller share, "
             f"more {unit}, or early_stopping=False."
         )
     limited = requested == SHARE and estimator.early_stopping == "auto" and count >= LARGE_N

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 from boostbp.network.layers import LayerSpec
 from boostbp.network.layers.layer_spec import is_constrained
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from boostbp.estimators.base import BaseBoostBP
 
 C = TypeVar("C", bound=type)
+P = ParamSpec("P")
 # The entry of one or more parameters in a numpydoc section: the entry, its indent, the names.
 _ENTRY = re.compile(r"^(( *)(\w+(?:, \w+)*) : .*\n(?:\2 +.*\n)*)", re.MULTILINE)
 
@@ -98,9 +99,18 @@ def documented_as(owner: type[BaseBoostBP]) -> Callable[[C], C]:
     return write_out
 
 
-def keep_parameters(estimator: BaseBoostBP, parameters: Mapping[str, Any]) -> None:
-    """Set the arguments of a constructor, its `locals()`, as attributes."""
-    estimator.__dict__.update({name: value for name, value in parameters.items() if name != "self"})
+def takes(parameters: Callable[P, object]) -> Callable[[Callable[[Any], None]], Callable[Concatenate[Any, P], None]]:
+    """Replace a constructor by that of a dataclass, which has the fields as arguments and sets them as attributes.
+
+    An estimator is no dataclass itself: libraries that know dataclasses take their fields for the whole state.
+    """
+
+    def decorate(constructor: Callable[[Any], None]) -> Callable[Concatenate[Any, P], None]:
+        init: Any = cast(Any, parameters).__init__
+        init.__qualname__ = constructor.__qualname__  # Python's own errors show it
+        return init
+
+    return decorate
 
 
 def argument_names(method: FunctionType) -> frozenset[str]:

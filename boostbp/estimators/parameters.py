@@ -83,7 +83,7 @@ def training_settings(
 def _layer_specs(estimator: BaseBoostBP, backprop: BackpropSpec, n_hidden: int, n_outputs: int) -> list[LayerSpec]:
     """Return the complete spec of each layer: its fields, then the estimator's parameters, then the defaults."""
     any_layer = LayerSpec(**{name: getattr(estimator, name) for name in LAYER_PARAMETERS})
-    specs = estimator.hidden
+    specs: Any = estimator.hidden
     several = isinstance(specs, Sequence) and not isinstance(specs, str | bytes)
     if several and len(specs) != n_hidden:
         raise ValueError(
@@ -94,7 +94,7 @@ def _layer_specs(estimator: BaseBoostBP, backprop: BackpropSpec, n_hidden: int, 
     ]
     hidden = [LayerSpec.of(value, name).or_else(any_layer).complete(HIDDEN) for name, value in named]
     if not n_hidden:
-        LayerSpec.of(None if several else cast(Any, specs), "hidden")  # check it although it is not used
+        LayerSpec.of(None if several else specs, "hidden")  # check it although it is not used
     default = OUTPUT
     if n_hidden and is_classifier(estimator):
         default = replace(

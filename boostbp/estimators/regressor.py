@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -17,12 +18,56 @@ from boostbp.estimators.conformal import predict_interval
 from boostbp.estimators.fit_options import EvalMetric
 from boostbp.estimators.held_out import Validation
 from boostbp.estimators.inspected import fitted_model
-from boostbp.estimators.nested_parameters import keep_parameters
+from boostbp.estimators.nested_parameters import takes
 from boostbp.estimators.supervised import Supervised, check_offset, staged_raw
 from boostbp.model.model import Model, Targets
 from boostbp.network.layers import LayerSpec
 from boostbp.network.settings import BackpropSpec
 from boostbp.runtime.arrays import Floats, TableLike
+
+
+@dataclass(eq=False, repr=False)
+class CommonParameters:
+    """Parameters of all estimators; `BoostBPRegressor` describes them."""
+
+    hidden_layer_sizes: Sequence[int] = (16,)
+    _: KW_ONLY
+    backend: Literal["lightgbm", "xgboost", "sklearn"] | Backend = "lightgbm"
+    n_estimators: int | None = None
+    learning_rate: float | None = None
+    max_depth: int | None = None
+    min_samples_leaf: int | None = None
+    colsample_bytree: float | None = None
+    hidden: LayerSpec | Mapping[str, Any] | Sequence[LayerSpec | Mapping[str, Any]] | None = None
+    output: LayerSpec | Mapping[str, Any] | None = None
+    backprop: BackpropSpec | Mapping[str, Any] | None = None
+    epochs: int = 300
+    early_stopping: Literal["auto"] | bool = "auto"
+    validation: Validation = 0.1
+    eval_metric: EvalMetric | None = None
+    max_time: float | None = None
+    categorical_features: Literal["from_dtype"] | Sequence[Any] | None = "from_dtype"
+    n_jobs: int | None = None
+    random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
+    backend_params: Mapping[str, Any] | None = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SupervisedParameters(CommonParameters):
+    """Parameters of the regressor and the classifier."""
+
+    quality: Literal[1, 2, 3, 4, 5] = 3
+    deep: Literal["auto"] | bool = "auto"
+    calibration: float | None = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RegressorParameters(SupervisedParameters):
+    """Parameters of the regressor."""
+
+    loss: str | losses.Loss = "squared_error"
+    alpha: float | Sequence[float] | None = None
 
 
 @public_methods
@@ -159,36 +204,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
 
     alpha: Any
 
-    def __init__(
-        self,
-        hidden_layer_sizes: Sequence[int] = (16,),
-        *,
-        quality: Literal[1, 2, 3, 4, 5] = 3,
-        loss: str | losses.Loss = "squared_error",
-        alpha: float | Sequence[float] | None = None,
-        backend: Literal["lightgbm", "xgboost", "sklearn"] | Backend = "lightgbm",
-        n_estimators: int | None = None,
-        learning_rate: float | None = None,
-        max_depth: int | None = None,
-        min_samples_leaf: int | None = None,
-        colsample_bytree: float | None = None,
-        hidden: LayerSpec | Mapping[str, Any] | Sequence[LayerSpec | Mapping[str, Any]] | None = None,
-        output: LayerSpec | Mapping[str, Any] | None = None,
-        backprop: BackpropSpec | Mapping[str, Any] | None = None,
-        epochs: int = 300,
-        deep: Literal["auto"] | bool = "auto",
-        early_stopping: Literal["auto"] | bool = "auto",
-        validation: Validation = 0.1,
-        calibration: float | None = None,
-        eval_metric: EvalMetric | None = None,
-        max_time: float | None = None,
-        categorical_features: Literal["from_dtype"] | Sequence[Any] | None = "from_dtype",
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-        backend_params: Mapping[str, Any] | None = None,
-    ) -> None:
-        keep_parameters(self, locals())
+    @takes(RegressorParameters)
+    def __init__(self) -> None: ...
 
     def predict(self, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
         """Predict the target.

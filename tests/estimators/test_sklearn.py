@@ -115,7 +115,7 @@ def test_specs_are_set_as_scikit_learn_nests_them():
         ("callbacks", "did you mean callbacks=... of fit"),
         ("eta", "did you mean 'learning_rate'"),
         ("epoch", "did you mean 'epochs'"),
-        ("zzz", "choose from .*hidden_layer_sizes, quality, loss, alpha, backend"),
+        ("zzz", "choose from .*hidden_layer_sizes, backend, hidden, output"),
     ],
 )
 def test_names_of_other_libraries_are_answered_by_ours(name, message):
