@@ -25,31 +25,15 @@ MAX_LOG_CHANGE = 5.0  # of a weight in one step; it keeps exp() within bounds. N
 
 @dataclass(frozen=True, slots=True)
 class Average:
-    """A weighted sum of candidates and of the constant that boosting starts from.
+    """A weighted sum of candidates and of the constant that boosting starts from."""
 
-    Attributes
-    ----------
-    parts : tuple of TrainedCandidate
-        The candidates with weight.
-    constant : (outputs,) float64
-        The constant times its weight.
-    unweighted : Network or None
-        The user's network if no network has weight: the sum then contains its hidden layers, but no trees above them.
-        Any single layer if the constant has all the weight.
-    choice : ModelChoice
-        The record of the choice, for the history.
-    """
-
-    parts: tuple[TrainedCandidate, ...]
+    parts: tuple[TrainedCandidate, ...]  # the candidates with weight
     weights: tuple[float, ...]
-    constant: Floats
+    constant: Floats  # the constant times its weight, (outputs,)
+    # The user's network if no network has weight: the sum then contains its hidden layers, but no trees above them. Any
+    # single layer if the constant has all the weight.
     unweighted: Network | None
-    choice: ModelChoice
-
-    @property
-    def models(self) -> list[Network]:
-        """The parts as they were trained."""
-        return [part.model for part in self.parts]
+    choice: ModelChoice  # the record of the choice, for the history
 
     @property
     def held_out(self) -> Floats:
@@ -103,13 +87,8 @@ def average_of(candidates: Sequence[TrainedCandidate], problem: Problem, *, show
 def _weights(raws: Floats, deep: Sequence[bool], problem: Problem) -> tuple[Floats, float, float]:
     """Return the weights of candidates, the gain of the sum from hidden layers, and the gain's standard error.
 
-    With a weak signal the weights sum to less than 1, and the rest goes to the constant.
-
-    Parameters
-    ----------
-    raws : (candidates, held-out rows, outputs) float64
-    deep : sequence of bool
-        Whether each candidate has hidden layers.
+    With a weak signal the weights sum to less than 1, and the rest goes to the constant. `raws` are (candidates,
+    held-out rows, outputs), and `deep` says which candidates have hidden layers.
     """
     weights = stacked_weights(raws, problem)
     raw = summed(weights, raws)
@@ -117,7 +96,8 @@ def _weights(raws: Floats, deep: Sequence[bool], problem: Problem) -> tuple[Floa
     target = problem.target - problem.held_out.offset
     t = t_statistic(raw, target, problem.baseline, problem.held_out.weight, problem.loss)
     if t < constants.WEAK_SIGNAL_T:
-        weights = shrink_weight(max(t, constants.MIN_SIGNAL_T), constants.HALF_WEIGHT_T) * weights
+        t = max(t, constants.MIN_SIGNAL_T)
+        weights = t**2 / (constants.HALF_WEIGHT_T**2 + t**2) * weights
     return weights, gain, error
 
 
@@ -133,22 +113,12 @@ def _gain_of_depth(raws: Floats, raw: Floats, deep: Sequence[bool], problem: Pro
     return gain, float(np.sqrt(np.square(share) @ np.square(difference - gain)))
 
 
-def shrink_weight(t: float, half_at: float) -> float:
-    """Return the weight of an effect that lies t standard errors above 0: one half at `half_at`."""
-    return t**2 / (half_at**2 + t**2)
-
-
 def t_statistic(raw: Floats, target: Floats, baseline: Floats, weight: Floats, loss: Loss) -> float:
     """Return the slope of a target on a raw output, both measured from the baseline, in standard errors.
 
     The standard error is robust to unequal noise (White 1980). The result is infinite for the baseline itself, and for
-    losses other than squared residuals, where the scale of the noise is unknown.
-
-    Parameters
-    ----------
-    raw, target : (rows, outputs) float64
-    baseline : (outputs,) float64
-    weight : (rows,) float64
+    losses other than squared residuals, where the scale of the noise is unknown. `raw` and `target` are (rows,
+    outputs).
     """
     u, y = raw - baseline, target - baseline
     size = float(weight @ np.square(u).sum(1))
@@ -161,20 +131,12 @@ def t_statistic(raw: Floats, target: Floats, baseline: Floats, weight: Floats, l
 
 
 def stacked_weights(raws: Floats, problem: Problem) -> Floats:
-    """Return weights of models, (models,), that lower the loss of their sum on the held-out rows.
+    """Return weights of models that lower the loss of their sum; `raws` are (models, held-out rows, outputs).
 
     Exponentiated gradient descent (Kivinen and Warmuth 1997) starts from equal weights. It runs once with all models,
     and once more without those of low weight. The length of its path grows with the number of held-out rows
-    (`path_length`): a few rows tell little about many models, and then the average of all is the safe choice.
-
-    Parameters
-    ----------
-    raws : (models, held-out rows, outputs) float64
-
-    Raises
-    ------
-    FloatingPointError
-        If no model has finite predictions.
+    (`path_length`): a few rows tell little about many models, and then the average of all is the safe choice. Raises
+    FloatingPointError if no model has finite predictions.
     """
     stacked = np.zeros(len(raws))
     kept = np.flatnonzero(np.isfinite(raws).all(axis=(1, 2)))

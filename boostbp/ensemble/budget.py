@@ -25,60 +25,32 @@ KEPT = 0.6  # work of a round that reuses its structures, as a share of one that
 
 
 class Effort(NamedTuple):
-    """Limits on the work of a fit.
+    """Limits on the work of a fit."""
 
-    Attributes
-    ----------
-    work : float
-        Work of a member, as a multiple of the work of its first two candidates (one at quality 1), which are boosted
-        while the held-out loss falls.
-    members : int
-        Number of models that are averaged, each with held-out rows of its own.
-    """
-
+    # of a member, as a multiple of the work of its first two candidates (one at quality 1), which are boosted while the
+    # held-out loss falls
     work: float
-    members: int = 1
+    members: int = 1  # models that are averaged, each with held-out rows of its own
 
 
 @dataclass(frozen=True, slots=True)
 class QualityLevel:
-    """Limits and rules of the fits of one quality.
+    """Limits and rules of the fits of one quality."""
 
-    Attributes
-    ----------
-    layers : Effort
-        Limits of a fit of single layers alone.
-    networks : Effort or None
-        Limits of a fit that trains networks, because leaves with slopes do much better than constant ones
-        (`boostbp.ensemble.schedule`). None: no fit of this quality trains networks.
-    one_layer : bool
-        Whether the model is a single layer.
-    trials : int or None
-        Limit on the layers that get a trial beside the first two; None for no limit.
-    networks_of_classes : bool
-        Whether networks are also trained for three or more classes.
-    all_epochs : bool
-        Whether a network that is trained alone runs all epochs, however little further epochs promise.
-    refit : bool
-        Whether the leaves of the output layers are fitted again on all rows, if the held-out ones are training rows.
-    """
-
-    layers: Effort
+    layers: Effort  # of a fit of single layers alone
+    # of a fit that trains networks, because leaves with slopes do much better than constant ones
+    # (`boostbp.ensemble.schedule`); None: no fit of this quality trains networks
     networks: Effort | None
-    one_layer: bool = False
-    trials: int | None = None
-    networks_of_classes: bool = False
-    all_epochs: bool = False
-    refit: bool = True
+    one_layer: bool = False  # whether the model is a single layer
+    trials: int | None = None  # limit on the layers that get a trial beside the first two; None for no limit
+    # whether networks are also trained for three or more classes, and whether a network that is trained alone runs all
+    # epochs, however little further epochs promise
+    thorough: bool = False
+    refit: bool = True  # whether leaves are fitted again on all rows, if the held-out ones are training rows
 
     def effort(self, *, networks: bool) -> Effort:
         """Return the limits of a fit with or without networks."""
         return self.networks if networks and self.networks is not None else self.layers
-
-    @property
-    def most_members(self) -> int:
-        """Largest number of members, with or without networks."""
-        return max(self.effort(networks=networks).members for networks in (False, True))
 
     def costs(self, *, networks: bool) -> list[float]:
         """Return the work of all members without networks, and with them if networks are possible, ascending."""
@@ -92,10 +64,8 @@ LEVELS: dict[int, QualityLevel] = {
     1: QualityLevel(Effort(1.0), networks=None, one_layer=True),
     2: QualityLevel(Effort(1.3), networks=Effort(2.2), trials=1),
     3: QualityLevel(Effort(2.0), networks=Effort(5.0)),
-    4: QualityLevel(Effort(3.0, members=2), networks=Effort(15.0), networks_of_classes=True, all_epochs=True),
-    5: QualityLevel(
-        Effort(3.0, members=6), networks=Effort(15.0, members=4), networks_of_classes=True, all_epochs=True
-    ),
+    4: QualityLevel(Effort(3.0, members=2), networks=Effort(15.0), thorough=True),
+    5: QualityLevel(Effort(3.0, members=6), networks=Effort(15.0, members=4), thorough=True),
 }
 
 
@@ -109,12 +79,7 @@ def round_work(
 ) -> float:
     """Return the work of one round of a layer.
 
-    Parameters
-    ----------
-    grown : float
-        Share of the rounds that grow their structures.
-    one_structure : bool
-        Whether the trees of a round share one structure.
+    `grown` is the share of the rounds that grow their structures. With `one_structure`, the trees of a round share one.
     """
     growth = settings.growth
     trees = 1 if growth.multi_output else n_outputs
@@ -139,31 +104,18 @@ def epoch_work(settings: Settings, n_rows: int, n_features: int, n_outputs: int)
 
 @dataclass
 class Budget:
-    """A limit on the seconds from now on, or none.
-
-    Attributes
-    ----------
-    spent : bool
-        Whether work was shortened or skipped because time was up.
-    ended : bool
-        Whether all work must end now, because the fit failed or was interrupted.
-    """
+    """A limit on the seconds from now on, or none."""
 
     seconds: float | None
-    spent: bool = False
-    ended: bool = False
+    spent: bool = False  # whether work was shortened or skipped because time was up
+    ended: bool = False  # whether all work must end now, because the fit failed or was interrupted
     _begun: float = field(default_factory=lambda: time.perf_counter())
 
     def over(self, later: float = 0.0, *, here: bool = False) -> bool:
         """Return whether to stop. If time is up, `spent` is set, as the caller will skip work.
 
-        Parameters
-        ----------
-        later : float
-            Work to reserve time for at the end, as a multiple of all work so far.
-        here : bool
-            Whether the clock of this process decides. By default the clock of rank 0 does, so all workers of a group
-            must call this together.
+        `later` is the work to reserve time for at the end, as a multiple of all work so far. With `here` the clock of
+        this process decides. By default that of rank 0 does, so all workers of a group must call this together.
         """
         if self.seconds is not None:
             is_up = (time.perf_counter() - self._begun) * (1.0 + later) >= self.seconds

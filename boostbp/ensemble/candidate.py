@@ -11,8 +11,7 @@ import numpy as np
 
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget, epoch_work
-from boostbp.ensemble.directions import directions_layer
-from boostbp.ensemble.encodings import encodings_layer
+from boostbp.ensemble.hidden_units import directions_layer, encodings_layer
 from boostbp.ensemble.output_layers import LayerTraining, OutputLayerPlan, TrainedCandidate
 from boostbp.ensemble.problem import Problem
 from boostbp.inputs.rows import NO_OFFSET
@@ -43,26 +42,15 @@ class CandidateKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A model that may be part of the ensemble.
-
-    Attributes
-    ----------
-    begin : callable
-        ``begin(problem, needed)`` returns a `LayerTraining` or a `NetworkTraining`. It must depend on nothing else.
-    when : tuple of callable
-        Conditions, ``condition(problem) -> bool``. The candidate is tried if all hold.
-    needs : str or None
-        Name of the candidate whose result is passed as `needed`.
-    least_quality : int
-        Lowest quality of a fit that tries the candidate.
-    """
+    """A model that may be part of the ensemble."""
 
     name: str
     kind: CandidateKind
+    # ``begin(problem, needed)``; it must depend on nothing else
     begin: Callable[[Problem, TrainedCandidate | None], LayerTraining | NetworkTraining]
-    when: tuple[Condition, ...] = ()
-    needs: str | None = None
-    least_quality: int = 2
+    when: tuple[Condition, ...] = ()  # the candidate is tried if all of these hold
+    needs: str | None = None  # name of the candidate whose result is passed as `needed`
+    least_quality: int = 2  # lowest quality of a fit that tries the candidate
 
 
 def single_layer(
@@ -81,13 +69,8 @@ def directions_of(
 ) -> Candidate:
     """Return a candidate that is a layer on the features and on the directions in which another layer varies most.
 
-    Parameters
-    ----------
-    needs : str
-        Name of the other single layer.
-    settings : callable
-        Returns the settings of the layer for a problem. The table of this problem is the input of the layer: the
-        directions as hidden units, then the features.
+    `needs` is the name of the other layer. The table of the problem that `settings` gets is the input of the new layer:
+    the directions as hidden units, then the features.
     """
 
     def begin(problem: Problem, needed: TrainedCandidate | None) -> LayerTraining:
@@ -129,14 +112,7 @@ def output_layer_on(
 ) -> Candidate:
     """Return a candidate that has the hidden layers of another one, under an output layer that is boosted anew.
 
-    Parameters
-    ----------
-    needs : str
-        Name of the network.
-    settings : callable
-        Returns the settings of the output layer for a problem, whose table is the input of this layer.
-    name : str
-        By default the name of the network and "final output layer".
+    `needs` is the name of the network. The table of the problem that `settings` gets is the input of the output layer.
     """
     name = name or f"{needs}, final output layer"
 
@@ -177,14 +153,9 @@ def problem_of_mean(levels: Problem) -> Problem:
     rows = replace(levels.rows, y=y, offset=NO_OFFSET)
     first, *others = levels.evaluation.sets
     first = replace(first, rows=replace(held_out, offset=NO_OFFSET))
+    evaluation, baseline = replace(levels.evaluation, sets=(first, *others)), best_constant(loss, rows)
     return replace(
-        levels,
-        loss=loss,
-        rows=rows,
-        baseline=best_constant(loss, rows),
-        target=target,
-        smoothed=target,
-        evaluation=replace(levels.evaluation, sets=(first, *others)),
+        levels, loss=loss, rows=rows, baseline=baseline, target=target, smoothed=target, evaluation=evaluation
     )
 
 
@@ -193,28 +164,19 @@ class NetworkTraining:
 
     The looks are at epochs 8, 16, 32, ..., so the next piece takes as long as all earlier ones together. The judgement
     at a look depends only on the epochs until then, so a resumed training is judged as the original one was.
-
-    Attributes
-    ----------
-    looks : int
-        Number of looks so far.
-    required : bool
-        Whether all epochs run, however much work they take, because the user continues a training.
-    epoch_work : float
-        Work of an epoch; see `boostbp.ensemble.budget`.
     """
 
     def __init__(self, name: str, problem: Problem) -> None:
-        self.name, self.looks = name, 0
-        self._problem = problem
+        self.name, self._problem = name, problem
+        self.looks = 0  # number of looks so far
         self._over: Callable[[], bool] = bool
         callbacks = [*problem.callbacks, lambda _: self._over()]
         self._training = BackPropagation(replace(problem, callbacks=callbacks))
         self.history = self._training.history
+        # whether all epochs run, however much work they take, because the user continues a training
         self.required = problem.resume is not None and problem.resume.since >= 0
         self._first_look = AFTER_ALL_EPOCHS if self.required else constants.FIRST_LOOK
-        n_features, n_outputs = problem.rows.X.shape[1], problem.rows.y.shape[1]
-        self.epoch_work = epoch_work(problem.settings, problem.n_rows, n_features, n_outputs)
+        self.epoch_work = epoch_work(problem.settings, problem.n_rows, problem.rows.X.shape[1], problem.rows.y.shape[1])
 
     @property
     def epoch(self) -> int:
@@ -237,12 +199,7 @@ class NetworkTraining:
     def advance(self, budget: Budget, later: float) -> None:
         """Train until the next look, or until the remaining time is needed for later work; see `Budget.over`.
 
-        Raises
-        ------
-        FloatingPointError
-            If the network diverges in its first epoch.
-        KeyboardInterrupt
-            If it came in the first epoch.
+        Raises FloatingPointError or KeyboardInterrupt if the network diverges or is interrupted in its first epoch.
         """
         self._over = partial(budget.over, later, here=True)  # callbacks are called on rank 0 only
         self._training.advance(self._look(self.looks))

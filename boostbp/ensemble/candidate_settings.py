@@ -11,7 +11,7 @@ from typing import Any
 
 from boostbp.backends.capabilities import capabilities_of
 from boostbp.ensemble import constants
-from boostbp.ensemble.encodings import encoded_columns
+from boostbp.ensemble.hidden_units import encoded_columns
 from boostbp.ensemble.problem import Problem
 from boostbp.losses import traits_of
 from boostbp.network.layers import LayerSettings
@@ -197,18 +197,11 @@ def constant_leaves(problem: Problem) -> LayerSettings:
 
     Each tree sees all features: sampling half of them ruins the model where every tree needs a certain one or two.
     """
-    return varied(
-        problem,
-        replace(_asked_layer(problem), basis=Polynomial(0), base=None),
-        extra_trees=False,
-        min_samples_leaf=1,
-        max_depth=constants.CONSTANT_LEAVES_DEPTH,
-        max_leaves=constants.CONSTANT_LEAVES_MAX_LEAVES,
-        reg_lambda=constants.CONSTANT_LEAVES_PENALTY,
-        penalize_constant=True,
-        standardize=True,
-        subsample=constants.SAMPLED_ROWS,
-    )
+    layer = replace(_asked_layer(problem), basis=Polynomial(0), base=None)
+    size = {"max_depth": constants.CONSTANT_LEAVES_DEPTH, "max_leaves": constants.CONSTANT_LEAVES_MAX_LEAVES}
+    ridge = {"reg_lambda": constants.CONSTANT_LEAVES_PENALTY, "penalize_constant": True, "standardize": True}
+    rows = {"min_samples_leaf": 1, "subsample": constants.SAMPLED_ROWS}
+    return varied(problem, layer, extra_trees=False, **size, **ridge, **rows)
 
 
 def large_constant_leaves(problem: Problem) -> LayerSettings:

@@ -18,7 +18,7 @@ from boostbp.ensemble.budget import Budget, QualityLevel
 from boostbp.ensemble.candidate_settings import first_layer, varied
 from boostbp.ensemble.candidates import candidates_for
 from boostbp.ensemble.many_rows import train_many
-from boostbp.ensemble.output_layers import TrainedCandidate, distinct
+from boostbp.ensemble.output_layers import distinct
 from boostbp.ensemble.problem import EnsembleSettings, Problem
 from boostbp.ensemble.race import Race
 from boostbp.ensemble.refits import refit_all, refit_single_layer
@@ -66,20 +66,14 @@ def train_model(
     When `max_time` is over or an interrupt comes, the model is made of the candidates so far. Those that gain most for
     their seconds are trained first. A candidate that fails for numerical reasons is left out, and the history says so.
 
-    Raises
-    ------
-    KeyboardInterrupt
-        If the interrupt came before there was a model; otherwise the history has it.
-    FloatingPointError
-        If the user's network was trained alone and diverged in its first epoch.
-    ValueError
-        If the user's own loss, backend, basis or step is broken; see `boostbp.ensemble.safeguard`.
-    Exception
-        The failure of the first candidate, if all failed.
+    Raises KeyboardInterrupt if it came before there was a model (otherwise the history has it), FloatingPointError if
+    the user's network was trained alone and diverged in its first epoch, ValueError if the user's own loss, backend,
+    basis or step is broken (`boostbp.ensemble.safeguard`), and the failure of the first candidate if all failed.
     """
     judged = bool(problem.evaluation.sets)
     single_layer = bool(settings.deep) and not problem.settings.units
-    if not (judged or single_layer or settings.trains_one_network):
+    needed = settings.deep == "auto" and settings.network_needed and settings.level.networks is not None
+    if not (judged or single_layer or settings.deep is True or needed):
         problem = _fixed_layer_of(problem)
     moved_target = settings.deep is True and problem.settings.output_target != "loss"
     if judged and not (single_layer or moved_target):
@@ -150,9 +144,8 @@ def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[P
             history.interrupted(member.history.interrupt)
             break
         members.append(member)
-    history.choice = replace(
-        history.choice, failed=tuple(dict.fromkeys(failed)), cut_by_time=cut_by_time, members=len(members)
-    )
+    failures = tuple(dict.fromkeys(failed))
+    history.choice = replace(history.choice, failed=failures, cut_by_time=cut_by_time, members=len(members))
     if len(members) == 1:
         return first.model, history
     weights = member_weights([member.score for member in members], problem.scale_of)
@@ -172,14 +165,9 @@ def _train_average(problem: Problem, settings: EnsembleSettings, level: QualityL
     """Train candidates and average them; after an interrupt, average the candidates so far."""
     clock = StageSeconds(FIRST_STAGE, problem.report)
     problem = replace(problem, report=clock)
-    race = Race(
-        problem,
-        Budget(problem.settings.max_time),
-        candidates_for(problem, settings, level),
-        level,
-        refit=level.refit and problem.learns_held_out and not problem.has_many_rows,
-        network_needed=settings.network_needed,
-    )
+    budget, candidates = Budget(problem.settings.max_time), candidates_for(problem, settings, level)
+    refit = level.refit and problem.learns_held_out and not problem.has_many_rows
+    race = Race(problem, budget, candidates, level, refit=refit, network_needed=settings.network_needed)
     train_race = train_one_network if settings.deep is True else train_many if problem.has_many_rows else train_all
     member: _Member | None = None
     interrupt: KeyboardInterrupt | None = None
@@ -220,7 +208,8 @@ def _averaged(race: Race, interrupt: KeyboardInterrupt | None, *, shows_network:
     problem, trained = race.problem, race.trained()
     average = average_of(distinct(trained), problem, shows_network=shows_network)
     score = HeldOutScore.of(np.broadcast_to(average.held_out, problem.target.shape), problem)
-    model = average.network(average.models)
+    models = [part.model for part in average.parts]
+    model = average.network(models)
     refits = race.refit and interrupt is None and bool(average.parts)
     if not refits:
         model = _rounded(model, problem)
@@ -230,14 +219,16 @@ def _averaged(race: Race, interrupt: KeyboardInterrupt | None, *, shows_network:
     history = (network and network.history) or _history_without_network(model, problem, metrics)
     history.choice = average.choice
     if history.by_rounds:
-        history.looks = _looks_of_candidate(by_name.get(average.choice.lead or ""), problem)
+        lead = by_name.get(average.choice.lead or "")  # None: the constant
+        pieces = () if lead is None or lead.plan is None else lead.plan.pieces
+        history.looks = _looks_of(Network((), problem.baseline) if lead is None else lead.model, problem, pieces)
     if refits:
         problem.report(Stage("all rows", 1.0, score.mean, len(average.parts)))
         refitted, failed_refits, interrupt = refit_all(average.parts, problem, race.budget)
         race.failed.update(failed_refits)
         if interrupt is not None:
             history.interrupted(interrupt)
-        history.refitted = any(new is not old for new, old in zip(refitted, average.models, strict=True))
+        history.refitted = any(new is not old for new, old in zip(refitted, models, strict=True))
         model = _rounded(average.network(refitted), problem)
     failed, cut_by_time = in_words(race.failed), race.budget.spent
     history.choice = replace(average.choice, cut_by_time=cut_by_time, metrics=metrics, failed=failed)
@@ -249,13 +240,6 @@ def _history_without_network(model: Network, problem: Problem, metrics: dict[str
     metric = problem.evaluation.metric
     epoch = Epoch(0, training_loss(model, problem), metrics, 0.0, (), (), (), (), ())
     return History([epoch], stop=Stop.NO_NETWORK, metric="" if metric is None else metric.name)
-
-
-def _looks_of_candidate(lead: TrainedCandidate | None, problem: Problem) -> list[Look]:
-    """Return the scores of the leading candidate after each piece of its output layer; of the constant if None."""
-    if lead is None:
-        return _looks_of(Network((), problem.baseline), problem)
-    return _looks_of(lead.model, problem, () if lead.plan is None else lead.plan.pieces)
 
 
 def _looks_of(model: Network, problem: Problem, pieces: Sequence[Layer] = ()) -> list[Look]:

@@ -76,14 +76,8 @@ def _sample_of(race: Race) -> Race:
         problem.report(replace(stage, share=1.0 - (1.0 - stage.share) * (1.0 - middle) / (1.0 - done)))
 
     race.problem = replace(problem, report=report_chosen)
-    return Race(
-        replace(problem.on_some_rows(), report=report),
-        race.budget.part(constants.SAMPLE_TIME),
-        race.candidates,
-        race.level,
-        network_needed=race.network_needed,
-        failed=race.failed,
-    )
+    sample, budget = replace(problem.on_some_rows(), report=report), race.budget.part(constants.SAMPLE_TIME)
+    return Race(sample, budget, race.candidates, race.level, network_needed=race.network_needed, failed=race.failed)
 
 
 def _boost(candidate: Candidate, race: Race, stage: str) -> KeyboardInterrupt | None:

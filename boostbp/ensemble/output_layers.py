@@ -31,26 +31,14 @@ class OutputLayerPlan:
 
 @dataclass(frozen=True, slots=True)
 class TrainedCandidate:
-    """A trained model that may be part of the ensemble.
-
-    Attributes
-    ----------
-    network : str or None
-        Name of the network trained by back-propagation whose hidden layers the model has, or None.
-    held_out : (held-out rows, outputs) float64
-        Raw output on the held-out rows.
-    plan : OutputLayerPlan or None
-        Plan of a refit of the output layer on more rows; None if it may not be refitted.
-    history : History or None
-        History of a training by back-propagation; None for other models.
-    """
+    """A trained model that may be part of the ensemble."""
 
     name: str
-    network: str | None
+    network: str | None  # name of the network trained by back-propagation whose hidden layers the model has
     model: Network
-    held_out: Floats
-    plan: OutputLayerPlan | None = None
-    history: History | None = None
+    held_out: Floats  # raw output on the held-out rows, (held-out rows, outputs)
+    plan: OutputLayerPlan | None = None  # of a refit on more rows; None if the output layer may not be refitted
+    history: History | None = None  # of a training by back-propagation
 
     @property
     def is_deep(self) -> bool:
@@ -77,23 +65,11 @@ def distinct(candidates: Sequence[TrainedCandidate]) -> list[TrainedCandidate]:
 
 @dataclass(frozen=True, slots=True)
 class Boosted:
-    """Pieces of a layer on one input, each boosted on the residuals of the earlier ones. The first piece has the base.
+    """Pieces of a layer on one input, each boosted on the residuals of the earlier ones; the first has the base."""
 
-    Attributes
-    ----------
-    problem : Problem
-        Its table is the input of the layer.
-    bound : BoundInput
-        That table, bound for the next piece.
-    fit : (rows, outputs) float64
-        Raw output so far on the training rows, baseline and offset included.
-    rounds_left : int
-        Limit on further rounds.
-    """
-
-    problem: Problem
-    bound: BoundInput
-    fit: Floats
+    problem: Problem  # its table is the input of the layer
+    bound: BoundInput  # that table, bound for the next piece
+    fit: Floats  # raw output so far on the training rows, baseline and offset included, (rows, outputs)
     rounds_left: int
     pieces: tuple[Layer, ...] = ()
 
@@ -101,10 +77,7 @@ class Boosted:
     def begin(
         cls, problem: Problem, settings: LayerSettings, n_rounds: int, *, backend: Backend | None = None
     ) -> Boosted:
-        """Bind the input for `n_rounds` rounds in pieces of ``settings.n_estimators``; the last piece may be shorter.
-
-        The default of `backend` is that of the problem.
-        """
+        """Bind the input for `n_rounds` rounds in pieces of ``settings.n_estimators``; the last one may be shorter."""
         bound = BoundInput(backend or problem.growing_backend, problem.rows.table, settings, problem.rows.weight)
         return cls(problem, bound, problem.start, n_rounds)
 
@@ -120,62 +93,32 @@ class Boosted:
         objective = LossObjective(problem.loss, y, rows.weight, fit, first_round=first_round)
         n_threads, seed = problem.settings.n_threads, problem.settings.seed + number
         piece = layers.fit(bound, objective, n_threads=n_threads, seed=seed)
-        return replace(
-            self,
-            bound=self.bound if number else self.bound.with_settings(base=None),
-            fit=self.fit + piece.output,
-            rounds_left=self.rounds_left - n_rounds,
-            pieces=(*self.pieces, piece.layer),
-        )
+        next_bound = self.bound if number else self.bound.with_settings(base=None)
+        left, pieces = self.rounds_left - n_rounds, (*self.pieces, piece.layer)
+        return replace(self, bound=next_bound, fit=self.fit + piece.output, rounds_left=left, pieces=pieces)
 
 
 @dataclass(frozen=True, slots=True)
 class LayerTraining:
-    """An output layer that is boosted piece by piece while the held-out loss falls.
-
-    Attributes
-    ----------
-    network : str or None
-        Name of the network trained by back-propagation whose hidden layers it uses, or None.
-    below : Network
-        The hidden layers; a single layer has none.
-    boosted : Boosted
-        The pieces so far.
-    settings : LayerSettings
-        Settings of a piece.
-    held_out_input : (held-out rows, features) float64
-        Input of the layer for the held-out rows.
-    raw, before : (held-out rows, outputs) float64
-        Raw output of all pieces on these rows, and of all but the last one, baseline included.
-    best : int
-        Number of pieces with the lowest loss.
-    best_raw : (held-out rows, outputs) float64
-        Raw output of these pieces.
-    best_score, best_trial : float
-        Lowest loss of all pieces, and of those of a trial.
-    min_gain : float
-        A fall of the held-out loss counts as a gain if it exceeds this.
-    levels : Problem or None
-        If the layer learns a mean, the problem whose outputs are the quantiles around it.
-    refits : bool
-        Whether the leaves may be fitted again on all rows.
-    """
+    """An output layer that is boosted piece by piece while the held-out loss falls."""
 
     name: str
-    network: str | None
-    below: Network
-    boosted: Boosted
-    settings: LayerSettings
-    held_out_input: Floats
+    network: str | None  # name of the network trained by back-propagation whose hidden layers it uses
+    below: Network  # the hidden layers; a single layer has none
+    boosted: Boosted  # the pieces so far
+    settings: LayerSettings  # of a piece
+    held_out_input: Floats  # input of the layer for the held-out rows, (held-out rows, features)
+    # Raw outputs on these rows with the baseline, (held-out rows, outputs): of all pieces, of all but the last one, and
+    # of the `best` pieces, which have the lowest loss.
     raw: Floats
     before: Floats
     best_raw: Floats
     best: int = 1
-    best_score: float = np.inf
-    best_trial: float = np.inf
-    min_gain: float = 0.0
-    levels: Problem | None = None
-    refits: bool = True
+    best_score: float = np.inf  # lowest loss of all pieces
+    best_trial: float = np.inf  # and of those of a trial
+    min_gain: float = 0.0  # a fall of the held-out loss counts as a gain if it exceeds this
+    levels: Problem | None = None  # if the layer learns a mean, the problem whose outputs are the quantiles around it
+    refits: bool = True  # whether the leaves may be fitted again on all rows
 
     @classmethod
     def begin(
@@ -223,9 +166,8 @@ class LayerTraining:
         before, score = workers().agree((problem.score(self.raw) if first else 0.0, problem.score(raw)))
         # A share of the first gain, not of the loss, which some losses define only up to a constant.
         min_gain = constants.MIN_GAIN_OF_FIRST * max(before - score, 0.0) if first else self.min_gain
-        after = replace(self, boosted=boosted, raw=raw, before=self.raw, min_gain=min_gain)
-        if after.n_pieces <= constants.TRIAL_PIECES:
-            after = replace(after, best_trial=min(score, self.best_trial))
+        best_trial = min(score, self.best_trial) if self.n_pieces < constants.TRIAL_PIECES else self.best_trial
+        after = replace(self, boosted=boosted, raw=raw, before=self.raw, min_gain=min_gain, best_trial=best_trial)
         # If the first piece removes nearly all of the loss, its gain is no measure; a share of the rest is a gain, too.
         if first or score < self.best_score - min(min_gain, constants.MIN_GAIN_OF_REST * abs(self.best_score)):
             return replace(after, best=after.n_pieces, best_score=score, best_raw=raw)
@@ -291,12 +233,7 @@ def sum_of_pieces(pieces: Sequence[Layer]) -> Layer:
 
 
 def residual_quantiles(mean: Floats, levels: Problem) -> Floats:
-    """Return the quantile of the held-out residuals of a mean for each level, (outputs,).
-
-    Parameters
-    ----------
-    mean : (held-out rows, 1) float64
-    """
+    """Return the quantile of the held-out residuals of a mean, (held-out rows, 1), for each level, (outputs,)."""
     residuals = levels.target - mean - levels.held_out.offset
     return levels.loss.baseline(residuals, levels.held_out.weight)
 
@@ -304,9 +241,7 @@ def residual_quantiles(mean: Floats, levels: Problem) -> Floats:
 def repeated(layer: Layer, n_outputs: int) -> Layer:
     """Return a layer of one output as a layer of several equal outputs, all served by the same trees."""
     forest = layer.forest
-    leaves = forest.leaves._replace(
-        tree_output=np.tile(np.array([0, n_outputs]), (forest.n_trees, 1)),
-        weight_start=forest.leaves.weight_start * n_outputs,
-        weight=np.repeat(forest.leaves.weight, n_outputs),
-    )
+    served = np.tile(np.array([0, n_outputs]), (forest.n_trees, 1))
+    start, weight = forest.leaves.weight_start * n_outputs, np.repeat(forest.leaves.weight, n_outputs)
+    leaves = forest.leaves._replace(tree_output=served, weight_start=start, weight=weight)
     return Layer(replace(forest, n_outputs=n_outputs, leaves=leaves))

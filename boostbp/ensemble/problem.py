@@ -24,21 +24,13 @@ from boostbp.runtime.group import training_in, workers
 
 @dataclass(frozen=True, slots=True)
 class EnsembleSettings:
-    """The parameters that decide which networks and single layers are trained and averaged.
+    """The parameters that decide which networks and single layers are trained and averaged."""
 
-    Attributes
-    ----------
-    deep : {"auto", True, False}
-        Average networks and single layers, train the user's network, or average single layers only.
-    quality : int
-        Key of `LEVELS`: how many candidates are tried, and for how long.
-    network_needed : bool
-        Whether the user's network is trained even if it promises little, at least for some epochs, because callbacks
-        see it or its state is kept.
-    """
-
+    # average networks and single layers, train the user's network (True), or average single layers only (False)
     deep: Literal["auto"] | bool = "auto"
-    quality: int = DEFAULT_QUALITY
+    quality: int = DEFAULT_QUALITY  # key of `LEVELS`: how many candidates are tried, and for how long
+    # whether the user's network is trained even if it promises little, at least for some epochs, because callbacks see
+    # it or its state is kept
     network_needed: bool = False
 
     @property
@@ -46,34 +38,21 @@ class EnsembleSettings:
         """The limits of this quality."""
         return LEVELS[self.quality]
 
-    @property
-    def trains_one_network(self) -> bool:
-        """Whether the user's network is trained if no rows are held out to choose its weight."""
-        return self.deep is True or (self.deep == "auto" and self.network_needed and self.level.networks is not None)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem(NetworkTask):
     """Rows and settings that every candidate is trained and scored with; the table is the input of its output layer.
 
-    Attributes
-    ----------
-    baseline : (outputs,) float64
-        Raw output that boosting starts from.
-    target, smoothed : (held-out rows, outputs) float64
-        Targets of the held-out rows as the loss takes them, and the same with smoothed labels, which score candidates.
-        Without evaluation sets they have no rows.
-    report : callable
-        ``report(stage)`` is called at each stage of the fit.
-
     Raw outputs below exclude the offset of the rows.
     """
 
     loss: CheckedLoss
-    baseline: Floats
+    baseline: Floats  # raw output that boosting starts from, (outputs,)
+    # Targets of the held-out rows as the loss takes them, (held-out rows, outputs), and the same with smoothed labels,
+    # which score candidates. Without evaluation sets they have no rows.
     target: Floats
     smoothed: Floats
-    report: Callable[[Stage], object] = bool
+    report: Callable[[Stage], object] = bool  # called at each stage of the fit
 
     @classmethod
     def of(cls, task: NetworkTask, to_target: Callable[[Floats], Floats] = raw_output) -> Problem:
@@ -182,10 +161,6 @@ class Problem(NetworkTask):
             gain = self.score(self.constant_raw) - score
             scale = min(scale, gain) if gain > 0 else scale
         return max(scale, float(np.finfo(np.float64).tiny))
-
-    def metric_of(self, raw: Floats) -> float:
-        """Return the metric of a raw output on the held-out rows."""
-        return self.evaluation.score(raw, self.held_out)
 
     def error_of(self, metric: float) -> float:
         """Return a metric as an error: 1 minus a metric that grows with accuracy, which is at most 1 in most cases."""

@@ -37,10 +37,7 @@ class Outcome(NamedTuple):
 def boost(training: LayerTraining, n_pieces: int | None, over: Callable[[], bool]) -> Outcome:
     """Boost a layer by `n_pieces`, or to its end, while ``over()`` is False. The first piece is boosted in any case.
 
-    Raises
-    ------
-    KeyboardInterrupt, interrupts.Stopped
-        If it came during the first piece. Otherwise the outcome has the pieces so far.
+    Raises KeyboardInterrupt or interrupts.Stopped from the first piece; later the outcome has the pieces so far.
     """
     done = 0
     try:
@@ -62,39 +59,20 @@ class Race:
 
     Decisions depend on held-out losses and on counted work, not on the clock or the number of threads. A time limit
     only ends the race early. In a group of workers rank 0 decides, as others may round the losses differently.
-
-    Attributes
-    ----------
-    problem : Problem
-        Layers that are trained at the same time share its threads.
-    candidates : sequence of Candidate
-    refit : bool
-        Whether models with weight are refitted on all rows at the end. Work is reserved for this.
-    network_needed : bool
-        Whether the user's network is trained even if it promises little.
-    layers : dict of str to LayerTraining
-        By name of the candidate.
-    others : list of TrainedCandidate
-        Trained networks, which are part of the sum, too.
-    spent : float
-        Work so far.
-    total : float
-        Work of the whole fit; infinite until it is known.
-    failed : dict of str to Exception
-        Failed candidates. They are left out, or keep the pieces from before the failure.
     """
 
-    problem: Problem
+    problem: Problem  # layers that are trained at the same time share its threads
     budget: Budget
     candidates: Sequence[Candidate] = ()
     level: QualityLevel = LEVELS[DEFAULT_QUALITY]
-    refit: bool = False
-    network_needed: bool = False
+    refit: bool = False  # whether models with weight are refitted on all rows at the end; work is reserved for this
+    network_needed: bool = False  # whether the user's network is trained even if it promises little
+    # by name of the candidate; failed ones are left out, or keep the pieces from before the failure
     failed: dict[str, Exception] = field(default_factory=dict)
     layers: dict[str, LayerTraining] = field(default_factory=dict)
-    others: list[TrainedCandidate] = field(default_factory=list)
-    spent: float = 0.0
-    total: float = np.inf
+    others: list[TrainedCandidate] = field(default_factory=list)  # trained networks, part of the sum, too
+    spent: float = 0.0  # work so far
+    total: float = np.inf  # work of the whole fit; infinite until it is known
 
     def of_kind(self, *kinds: CandidateKind) -> list[Candidate]:
         """Return the candidates of some kinds."""
@@ -121,14 +99,9 @@ class Race:
     def begin(
         self, candidates: Sequence[Candidate], n_pieces: int | None, *, stage: str = "layers", limit: float = np.inf
     ) -> KeyboardInterrupt | None:
-        """Begin candidates, and boost each by a number of pieces, or to its end.
+        """Begin candidates, and boost each by a number of pieces, or to its end; `stage` is its name in reports.
 
-        Parameters
-        ----------
-        stage : str
-            Name of the stage in reports.
-        limit : float
-            No candidate begins after this much work or after the time limit, except for the first layer of all.
+        No candidate begins after the work `limit` or after the time limit, except for the first layer of all.
         """
         waiting = list(candidates)
         while waiting:
@@ -182,10 +155,7 @@ class Race:
         return boost(training, n_pieces, over)
 
     def run(self, limit: float) -> KeyboardInterrupt | None:
-        """Boost the layers that promise most, until none promises enough or `limit` of work is spent.
-
-        The work of the final refit counts as spent.
-        """
+        """Boost the layers that promise most until none promises enough, or `limit` of work with the refit is spent."""
         while self.layers:
             weights, raw = self.sum()
             later = self._refit_work(weights)
@@ -259,14 +229,7 @@ def promised_gain(training: LayerTraining, weight: float, raw: Floats, problem: 
     """Return how far the loss of the sum is expected to fall if a layer is boosted further.
 
     The layer's expected output either gets a share of the sum, or replaces the layer's output at its present weight,
-    whichever has the lower loss.
-
-    Parameters
-    ----------
-    weight : float
-        Weight of the layer in the sum.
-    raw : (held-out rows, outputs) float64
-        Raw output of the sum.
+    whichever has the lower loss. `weight` is that of the layer in the sum, whose raw output is `raw`.
     """
     expected = training.expected
     sums = [(1.0 - share) * raw + share * expected for share in SHARES]

@@ -73,20 +73,9 @@ def boost_again(problem: Problem, plan: OutputLayerPlan, *, over: Callable[[], b
     """Return an output layer with the same number of rounds and tree structures, and leaves fitted on other rows.
 
     Growing trees is most of the work, and the leaves gain as much from the new rows if the structures stay. Leaves that
-    the library fits come with its trees, so those trees are grown again.
-
-    Parameters
-    ----------
-    problem : Problem
-        Its table is the input of the layer for these rows.
-    over : callable
-        ``over() -> bool`` says whether time is up; it is called before each piece.
-
-    Returns
-    -------
-    Layer or None
-        None if time was up before the end, or if the new fit is worse than the constant, as may happen with a custom
-        loss that is well-behaved on some rows only.
+    the library fits come with its trees, so those trees are grown again. The table of the problem is the input of the
+    layer for these rows. Returns None if ``over()``, which is asked before each piece, says that time is up, or if the
+    new fit is worse than the constant, as may happen with a custom loss that is well-behaved on some rows only.
     """
     n_rounds = sum(rounds_of(piece.forest) for piece in plan.pieces)
     keeps_structures = plan.settings.leaves == "refit"

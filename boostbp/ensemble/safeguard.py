@@ -30,13 +30,7 @@ ROUNDING = 1e-9  # losses that differ by less, relatively, are the same
 
 
 def best_share(raw: Floats, problem: Problem) -> float:
-    """Return the weight of a model: 1, or less if the model is worse than the constant on the held-out rows.
-
-    Parameters
-    ----------
-    raw : (held-out rows, outputs) float64
-        Raw output of the model.
-    """
+    """Return the weight of a model by its raw output: 1, or less if the constant is better on the held-out rows."""
     constant = problem.constant_raw
     score = problem.score(raw)
     if score <= problem.score(constant):
@@ -67,10 +61,7 @@ def no_worse_than_constant(network: Network, history: History, problem: Problem)
 
 
 def back_propagate_alone(problem: Problem) -> tuple[Network, History]:
-    """Train a network that is needed for its hidden units, so it is not shrunk.
-
-    Raises ValueError as `refuse_unlearned` does.
-    """
+    """Train a network that is needed for its hidden units, so it is not shrunk; see `refuse_unlearned`."""
     training = BackPropagation(problem)
     training.advance()
     refuse_unlearned([training.network], problem)
@@ -80,10 +71,8 @@ def back_propagate_alone(problem: Problem) -> tuple[Network, History]:
 def refuse_unlearned(models: Sequence[Network], problem: Problem) -> None:
     """Refuse models that fit their training rows worse than the constant, if they use the user's own code.
 
-    Raises
-    ------
-    ValueError
-        With both losses and the user's parts. Models of noise or of too few rows pass, as they fit their training rows.
+    Raises ValueError with both losses and the user's parts. Models of noise or of too few rows pass, as they fit their
+    training rows.
     """
     user_parts = _user_parts(problem)
     if not user_parts:
@@ -138,10 +127,8 @@ def _user_parts(problem: Problem) -> list[str]:
         *(("basis={}, whose vjp must be the derivative of expand", layer.basis) for layer in problem.settings.layers),
         *(("step={}, which must move against the gradient", problem.settings.step) for _ in problem.settings.units),
     ]
-    return list(
-        dict.fromkeys(
-            words.format(type(part).__name__)
-            for words, part in parts
-            if not type(part).__module__.startswith("boostbp.") or isinstance(part, Elementwise)
-        )
-    )
+
+    def is_own(part: object) -> bool:
+        return isinstance(part, Elementwise) or not type(part).__module__.startswith("boostbp.")
+
+    return list(dict.fromkeys(words.format(type(part).__name__) for words, part in parts if is_own(part)))

@@ -41,7 +41,7 @@ def train_all(race: Race) -> KeyboardInterrupt | None:
     if level.one_layer:
         return race.begin_best(layers, stage=FIRST_STAGE)
     needed = race.network_needed or problem.resume is not None
-    if problem.has_several_classes and not (needed or level.networks_of_classes):
+    if problem.has_several_classes and not (needed or level.thorough):
         networks = []
     begun, interrupt = time.perf_counter(), None
     while interrupt is None and layers and not race.layers:  # the next ones, if the first ones fail
@@ -98,7 +98,7 @@ def _train_one(candidate: Candidate, race: Race) -> KeyboardInterrupt | None:
     training = candidate.begin(race.problem, None)
     assert isinstance(training, NetworkTraining)
     race.total = race.spent + training.epoch_work * race.problem.settings.epochs
-    to_end = race.level.all_epochs or training.required
+    to_end = race.level.thorough or training.required
     try:
         going = True
         while going:
@@ -164,7 +164,7 @@ def train_networks(candidates: Sequence[Candidate], race: Race, limit: float) ->
     begun: list[NetworkTraining] = []
     going: list[NetworkTraining] = []
     problem = race.problem
-    layers_error = workers().agree(problem.error_of(problem.metric_of(race.sum()[1])))
+    layers_error = workers().agree(problem.error_of(problem.evaluation.score(race.sum()[1], problem.held_out)))
 
     def look(training: NetworkTraining, *, required: bool) -> bool:
         """Train until the next look if there is work left for it, and return whether the network promises enough."""

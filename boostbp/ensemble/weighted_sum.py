@@ -14,20 +14,9 @@ from boostbp.trees.forest import Forest
 def weighted_sum(networks: Sequence[Network], weights: Sequence[float]) -> Network:
     """Return the network whose raw output is the weighted sum of the raw outputs of networks on the same features.
 
-    Lower layers that are the same object in several networks are shared in the sum.
-
-    Parameters
-    ----------
-    networks : sequence of Network
-        Networks of one depth, and single layers. The trees of a single layer join the output layer of the sum, which
-        then reads the features beside the hidden units.
-    weights : sequence of float
-        A network of weight 0 contributes its hidden layers, but no trees of its output layer.
-
-    Raises
-    ------
-    ValueError
-        If networks with hidden layers differ in depth.
+    The networks are of one depth, or single layers, whose trees join the output layer of the sum; this layer then reads
+    the features beside the hidden units. Lower layers that are the same object in several networks are shared. A
+    network of weight 0 contributes its hidden layers, but no trees of its output layer.
     """
     depth = max(len(network.layers) for network in networks)
     deep = [network for network in networks if len(network.layers) > 1]
@@ -52,13 +41,11 @@ def weighted_sum(networks: Sequence[Network], weights: Sequence[float]) -> Netwo
         layers.append(Layer(Forest.concat(placed)))
         units = width
     n_inputs = n_features if depth == 1 else units + n_features * skip
-    outputs = [
-        network.layers[-1].forest.placed(
-            _features(network, depth - 1, places, units, n_features), n_inputs, 0, n_outputs, weight
-        )
-        for network, weight in zip(networks, weights, strict=True)
-        if weight
-    ]
+    outputs = []
+    for network, weight in zip(networks, weights, strict=True):
+        if weight:
+            features = _features(network, depth - 1, places, units, n_features)
+            outputs.append(network.layers[-1].forest.placed(features, n_inputs, 0, n_outputs, weight))
     if not outputs:
         zero = networks[-1].layers[-1].forest.zero(range(n_outputs))
         outputs = [zero.placed(np.arange(n_inputs), n_inputs, 0, n_outputs)]

@@ -16,17 +16,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp.estimators import inspected, session
+from boostbp.estimators import inspected, nested_parameters, session
 from boostbp.estimators.fit_options import FitOptions
 from boostbp.estimators.inspected import fitted_model
-from boostbp.estimators.nested_parameters import (
-    SPECS,
-    argument_names,
-    nested_values,
-    refuse_unknown,
-    replaced,
-    spellings,
-)
 from boostbp.estimators.session import all_or_nothing
 from boostbp.estimators.state import pack_state, stored_attributes, unpack_state
 from boostbp.inputs.blocks import blocks_of
@@ -47,7 +39,7 @@ ONE_SINGLE_LAYER = (
     "early_stopping=False), the model is one layer of n_estimators rounds."
 )
 C = TypeVar("C", bound=type)
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the parameters are attributes
     from boostbp.estimators.regressor import CommonParameters as _Attributes
 else:
     _Attributes = object
@@ -68,12 +60,12 @@ def public_methods(kind: C) -> C:
 def _public(method: FunctionType) -> Any:
     in_numpy_errstate = numpy_errstate()(method)
     takes_any = bool(method.__code__.co_flags & inspect.CO_VARKEYWORDS)
-    known = argument_names(method)
+    known = nested_parameters.argument_names(method)
 
     @wraps(method)
     def run(self: BaseBoostBP, *args: object, **arguments: object) -> Any:
         if not (arguments.keys() <= known or takes_any):
-            refuse_unknown(method, type(self), arguments)
+            nested_parameters.refuse_unknown(method, type(self), arguments)
         # entering a context takes a tenth of the time of predicting one row
         return (method if np.geterr() == NUMPY_DEFAULTS else in_numpy_errstate)(self, *args, **arguments)
 
@@ -106,7 +98,7 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; `deep` adds the fields of specs, such as ``hidden__max_depth``."""
         params: dict[str, Any] = super().get_params(deep=deep)
-        return {**params, **nested_values(self)} if deep else params
+        return {**params, **nested_parameters.nested_values(self)} if deep else params
 
     def set_params(self, **params: object) -> Self:
         """Set parameters by name, and fields of specs by names such as ``hidden__max_depth``.
@@ -117,14 +109,15 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         spec_changes: dict[str, dict[str, object]] = {}
         for name, value in params.items():
             head, is_field, field = name.partition("__")
-            if is_field and head in SPECS:
+            if is_field and head in nested_parameters.SPECS:
                 spec_changes.setdefault(head, {})[field] = value
             elif name in known:
                 plain[name] = value
             else:
-                cure = suggestion(name, spellings(type(self)))
+                cure = suggestion(name, nested_parameters.spellings(type(self)))
                 raise ValueError(f"{type(self).__name__} has no parameter {name!r}: {cure}")
-        specs = {head: replaced(head, plain.get(head, known[head]), changes) for head, changes in spec_changes.items()}
+        now = known | plain
+        specs = {head: nested_parameters.replaced(head, now[head], changes) for head, changes in spec_changes.items()}
         super().set_params(**{**plain, **specs})
         return self
 
@@ -201,9 +194,7 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 f"layer={layer!r} with set_output is not supported: its columns are named for the last hidden layer. "
                 "Use hidden_representation(X, layer) and hidden_names(layer)."
             )
-        if (
-            inspected.networks_left_out(self) and layer == -1
-        ):  # with an error, the rows would decide whether a pipeline works
+        if inspected.networks_left_out(self) and layer == -1:  # an error would let the rows decide if a pipeline works
             messages.warn(
                 "transform returns no columns: this model has no hidden layer, as deep='auto' kept none. Use deep=True."
             )

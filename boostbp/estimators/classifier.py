@@ -178,13 +178,7 @@ def loss_for_classes(loss: str | Loss, n_outputs: int) -> Loss:
 
 
 def classes_of(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return the distinct labels of all workers in ascending order.
-
-    Raises
-    ------
-    ValueError
-        If labels are text on one worker and numbers on another.
-    """
+    """Return the distinct labels of all workers in ascending order; ValueError if some are text and others numbers."""
     parts = workers().gather(np.unique(labels))
     if len({part.dtype.kind in "fiub" for part in parts}) > 1:
         kinds = " and ".join(sorted({str(part.dtype) for part in parts}))
@@ -214,12 +208,7 @@ def _balanced(labels: NDArray[Any]) -> dict[Any, float]:
 
 
 def warn_of_numbers(classes: NDArray[Any]) -> None:
-    """Warn of classes, (classes,) in ascending order, that look like an amount: many numbers, with gaps.
-
-    Warns
-    -----
-    UserWarning
-    """
+    """Warn of classes, (classes,) in ascending order, that look like an amount: many numbers, with gaps."""
     numbers = classes.dtype.kind in "fiu" and len(classes) > MAX_NUMERIC_CLASSES
     if numbers and not (classes[0] in (0, 1) and classes[-1] - classes[0] == len(classes) - 1):
         messages.warn(

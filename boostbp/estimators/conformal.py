@@ -34,7 +34,6 @@ from boostbp.runtime.arrays import Floats, TableLike
 from boostbp.trees.sparse import Table
 
 if TYPE_CHECKING:
-    from boostbp.estimators.base import BaseBoostBP
     from boostbp.estimators.supervised import Supervised
 
 CALIBRATION_DRAW = 99  # number of this random draw; those of held-out rows count from 0. Arbitrary
@@ -155,11 +154,8 @@ def calibration_rows(
     """Return the numbers of the rows that ``calibration``, which is not None, reserves; see `hold_out`."""
     share = checks.between("calibration", estimator.calibration, 0, 0.5)
 
-    def n_reserved(estimator: BaseBoostBP, count: int, unit: str) -> int:
-        return int(np.ceil(share * count))
-
     names = None if groups is None else read_groups(groups, len(weight))
-    rows = at_random(estimator, table, weight, strata, names, 0, CALIBRATION_DRAW, n_reserved)
+    rows = at_random(estimator, table, weight, strata, names, 0, CALIBRATION_DRAW, share)
     if not len(rows):
         raise ValueError(
             f"calibration={share!r} reserves no row: give more rows, or leave it None and call calibrate(X, y)."

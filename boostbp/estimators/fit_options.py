@@ -132,10 +132,7 @@ def begin_from(
 
 
 def check_sum(earlier: Network, settings: Settings, *, networks: bool) -> None:
-    """Raise ValueError if new layers with these settings cannot be in one network with the earlier layers.
-
-    `networks` states whether the fit may train a network.
-    """
+    """Raise ValueError if new layers, with `networks` or without, cannot be in one network with the earlier ones."""
     n_earlier, n_new = len(earlier.layers) - 1, len(settings.units) if networks else 0
     if n_earlier and n_new and n_earlier != n_new:
         raise ValueError(
@@ -191,8 +188,11 @@ def listed(
         raise ValueError("eval_set and eval_X, eval_y are both given: give eval_set, or eval_X and eval_y.")
     parts = _of_columns(eval_X, eval_y) if by_column else _of_pairs(eval_set)
     if eval_sample_weight is not None:
-        weights = _entries("eval_sample_weight", eval_sample_weight, len(parts))
-        parts = [_weighted(part, weight) for part, weight in zip(parts, weights, strict=True)]
+        for number, weight in enumerate(_entries("eval_sample_weight", eval_sample_weight, len(parts))):
+            if weight is not None and parts[number].weight is not None:
+                source = parts[number].source
+                raise ValueError(f"{source} has weights, and eval_sample_weight has others: leave one of them out.")
+            parts[number] = parts[number] if weight is None else parts[number]._replace(weight=weight)
     if eval_offset is not None:
         offsets = _entries("eval_offset", eval_offset, len(parts))
         parts = [part._replace(offset=offset) for part, offset in zip(parts, offsets, strict=True)]
@@ -287,14 +287,6 @@ def _of_columns(eval_X: Any, eval_y: Any) -> list[PassedSet]:
     targets = _entries("eval_y", eval_y, len(eval_X)) if several else [eval_y]
     named = zip(named_tables("eval_X", eval_X), targets, strict=True)
     return [PassedSet(f"{source}, {source.replace('X', 'y')}", X, y) for (source, X), y in named]
-
-
-def _weighted(part: PassedSet, weight: ArrayLike | None) -> PassedSet:
-    if weight is None:
-        return part
-    if part.weight is not None:
-        raise ValueError(f"{part.source} has weights, and eval_sample_weight has others: leave one of them out.")
-    return part._replace(weight=weight)
 
 
 def _entries(argument: str, value: OneOrMore, count: int) -> list[Any]:

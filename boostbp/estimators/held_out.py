@@ -63,7 +63,8 @@ def hold_out_others(
     if not random or deep_of(estimator) is True:
         return []
     draw = training_in(rows.group)(partial(hold_out, estimator, rows, strata, groups=groups))
-    return [partial(draw, number=number) for number in range(1, level_of(estimator).most_members)]
+    most_members = max(level_of(estimator).effort(networks=networks).members for networks in (False, True))
+    return [partial(draw, number=number) for number in range(1, most_members)]
 
 
 def hold_out(
@@ -160,13 +161,13 @@ def at_random(
     groups: NDArray[np.integer] | None,
     min_rows: int,
     number: int,
-    number_held: Callable[[BaseBoostBP, int, str], int] = _n_held,
+    share: float | None = None,
 ) -> RowNumbers:
     """Return the numbers of the rows of randomly drawn groups.
 
     A group is one of the user's, or a row with its repetitions. Sizes of groups are sums of weights, so a weight of 2
-    equals the row twice. None are drawn from fewer than `min_rows` rows. ``number_held(estimator, count, unit)``
-    returns how many of `count` groups to draw. Several workers together draw the rows that one machine would draw from
+    equals the row twice. None are drawn from fewer than `min_rows` rows. `share` is the share of the groups to
+    draw, by default that of `validation`. Several workers together draw the rows that one machine would draw from
     their table, or use `_by_hash` if there are many.
     """
     counted = np.flatnonzero(weight > 0)
@@ -188,7 +189,7 @@ def at_random(
         raise ValueError("groups holds only one group: give at least two, or leave it out.")
     if (count if groups is None else n_rows) < min_rows:
         return counted[:0]
-    n_held = number_held(estimator, count, "rows" if count == n_rows else unit)
+    n_held = int(np.ceil(share * count)) if share else _n_held(estimator, count, "rows" if count == n_rows else unit)
     size: Floats = np.bincount(group, shares).astype(np.float64)
     classes = np.unique(labels[0], return_inverse=True)[1] if labels else np.zeros(len(group), np.intp)
     stays = _only_of_class(classes, group) if labels else np.zeros(count, bool)

@@ -184,15 +184,11 @@ def explain(
     result = attributions(self, X, method, baseline=baseline, steps=steps)
     rows, names = dense(self._read(X).X), self.model_.names()
     values, base, outputs = result.values.transpose(0, 2, 1), result.base_values, list(result.output_names)
-    one_output = len(outputs) == 1
-    return shap.Explanation(
-        values[:, :, 0] if one_output else values,
-        base[:, 0] if one_output else base,
-        rows,
-        display_data=names.as_written(rows) if names.categories else None,
-        feature_names=list(result.feature_names),
-        output_names=outputs[0] if one_output else outputs,
-    )
+    display = names.as_written(rows) if names.categories else None
+    named: dict[str, Any] = {"feature_names": list(result.feature_names), "output_names": outputs}
+    if len(outputs) == 1:
+        values, base, named["output_names"] = values[:, :, 0], base[:, 0], outputs[0]
+    return shap.Explanation(values, base, rows, display_data=display, **named)
 
 
 def apply(self: BaseBoostBP, X: TableLike, layer: int = -1) -> NDArray[np.int32]:

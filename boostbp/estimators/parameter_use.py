@@ -81,12 +81,8 @@ def level_of(estimator: BaseBoostBP) -> QualityLevel:
 def way_of(estimator: BaseBoostBP, *, held_out: bool = True, network_needed: bool = False) -> Way:
     """Return the way in which an estimator is trained.
 
-    Parameters
-    ----------
-    held_out : bool
-        Whether there are held-out rows or an evaluation set to choose a model by.
-    network_needed : bool
-        Whether callbacks, a checkpoint or the stored state need the user's network.
+    `held_out` says whether there are held-out rows or an evaluation set to choose a model by, and `network_needed`
+    whether callbacks, a checkpoint or the stored state need the user's network.
     """
     deep = deep_of(estimator)
     if deep and not np.size(estimator.hidden_layer_sizes):
@@ -129,11 +125,11 @@ def warn_before(
     harmless = {"quality"} if estimator.quality == 1 else set()  # quality 1 requests a single layer too
     if not np.size(estimator.hidden_layer_sizes):
         harmless.add("hidden_layer_sizes")
-    unused = [
-        name
-        for name in values
-        if name not in harmless and use_of(name, way) == UNUSED and set(USES.get(name, ())) != {UNUSED}
-    ]
+
+    def is_unused(name: str) -> bool:
+        return use_of(name, way) == UNUSED and set(USES.get(name, ())) != {UNUSED}
+
+    unused = [name for name in values if name not in harmless and is_unused(name)]
     for names, why in ((unused, _why(estimator, way)), *_conditions(estimator, values, way, sets)):
         _warn({name: values[name] for name in names if name in values}, why)
 
@@ -158,7 +154,7 @@ def _conditions(
     estimator: BaseBoostBP, values: Mapping[str, Any], way: Way, sets: Sequence[EvalSet]
 ) -> Iterator[tuple[list[str], str]]:
     """Yield parameters that have no effect because of another parameter or the rows, and the reason."""
-    if way is Way.NETWORK and not level_of(estimator).all_epochs:
+    if way is Way.NETWORK and not level_of(estimator).thorough:
         yield ["quality"], "deep=True trains the network alone, and qualities 1 to 3 are the same."
     if not sets:
         off = "early_stopping=False holds no rows out" if estimator.early_stopping is False else "no rows are held out"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -89,17 +88,15 @@ def _layer_specs(estimator: BaseBoostBP, backprop: BackpropSpec, n_hidden: int, 
         raise ValueError(
             f"hidden={checks.shown(specs)} has {len(specs)} specs for {n_hidden} hidden layers: give one, or as many."
         )
-    named: list[tuple[str, Any]] = [
-        (f"hidden[{i}]", specs[i]) if several else ("hidden", specs) for i in range(n_hidden)
-    ]
-    hidden = [LayerSpec.of(value, name).or_else(any_layer).complete(HIDDEN) for name, value in named]
-    if not n_hidden:
-        LayerSpec.of(None if several else specs, "hidden")  # check it although it is not used
+    if several:
+        given = [LayerSpec.of(value, f"hidden[{number}]") for number, value in enumerate(specs)]
+    else:
+        given = [LayerSpec.of(specs, "hidden")] * n_hidden  # checked although it may not be used
+    hidden = [spec.or_else(any_layer).complete(HIDDEN) for spec in given]
     default = OUTPUT
     if n_hidden and is_classifier(estimator):
-        default = replace(
-            default, n_estimators=min(OUTPUT.n_estimators or 0, max(MIN_OUTPUT_ROUNDS, OUTPUT_TREES // n_outputs))
-        )
+        rounds = max(MIN_OUTPUT_ROUNDS, OUTPUT_TREES // n_outputs)
+        default = replace(default, n_estimators=min(OUTPUT.n_estimators or 0, rounds))
     if backprop.output_target == "moved" and n_hidden:
         default = replace(default, learning_rate=None)
     return [*hidden, output_spec(estimator).complete(default)]
@@ -148,12 +145,9 @@ def _signs(estimator: BaseBoostBP, spec: LayerSpec, n_outputs: int, schema: Sche
         return None
     if schema is None:
         return ()
+    names, categorical = schema.names, schema.categories.keys()
     return signs_of(
-        spec.monotone_constraints,
-        schema.n_features,
-        names=schema.names,
-        categorical=schema.categories.keys(),
-        n_outputs=n_outputs,
+        spec.monotone_constraints, schema.n_features, names=names, categorical=categorical, n_outputs=n_outputs
     )
 
 
@@ -167,16 +161,8 @@ def signs_of(
 ) -> Signs:
     """Return the sign of each feature in which a layer is to be monotone, (features,); () if it is in none.
 
-    Raises ValueError if they are not those of such an input, or cannot be kept.
-
-    Parameters
-    ----------
-    constraints : sequence, mapping or None
-        See `checked_constraints`.
-    names : sequence of str or None
-        Of the features.
-    categorical : collection of int
-        Features that are category codes.
+    `categorical` are the features that are category codes. Raises ValueError if the constraints (`checked_constraints`)
+    are not those of such an input, or cannot be kept.
     """
     if constraints is None or not is_constrained(constraints):
         return ()
@@ -223,16 +209,10 @@ def _structure_samples(backprop: BackpropSpec, native: bool, n_rows: int) -> int
 def _sizes(hidden_layer_sizes: Any, fewest: int) -> tuple[int, ...]:
     several = isinstance(hidden_layer_sizes, Sequence | np.ndarray) and not isinstance(hidden_layer_sizes, str)
     sizes: tuple[Any, ...] = tuple(hidden_layer_sizes) if several else (hidden_layer_sizes,)
-    if len(sizes) < fewest or not all(_is_size(size) for size in sizes):
-        raise ValueError(
-            f"hidden_layer_sizes={hidden_layer_sizes!r} must hold {fewest} layers or more, of 1 to {MAX_UNITS} units."
-        )
-    return tuple(int(size) for size in sizes)
-
-
-def _is_size(size: Any) -> bool:
-    whole = isinstance(size, Integral) or (isinstance(size, Real) and float(size).is_integer())
-    return whole and not isinstance(size, bool) and 1 <= cast(Any, size) <= MAX_UNITS
+    if len(sizes) < fewest:
+        raise ValueError(f"hidden_layer_sizes={hidden_layer_sizes!r} must hold {fewest} layers or more.")
+    names = [f"hidden_layer_sizes[{number}]" if several else "hidden_layer_sizes" for number in range(len(sizes))]
+    return tuple(checks.whole(name, size, 1, MAX_UNITS) for name, size in zip(names, sizes, strict=True))
 
 
 def ensemble_settings_of(estimator: BaseBoostBP, options: FitOptions) -> EnsembleSettings:
@@ -247,11 +227,8 @@ def ensemble_settings_of(estimator: BaseBoostBP, options: FitOptions) -> Ensembl
 def _network_options(options: FitOptions) -> dict[str, Any]:
     """Return the options that store the training of a network, by their names in `fit`."""
     callbacks = options.callbacks if isinstance(options.callbacks, list | tuple) else ()
-    return {"checkpoint": options.checkpoint, "keep_state": options.keep_state} | {
-        f"callbacks[{number}]": callback
-        for number, callback in enumerate(callbacks)
-        if isinstance(callback, Checkpoint)
-    }
+    stored = {f"callbacks[{i}]": call for i, call in enumerate(callbacks) if isinstance(call, Checkpoint)}
+    return {"checkpoint": options.checkpoint, "keep_state": options.keep_state} | stored
 
 
 def check_options(estimator: BaseBoostBP, options: FitOptions) -> None:

@@ -104,17 +104,13 @@ def training_of(
     ensemble_settings = workers().agree(ensemble_settings_of(estimator, options))
     way = way_of(estimator, held_out=bool(evaluation.sets), network_needed=ensemble_settings.network_needed)
     warn_before(estimator, way, evaluation.sets, options.callbacks)
-    if options.earlier is not None:
-        check_sum(options.earlier.network, settings, networks=ensemble_settings.deep is not False)
+    earlier = None if options.earlier is None else options.earlier.network
+    if earlier is not None:
+        check_sum(earlier, settings, networks=ensemble_settings.deep is not False)
     other_problems = [lambda draw=draw: problem_of(*draw()) for draw in others]
-    return Training(
-        fitted,
-        problem_of(rows, evaluation),
-        # The hidden units of an auto-encoder are the model, so it has no other parts.
-        ensemble=None if estimator._min_hidden else ensemble_settings,
-        others=other_problems,
-        earlier=None if options.earlier is None else options.earlier.network,
-    )
+    # The hidden units of an auto-encoder are the model, so it has no other parts.
+    average = None if estimator._min_hidden else ensemble_settings
+    return Training(fitted, problem_of(rows, evaluation), average, other_problems, earlier)
 
 
 def _problem_of(
@@ -217,10 +213,7 @@ def fit_blocks(
     sample_weight: ArrayLike | None = None,
     **options: Any,
 ) -> None:
-    """Fit to a path or an iterator of blocks; the model is the same as with these rows as arrays.
-
-    Raises ValueError for ``keep_state=True``, as the state of training is as large as the rows.
-    """
+    """Fit to a path or an iterator of blocks; the model is the same as with these rows as arrays."""
     if options.get("keep_state"):
         raise ValueError(
             f"keep_state={options['keep_state']!r} is not supported with rows that are read block by block: the "

@@ -45,15 +45,14 @@ def model_facts(model: Model) -> tuple[dict[str, Any], Arrays]:
         loss = loss_of(targets.loss)
     except TypeError as error:
         raise ValueError(f"loss cannot be stored: {error}. Store the model with pickle or joblib.") from error
-    facts: dict[str, Any] = {
+    facts = {
         "network": network,
         "schema": plain.encode(model.schema, records=True),
         "history": history_of(model.history),
-        "loss": loss,
-        "classes": None if targets.classes is None else _labels_of(targets.classes),
-        "one_dimensional": targets.one_dimensional,
-        "is_input": targets.is_input,
-        "with_offset": model.with_offset,
+    }
+    facts |= {"loss": loss, "classes": None if targets.classes is None else _labels_of(targets.classes)}
+    facts |= {name: getattr(targets, name) for name in ("one_dimensional", "is_input")} | {
+        "with_offset": model.with_offset
     }
     arrays |= {f"summary.{name}": getattr(model.summary, name) for name in SUMMARY}
     if targets.classes is None:
@@ -64,10 +63,7 @@ def model_facts(model: Model) -> tuple[dict[str, Any], Arrays]:
 
 
 def model_from(kind: type, facts: dict[str, Any], arrays: Arrays) -> Model:
-    """Return the model of an estimator of class `kind` from its JSON content and arrays.
-
-    Raises ValueError if content and arrays do not fit together.
-    """
+    """Return the model of an estimator of a class from its JSON content and arrays; ValueError if they do not fit."""
     _require(set(facts) == _FACTS, f"it holds {sorted(facts)}")
     network, schema = network_from(facts["network"], arrays), Schema.decoded(facts["schema"])
     n_features, n_outputs = schema.n_features, len(network.baseline)
@@ -78,10 +74,9 @@ def model_from(kind: type, facts: dict[str, Any], arrays: Arrays) -> Model:
     loss = loss_from(facts["loss"])
     _require(traits_of(loss).copies in (None, n_outputs), f"{loss!r} and {n_outputs} outputs")
     classes, shift, scale = None, np.zeros(n_outputs), np.ones(n_outputs)
-    _require(
-        issubclass(kind, ClassifierMixin) == (facts["classes"] is not None), "the classes are missing, or too many"
-    )
-    if facts["classes"] is not None:
+    has_classes = facts["classes"] is not None
+    _require(issubclass(kind, ClassifierMixin) == has_classes, "the classes are missing, or too many")
+    if has_classes:
         classes = _labels_from(facts["classes"])
         expected = 1 if len(classes) == 2 else len(classes)
         _require(n_outputs == expected, f"{len(classes)} classes and {n_outputs} outputs")

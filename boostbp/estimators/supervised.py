@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,12 +50,8 @@ class Supervised(BaseBoostBP):
     """Fit, offsets and calibration; subclasses read targets in `_learn_target`."""
 
     # Every method requests the offset by default: an offset in `fit` alone would make predictions and scores wrong.
-    __metadata_request__fit: ClassVar[dict[str, bool]] = _ROUTED
-    __metadata_request__predict: ClassVar[dict[str, bool]] = _ROUTED
-    __metadata_request__predict_proba: ClassVar[dict[str, bool]] = _ROUTED
-    __metadata_request__predict_log_proba: ClassVar[dict[str, bool]] = _ROUTED
-    __metadata_request__decision_function: ClassVar[dict[str, bool]] = _ROUTED
-    __metadata_request__score: ClassVar[dict[str, bool]] = _ROUTED
+    __metadata_request__fit = __metadata_request__predict = __metadata_request__predict_proba = _ROUTED
+    __metadata_request__predict_log_proba = __metadata_request__decision_function = __metadata_request__score = _ROUTED
 
     _min_hidden = 0  # a single layer is a model
     loss: Any

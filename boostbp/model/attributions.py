@@ -56,13 +56,8 @@ class Attributions:
         self, scale: Floats, offset: Floats, feature_names: Sequence[str], output_names: Sequence[str]
     ) -> Attributions:
         """Return the attributions of ``output * scale + offset``, with names."""
-        return Attributions(
-            self.values * scale[:, None],
-            self.base_values * scale + offset,
-            self.outputs * scale + offset,
-            tuple(feature_names),
-            tuple(output_names),
-        )
+        base, outputs = self.base_values * scale + offset, self.outputs * scale + offset
+        return Attributions(self.values * scale[:, None], base, outputs, tuple(feature_names), tuple(output_names))
 
     def __repr__(self) -> str:
         rows, outputs, features = self.values.shape

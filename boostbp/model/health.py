@@ -146,20 +146,14 @@ def health_of(history: History) -> Health:
         return Health(history.best_epoch, history.weight(), (), ())
     best = history[history.best_epoch]
     moved = history.epochs[1 : history.best_epoch + 1] or history.epochs[1:]
-    layers = tuple(
-        LayerHealth(
-            number,
-            best.dead[number],
-            best.gradient_norms[number],
-            _mean([epoch.drift[number] for epoch in moved]),
-            best.stds[number],
-            history[0].stds[number],
-            _mean([_at(epoch.r2, number) for epoch in moved]),
-            _at(best.explained, number),
-            _at(best.explained_held, number),
-        )
-        for number in range(len(best.stds))
-    )
+
+    def layer_health(number: int) -> LayerHealth:
+        drift, r2 = _mean([epoch.drift[number] for epoch in moved]), _mean([_at(epoch.r2, number) for epoch in moved])
+        norm, stds = best.gradient_norms[number], (best.stds[number], history[0].stds[number])
+        explained = (_at(best.explained, number), _at(best.explained_held, number))
+        return LayerHealth(number, best.dead[number], norm, drift, *stds, r2, *explained)
+
+    layers = tuple(map(layer_health, range(len(best.stds))))
     weight = history.weight(history.network)
     warnings = [] if weight else [LEFT_OUT]
     for layer in layers:

@@ -221,9 +221,6 @@ def units_of(target: Floats, weight: Floats, loss: Loss) -> tuple[Floats, Floats
 
     They are 0 and 1 for a loss that depends on the units, and the median and quartiles for a robust loss.
     """
-    n_outputs = target.shape[1]
     if not loss.scale_free:
-        return np.zeros(n_outputs), np.ones(n_outputs)
-    if traits_of(loss).robust:
-        return robust_units(target, weight)
-    return standard_units(target, weight)
+        return np.zeros(target.shape[1]), np.ones(target.shape[1])
+    return (robust_units if traits_of(loss).robust else standard_units)(target, weight)

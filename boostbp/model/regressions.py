@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cache
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -170,16 +171,11 @@ class _TreeReader:
         weights = coefficients(self.leaves, leaf) * self.factor
         facts: Record = {"layer": self.layer, "tree": self.number, "leaf": leaf}
         path = self.path(leaf)
-        return [
-            facts
-            | {
-                "output": output,
-                "path": path,
-                "constant": constant,
-                "coefficients": dict(zip(terms, slopes, strict=True)),
-            }
-            for output, (constant, *slopes) in zip(self.outputs, weights.T.tolist(), strict=True)
-        ]
+        records = []
+        for output, (constant, *slopes) in zip(self.outputs, weights.T.tolist(), strict=True):
+            regression = {"output": output, "path": path, "constant": constant}
+            records.append(facts | regression | {"coefficients": dict(zip(terms, slopes, strict=True))})
+        return records
 
     def path(self, leaf: int) -> list[str]:
         """Return the conditions on the path to a leaf, one for each feature, in the order of first splits."""
@@ -191,10 +187,8 @@ class _TreeReader:
         by_feature: dict[int, list[tuple[int, bool]]] = {}
         for step in reversed(steps):
             by_feature.setdefault(int(self.tree.feature[step[0]]), []).append(step)
-        return [
-            _condition(self.tree, feature_steps, self.features[j], self.categories.get(j))
-            for j, feature_steps in by_feature.items()
-        ]
+        parts = by_feature.items()
+        return [_condition(self.tree, part, self.features[j], self.categories.get(j)) for j, part in parts]
 
     def ranges(self, leaf: int) -> Record:
         """Return the clipping range of each input of a leaf's regression, and its mean."""
@@ -204,10 +198,8 @@ class _TreeReader:
         scale = np.divide(1.0, inverse, out=np.zeros_like(inverse), where=inverse > 0.0)  # 0: a constant in the leaf
         clipped = center[:, None] + scaling[:, [LOWER, UPPER]] * scale[:, None]
         ranges = clipped.tolist() if self.forest.clip else [[-np.inf, np.inf]] * len(names)
-        return {
-            "ranges": dict(zip(names, map(tuple, ranges), strict=True)),
-            "means": dict(zip(names, center.tolist(), strict=True)),
-        }
+        means = dict(zip(names, center.tolist(), strict=True))
+        return {"ranges": dict(zip(names, map(tuple, ranges), strict=True)), "means": means}
 
     def inputs(self, leaf: int, z: Floats) -> Record:
         """Return the inputs of a leaf's regression for a row, (columns,): a missing value is the leaf's mean."""
@@ -219,11 +211,8 @@ class _TreeReader:
         outside = ~missing & (inverse > 0.0) & ((u < lower) | (u > upper)) & self.forest.clip
         values = np.where(missing, center, values)
         values[outside] = (center + np.clip(u, lower, upper) / np.where(outside, inverse, 1.0))[outside]
-        return {
-            "inputs": dict(zip(names, values.tolist(), strict=True)),
-            "clipped": [name for name, is_clipped in zip(names, outside, strict=True) if is_clipped],
-            "missing": [name for name, is_missing in zip(names, missing, strict=True) if is_missing],
-        }
+        clipped, absent = list(compress(names, outside)), list(compress(names, missing))
+        return {"inputs": dict(zip(names, values.tolist(), strict=True)), "clipped": clipped, "missing": absent}
 
     def _inputs_of(self, leaf: int) -> tuple[list[str], NDArray[np.int32], Floats]:
         """Return the columns that a leaf's regression reads: names, numbers, and their scaling, (columns, 4)."""

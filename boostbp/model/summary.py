@@ -148,16 +148,17 @@ def summary_of(network: Network, table: Table, weight: Floats, *, n_threads: int
 
 def _center(table: Table, weight: Floats) -> Floats:
     X = table.X
+
+    def of_column(j: int, x: Floats) -> float:
+        return _most_frequent(x, weight) if j in table.categorical else _mean(x, weight)
+
     if isinstance(X, Sparse):
         # One product computes all means; columns with missing values (not finite) and categories are corrected below.
         center: Floats = (weight / weight.sum()) @ X.entries
         for j in {*np.flatnonzero(~np.isfinite(center)), *table.categorical}:
-            x = column_of(X, j)
-            center[j] = _most_frequent(x, weight) if j in table.categorical else _mean(x, weight)
+            center[j] = of_column(j, column_of(X, j))
         return center
-    return np.array(
-        [_most_frequent(x, weight) if j in table.categorical else _mean(x, weight) for j, x in enumerate(X.T)]
-    )
+    return np.array([of_column(j, x) for j, x in enumerate(X.T)])
 
 
 def _most_frequent(codes: Floats, weight: Floats) -> float:

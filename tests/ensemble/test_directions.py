@@ -18,7 +18,7 @@ from boostbp.ensemble import candidate, constants
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidate import NetworkTraining, directions_of, single_layer
 from boostbp.ensemble.candidate_settings import has_directions
-from boostbp.ensemble.directions import (
+from boostbp.ensemble.hidden_units import (
     directions_layer,
     gradient_outer_product,
     leading_directions,

@@ -12,7 +12,7 @@ from thread_workers import in_group
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.ensemble.constants import ENCODED_MIN_LEVELS, ENCODING_FOLDS
-from boostbp.ensemble.encodings import LevelSums, encoded_columns, encodings_layer
+from boostbp.ensemble.hidden_units import LevelSums, encoded_columns, encodings_layer
 from boostbp.trees.sparse import Table
 
 LEVELS = 150

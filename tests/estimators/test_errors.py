@@ -88,7 +88,7 @@ def test_native_parameter_that_breaks_the_method(backend, name, value):
 
 
 PARAMETERS = [
-    ("hidden_layer_sizes", (4, 0)),
+    ("hidden_layer_sizes", 0),
     ("n_estimators", -1),
     ("learning_rate", -0.5),
     ("learning_rate", float("nan")),
@@ -198,7 +198,8 @@ def test_structures_are_not_kept_under_native_leaves():
         ({"output": {"num_leaves": 3}}, "output has no parameter 'num_leaves': did you mean 'max_leaves'?"),
         ({"backprop": {"stepsize": 3}}, "backprop has no parameter 'stepsize': did you mean 'step_size'?"),
         ({"callbacks": print}, "is a single function: give a list"),
-        ({"hidden_layer_sizes": None}, "hidden_layer_sizes=None must hold"),
+        ({"hidden_layer_sizes": None}, "hidden_layer_sizes=None is not allowed: give a whole number"),
+        ({"hidden_layer_sizes": (4, 0)}, "hidden_layer_sizes[1]=0 is not allowed: give a whole number of at least 1"),
     ],
 )
 def test_parameter_of_another_kind(parameters, message):

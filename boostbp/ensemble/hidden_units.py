@@ -1,27 +1,99 @@
-"""Means of the target for the levels of a category, as hidden units.
+"""Hidden units that candidates have without back-propagation: directions of a model, and means of the target.
 
-A library splits the levels of a category into two sets. With many levels, most have too few rows for a reliable split.
-The means of the target order the levels, so trees split them like numbers, and leaves have slopes in them (target
-statistics: Micci-Barreca 2001). A training row sees means of other rows only: one with its own target would reveal it.
+**Directions** in which a model varies most. ``G`` is the mean of ``J' J`` over rows, where ``J`` is the Jacobian of the
+model. Its leading eigenvectors are the directions of the features along which the output varies most (expected gradient
+outer product: Trivedi and others 2014; as a way to learn features: Radhakrishnan and others 2024). A tree on the
+features splits along single features. A tree that also reads these directions splits along sums of features. Sums and
+differences of two important features are added, so that one split can tell which of two numbers is larger.
+
+**Means** of the target for the levels of a category. A library splits the levels of a category into two sets. With many
+levels, most have too few rows for a reliable split. The means of the target order the levels, so trees split them like
+numbers, and leaves have slopes in them (target statistics: Micci-Barreca 2001). A training row sees means of other rows
+only: one with its own target would reveal it.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.ensemble import constants
 from boostbp.ensemble.problem import Problem
-from boostbp.network.layers import Layer
-from boostbp.network.network import short_hidden
+from boostbp.network import layers
+from boostbp.network.layers import BoundInput, Layer, SquaredObjective
+from boostbp.network.network import Network, short_hidden
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 from boostbp.trees.basis import BASES
 from boostbp.trees.forest import Forest
 from boostbp.trees.leaves import leaves_on_paths
+from boostbp.trees.sparse import row_blocks
+from boostbp.trees.standardised import Standardised
 from boostbp.trees.tree import Tree, Trees
+
+
+def directions_layer(problem: Problem, model: Network) -> Layer:
+    """Return a hidden layer of linear units: the standardised numeric features along directions of the model."""
+    table, weight = problem.rows.table, problem.rows.weight
+    numeric = np.setdiff1d(np.arange(table.X.shape[1]), table.categorical)
+    columns = Standardised.of(np.ascontiguousarray(table.X[:, numeric]), weight)
+    G = gradient_outer_product(problem, model, numeric)
+    directions = workers().agree(np.hstack([leading_directions(G), paired_directions(G)]))
+    units = columns.project(directions)
+    linear = replace(problem.settings.layers[0], n_estimators=0, base="ridge", base_lambda=None, min_base_lambda=0.0)
+    bound = BoundInput(problem.growing_backend, table, linear, weight)
+    fitted = layers.fit(bound, SquaredObjective(units, weight), n_threads=problem.settings.n_threads)
+    return short_hidden(fitted.layer)
+
+
+def gradient_outer_product(problem: Problem, model: Network, numeric: NDArray[np.intp]) -> Floats:
+    """Return G, (numeric features, numeric features), for features in standard deviations; an error if it overflows."""
+    group = workers()
+    rows = group.sampled_rows(len(problem.rows), constants.DIRECTIONS_ROWS)
+    X, weight = group.select_rows(rows).allgather_rows(problem.rows.X[rows], problem.rows.weight[rows])
+    known = X[:, numeric]
+    # Scale first: squares near the limits of float64 overflow.
+    size = np.nan_to_num(np.fmax.reduce(np.abs(known), axis=0, initial=0.0))
+    known = known / np.where(size > 0, size, 1.0)
+    observed = np.isfinite(known)
+    count = np.maximum(observed.sum(0), 1)  # a column without observed values gets a standard deviation of 0
+    centred = np.where(observed, known - np.where(observed, known, 0.0).sum(0) / count, 0.0)
+    std = size * np.sqrt(np.square(centred).sum(0) / count)
+    G = np.zeros((len(numeric), len(numeric)))
+    for block in row_blocks(0, len(X), X.shape[1] * len(problem.baseline)):
+        J = model.jacobian(X[block], n_jobs=problem.settings.n_threads)[:, :, numeric]
+        with np.errstate(over="ignore", invalid="ignore"):
+            J *= std
+            G += np.einsum("rki,r,rkj->ij", J, weight[block], J, optimize=True)
+    if not np.isfinite(G).all():
+        steep = numeric[~np.isfinite(np.diag(G))]
+        raise FloatingPointError(f"slopes along the columns {steep.tolist()} are beyond float64")
+    return G
+
+
+def leading_directions(G: Floats) -> Floats:
+    """Return the leading eigenvectors of G, (numeric features, directions)."""
+    _, vectors = np.linalg.eigh(G)
+    leading = vectors[:, ::-1][:, : constants.DIRECTIONS]
+    # eigh may return either sign: the largest coefficient of each direction becomes positive.
+    signs = np.sign(leading[np.abs(leading).argmax(0), np.arange(leading.shape[1])])
+    directions: Floats = leading * signs
+    return directions
+
+
+def paired_directions(G: Floats) -> Floats:
+    """Return normalised sums and differences of the pairs of important features, (numeric features, pairs)."""
+    important = np.argsort(-np.diag(G), kind="stable")[: constants.DIRECTIONS_PAIRED]
+    a, b = np.triu_indices(len(important), 1)
+    pair = np.arange(len(a))
+    sums = np.zeros((len(G), len(a)))
+    sums[important[a], pair] = sums[important[b], pair] = np.sqrt(0.5)
+    differences = sums.copy()
+    differences[important[b], pair] *= -1.0
+    return np.hstack([sums, differences])
 
 
 def encoded_columns(problem: Problem) -> list[tuple[int, int]]:
@@ -120,23 +192,15 @@ def _tree_of(column: int, means: Floats, weight: Floats) -> tuple[Tree, Floats]:
     values = [np.average(means[group], weights=weight[group]) for group in groups]
     missing = len(weight) - 1
     n_words = (missing + 31) // 32
-    left: list[int] = []
-    right: list[int] = []
-    missing_left: list[bool] = []
-    sets: list[NDArray[np.uint32]] = []
+    splits: list[list[Any]] = []  # left and right child, whether missing values go left, set of codes
 
     def split(begin: int, middle: int, end: int) -> int:
         """Add a split of the groups before `middle` from the others, and return its number."""
-        number = len(left)
-        codes = np.concatenate(groups[begin:middle])
-        words = np.zeros(n_words, np.uint32)
+        number, codes, words = len(splits), np.concatenate(groups[begin:middle]), np.zeros(n_words, np.uint32)
         known = codes[codes < missing]
         np.bitwise_or.at(words, known // 32, np.uint32(1) << (known % 32).astype(np.uint32))
-        left.append(0)
-        right.append(0)
-        missing_left.append(missing in codes)
-        sets.append(words)
-        left[number], right[number] = below(begin, middle), below(middle, end)
+        splits.append([0, 0, missing in codes, words])
+        splits[number][:2] = below(begin, middle), below(middle, end)
         return number
 
     def below(begin: int, end: int) -> int:
@@ -146,15 +210,8 @@ def _tree_of(column: int, means: Floats, weight: Floats) -> tuple[Tree, Floats]:
     # The additional group has no level: codes that training did not see go there.
     groups.append(seen[:0])
     split(0, len(groups) - 1, len(groups))
-    start = n_words * np.arange(len(left))
-    tree = Tree.of(
-        np.full(len(left), column),
-        np.full(len(left), np.nan),
-        left,
-        right,
-        missing_left,
-        cat_start=start,
-        cat_words=np.full(len(left), n_words),
-        categories=np.concatenate(sets),
-    )
+    left, right, missing_left, sets = map(list, zip(*splits, strict=True))
+    start, size = n_words * np.arange(len(left)), np.full(len(left), n_words)
+    nodes = (np.full(len(left), column), np.full(len(left), np.nan), left, right, missing_left)
+    tree = Tree.of(*nodes, cat_start=start, cat_words=size, categories=np.concatenate(sets))
     return tree, np.array([*values, np.average(means, weights=weight)])
