@@ -74,10 +74,8 @@ def load_loss(
     if isinstance(loss, type):
         raise TypeError(f"loss={loss.__name__} is a class: pass an object of it, {loss.__name__}().")
     if str(getattr(loss, "__module__", "")).startswith("torch."):
-        raise TypeError(
-            f"loss={loss!r} is a loss of torch, which has no hessian of each row: give a name or an object like "
-            "boostbp.losses.Loss, or train with it in your own loop (boostbp.torch)."
-        )
+        cure = "give a name or an object like boostbp.losses.Loss, or train with it in your own loop (boostbp.torch)"
+        raise TypeError(f"loss={loss!r} is a loss of torch, which has no hessian of each row: {cure}.")
     if missing := [member for member in _MEMBERS if not hasattr(loss, member)]:
         raise TypeError(f"loss={loss!r} lacks {', '.join(missing)}: add them (see boostbp.losses.Loss).")
     traits = traits_of(loss)

@@ -21,6 +21,7 @@ in LightGBM, so their trees fit the negative gradient.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, Protocol
 
@@ -192,10 +193,13 @@ def log_mean(y: Floats, weight: Floats) -> Floats:
     return np.log(np.where(average > 0, average, _ABSENT))
 
 
-def weighted_quantile(y: Floats, weight: Floats, alpha: float) -> Floats:
-    """Return the weighted quantile: the middle of all constants with the smallest pinball loss."""
+def weighted_quantile(y: Floats, weight: Floats, alpha: float | Sequence[float]) -> Floats:
+    """Return the weighted quantile: the middle of all constants with the smallest pinball loss.
+
+    `alpha` is a level for all outputs, or one for each.
+    """
     share = _shares(weight)
-    return np.array([_quantile(column, share, alpha) for column in y.T])
+    return np.array([_quantile(*of, share) for of in zip(y.T, np.broadcast_to(alpha, y.shape[1]), strict=True)])
 
 
 def huber_centre(y: Floats, weight: Floats, delta: float) -> Floats:
@@ -216,7 +220,7 @@ def _shares(weight: Floats) -> Floats:
     return np.asarray(scaled / scaled.sum())
 
 
-def _quantile(column: Floats, share: Floats, alpha: float) -> float:
+def _quantile(column: Floats, alpha: float, share: Floats) -> float:
     # The loss falls while the share of rows below the constant is less than alpha. If it is exactly alpha, the loss is
     # constant from one row to the next, and the result is the middle of both.
     order = np.argsort(column, kind="stable")

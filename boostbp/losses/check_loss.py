@@ -68,10 +68,9 @@ class _Trial(NamedTuple):
         """Raise ConformanceError with both numbers of the first wrong row; `why` has ``{}`` for the expected one."""
         if wrong.any():
             at = tuple(np.argwhere(wrong)[0])
-            raise ConformanceError(
-                f"loss={self.loss.name!r}: its {member} is {returned[at]:.6g} in row {at[0]}, where y is "
-                f"{self.y[at[0]]} and the raw output {self.h[at[0]]}, but {why.format(f'{expected[at]:.6g}')}."
-            )
+            where = f"in row {at[0]}, where y is {self.y[at[0]]} and the raw output {self.h[at[0]]}"
+            fault = f"its {member} is {returned[at]:.6g} {where}, but {why.format(f'{expected[at]:.6g}')}"
+            raise ConformanceError(f"loss={self.loss.name!r}: {fault}.")
 
 
 @numpy_errstate()
@@ -98,7 +97,6 @@ def check_loss(
     Returns
     -------
     LossReport
-        Its text has a line for each member.
 
     Raises
     ------
@@ -189,10 +187,9 @@ def _compare_baseline(trial: _Trial, baseline: Floats, unit: float) -> str:
     # In units of the mean absolute loss, as losses may be negative.
     gain = (here - lowest) / max(size, np.finfo(float).tiny)
     if gain > MUCH_LOWER:
-        raise ConformanceError(
-            f"loss={trial.loss.name!r}: its baseline is {baseline}, of mean loss {here:.6g}, but {best} has "
-            f"{lowest:.6g}: let baseline(y, weight) return the constant with the smallest loss."
-        )
+        fault = f"its baseline is {baseline}, of mean loss {here:.6g}, but {best} has {lowest:.6g}"
+        cure = "let baseline(y, weight) return the constant with the smallest loss"
+        raise ConformanceError(f"loss={trial.loss.name!r}: {fault}: {cure}.")
     if gain > LOWER:
         return f"{baseline}, near the best constant: {best} has {gain:.2%} less loss"
     return f"{baseline}, no constant beside it has less loss"

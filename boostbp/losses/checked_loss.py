@@ -20,9 +20,7 @@ from boostbp.runtime.arrays import Floats, read_only, refuse_writes
 from boostbp.runtime.group import workers
 
 Shape = tuple[int, ...]
-_NAMES = {"value": "(rows,)", "baseline": "(outputs,)"} | dict.fromkeys(
-    ("gradient", "hessian", "link"), "(rows, outputs)"
-)
+_MEMBERS = {"value", "gradient", "hessian", "derivatives"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,11 +73,7 @@ class CheckedLoss:
         If a subclass overrides one of the three, but not `derivatives`, each is called separately.
         """
         members = [getattr(self.loss, "__dict__", {}), *map(vars, type(self.loss).__mro__)]
-        joint, *single = [
-            next((place for place, names in enumerate(members) if name in names), len(members))
-            for name in ("derivatives", "value", "gradient", "hessian")
-        ]
-        if getattr(self.loss, "derivatives", None) is None or joint > min(single):
+        if next((names for names in members if _MEMBERS & names.keys()), {}).get("derivatives") is None:
             return self.raw_value(h, y), self.gradient(h, y), self.hessian(h, y)
         triple = self._call("derivatives", h, y)
         if not isinstance(triple, tuple | list) or len(triple) != 3:
@@ -107,21 +101,10 @@ class CheckedLoss:
     def refuse_unusable(
         self, returned: dict[str, Floats], h: Floats, y: Floats, when: str, what_to_do: str = ""
     ) -> None:
-        """Refuse numbers that are not finite, and a hessian that is not above 0.
+        """Refuse numbers that are not finite, and a hessian that is not above 0; the ValueError shows the first row.
 
-        Parameters
-        ----------
-        returned : dict of str to array
-            By the name of the member that returned it; (rows,) or (rows, outputs).
-        when : str
-            Place in training, for the message.
-        what_to_do : str
-            A further cure.
-
-        Raises
-        ------
-        ValueError
-            With the first wrong row, its target and its raw output.
+        `returned` has arrays, (rows,) or (rows, outputs), by the member that returned them. The message names the place
+        in training, `when`, and a further cure.
         """
         for what, array in returned.items():
             by_row = array.reshape(len(y), -1 if len(y) else 1)  # a worker may have no rows
@@ -130,10 +113,8 @@ class CheckedLoss:
                 wrong, cure = ~(by_row > 0).all(axis=1), "let it be above 0 there, such as by np.maximum(hessian, 1e-6)"
             if wrong.any():
                 row = int(np.argmax(wrong))
-                raise self.error(
-                    f"its {what} is {array[row]} in row {row}, where y is {y[row]} and the raw output is {h[row]}, "
-                    f"{when}: {cure}"
-                )
+                where = f"in row {row}, where y is {y[row]} and the raw output is {h[row]}, {when}"
+                raise self.error(f"its {what} is {array[row]} {where}: {cure}")
 
     def error(self, text: str) -> ValueError:
         """Return an error with the name of the loss, the fault and the cure."""
@@ -157,7 +138,8 @@ class CheckedLoss:
             raise self.error(f"its {member}{where} has dtype {array.dtype}, not numbers: return float64")
         got = () if isinstance(returned, Number) else getattr(returned, "shape", None)
         received = f"type {type(returned).__name__}" if got is None else f"shape {tuple(got)}"
-        expected = f"{'an array of shape ' if got is None else ''}{shape}, which is {_NAMES[member]}"
+        axes = {"value": "(rows,)", "baseline": "(outputs,)"}.get(member, "(rows, outputs)")
+        expected = f"{'an array of shape ' if got is None else ''}{shape}, which is {axes}"
         raise self.error(f"its {member}{where} has {received}, not {expected}: {_cure(member, got, shape)}")
 
 
@@ -236,10 +218,9 @@ def _check_calls(loss: CheckedLoss, h: Floats, y: Floats) -> None:
         some = call(h[half], y[half])
         if len(some) and not _same(some, first[half]):
             row = int(np.argmax(~np.isclose(some, first[half], SAME, SAME).reshape(len(some), -1).all(axis=1)))
-            raise loss.error(
-                f"its {member} in row {row} is {first[row]} among {len(y)} rows and {some[row]} among {len(some)}: let "
-                "it depend on its row alone, and do not divide by the number of rows"
-            )
+            both = f"{first[row]} among {len(y)} rows and {some[row]} among {len(some)}"
+            cure = "let it depend on its row alone, and do not divide by the number of rows"
+            raise loss.error(f"its {member} in row {row} is {both}: {cure}")
 
 
 def _check_gradient(loss: CheckedLoss, h: Floats, y: Floats) -> None:
@@ -253,11 +234,9 @@ def _check_gradient(loss: CheckedLoss, h: Floats, y: Floats) -> None:
     if not size > 0 or slope @ gradient >= UPHILL * size:
         return
     worst = int(np.argmin(slope * gradient))
-    raise loss.error(
-        f"its gradient is {gradient[worst]:g} where finite differences of its value are {slope[worst]:g}, so each step "
-        "raises the loss: let gradient() return the derivative of value() in h, such as h - y for squared error, not "
-        "y - h. boostbp.check_loss(loss, y) compares all members"
-    )
+    fault = f"its gradient is {gradient[worst]:g} where finite differences of its value are {slope[worst]:g}"
+    cure = "let it be the derivative in h, such as h - y for squared error, not y - h; see boostbp.check_loss(loss, y)"
+    raise loss.error(f"{fault}, so each step raises the loss: {cure}")
 
 
 def _check_step_length(loss: CheckedLoss, h: Floats, y: Floats) -> None:
@@ -267,10 +246,9 @@ def _check_step_length(loss: CheckedLoss, h: Floats, y: Floats) -> None:
     curvature = curvature[smooth]
     hessian = float(np.median(loss.hessian(h, y)))
     if len(curvature) and (middle := float(np.median(curvature))) > TOO_LONG * hessian:
-        raise loss.error(
-            f"its hessian is {hessian:g} where finite differences of its gradient are {middle:g}, so each step is many "
-            "times too long: let hessian() return the second derivative of value() in h, or more"
-        )
+        fault = f"its hessian is {hessian:g} where finite differences of its gradient are {middle:g}"
+        cure = "let hessian() return the second derivative of value() in h, or more"
+        raise loss.error(f"{fault}, so each step is many times too long: {cure}")
 
 
 def _check_scale_free(loss: CheckedLoss, h: Floats, y: Floats) -> None:

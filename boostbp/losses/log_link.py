@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,14 +14,15 @@ from boostbp.runtime.arrays import Floats
 
 
 class _Likelihood:
-    """Members of a negative log-likelihood, from a formula that computes all three."""
+    """Members of a negative log-likelihood, from a formula that returns value, gradient and hessian together."""
 
     __slots__ = ()
     scale_free = False
+    _formula: Callable[[Floats, Floats], tuple[Floats, Floats, Floats]]
 
-    def _formula(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+    def derivatives(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
         """Return value, gradient and hessian."""
-        raise NotImplementedError
+        return self._formula(h, y)
 
     def value(self, h: Floats, y: Floats) -> Floats:
         """Return the negative log-likelihood, up to a constant."""
@@ -34,9 +36,14 @@ class _Likelihood:
         """Return the Newton weight."""
         return self._formula(h, y)[2]
 
+    def baseline(self, y: Floats, weight: Floats) -> Floats:
+        """Return the logarithm of the weighted mean; ``log(1e-6)`` for an output that is always 0."""
+        # At a constant h, the sum of the gradient is 0 at the mean.
+        return log_mean(y, weight)
 
-class LogLink:
-    """Link, baseline and traits of a loss whose raw output is the logarithm of the prediction.
+
+class _LogLink(_Likelihood):
+    """Link and traits of a loss whose raw output is the logarithm of the prediction.
 
     Exponentials are computed only between `lowest` and `highest`. Beyond, losses continue as their tangents, so that
     value and gradient do not overflow, even in float32, in which libraries store gradients.
@@ -46,7 +53,6 @@ class LogLink:
     name: str
     task: ClassVar[Task] = "regression"
     link_name: ClassVar[LinkName] = "log"
-    scale_free = False
     # exp(40) is 2e17, so products of two such numbers fit float32, whose limit is 3e38.
     lowest: ClassVar[float] = -40.0
     highest: ClassVar[float] = 40.0
@@ -59,11 +65,6 @@ class LogLink:
         """Return the logarithm of predictions, or of 1e-10 (as in LightGBM) for smaller ones of another loss."""
         return np.log(np.maximum(prediction, 1e-10))
 
-    def baseline(self, y: Floats, weight: Floats) -> Floats:
-        """Return the logarithm of the weighted mean; ``log(1e-6)`` for an output that is always 0."""
-        # The gradient is proportional to exp(h) - y at a constant h, so its sum is 0 at the mean.
-        return log_mean(y, weight)
-
     def _refuse_out_of_range(self, y: Floats) -> None:
         low, high = np.exp([self.lowest, self.highest])
         # Losses that accept y = 0 are finite there: 0 is the limit of small predictions.
@@ -75,17 +76,16 @@ class LogLink:
 
 
 @dataclass(frozen=True, slots=True)
-class Poisson(_Likelihood, LogLink):
+class Poisson(_LogLink):
     """``exp(h) - y h``, for counts and rates ``y >= 0``; baseline: log of the weighted mean.
 
-    Above ``h = 50`` the value continues as its tangent, and `link` stays at ``exp(50)``, about 5e21. So the gradient
-    ``link(h) - y`` is the derivative of the value everywhere, and neither overflows in single precision.
+    Above ``h = 50`` the value continues as its tangent, and `link` stays at ``exp(50)``, about 5e21.
 
     Attributes
     ----------
     max_delta_step : float
         The hessian is ``exp(h + max_delta_step)``. A plain Newton step is too long where a count is far above the
-        prediction: 0.7 halves it. LightGBM and XGBoost do the same.
+        prediction: 0.7 halves it, as in LightGBM and XGBoost.
     """
 
     max_delta_step: float = 0.7
@@ -104,7 +104,6 @@ class Poisson(_Likelihood, LogLink):
         # Above `highest`, link(h) stays at exp(highest), which is also the slope of the tangent.
         mean, excess = self.link(h), np.maximum(h - self.highest, 0.0)
         losses = (mean * (1.0 + excess) - y * h).sum(axis=1)
-        # As poisson_max_delta_step of LightGBM does: exp(0.7) halves a Newton step.
         return losses, mean - y, np.maximum(mean * np.exp(self.max_delta_step), LEAST_HESSIAN)
 
     def deviation(self, prediction: Floats) -> Floats:
@@ -118,7 +117,7 @@ class Poisson(_Likelihood, LogLink):
 
 
 @dataclass(frozen=True, slots=True)
-class Gamma(_Likelihood, LogLink):
+class Gamma(_LogLink):
     """``h + y exp(-h)`` for ``y > 0``; baseline: log of the weighted mean.
 
     It is the negative log-likelihood of a gamma distribution with mean ``exp(h)``, divided by its shape, up to a
@@ -148,7 +147,7 @@ class Gamma(_Likelihood, LogLink):
 
 
 @dataclass(frozen=True, slots=True)
-class Tweedie(_Likelihood, LogLink):
+class Tweedie(_LogLink):
     """``p^(2 - power) / (2 - power) + y p^(1 - power) / (power - 1)`` with ``p = exp(h)``, for ``y >= 0``.
 
     It is the negative log-likelihood of a sum of a Poisson number of gamma variables, with mean `p` and a variance
@@ -198,14 +197,6 @@ class _Classes(_Likelihood):
     task: ClassVar[Task] = "classification"
     default_metric: ClassVar[str] = "logloss"
     soft_labels: ClassVar[bool] = True
-
-    def derivatives(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return value, gradient and hessian, computed together."""
-        return self._formula(h, y)
-
-    def baseline(self, y: Floats, weight: Floats) -> Floats:
-        """Return the logarithm of the weighted class shares; ``log(1e-6)`` for an absent class."""
-        return log_mean(y, weight)
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,7 +152,7 @@ class Quantile(_Regression):
         return np.select([h < y, h > y], [-level, 1 - level], 0.0)
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
-        """Return the weighted quantile."""
+        """Return the weighted quantile, or one for each level."""
         return weighted_quantile(y, weight, self.alpha)
 
 
@@ -195,7 +195,3 @@ class Quantiles(Quantile):
     def link(self, h: Floats) -> Floats:
         """Return the raw outputs of each row in ascending order."""
         return np.sort(h, axis=1)
-
-    def baseline(self, y: Floats, weight: Floats) -> Floats:
-        """Return the weighted quantiles."""
-        return np.array([weighted_quantile(y[:, [k]], weight, level)[0] for k, level in enumerate(self.alpha)])

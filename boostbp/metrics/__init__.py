@@ -72,9 +72,7 @@ class Metric:
             value = self.function(prediction, y, weight)
         if not np.isnan(value):
             return value
-        messages.warn(
-            f"eval_metric={self.name!r} gave NaN, which counts as the worst value: return a number, such as 0."
-        )
+        messages.warn(f"eval_metric={self.name!r} gave NaN, which counts as the worst: return a number, such as 0.")
         return worst
 
 
@@ -127,6 +125,9 @@ def load_metric(
 ) -> Metric:
     """Return a metric from its name, or from the user's function.
 
+    Raises ValueError if the name is unknown, a metric of classes is requested for numbers, or the name of a function
+    suggests the opposite direction; TypeError if `metric` is none of the types below.
+
     Parameters
     ----------
     metric : str, callable, (name, callable, greater_is_better), Metric or None
@@ -143,14 +144,6 @@ def load_metric(
         Whether predictions are classes; None: as the loss declares.
     scale : (outputs,) or float
         Divisor of targets in training.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown, a metric of classes is requested for numbers, or the name of a function suggests the
-        opposite direction.
-    TypeError
-        If `metric` is none of these.
     """
     if classes is None:
         classes = traits_of(loss).task == "classification"
@@ -167,10 +160,8 @@ def load_metric(
         return Metric(str(name), bool(greater_is_better), CustomMetric.of(function, classes=classes))
     if callable(metric) and not hasattr(metric, "_score_func"):
         return Metric(name_of(metric), is_maximised(metric), CustomMetric.of(metric, classes=classes))
-    raise TypeError(
-        f"eval_metric={metric!r} is not a metric: pass a name, a function f(y_true, y_pred), or a tuple "
-        f"(name, function, greater_is_better); of a scikit-learn scorer, its metric function."
-    )
+    cure = "pass a name, a function f(y_true, y_pred), or a tuple (name, function, greater_is_better)"
+    raise TypeError(f"eval_metric={metric!r} is not a metric: {cure}; of a scikit-learn scorer, its metric function.")
 
 
 def default_metric(loss: Loss, *, classes: bool = False, scale: Floats | float = 1.0) -> Metric:
@@ -229,9 +220,6 @@ def _unknown(name: str, classes: bool) -> ValueError:
     names = [*_REGRESSION, *_of_losses(), *(_CLASSES if classes else ())]
     if close := nearest(name, names):
         return ValueError(f"eval_metric={name!r} is unknown: did you mean {close!r}?")
-    names += [
-        f"{stem}@{words.partition(',')[0]}" for stem, (*_, words) in _AT.items() if classes or stem not in _CLASSES
-    ]
-    return ValueError(
-        f"eval_metric={name!r} is unknown: use one of {', '.join(names)}, or a function f(y_true, y_pred)."
-    )
+    names += [f"{stem}@{at[2].partition(',')[0]}" for stem, at in _AT.items() if classes or stem not in _CLASSES]
+    names.append("or a function f(y_true, y_pred)")
+    return ValueError(f"eval_metric={name!r} is unknown: use one of {', '.join(names)}.")

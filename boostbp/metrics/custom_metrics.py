@@ -49,9 +49,7 @@ class CustomMetric:
         """Adapt a function; raise ValueError if it needs labels and predictions are numbers."""
         of_labels = _is_sklearn(function) and name_of(function) in _OF_LABELS.split()
         if of_labels and not classes:
-            raise ValueError(
-                f"eval_metric={name_of(function)} is for classes, and numbers are predicted: use one such as 'rmse'."
-            )
+            raise ValueError(f"eval_metric={name_of(function)} is for classes, and numbers are predicted: use 'rmse'.")
         return cls(function, classes, of_labels, _takes_weight(function))
 
     def __call__(self, prediction: Floats, y: Floats, weight: Floats) -> float:
@@ -65,10 +63,8 @@ class CustomMetric:
         with suppress(TypeError, ValueError):  # a ragged list, or an object that is not a number
             if not isinstance(value, str | bytes) and np.ndim(value) == 0:  # text may spell a number
                 return float(value)
-        raise TypeError(
-            f"eval_metric={name_of(self.function)!r} returned {value!r}: return a single number, and say whether "
-            "greater is better by the tuple (name, function, greater_is_better)."
-        )
+        cure = "return a single number; the tuple (name, function, greater_is_better) says whether greater is better"
+        raise TypeError(f"eval_metric={name_of(self.function)!r} returned {value!r}: {cure}.")
 
 
 def _flat(columns: Floats) -> Floats:
@@ -76,9 +72,7 @@ def _flat(columns: Floats) -> Floats:
 
 
 def _innermost(function: Callable[..., object]) -> Callable[..., object]:
-    while isinstance(function, partial):
-        function = function.func
-    return function
+    return _innermost(function.func) if isinstance(function, partial) else function
 
 
 def name_of(function: Callable[..., object]) -> str:
@@ -100,10 +94,9 @@ def is_maximised(function: Callable[..., object]) -> bool:
     suggested = good != bool(words & _NEGATIVE)
     # Names with words of both kinds, such as gain_loss, or of none suggest no direction.
     if good != bad and suggested != maximised and not _is_sklearn(function):
-        raise ValueError(
-            f"eval_metric={name} would be {'max' if maximised else 'min'}imised, but its name suggests the opposite. "
-            f"Say which: eval_metric=({name!r}, {name}, {suggested}), where True means that greater is better."
-        )
+        fault = f"would be {'max' if maximised else 'min'}imised, but its name suggests the opposite"
+        cure = f"eval_metric=({name!r}, {name}, {suggested}), where True means that greater is better"
+        raise ValueError(f"eval_metric={name} {fault}. Say which: {cure}.")
     return maximised
 
 
