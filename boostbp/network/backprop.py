@@ -113,19 +113,11 @@ class BackPropagation:
         """Return the state after the last epoch that the monitor has seen."""
         trainer, monitor = self._trainer, self._monitor
         assert monitor.best is not None
-        return State(
-            tuple(trainer.h[1:]),
-            tuple(trainer.g[1:]),
-            tuple(trainer.m[1:]),
-            random=trainer.rng.bit_generator.state,
-            network=trainer.network,
-            best=monitor.best,
-            lowest_loss=monitor.lowest_loss,
-            history=replace(self.history, epochs=list(self.history.epochs)),
-            elapsed=time.perf_counter() - monitor.begun,
-            fingerprint=self._fingerprint(),
-            since=monitor.since,
-        )
+        h, g, m = (tuple(arrays[1:]) for arrays in (trainer.h, trainer.g, trainer.m))
+        random, networks = trainer.rng.bit_generator.state, (trainer.network, monitor.best, monitor.lowest_loss)
+        history = replace(self.history, epochs=list(self.history.epochs))
+        elapsed = time.perf_counter() - monitor.begun
+        return State(h, g, m, random, *networks, history, elapsed, self._fingerprint(), monitor.since)
 
 
 def _check(state: State, epochs: int, fingerprint: Mapping[str, str]) -> None:

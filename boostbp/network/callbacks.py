@@ -123,11 +123,9 @@ def _prune(trial: Any, name: str | None, progress: Progress) -> None:
     study = getattr(trial, "study", None)
     directions = [direction] if study is None else [of_study.name for of_study in study.directions]
     if directions != [direction]:
-        raise ValueError(
-            f"optuna_pruning(trial): the directions of the study are {directions}, and trials are compared by "
-            f"{progress.history.metric!r}: use create_study(direction={direction.lower()!r}), or another "
-            "eval_metric."
-        )
+        fault = f"the directions of the study are {directions}, and trials are compared by {progress.history.metric!r}"
+        cure = f"use create_study(direction={direction.lower()!r}), or another eval_metric"
+        raise ValueError(f"optuna_pruning(trial): {fault}: {cure}.")
     trial.report(value, progress.epoch.epoch)
     if trial.should_prune():
         raise optuna.TrialPruned(f"Pruned after epoch {progress.epoch.epoch}.")
@@ -201,13 +199,7 @@ stop_on_interrupt = StopOnInterrupt
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The callback that `checkpoint` returns.
-
-    Attributes
-    ----------
-    path : Path
-    every : int
-    """
+    """The callback that `checkpoint` returns."""
 
     path: Path
     every: int

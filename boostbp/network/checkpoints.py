@@ -115,10 +115,8 @@ def find(path: Path, n_rows: int) -> State | None:
     if not any(exists):
         return None
     if not all(exists):
-        raise ValueError(
-            f"checkpoint={str(path)!r} does not exist for worker {exists.index(False)}, but does for worker "
-            f"{exists.index(True)}: give a path in a folder that all workers share."
-        )
+        fault = f"does not exist for worker {exists.index(False)}, but does for worker {exists.index(True)}"
+        raise ValueError(f"checkpoint={str(path)!r} {fault}: give a path in a folder that all workers share.")
     state = read_state(path)
     return _with_rows(state, path, n_rows) if state.rows else state
 
@@ -127,10 +125,8 @@ def _with_rows(state: State, path: Path, n_rows: int) -> State:
     """Return the state with the rows of this worker, from the files of the workers that wrote them."""
     [(first, _)], total = workers().row_runs(n_rows)
     if total != sum(state.rows):
-        raise ValueError(
-            f"{state.origin} belongs to another fit: it has {sum(state.rows)} rows, these are {total}. Pass what it "
-            "was fitted to, or start anew without it."
-        )
+        fault = f"it has {sum(state.rows)} rows, these are {total}"
+        raise ValueError(f"{state.origin} belongs to another fit: {fault}. Pass its rows, or start anew without it.")
     sizes, start = _sizes(state.network), 0
     parts: list[list[list[Floats]]] = []
     for rank, count in enumerate(state.rows):
@@ -163,8 +159,8 @@ def _state(content: object, arrays: Arrays) -> State:
     history = history_from(content["history"], hidden=len(sizes) - 1)
     if history.choice is not None:
         raise ValueError("its history has a choice of candidates")
-    hints = {"elapsed": float, "since": int, "rows": list[int], "fingerprint": dict[str, str]}
-    elapsed, since, counts, fingerprint = (plain.decode_as(hint, content[name]) for name, hint in hints.items())
+    hints = {"elapsed": float, "fingerprint": dict[str, str], "since": int, "rows": list[int]}
+    elapsed, fingerprint, since, counts = (plain.decode_as(hint, content[name]) for name, hint in hints.items())
     if not math.isfinite(elapsed) or not -1 <= since < len(history) or min(counts, default=0) < 0:
         raise ValueError(f"its numbers are elapsed={elapsed}, since={since} and rows={counts!r:.999}")
     random = plain.decode(content["random"])
@@ -172,30 +168,17 @@ def _state(content: object, arrays: Arrays) -> State:
     np.random.default_rng().bit_generator.state = random
     n_rows = len(arrays["h1"]) if "h1" in arrays else 0
     h, g, m = _variables(arrays, n_rows, [] if counts else sizes)
-    return State(
-        h,
-        g,
-        m,
-        random=random,
-        network=networks["now"],
-        best=networks["best"],
-        lowest_loss=networks.get("lowest_loss"),
-        history=history,
-        elapsed=elapsed,
-        fingerprint=fingerprint,
-        since=since,
-        rows=tuple(counts),
-    )
+    now, best, lowest_loss = networks["now"], networks["best"], networks.get("lowest_loss")
+    state = State(h, g, m, random, now, best, lowest_loss, history, elapsed, fingerprint, since)
+    return replace(state, rows=tuple(counts))
 
 
 def _networks(content: Mapping[str, Any], arrays: Arrays) -> dict[str, Network]:
     """Return the networks by their roles; raise ValueError unless all have the same shape."""
     networks: dict[str, Network] = {}
     for role in ("now", "best", "lowest_loss"):
-        fact = content[role]
-        if fact is None and role == "lowest_loss":
-            continue
-        networks[role] = networks[fact] if isinstance(fact, str) else network_from(fact, arrays, f"{role}.")
+        if (fact := content[role]) is not None or role != "lowest_loss":
+            networks[role] = networks[fact] if isinstance(fact, str) else network_from(fact, arrays, f"{role}.")
     now = networks["now"]
     for network in networks.values():
         same_shape = network.skip == now.skip and _sizes(network) == _sizes(now)

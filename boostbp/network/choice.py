@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-# Name of the user's network among the candidates.
-NETWORK = "network"
-# Name of the constant that a model is shrunk towards.
-CONSTANT = "constant"
-# Name of the candidate that is closest to the defaults of libraries.
-CONSTANT_LEAVES = "single layer, constant leaves"
+# Names of candidates.
+NETWORK = "network"  # the user's network
+CONSTANT = "constant"  # the constant that a model is shrunk towards
+CONSTANT_LEAVES = "single layer, constant leaves"  # the one that is closest to the defaults of libraries
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
@@ -130,24 +128,19 @@ class ModelChoice:
             return ""
         if not self.weight():
             return "Hidden layers were tried, and none is part of the model."
+        effect = "they helped" if self.gain > 0.0 else "they did harm"
         if abs(self.gain) < 2.0 * self.error:
             effect = "no measurable effect"
-        else:
-            effect = "they helped" if self.gain > 0.0 else "they did harm"
-        return (
-            f"Hidden layers changed the held-out loss by {0.0 - self.gain:+.3g} ± {self.error:.2g}: {effect} "
-            "(optimistic: these rows chose the model)."
-        )
+        change = f"{0.0 - self.gain:+.3g} ± {self.error:.2g}: {effect} (optimistic: these rows chose the model)"
+        return f"Hidden layers changed the held-out loss by {change}."
 
     def __str__(self) -> str:
         """Return sentences on the loss of each candidate, the gain of hidden layers, and the parts of the model."""
         lines = ["Loss on held-out rows:", *(f"  {result.loss:.6g}  {result.name}" for result in self.candidates)]
         lines += [*filter(None, [self.depth_in_words]), self.parts_in_words]
         if self.members > 1:
-            lines.append(
-                f"The model is the mean of {self.members} such members, each with held-out rows of its own; members "
-                "that are clearly worse than the best count less."
-            )
+            mean = f"The model is the mean of {self.members} such members, each with held-out rows of its own"
+            lines.append(f"{mean}; members that are clearly worse than the best count less.")
         if self.failed:
             lines.append(f"Failed, and left out after that: {'; '.join(self.failed)}.")
         if self.seconds:

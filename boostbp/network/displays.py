@@ -96,11 +96,8 @@ class StageLog:
     def stage(self, stage: Stage) -> None:
         """Log a stage if it is a new one, and its hint."""
         if stage.name != self._last:
-            self._last = stage.name
-            log.info(
-                "%s, %.1f s: held-out loss %.6g, models %d",
-                stage.name, time.perf_counter() - self._begun, stage.score, stage.n_models,
-            )  # fmt: skip
+            self._last, seconds = stage.name, time.perf_counter() - self._begun
+            log.info("%s, %.1f s: held-out loss %.6g, models %d", stage.name, seconds, stage.score, stage.n_models)
         if stage.hint:
             log.info("%s", stage.hint)
 

@@ -25,10 +25,7 @@ class Stop(Enum):
         "Try a smaller step_size, a larger reg_lambda, clip=True or refit_order='upward'."
     )
     TIME = "max_time was used up; the best epoch was restored."
-    QUALITY = (
-        "At this quality, the expected gain of more epochs did not justify their time; the best epoch was restored. "
-        "A higher quality may train longer."
-    )
+    QUALITY = "More epochs were not worth their time; the best epoch was restored. A higher quality may train longer."
     CALLBACK = "A callback asked to stop; the best epoch was restored."
     NO_NETWORK = "No network is part of the model."
     INTERRUPTED = "Interrupted from the keyboard; the best state so far was kept."
@@ -38,11 +35,10 @@ class Stop(Enum):
         return cls.__members__.get(str(value))
 
     # Stored by name, since the sentences change between versions. pickle calls the first method, skops the second.
-    def __reduce_ex__(self, protocol: object) -> tuple[type[Stop], tuple[str]]:
+    def __reduce_ex__(self, protocol: object = None) -> tuple[type[Stop], tuple[str]]:
         return type(self), (self.name,)
 
-    def __reduce__(self) -> tuple[type[Stop], tuple[str]]:
-        return type(self), (self.name,)
+    __reduce__ = __reduce_ex__
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +67,7 @@ class Epoch:
         R^2 of the refit of each layer to its target; NaN for an output layer that is boosted.
     explained, explained_held : tuple of float
         Share of the target that a linear regression on each hidden layer explains, on training rows and on the first
-        evaluation set (NaN without one), or on samples of them. See `boostbp.network.probes`.
+        evaluation set (NaN without one), or on samples of them. See `boostbp.network.trainer.linear_probe_r2`.
     """
 
     epoch: int
@@ -105,11 +101,10 @@ class Look:
 
 @dataclass
 class History:
-    """The training of the model, and its parts.
+    """The training of the model, and its parts, which all reports on the model read.
 
-    All reports on the model read this record: summary, health, plots, the HTML page, and the attributes with LightGBM's
-    names. The network of the model is the back-propagated one with the largest weight. The
-    leading piece is the network or single layer with the largest weight.
+    The network of the model is the back-propagated one with the largest weight. The leading piece is the network or
+    single layer with the largest weight.
 
     Attributes
     ----------
@@ -216,10 +211,8 @@ class History:
     def to_frame(self) -> Any:
         """Return a pandas data frame with a row for each epoch, indexed by its number; needs the extra ``frames``.
 
-        Returns
-        -------
-        pandas.DataFrame, (epochs, columns)
-            The fields of `Epoch`. A metric is named like ``valid_0_rmse``, a figure of a hidden layer like ``drift_0``.
+        Its columns are the fields of `Epoch`, with names like ``valid_0_rmse``, or ``drift_0`` for the first hidden
+        layer.
         """
         pandas = require("pandas", extra="frames", what="history_.to_frame()")
         return pandas.DataFrame([self.row(epoch) for epoch in self.epochs]).set_index("epoch")
@@ -249,13 +242,7 @@ class History:
         return [epoch.loss for epoch in self.epochs]
 
     def metrics(self, name: str) -> list[float]:
-        """Return the metric of one evaluation set by epoch.
-
-        Raises
-        ------
-        KeyError
-            If there is no evaluation set of this name; the message lists the names.
-        """
+        """Return the metric of one evaluation set by epoch; raise KeyError if there is none of this name."""
         if self.epochs and name not in self.epochs[0].metrics:
             sets = ", ".join(map(repr, self.epochs[0].metrics)) or "none: fit was given no evaluation set"
             raise KeyError(f"name={name!r} is not an evaluation set of this fit. Its sets are {sets}.")
@@ -291,15 +278,13 @@ class History:
 
     def _best_epoch_in_words(self) -> str:
         best = self.epochs[self.best_epoch]
-        losses = ", ".join([f"raining loss {best.loss:.6g}", *filter(None, [self.format_metrics(best.metrics)])])
+        metrics = f", {self.format_metrics(best.metrics)}" if best.metrics else ""
         if self.network is None:
-            return f"T{losses}." if self.choice is None else f"Training loss {best.loss:.6g}."
+            return f"Training loss {best.loss:.6g}{'' if self.choice else metrics}."
         words = self.network_in_words
         of = f" of the {self.network}, which has {words}" if words else ""
-        return (
-            f"Best epoch {self.best_epoch}{of}: t{losses}; training loss of epoch 0, before any back-propagation: "
-            f"{self.epochs[0].loss:.6g}."
-        )
+        start = f"training loss of epoch 0, before any back-propagation: {self.epochs[0].loss:.6g}"
+        return f"Best epoch {self.best_epoch}{of}: training loss {best.loss:.6g}{metrics}; {start}."
 
     def format_metrics(self, metrics: dict[str, float]) -> str:
         """Return metrics by name of the evaluation set as words."""

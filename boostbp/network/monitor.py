@@ -29,16 +29,14 @@ from boostbp.runtime.group import workers
 class State:
     """A training after an epoch, from which it can continue."""
 
-    # h, g, m: (rows, units) each: Hidden variables h_1 .. h_L, the gradients of the loss in them, and their momenta.
-    # The arrays are those of the training, not copies.
+    # (rows, units) each, not copies: hidden variables h_1 .. h_L, the gradients of the loss in them, and their momenta
     h: tuple[Floats, ...]
     g: tuple[Floats, ...]
     m: tuple[Floats, ...]
     random: Mapping[str, Any]  # state of the random generator
-    # network, best: networks of this epoch and of the best one
-    network: Network
-    best: Network
-    lowest_loss: Network | None  # network of the epoch of lowest training loss, if no metric chooses the best epoch
+    network: Network  # of this epoch
+    best: Network  # of the best epoch
+    lowest_loss: Network | None  # of the epoch of lowest training loss, if no metric chooses the best epoch
     history: History
     elapsed: float  # seconds of training so far
     fingerprint: Mapping[str, str]  # the data and parameters of the training; see `boostbp.network.fingerprint`
@@ -82,26 +80,19 @@ class Progress:
 class Stage:
     """The stage that the fit of an ensemble has reached."""
 
-    # Name of the candidates in training.
-    name: str
-    # Share of the fit's limit on work that is spent; the fit may end before the limit.
-    share: float
-    # Held-out loss of the sum of the models so far.
-    score: float
-    # Number of models in the sum.
-    n_models: int
-    # A sentence for the user, sent once, or "".
-    hint: str = ""
+    name: str  # of the candidates in training
+    share: float  # of the fit's limit on work that is spent; the fit may end before the limit
+    score: float  # held-out loss of the sum of the models so far
+    n_models: int  # in the sum
+    hint: str = ""  # a sentence for the user, sent once
 
 
 class StageSeconds:
     """Seconds of each stage of a fit, measured by its reports, which are passed on."""
 
     def __init__(self, first: str, report: Callable[[Stage], object]) -> None:
-        # Seconds by name of the stage, in the order in which the stages began.
-        self.seconds: dict[str, float] = {}
-        self._report, self._name = report, first
-        self._begun = time.perf_counter()
+        self.seconds: dict[str, float] = {}  # by name of the stage, in the order in which the stages began
+        self._report, self._name, self._begun = report, first, time.perf_counter()
 
     def __call__(self, stage: Stage) -> None:
         """Begin or continue a stage, and pass the report on."""
@@ -156,23 +147,17 @@ class Evaluation:
         return {part.name: self.score(network.predict(part.rows.X, n_jobs=n_threads), part.rows) for part in self.sets}
 
 
-NO_EVALUATION = Evaluation()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkTask:
     """What a network is trained on, and how."""
 
-    # training rows: h_0, targets as the loss takes them, weights and offsets, and the workers that hold them
-    rows: Rows
+    rows: Rows  # training rows: h_0, targets as the loss takes them, weights and offsets
     backend: Backend
     loss: Loss
-    settings: Settings  # Settings of the network. For an ensemble they are the user's, and candidates change them.
-    # its first evaluation set chooses the best epoch, and has the held-out rows that weigh candidates
-    evaluation: Evaluation = NO_EVALUATION
+    settings: Settings  # of the network; for an ensemble they are the user's, and candidates change them
+    evaluation: Evaluation = Evaluation()  # its first set chooses the best epoch, and weighs candidates
     callbacks: Sequence[Callback] = ()
-    # state of an earlier training of this network on the same data, from which this training continues
-    resume: State | None = None
+    resume: State | None = None  # state of an earlier training on the same data, which this one continues
 
 
 @dataclass
@@ -184,12 +169,10 @@ class Monitor:
     callbacks: Sequence[Callback]
     settings: Settings
     state: Callable[[], State]  # what callbacks receive as `Progress.state`
-    # best, lowest_loss: the network of the best epoch; without evaluation sets that of the last epoch, and of the
-    # lowest training loss
-    best: Network | None = None
-    lowest_loss: Network | None = None
+    best: Network | None = None  # of the best epoch; without evaluation sets, of the last one
+    lowest_loss: Network | None = None  # of the epoch of lowest training loss, without evaluation sets
     since: int = -1  # patience counts from this epoch, or from the best epoch after it
-    begun: float = field(default_factory=lambda: time.perf_counter())  # working time at which training began
+    begun: float = field(default_factory=time.perf_counter)  # when training began
 
     @property
     def sign(self) -> float:
@@ -220,11 +203,9 @@ class Monitor:
         forest = network.layers[-1].forest
         h = network.output_input(rows.X, n_jobs=n_threads)
         numbers, start = stages(self.settings.layers[-1].n_estimators), network.baseline + rows.offset
-        scores = {
-            number: self.sign * metric(outcome(raw + start), rows.y, rows.weight)
-            for number, raw in staged(forest, h, numbers, n_threads=n_threads)
-        }
-        best = workers().agree(max(numbers, key=lambda number: scores[number]))
+        raws = (raw for _, raw in staged(forest, h, numbers, n_threads=n_threads))
+        scores = [self.sign * metric(outcome(raw + start), rows.y, rows.weight) for raw in raws]
+        best = workers().agree(numbers[scores.index(max(scores))])
         if best == numbers[-1]:
             return network
         return replace(network, layers=(*network.layers[:-1], Layer(first_rounds(forest, best))))
@@ -250,14 +231,11 @@ class Monitor:
         """Return a reason if training is to stop; the clock and callbacks of rank 0 decide for all workers."""
         group = workers()
         progress = Progress(self.history[-1], self.settings.epochs, self.history, network, self.sign > 0.0, self.state)
-
-        def is_collective(callback: Callback) -> bool:
-            return not group.is_single and getattr(callback, "of_all_workers", False)
-
-        on_rank_0 = [callback for callback in self.callbacks if not is_collective(callback)]
+        collective = [] if group.is_single else [of for of in self.callbacks if getattr(of, "of_all_workers", False)]
+        on_rank_0 = [callback for callback in self.callbacks if callback not in collective]
         # One clock and one set of callbacks decide. Otherwise workers would stop at different epochs, and wait forever.
         verdict = group.agree(self._verdict_here(progress, on_rank_0) if group.rank == 0 else None)
-        for callback in filter(is_collective, self.callbacks):
+        for callback in collective:
             callback(progress)
         return verdict
 

@@ -16,12 +16,9 @@ from boostbp.trees.flat import Flat
 from boostbp.trees.forest import FEW_ROWS
 from boostbp.trees.sparse import Matrix, Sparse, Table
 
-# Bits of rounded output weights. In a thousand trees the rounding changes an output by 1e-4 standard deviations.
-OUTPUT_BITS = 11
-# Bits of rounded hidden layers: more, as small changes of units move rows across splits.
-HIDDEN_BITS = 18
-# Up to scales of 2^500, slopes and their sums do not overflow float64.
-ORDINARY_EXPONENT = 500
+OUTPUT_BITS = 11  # of rounded output weights: in a thousand trees an output changes by 1e-4 standard deviations
+HIDDEN_BITS = 18  # of rounded hidden layers: more, as small changes of units move rows across splits
+ORDINARY_EXPONENT = 500  # up to scales of 2^500, slopes and their sums do not overflow float64
 
 
 @errstate_in_methods
@@ -113,15 +110,10 @@ class Network:
     def jacobian(
         self, X: Floats, *, scale: Floats | float = 1.0, unit: Floats | None = None, n_jobs: int = 1
     ) -> Floats:
-        """Return the Jacobian of the raw output in the input by the chain rule, (rows, outputs, features).
+        """Return the Jacobian of the raw output times `scale` in X by the chain rule, (rows, outputs, features).
 
-        Parameters
-        ----------
-        scale : (outputs,) float64 or float
-            Factor on the outputs.
-        unit : (features,) float64 or None
-            Derivatives are those with respect to ``X / unit``. None: with respect to X; a derivative that overflows is
-            infinite, but intermediate results do not overflow.
+        Derivatives are those with respect to ``X / unit``; with unit None, with respect to X. A derivative that
+        overflows is then infinite, but intermediate results do not overflow.
         """
         _, traces = self.forward(X, n_jobs=n_jobs)
         safe = self.safe_units() if unit is None else unit

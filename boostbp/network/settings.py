@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
 from boostbp.network import steps
 from boostbp.network.layers import LayerSettings
-from boostbp.network.layers.layer_spec import Spec, checked
+from boostbp.network.layers.layer_spec import Spec, checked, only
 from boostbp.network.starts import STARTS, Start, projection
 from boostbp.network.steps import Normalised, Step
 from boostbp.runtime import checks
-
-
-def _one_of(*allowed: object) -> Callable[[str, Any], Any]:
-    return partial(checks.one_of, allowed=allowed)
-
 
 _positive = partial(checks.whole, least=1)
 
@@ -77,13 +71,13 @@ class BackpropSpec(Spec):
     True
     """
 
-    start: Literal["projection", "principal", "identity", "noise"] = checked("projection", _one_of(*STARTS))
+    start: Literal["projection", "principal", "identity", "noise"] = checked("projection", only(*STARTS))
     step: str | Step = "normalised"
     step_size: float = 0.4
     momentum: float = 0.8
-    refit_order: Literal["upward", "downward"] = checked("upward", _one_of("upward", "downward"))
-    output_target: Literal["loss", "moved"] = checked("loss", _one_of("loss", "moved"))
-    skip: bool = checked(False, _one_of(True, False))
+    refit_order: Literal["upward", "downward"] = checked("upward", only("upward", "downward"))
+    output_target: Literal["loss", "moved"] = checked("loss", only("loss", "moved"))
+    skip: bool = checked(False, only(True, False))
     structure_epochs: int | Literal["auto"] = checked("auto", checks.or_else("auto", _positive))
     structure_samples: int | float | None = checked(None, checks.or_else(None, _row_count))
     n_iter_no_change: int | None = checked(30, checks.or_else(None, _positive))

@@ -124,9 +124,7 @@ STARTS: dict[str, Start] = {"identity": identity, "noise": noise, "principal": p
 
 def baseline_of(loss: Loss, rows: Rows, output_target: str) -> Floats:
     """Return the raw output that training starts from: 0 in Algorithm 1, the best constant if the output is boosted."""
-    if output_target != "loss":
-        return np.zeros(rows.y.shape[1])
-    return best_constant(loss, rows)
+    return best_constant(loss, rows) if output_target == "loss" else np.zeros(rows.y.shape[1])
 
 
 def best_constant(loss: Loss, rows: Rows) -> Floats:

@@ -42,25 +42,10 @@ class Step(Protocol):
         ...
 
     def move(self, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[Floats, Floats]:
-        """Return the moved hidden layer and its momentum, in new arrays: the arguments are read-only.
+        """Return the values that the layer below is fitted to, and the momentum after the move, in new arrays.
 
-        Parameters
-        ----------
-        h : (rows, units) float64
-            The hidden variable.
-        m : (rows, units) float64
-            Momentum; 0 before the first move.
-        g : (rows, units) float64
-            dL/dh of each row's own loss, not divided by rows.
-        weight : (rows,) float64
-            Row weights, for means over rows.
-
-        Returns
-        -------
-        target : (rows, units) float64
-            The values that the layer below is fitted to.
-        m : (rows, units) float64
-            Momentum after the move.
+        The arguments are read-only: the hidden variable, its momentum (0 before the first move), dL/dh of each row's
+        own loss (not divided by rows), each (rows, units) float64, and row weights, (rows,), for means over rows.
         """
         ...
 
@@ -106,7 +91,6 @@ class Plain:
     decay: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse numbers with which no unit would move, or moves would grow without bound."""
         _check("alpha", self.alpha, "mu", self.mu)
         checks.share("decay", self.decay)
 
@@ -144,7 +128,6 @@ class Normalised(Plain):
 
 # Each class is called with alpha and mu, or with the fields that a model file holds.
 STEPS: dict[str, type[Any]] = {"normalised": Normalised, "plain": Plain}
-_MEMBERS = ("alpha", "decay", "move")
 
 
 def rule_of(step: str | Step, step_size: float, momentum: float) -> Step:
@@ -157,8 +140,7 @@ def rule_of(step: str | Step, step_size: float, momentum: float) -> Step:
     if not isinstance(step, str):
         if isinstance(step, type):
             raise TypeError(f"step={step.__name__} is a class: pass an object of it, {step.__name__}().")
-        missing = [member for member in _MEMBERS if not hasattr(step, member)]
-        if missing:
+        if missing := [member for member in ("alpha", "decay", "move") if not hasattr(step, member)]:
             raise TypeError(f"step={checks.shown(step)} lacks {', '.join(missing)}: use {names}, or a Step.")
         _try(step)
         return step
@@ -202,18 +184,14 @@ def moved(step: Step, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[
     for name, array in zip(("target", "momentum"), moved, strict=True):
         if not (isinstance(array, np.ndarray) and array.shape == h.shape and array.dtype.kind in "fiu"):
             received = f"an array of {array.dtype} {array.shape}" if isinstance(array, np.ndarray) else repr(array)
-            raise ValueError(
-                f"step={step!r}: the {name} that its move() returns is {received}: it must hold numbers in the shape "
-                f"of h, {h.shape}, which is (rows, units)."
-            )
+            cure = f"it must hold numbers in the shape of h, {h.shape}, which is (rows, units)"
+            raise ValueError(f"step={step!r}: the {name} that its move() returns is {received}: {cure}.")
         # A sum shows whether there is a NaN, and takes less memory than a mask of all rows.
         if np.isnan(array.sum()) and np.isfinite([h.sum(), m.sum(), g.sum()]).all():
             [row, *_], [unit, *_] = np.nonzero(np.isnan(array)) if np.isnan(array).any() else ([0], [0])
-            raise ValueError(
-                f"step={step!r}: the {name} that its move() returns is {array[row, unit]} in row {row}, where h is "
-                f"{h[row, unit]:g} and g is {g[row, unit]:g}: it must be finite, even if a unit or its gradient is "
-                "constant."
-            )
+            where = f"in row {row}, where h is {h[row, unit]:g} and g is {g[row, unit]:g}"
+            fault = f"the {name} that its move() returns is {array[row, unit]} {where}"
+            raise ValueError(f"step={step!r}: {fault}: let it be finite, even if a unit or its gradient is constant.")
     # A rule may return one of its read-only arguments; training needs arrays that it can write into.
     target, momentum = (np.require(array, np.float64, "W") for array in moved)
     return target, momentum

@@ -32,14 +32,9 @@ def network_of(network: Network) -> tuple[Any, Arrays]:
 
 
 def network_from(facts: object, arrays: Arrays, prefix: str = "") -> Network:
-    """Return the network that `network_of` described.
+    """Return the network that `network_of` described; ValueError if its parts do not fit together.
 
-    Raises ValueError if parts of the network do not fit together.
-
-    Parameters
-    ----------
-    arrays : dict
-        Arrays by name. Those of the network, whose names begin with `prefix`, are removed.
+    The arrays of the network, whose names begin with `prefix`, are removed from `arrays`.
     """
     facts = _checked(facts, {"layers", "skip"}, "a network")
     if type(facts["skip"]) is not bool or not isinstance(facts["layers"], list) or not facts["layers"]:
@@ -58,14 +53,9 @@ def history_of(history: History) -> Any:
 
 
 def history_from(facts: object, *, hidden: int | None = None) -> History:
-    """Return the history that `history_of` described.
+    """Return the history that `history_of` described, with epochs of as many `hidden` layers as the first one's.
 
     Raises ValueError if a field is missing or has another type, or if epochs describe other layers or evaluation sets.
-
-    Parameters
-    ----------
-    hidden : int, optional
-        Number of hidden layers that each epoch must describe; by default the number in the first epoch.
     """
     history: History = plain.decode_as(History, facts)
     epochs, choice, rounds = history.epochs, history.choice, [look.rounds for look in history.looks]
@@ -107,8 +97,7 @@ def _checked(facts: object, keys: set[str], what: str) -> dict[str, Any]:
 
 def _registered_of(value: object, *, known: Mapping[str, type], what: str) -> Any:
     """Return the name and parameters of a loss or step rule that is known by name; TypeError for any other."""
-    name = next((name for name, kind in known.items() if kind is type(value)), None)
-    if name is None:
+    if (name := next((name for name, kind in known.items() if kind is type(value)), None)) is None:
         raise TypeError(f"{value!r} is a {what} of your own, and files do not store code")
     if not is_dataclass(value) or isinstance(value, type):
         raise TypeError(f"{value!r} is not a dataclass, so its parameters are not known")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from scipy.linalg import lstsq
 
 from boostbp.backends.base import Backend, TreeParams
 from boostbp.inputs.rows import Rows
@@ -15,7 +17,6 @@ from boostbp.network.history import Epoch
 from boostbp.network.layers import BoundInput, Layer, LossObjective, Objective, SquaredObjective, Trace
 from boostbp.network.layers.cheaper_growth import FixedStructure, on_sample
 from boostbp.network.network import Network, layer_input
-from boostbp.network.probes import MAX_ROWS, drift, gradient_figures, linear_probe_r2, refit_r2
 from boostbp.network.settings import Settings
 from boostbp.network.starts import baseline_of, start_of
 from boostbp.network.steps import moved, pace_after, std
@@ -27,25 +28,17 @@ from boostbp.trees.sparse import Sparse, Table
 MAX_ABS = 1e8
 # A training loss above this multiple of the best constant's has diverged. Arbitrary.
 WORSE = 100.0
+# A column that varies by less than this share of its size is constant.
+ROUNDING = 1e-12
+# Number of training rows of a probe, small enough for it to take little time. Not varied.
+MAX_ROWS = 1000
+HiddenRows = tuple[Floats, Floats, Floats]  # a hidden variable, targets and weights of some rows
 
 
 class Trainer:
     """State of Algorithm 1: layers T_i with their traces, hidden variables h_i, gradients, momenta.
 
     The paper counts layers from 1, ``h_i = T_i(h_{i-1})``; here ``h_{i+1} = T_i(h_i)``.
-
-    Attributes
-    ----------
-    T, before : list of Layer
-        The layers of this epoch and of the one before.
-    traces : dict of int to Trace
-        Those of the layers T on their inputs, by i.
-    h, g, m : list of (rows, units) float64
-        Hidden variables h_0 .. h_L, gradients and momenta; those of h_0, which does not move, are placeholders.
-    losses : list of float
-        Training loss by epoch.
-    bounded : bool
-        Whether the last epoch left all variables finite, and hidden variables and the training loss within bounds.
     """
 
     def __init__(self, rows: Rows, backend: Backend, loss: Loss, settings: Settings) -> None:
@@ -55,22 +48,22 @@ class Trainer:
         self.L = len(settings.layers)
         if settings.skip and self.L > 1 and isinstance(rows.X, Sparse):
             raise ValueError("X is sparse, which is not supported with skip=True. Use skip=False, or pass X.toarray().")
-        # h_0 never changes, so it is binned once.
-        self.input: BoundInput | None = None
+        self.input: BoundInput | None = None  # h_0 never changes, so it is binned once
         self.baseline = baseline_of(loss, rows, settings.output_target)
         self.loss = try_loss(loss, self.baseline + rows.offset, rows.y)
         self.total = workers().sum(rows.weight.sum())[0]
         self.constant = self._loss(np.broadcast_to(self.baseline, rows.y.shape))
-        # Epoch 0 is the stack of layers before any back-propagation.
-        self.epoch = -1
+        self.epoch = -1  # epoch 0 is the stack of layers before any back-propagation
+        # Hidden variables h_0 .. h_L, gradients and momenta, (rows, units); those of h_0, which does not move, are
+        # placeholders.
         self.h: list[Floats] = [rows.X]
         self.g: list[Floats] = []
         self.m: list[Floats] = []
-        self.losses: list[float] = []
-        self.bounded = True
-        self.T: list[Layer] = []
-        self.before: list[Layer] = []
-        self.traces: dict[int, Trace] = {}
+        self.losses: list[float] = []  # training loss by epoch
+        self.bounded = True  # whether the last epoch left all variables finite, and hidden ones and the loss in bounds
+        self.T: list[Layer] = []  # of this epoch
+        self.before: list[Layer] = []  # of the epoch before
+        self.traces: dict[int, Trace] = {}  # of the layers T on their inputs, by i
         self.drift: tuple[float, ...] = (0.0,) * (self.L - 1)
         self.r2: tuple[float, ...] = ()
 
@@ -141,14 +134,13 @@ class Trainer:
         self.before = list(self.T)
         for i in reversed(range(self.L)) if downward else range(self.L):
             self._fit(i, targets[i + 1])
-        fitted = list(self.h[1:])
+        # A boosted output layer has no target to be compared with.
+        of_target = slice(1, self.L + 1 - self._boosts_loss)
+        r2 = [refit_r2(target, fit, weight) for target, fit in zip(targets[of_target], self.h[of_target], strict=True)]
+        self.r2 = (*r2, float("nan")) if self._boosts_loss else tuple(r2)
         # Downward, each layer was fitted on the old output of the one below: pass the rows through the new layers.
         if downward:
             self._forward()
-        self.r2 = tuple(
-            float("nan") if i == self.L and self._boosts_loss else refit_r2(targets[i], fit, weight)
-            for i, fit in enumerate(fitted, start=1)
-        )
         self.drift = tuple(drift(old[i], self.h[i], weight) for i in range(1, self.L))
 
     def _forward(self) -> None:
@@ -228,33 +220,22 @@ class Trainer:
 
     def record(self, held_out: Rows | None = None) -> Epoch:
         """Return the record of the epoch; the monitor fills in metrics and seconds."""
-        # Probes use samples of the rows, as regressions on all of them would take a noticeable part of an epoch.
         norms, dead = gradient_figures(self.g)
+        stds = tuple(float(std(h, self.rows.weight).mean()) for h in self.h[1:-1])
+        epoch = Epoch(self.epoch, self.losses[-1], {}, 0.0, norms, dead, self.drift, stds, self.r2)
         probes = self._probes(held_out)
-        return Epoch(
-            self.epoch,
-            self.losses[-1],
-            metrics={},
-            seconds=0.0,
-            gradient_norms=norms,
-            dead=dead,
-            drift=self.drift,
-            stds=tuple(float(std(h, self.rows.weight).mean()) for h in self.h[1:-1]),
-            r2=self.r2,
-            explained=tuple(training for training, _ in probes),
-            explained_held=tuple(of_held_out for _, of_held_out in probes),
-        )
+        return replace(epoch, explained=tuple(of[0] for of in probes), explained_held=tuple(of[1] for of in probes))
 
     def _probes(self, held_out: Rows | None) -> list[tuple[float, float]]:
         """Return the linear probe of each hidden layer, on some training rows and on held-out rows."""
-        group, y, weight = workers(), self.rows.y, self.rows.weight
-        rows = group.sampled_rows(len(y), MAX_ROWS)
+        y, weight = self.rows.y, self.rows.weight
+        # Samples of the rows, as regressions on all of them would take a noticeable part of an epoch.
+        rows = workers().sampled_rows(len(y), MAX_ROWS)
+        group = workers().select_rows(rows)
         hidden = [] if held_out is None else self.network.hidden(held_out.X, n_jobs=self.settings.n_threads)
         probes = []
         for i, h in enumerate(self.h[1:-1]):
-            sampled_h, sampled_y, sampled_weight = group.select_rows(rows).allgather_rows(
-                h[rows], y[rows], weight[rows]
-            )
+            sampled_h, sampled_y, sampled_weight = group.allgather_rows(h[rows], y[rows], weight[rows])
             of_held_out = None if held_out is None else (hidden[i], held_out.y, held_out.weight)
             probes.append(linear_probe_r2(sampled_h, sampled_y, sampled_weight, of_held_out))
         return probes
@@ -264,3 +245,75 @@ def kept_structures(layer: Layer, growth: TreeParams) -> tuple[Backend, TreePara
     """Return a backend that returns the trees of a fitted layer, and its growth parameters, without random draws."""
     growth = replace(growth, extra_trees=False, colsample_bytree=1.0, params={})
     return FixedStructure.of(layer.forest, shared=growth.multi_output), growth
+
+
+def refit_r2(target: Floats, fit: Floats, weight: Floats) -> float:
+    """Return R^2 over the rows of all workers and all outputs; NaN if the target is constant."""
+    moment, weights, residual = workers().sum(weight @ target, weight.sum(), weight @ np.square(target - fit).sum(1))
+    # R^2 = 1 - residual / total, with sums over all outputs, so outputs of large variance count most.
+    [total] = workers().sum(weight @ np.square(target - moment / weights).sum(1))
+    return 1.0 - float(residual) / float(total) if total > 0 else float("nan")
+
+
+def drift(old: Floats, new: Floats, weight: Floats) -> float:
+    """Return the root mean square change of the units in their standard deviations, averaged over units."""
+    square, total = workers().sum(weight @ np.square(new - old), weight.sum())
+    moved, before = np.sqrt(square / total), std(old, weight)
+    return float(np.mean(np.divide(moved, before, out=np.zeros_like(moved), where=before > 0)))
+
+
+def gradient_figures(g: Sequence[Floats]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the root mean square of each hidden layer's gradient, and its share of dead rows; see `Epoch`.
+
+    `g` has the gradients in h_0 .. h_L, each (rows, units); that of h_0 is a placeholder.
+    """
+    # A row whose loss gradient is 0 is already fitted, so a gradient of 0 in the layers below is no sign of a dead
+    # unit.
+    hidden, learning = g[1:-1], np.asarray(g[-1].any(axis=1))
+    squares = [np.square(of_layer).sum() for of_layer in hidden]
+    dead = [float(np.count_nonzero(~of_layer[learning].any(axis=1))) for of_layer in hidden]
+    counts = float(len(learning)), float(np.count_nonzero(learning))
+    n_rows, n_learning, *sums = map(float, workers().sum(*counts, *squares, *dead))
+    norms = [np.sqrt(square / (n_rows * h.shape[1])) for square, h in zip(sums, hidden, strict=False)]
+    return tuple(map(float, norms)), tuple(number / max(n_learning, 1.0) for number in sums[len(hidden) :])
+
+
+def linear_probe_r2(h: Floats, y: Floats, weight: Floats, held_out: HiddenRows | None = None) -> tuple[float, float]:
+    """Return the share of the target, (rows, outputs), that a linear regression on a hidden layer explains.
+
+    On the training rows this is R^2, NaN if no output varies. On held-out rows, which are passed as the same three
+    arrays, it is the squared correlation of prediction and target, which does not depend on the unit of the target, or
+    0 if the correlation is negative. It is averaged over the outputs in the same way as R^2.
+    """
+    # Targets may have any size; if they overflow, the probe is NaN.
+    with np.errstate(all="ignore"):
+        (h, scale), (y, _) = _centred(h, weight, axis=0), _centred(y, weight, axis=None)
+        if not (np.isfinite(h).all() and np.isfinite(y).all()):
+            return float("nan"), float("nan")
+        # Least squares of minimal norm (SVD, relative cutoff 1e-10), as units that follow one gradient are collinear.
+        root = np.sqrt(weight / weight.sum())[:, None]
+        w = lstsq(root * h, root * y, cond=1e-10, check_finite=False)[0]
+        total = np.square(root * y).sum(axis=0)
+        if not total.sum() > 0:
+            return float("nan"), float("nan")
+        training = float(1.0 - np.square(root * (y - h @ w)).sum() / total.sum())
+        return training, float("nan") if held_out is None else _agreement(held_out, w / scale[:, None], total)
+
+
+def _centred(values: Floats, weight: Floats, axis: int | None) -> tuple[Floats, Floats]:
+    """Return columns of mean 0 scaled to a largest size of 1, each (axis 0) or all together, and the divisor."""
+    largest = np.abs(values).max(axis=axis)
+    values = values - weight @ values / weight.sum()
+    size = np.abs(values).max(axis=axis)
+    varies = size > ROUNDING * largest
+    return np.where(varies, values, 0.0) / np.where(varies, size, 1.0), np.where(varies, size, 1.0)
+
+
+def _agreement(held_out: HiddenRows, w: Floats, share: Floats) -> float:
+    h, y, weight = held_out
+    # The correlation, not R^2, as targets of evaluation sets may have another unit than those of the loss.
+    fit, y = _centred(h @ w, weight, axis=0)[0], _centred(y, weight, axis=0)[0]
+    along, sizes = weight @ (fit * y), (weight @ np.square(fit)) * (weight @ np.square(y))
+    squared = np.divide(np.maximum(along, 0.0) ** 2, sizes, out=np.zeros_like(along), where=sizes > 0)
+    share = np.where(weight @ np.square(y) > 0, share, 0.0)
+    return float(share @ squared / share.sum()) if share.sum() > 0 else float("nan")

@@ -111,9 +111,9 @@ def vstack(top: Matrix, bottom: Matrix) -> Matrix:
     return np.vstack(cast(Any, [top, bottom]))
 
 
-def row_blocks(begin: int, end: int, n_columns: int) -> list[slice]:
-    """Return rows ``begin .. end - 1`` in blocks of at most `CELLS` numbers."""
-    size = max(1, CELLS // max(1, n_columns))
+def row_blocks(begin: int, end: int, n_columns: int, cells: int | None = None) -> list[slice]:
+    """Return rows ``begin .. end - 1`` in blocks of at most `cells` numbers, by default `CELLS`."""
+    size = max(1, (cells or CELLS) // max(1, n_columns))
     return [slice(first, min(first + size, end)) for first in range(begin, end, size)]
 
 

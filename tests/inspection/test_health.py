@@ -17,7 +17,7 @@ from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.losses import Logistic
 from boostbp.model.health import HealthWarning, health_of, warn_if_ill
 from boostbp.network.choice import NETWORK, CandidateResult, ModelChoice, weight_in_words
-from boostbp.network.probes import linear_probe_r2
+from boostbp.network.trainer import linear_probe_r2
 from tests.inspection.models import CASES, FLOWERS, LIBRARIES, SMALL, SPECIES, fitted, table
 from tests.studies import weighed_at
 

@@ -55,17 +55,10 @@ class LayerSettings:
 class BoundInput:
     """A layer's input, binned and decomposed once for any number of fits.
 
-    Parameters
-    ----------
-    table : Table
-        The input, (rows, features).
-    weight : (rows,) float64
-        Row weights.
-
     Attributes
     ----------
-    table : Table
-        The input of all rows that this process fits layers to.
+    table, weight : Table, (rows, features), and (rows,) float64
+        The input and the weights of all rows that this process fits layers to.
     Z : (rows, columns) float64, or Sparse
         The columns of the basis, which leaf regressions read.
     X : (rows, features) float64, or Sparse
@@ -112,10 +105,8 @@ class BoundInput:
             self.grower: Grower = backend.bind(self.table, self.settings.growth)
         lacks = [name for name in ("grow", "fork") if not callable(getattr(self.grower, name, None))]
         if lacks:
-            raise TypeError(
-                f"backend={backend!r}: its bind() returned {checks.shown(self.grower)}, which has no method "
-                f"{' and no '.join(lacks)}: return a grower (boostbp.backends.base.Grower)."
-            )
+            fault = f"its bind() returned {checks.shown(self.grower)}, which has no method {' and no '.join(lacks)}"
+            raise TypeError(f"backend={backend!r}: {fault}: return a grower (boostbp.backends.base.Grower).")
 
     def with_backend(self, backend: Backend, growth: TreeParams) -> BoundInput:
         """Return the same input, with everything computed from it, bound to another backend."""

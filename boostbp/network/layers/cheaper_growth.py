@@ -1,11 +1,7 @@
 """Cheaper growth: backends that wrap another backend.
 
-`RowSampling` grows tree structures on some of the rows, while leaves are fitted on all. `FixedStructure` returns the
-structures of an earlier fit. `SharedStructure` grows one structure for the trees of a round, which serve one output
-each and differ in their leaves. It is grown on the gradients of all outputs, projected on a random direction that is
-drawn for each round. The projection keeps the inner products of the rows' gradients on average (Johnson and
-Lindenstrauss; for boosting: Iosipoi and Vakhrushev 2022). With many classes, growth is most of the work of a round, and
-a shared structure does not fit the noise of a single class.
+`RowSampling` grows tree structures on some of the rows, `FixedStructure` returns those of an earlier fit, and
+`SharedStructure` grows one for all trees of a round. Leaves are fitted on all rows in each case.
 """
 
 from __future__ import annotations
@@ -40,10 +36,7 @@ def drawn_rows(n_rows: int, samples: int, seed: int) -> NDArray[np.intp]:
 
 @dataclass(frozen=True, slots=True)
 class RowSampling:
-    """A backend that grows trees on a sample of the rows with another backend.
-
-    The cost of growing is proportional to the sample. Leaf regressions are still fitted on all rows.
-    """
+    """A backend that grows trees on a sample of the rows with another backend, at a cost proportional to the sample."""
 
     backend: Backend
     samples: int  # number of rows to grow on; all rows of a table that has no more
@@ -98,10 +91,7 @@ class _DrawingGrower:
     def fork(self, outputs: slice, seed: int) -> Grower:
         """Return a grower on other rows for each seed."""
         rows = drawn_rows(len(self.table.X), self.sampling.samples, seed)
-        if self.binned is None:
-            some = self.sampling.bind_rows(self.table, self.growth, rows)
-        else:
-            some = self.binned.take(rows)
+        some = self.binned.take(rows) if self.binned else self.sampling.bind_rows(self.table, self.growth, rows)
         return _SampledGrower(some.fork(outputs, seed), rows)
 
 
@@ -150,13 +140,8 @@ class FixedStructure:
 
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Return the trees of the next round."""
-        numbers = [of_output[self.round] for of_output in self.numbers]
         self.round += 1
-        # Consecutive trees are a slice, which is not copied.
-        first, count = numbers[0], len(numbers)
-        if numbers == list(range(first, first + count)):
-            return self.trees[first : first + count]
-        return [self.trees[number] for number in numbers]
+        return self.trees.take(np.array([of_output[self.round - 1] for of_output in self.numbers]))
 
 
 def random_direction(n_outputs: int, rng: np.random.Generator) -> Floats:
@@ -173,17 +158,21 @@ def along(columns: Floats, direction: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class SharedStructure:
-    """A backend that grows one structure for all trees of a round with another backend."""
+    """A backend that grows one structure for all trees of a round, which serve one output each, with another backend.
+
+    It is grown on the gradients of all outputs along a direction that is drawn in each round. This projection keeps
+    the inner products of the rows' gradients on average (Johnson and Lindenstrauss; for boosting: Iosipoi and
+    Vakhrushev 2022). With many classes, growth is most of the work of a round, and a shared structure does not fit the
+    noise of a single class.
+    """
 
     backend: Backend
 
     @property
     def capabilities(self) -> Capabilities:
         """Those of the other backend, except native leaves and vector leaves, which belong to a single tree."""
-        able = capabilities_of(self.backend)
-        return replace(
-            able, native_leaves=False, vector_leaf=False, deterministic=False, streams=lambda *_: 1
-        )  # one stream: all outputs are columns of one call
+        able, n_streams = capabilities_of(self.backend), 1  # all outputs are columns of one call
+        return replace(able, native_leaves=False, vector_leaf=False, deterministic=False, streams=lambda *_: n_streams)
 
     def bind(self, table: Table, growth: TreeParams) -> Grower:
         """Bind the other backend."""

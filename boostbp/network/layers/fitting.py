@@ -16,7 +16,7 @@ from boostbp.backends.capabilities import accepted_trees, check_leaves, check_st
 from boostbp.core import Leaves
 from boostbp.network.layers.bound import BoundInput
 from boostbp.network.layers.cheaper_growth import along, random_direction
-from boostbp.network.layers.objective import Objective
+from boostbp.network.layers.objective import LossObjective, Objective
 from boostbp.runtime import interrupts, threads
 from boostbp.runtime.arrays import Floats, read_only, refuse_writes
 from boostbp.runtime.group import SAMPLE, workers
@@ -86,9 +86,9 @@ class Rounds:
         everything = slice(0, self.objective.n_outputs)
         grad, hess = self.objective.gradient(self.running.T, everything)
         self.objective.check(self.running.T, everything, grad, hess, 0)
-        penalty = self.bound.settings.base_lambda
-        if self.objective.curved:
-            base = self.bound.base.minimise(lambda fit: self.objective.derivatives(fit)[:2], hess, penalty)
+        penalty, objective = self.bound.settings.base_lambda, self.objective
+        if isinstance(objective, LossObjective) and objective.curved:
+            base = self.bound.base.minimise(lambda fit: objective.derivatives(fit)[:2], hess, penalty)
         else:
             # The Newton step of each row, -g / h: the least squares fit to it with weights h minimises the expansion
             # of the loss to second order. A row without weight has hessian 0 and takes no step.
@@ -163,7 +163,7 @@ class Rounds:
 
     def _derivatives(self, outputs: slice) -> tuple[float, Floats, Floats]:
         """Return the loss of all rows (0 if it is not curved), gradient and hessian of the running fit."""
-        if self.objective.curved:
+        if isinstance(self.objective, LossObjective) and self.objective.curved:
             loss, grad, hess = self.objective.derivatives(self.running.T)
             return workers().sum(loss)[0], grad, hess
         return 0.0, *self.objective.gradient(self.running[outputs].T, outputs)
@@ -179,7 +179,7 @@ class Rounds:
             share = share / 2 if share > LEAST_SHARE else 0.0
             np.add(before, share * step, out=self.running)
             now = self._derivatives(outputs)
-        if np.isnan(now[0]):
+        if isinstance(self.objective, LossObjective) and np.isnan(now[0]):
             self.objective.refuse_value(self.running.T)
         return share, now
 
@@ -218,19 +218,15 @@ class Rounds:
         # Trees come in the order of rounds and, within a round, of outputs.
         per_tree = (outputs.stop - outputs.start) // len(trees)
         first = bound.n_base + (number * n_outputs + outputs.start) // per_tree
+        kept = self.leaf[first : first + len(trees)]
         leaves = fit_round(
             trees, bound.table.X, bound.Z, self.bins, settings.basis, _by_output(grad), _by_output(weight),
-            settings.ridge, learning_rate=settings.learning_rate, leaf=self._leaf_of(slice(first, first + len(trees))),
+            settings.ridge, learning_rate=settings.learning_rate,
+            leaf=kept if self.keeps_leaf else np.empty((len(trees), len(bound.Z)), kept.dtype),
             out=self.running[outputs], n_outputs=per_tree, sign=self.sign, n_threads=n_threads, space=self.space,
         )  # fmt: skip
         leaves.tree_output[:, 0] += outputs.start
         return leaves
-
-    def _leaf_of(self, trees: slice) -> NDArray[np.integer]:
-        """Return an array for the leaf of each row under some trees, (trees, rows)."""
-        if self.keeps_leaf:
-            return self.leaf[trees]
-        return np.empty((trees.stop - trees.start, self.leaf.shape[1]), self.leaf.dtype)
 
     def _of_sampled_rows(self, number: int, grad: Floats, hess: Floats) -> tuple[Floats, Floats]:
         """Return gradients and hessians, (rows, columns), with negligible weight for rows that are not sampled.

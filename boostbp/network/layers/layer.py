@@ -150,18 +150,12 @@ def stages(n_rounds: int) -> list[int]:
 
 def round_of(forest: Forest) -> NDArray[np.int64]:
     """Return the round in which each tree was grown, from 0, (trees,); -1 for the base, which comes first."""
-    outputs, rounds = forest.leaves.tree_output[forest.n_base :], np.full(forest.n_trees, -1)
-    if (outputs[:, 1] > 1).any() and (outputs[:, 1] < forest.n_outputs).any():  # trees serve some of the outputs
-        latest = np.full(forest.n_outputs, -1)
-        for tree, (first, served) in enumerate(outputs.tolist(), forest.n_base):
-            rounds[tree] = latest[first : first + served].max() + 1
-            latest[first : first + served] = rounds[tree]
-        return rounds
-    # Otherwise all trees serve one output each, or all of them: the k-th tree of an output is that of round k.
-    for output in np.unique(outputs[:, 0]):
-        trees = np.flatnonzero(outputs[:, 0] == output) + forest.n_base
-        rounds[trees] = np.arange(len(trees))
-    return rounds
+    # A tree is of the round after the latest one of the outputs that it serves.
+    rounds, latest = [-1] * forest.n_base, [-1] * forest.n_outputs
+    for first, served in forest.leaves.tree_output[forest.n_base :].tolist():
+        rounds.append(max(latest[first : first + served]) + 1)
+        latest[first : first + served] = rounds[-1:] * served
+    return np.array(rounds, np.int64)
 
 
 def rounds_of(forest: Forest) -> int:

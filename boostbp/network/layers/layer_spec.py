@@ -24,8 +24,7 @@ SAID_NATIVELY: Mapping[str, frozenset[str]] = {
 }
 
 
-# Share of its target that a hidden layer can reach in one refit. With a smaller share, hidden variables shrink in each
-# epoch.
+# Share of its target that a hidden layer can reach in one refit; with a smaller one, hidden variables would shrink.
 KEPT = 0.95
 Signs = tuple[int, ...]
 
@@ -36,19 +35,12 @@ def is_constrained(constraints: Sequence[int] | Mapping[str, int] | None) -> boo
 
 
 def checked_constraints(name: str, value: object) -> Signs | dict[str, int]:
-    """Return constraints as a tuple of signs, or as a dict of column names and signs.
-
-    Raises
-    ------
-    ValueError
-        If they are neither.
-    """
+    """Return constraints as a tuple of signs, or as a dict of column names and signs; ValueError if they are not."""
     if not isinstance(value, Mapping):
         return checks.signs(name, value)
     named = checks.named(name, value)
-    return dict(
-        zip(named, checks.signs(f"{name}, the values of {checks.shown(named)},", list(named.values())), strict=True)
-    )
+    signs = checks.signs(f"{name}, the values of {checks.shown(named)},", list(named.values()))
+    return dict(zip(named, signs, strict=True))
 
 
 def _known_basis(name: str, value: B) -> B:
@@ -66,7 +58,11 @@ def _setting(check: Callable[[str, Any], Any], default: object = None) -> Any:
     return field(default=None, metadata={"check": checks.or_else(None, check), "default": default})
 
 
-_truth = partial(checks.one_of, allowed=(True, False))
+def only(*allowed: object) -> Callable[[str, Any], Any]:
+    """Return the check of a field that takes these values alone."""
+    return partial(checks.one_of, allowed=allowed)
+
+
 _not_negative = partial(checks.at_least, least=0)
 
 
@@ -198,19 +194,17 @@ class LayerSpec(Spec):
     max_bins: int | None = _setting(CHECKS["max_bins"], 255)
     subsample: float | None = _setting(checks.share, 1.0)
     colsample_bytree: float | None = _setting(CHECKS["colsample_bytree"], 1.0)
-    extra_trees: bool | Literal["auto"] | None = _setting(partial(checks.one_of, allowed=("auto", True, False)), "auto")
+    extra_trees: bool | Literal["auto"] | None = _setting(only("auto", True, False), "auto")
     multi_strategy: Literal["one_output_per_tree", "multi_output_tree"] | None = _setting(
-        partial(checks.one_of, allowed=("one_output_per_tree", "multi_output_tree")), "one_output_per_tree"
+        only("one_output_per_tree", "multi_output_tree"), "one_output_per_tree"
     )
-    leaves: Literal["refit", "native"] | None = _setting(partial(checks.one_of, allowed=("refit", "native")), "refit")
+    leaves: Literal["refit", "native"] | None = _setting(only("refit", "native"), "refit")
     basis: str | bases.Polynomial | Elementwise | None = _setting(_known_basis, "quadratic")  # noqa: RUF009
     reg_lambda: float | None = _setting(_not_negative, 1.0)
-    penalize_constant: bool | None = _setting(_truth, True)
-    standardize: bool | None = _setting(_truth, True)
-    clip: bool | None = _setting(_truth, True)
-    base: Literal["ridge", "additive", "zero"] | None = _setting(
-        partial(checks.one_of, allowed=("ridge", "additive", "zero")), "ridge"
-    )
+    penalize_constant: bool | None = _setting(only(True, False), True)
+    standardize: bool | None = _setting(only(True, False), True)
+    clip: bool | None = _setting(only(True, False), True)
+    base: Literal["ridge", "additive", "zero"] | None = _setting(only("ridge", "additive", "zero"), "ridge")
     base_lambda: float | Literal["gcv"] | None = _setting(checks.or_else("gcv", _not_negative), "gcv")
     monotone_constraints: Sequence[int] | Mapping[str, int] | None = _setting(checked_constraints)
     backend_params: Mapping[str, Any] | None = _setting(checks.named, {})
@@ -240,17 +234,13 @@ class LayerSpec(Spec):
     def _check_together(self) -> None:
         """Refuse fields that exclude each other."""
         if self.leaves == "native" and self.subsample != 1.0:
-            raise ValueError(
-                f"subsample={self.subsample!r} is not supported with leaves='native': the library fits its leaves on "
-                "the rows it grows on. Use leaves='refit', or backend_params={'bagging_fraction': ..., 'bagging_freq': "
-                "1}."
-            )
+            fault = "is not supported with leaves='native': the library fits its leaves on the rows it grows on"
+            cure = "Use leaves='refit', or backend_params={'bagging_fraction': ..., 'bagging_freq': 1}"
+            raise ValueError(f"subsample={self.subsample!r} {fault}. {cure}.")
         for name, natives in SAID_NATIVELY.items():
-            both = sorted(natives.intersection(self.backend_params or ()))
-            if both and getattr(self, name) != 1.0:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} and backend_params[{both[0]!r}] mean the same: leave one out."
-                )
+            both, value = sorted(natives.intersection(self.backend_params or ())), getattr(self, name)
+            if both and value != 1.0:
+                raise ValueError(f"{name}={value!r} and backend_params[{both[0]!r}] mean the same: leave one out.")
 
     def _check_monotone(self, signs: Signs | None, shared: bool) -> Signs:
         """Return the signs of the features; refuse constraints that the layer cannot keep.
@@ -259,11 +249,9 @@ class LayerSpec(Spec):
         """
         shown = f"monotone_constraints={checks.shown(self.monotone_constraints)}"
         if signs is None and is_constrained(self.monotone_constraints):
-            raise ValueError(
-                f"{shown} is not supported in a hidden layer, or beside other layers: the layers above it need not be "
-                "monotone. Give it to the output layer of a regressor or classifier, output={'monotone_constraints': "
-                "...}, or to fit_layer."
-            )
+            fault = "is not supported in a hidden layer, or beside other layers, which need not be monotone"
+            cure = "Give it to the output layer of an estimator, output={'monotone_constraints': ...}, or to fit_layer"
+            raise ValueError(f"{shown} {fault}. {cure}.")
         if not signs:
             return ()
         has_functions = self.basis is not None and bases.load_basis(self.basis).has_functions
@@ -297,25 +285,11 @@ def settings_of(
     min_base_lambda: float | None = 0.0,
     signs: Signs | None = None,
 ) -> LayerSettings:
-    """Return the settings of a layer for a complete spec, in which None is a value and not a default.
+    """Return the settings of a layer for a spec that is completed by `HIDDEN` or `OUTPUT`: None is then a value.
 
-    Parameters
-    ----------
-    spec : LayerSpec
-        The user's, completed by `HIDDEN` or `OUTPUT`.
-    backend : str or Backend
-    seed : int
-        Seed of the random draws of the library.
-    n_threads : int
-        Native threads of the library.
-    alone : bool
-        Whether the layer is the whole model; see `TreeParams`.
-    own_trees : bool
-        Whether each output has its own trees in spite of `multi_strategy`.
-    min_base_lambda : float or None
-        See `LayerSettings`.
-    signs : tuple of int or None
-        The constraints as `signs_of` returns them; None if the layer cannot be monotone.
+    `n_threads` are native threads of the library. `alone` says whether the layer is the whole model (see `TreeParams`),
+    `own_trees` whether each output has its own trees in spite of `multi_strategy`. `signs` are the constraints as
+    `signs_of` returns them; None if the layer cannot be monotone.
     """
     spec._check_together()
     shared = spec.multi_strategy == "multi_output_tree" and not own_trees

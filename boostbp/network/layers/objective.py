@@ -1,12 +1,11 @@
 """Objectives that the running fit of a layer minimises: a squared distance or a loss.
 
-Both have the same members. A fit is (rows, outputs). `outputs` is a slice of the outputs; it must be all of them if the
-objective is not `separable`. Derivatives include the row weights.
+A fit is (rows, outputs). `outputs` is a slice of the outputs; it must be all of them if the objective is not
+`separable`. Derivatives include the row weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self, TypeAlias
 
@@ -16,8 +15,9 @@ from boostbp.losses import Loss
 from boostbp.losses.checked_loss import CheckedLoss, try_loss
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
+from boostbp.trees.sparse import row_blocks
 
-# Size of the arrays of a block, 256 kB of numbers: a loss allocates several such arrays, which stay in cache.
+# Numbers of a block of rows, 256 kB: a loss allocates several such arrays, which stay in cache.
 BLOCK = 1 << 15
 # Smallest weight of a row in a check: its product with a hessian is still above 0.
 LEAST_WEIGHT = 1e-290
@@ -37,11 +37,6 @@ class SquaredObjective:
         """Number of outputs."""
         return self.target.shape[1]
 
-    def derivatives(self, fit: Floats) -> tuple[float, Floats, Floats]:
-        """Return half the weighted squared distance, its gradient and hessian."""
-        grad, hess = self.gradient(fit, slice(0, self.n_outputs))
-        return float(np.sum(grad * (fit - self.target))) / 2, grad, hess
-
     def gradient(self, fit: Floats, outputs: slice) -> tuple[Floats, Floats]:
         """Return ``weight * (fit - target)`` and ``weight``."""
         # w (f - t)^2 / 2 has the derivatives w (f - t), the r of Algorithm 1, and w.
@@ -51,9 +46,6 @@ class SquaredObjective:
         return np.multiply(hess, grad, out=grad), hess
 
     def check(self, fit: Floats, outputs: slice, grad: Floats, hess: Floats, number: int) -> None:
-        """Do nothing: targets are finite."""
-
-    def refuse_value(self, fit: Floats) -> None:
         """Do nothing: targets are finite."""
 
     def gathered(self) -> Self:
@@ -101,7 +93,7 @@ class LossObjective:
         """Return the weighted sum of the loss, its gradient and hessian."""
         value = np.empty(len(fit))
         grad, hess = (np.empty(fit.shape[::-1]).T for _ in range(2))  # by output, as the running fit is kept
-        for rows in _blocks(*fit.shape):
+        for rows in row_blocks(0, len(fit), fit.shape[1], BLOCK):
             weight = self.weight[rows, None]
             h = fit[rows] + (self.baseline[rows] if self.baseline.ndim > 1 else self.baseline)
             value[rows], of_fit, curvature = self.loss.derivatives(h, self.y[rows])
@@ -125,12 +117,9 @@ class LossObjective:
         # weights.
         weight = np.maximum(self.weight, LEAST_WEIGHT)[:, None]
         hess = np.where((hess == 0.0) & (self.weight < LEAST_WEIGHT)[:, None], weight, hess)
-        self.loss.refuse_unusable(
-            {"gradient": grad / weight, "hessian": hess / weight},
-            fit + self.baseline[..., outputs],
-            self.y[:, outputs],
-            f"in round {self.first_round + number + 1}{self.where} of training",
-        )
+        returned, h = {"gradient": grad / weight, "hessian": hess / weight}, fit + self.baseline[..., outputs]
+        when = f"in round {self.first_round + number + 1}{self.where} of training"
+        self.loss.refuse_unusable(returned, h, self.y[:, outputs], when)
 
     def refuse_value(self, fit: Floats) -> None:
         """Refuse a sum of values that is NaN; the error names the first row with one."""
@@ -142,12 +131,6 @@ class LossObjective:
         baseline = np.broadcast_to(self.baseline, self.y.shape)
         y, weight, baseline = workers().allgather_rows(self.y, self.weight, baseline)
         return replace(self, y=y, weight=weight, baseline=baseline)
-
-
-def _blocks(n_rows: int, n_outputs: int) -> Iterator[slice]:
-    """Yield slices of rows for a loss, short enough for its intermediate arrays to stay in cache."""
-    size = max(1, BLOCK // max(n_outputs, 1))
-    return (slice(first, min(first + size, n_rows)) for first in range(0, n_rows, size))
 
 
 Objective: TypeAlias = SquaredObjective | LossObjective
