@@ -35,7 +35,7 @@ _OUTER = {
         ("_xgboost_ubj.py", "trees_in_ubj"),
     ],
     "pull back": [("network/layers/layer.py", "vjp")],
-    "gradient": [("network/layers/objective.py", "gradient")],
+    "gradient": [("network/layers/bound.py", "gradient")],
     "leaves": [("core", "fit_trees")],
 }
 _INNER = {

@@ -24,7 +24,7 @@ from boostbp.network.layers import LayerSettings
 from boostbp.network.layers.layer import rounds_of
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
-from boostbp.network.starts import best_constant
+from boostbp.network.steps import best_constant
 
 Condition = Callable[[Problem], bool]
 AFTER_ALL_EPOCHS = 2**31  # epoch of the first look of a training that is never judged

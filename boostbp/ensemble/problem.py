@@ -17,7 +17,7 @@ from boostbp.losses.checked_loss import CheckedLoss, try_loss
 from boostbp.network.layers.cheaper_growth import RowSampling, SharedStructure, drawn_rows, on_sample
 from boostbp.network.monitor import NetworkTask, Stage, raw_output
 from boostbp.network.network import Network, table_above
-from boostbp.network.starts import baseline_of
+from boostbp.network.steps import baseline_of
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import training_in, workers
 

@@ -21,7 +21,7 @@ from boostbp.network.layers import LayerSettings, LayerSpec
 from boostbp.network.layers.layer_spec import HIDDEN, OUTPUT, Signs, is_constrained
 from boostbp.network.layers.layer_spec import settings_of as layer_settings_of
 from boostbp.network.settings import BackpropSpec, Settings
-from boostbp.network.starts import STARTS
+from boostbp.network.steps import STARTS
 from boostbp.runtime import checks, threads
 from boostbp.runtime.threads import usable_threads
 

@@ -36,8 +36,7 @@ from boostbp.model.health import warn_if_ill
 from boostbp.model.model import Model, Targets
 from boostbp.model.summary import Summary, summary_of
 from boostbp.network import checkpoints
-from boostbp.network.callbacks import Checkpoint, StopOnInterrupt, log_evaluation
-from boostbp.network.displays import ProgressBar, StageLog, show_log
+from boostbp.network.callbacks import Checkpoint, ProgressBar, StageLog, StopOnInterrupt, log_evaluation, show_log
 from boostbp.network.history import History
 from boostbp.network.monitor import Callback, Evaluation, NetworkTask, Progress, Stage, State
 from boostbp.network.network import Network

@@ -16,7 +16,7 @@ from boostbp.inputs.schema import Schema
 from boostbp.losses import traits_of
 from boostbp.model.model import Calibration, Model, Targets
 from boostbp.model.summary import SUMMARY, Summary
-from boostbp.network.stored import history_from, history_of, loss_from, loss_of, network_from, network_of
+from boostbp.network.stored import history_from, loss_from, loss_of, network_from, network_of
 from boostbp.runtime import archive, plain
 from boostbp.runtime.archive import Arrays, take
 
@@ -48,7 +48,7 @@ def model_facts(model: Model) -> tuple[dict[str, Any], Arrays]:
     facts = {
         "network": network,
         "schema": plain.encode(model.schema, records=True),
-        "history": history_of(model.history),
+        "history": plain.encode(model.history, records=True),
     }
     facts |= {"loss": loss, "classes": None if targets.classes is None else _labels_of(targets.classes)}
     facts |= {name: getattr(targets, name) for name in ("one_dimensional", "is_input")} | {

@@ -35,10 +35,8 @@ __all__ = [
 ]
 
 # Classes by name. They are called without arguments, or with the parameters in a model file.
-LOSSES: dict[str, type[Any]] = {
-    loss.name: loss
-    for loss in (SquaredError, AbsoluteError, Huber, Quantile, Quantiles, Poisson, Gamma, Tweedie, Logistic, Softmax)
-}
+_KNOWN = (SquaredError, AbsoluteError, Huber, Quantile, Quantiles, Poisson, Gamma, Tweedie, Logistic, Softmax)
+LOSSES: dict[str, type[Any]] = {loss.name: loss for loss in _KNOWN}
 _MEMBERS = ("name", "scale_free", "value", "gradient", "hessian", "link", "baseline", "check")
 
 
@@ -63,8 +61,7 @@ def load_loss(
     Raises
     ------
     ValueError
-        If the name is unknown or the loss does not support the number of outputs; if the task of the object is unknown;
-        if `alpha` is not a level, or has several for another loss.
+        If the name, the number of outputs, `alpha` or the task of the object is not valid.
     TypeError
         If the object lacks a member of `Loss`.
     """

@@ -160,15 +160,7 @@ def traits_of(loss: Loss | type[Loss]) -> Traits:
 
 
 def refuse(y: Floats, wrong: NDArray[np.bool_], cure: str) -> None:
-    """Raise ValueError if any target is wrong.
-
-    Parameters
-    ----------
-    y : (rows, outputs) float64
-    wrong : (rows, outputs) bool
-    cure : str
-        What the loss takes and what to do. The error names the first wrong value and its place before it.
-    """
+    """Raise ValueError if any target is `wrong`, (rows, outputs): with the first one, its place, and the `cure`."""
     if wrong.any():
         row, output = np.argwhere(wrong)[0]
         raise ValueError(f"y={y[row, output]:g} in row {row}, output {output}: {cure}")

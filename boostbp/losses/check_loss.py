@@ -198,8 +198,7 @@ def _compare_baseline(trial: _Trial, baseline: Floats, unit: float) -> str:
 def _compare_link(trial: _Trial) -> str:
     prediction = trial.loss.link(trial.h)
     trial.loss.refuse_unusable({"link": prediction}, trial.h, trial.y, "in check_loss")
-    inverse_link = getattr(trial.loss, "inverse_link", None)
-    if inverse_link is None:
+    if (inverse_link := getattr(trial.loss, "inverse_link", None)) is None:
         return "finite; there is no inverse_link to undo it"
     back = np.asarray(inverse_link(prediction))
     why = "the raw output before link() was {}: let inverse_link(link(h)) return h"

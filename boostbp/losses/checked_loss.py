@@ -1,8 +1,7 @@
 """Checked losses: the results of a loss, which may be the user's, are checked before other code reads them.
 
 The core reads these arrays without checks of their sizes, so a wrong shape could end the process. A trial on a few rows
-before training refuses unusable losses. It also determines whether the hessian varies, and whether outputs can be
-boosted in parallel, which losses need not declare.
+before training refuses unusable losses, and finds out whether the hessian varies and the outputs are independent.
 """
 
 from __future__ import annotations
@@ -25,19 +24,13 @@ _MEMBERS = {"value", "gradient", "hessian", "derivatives"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheckedLoss:
-    """A loss with checks of every call, and all other attributes of the loss.
-
-    Each method raises ValueError, with the name of the loss, if the loss writes into its arguments, or if its result
-    has a wrong shape or does not hold numbers.
-    """
+    """A loss whose methods raise ValueError if it writes into its arguments, or returns a wrong shape or no numbers."""
 
     loss: Loss
     # Whether the hessian varies. The base of a layer then minimises the loss itself, as one Newton step from a constant
     # would be too long, and rounds that raise the loss are shortened.
     curved: bool = True
-    # Whether outputs can be boosted in parallel, because the loss is a sum over outputs.
-    # `boostbp.losses.checked_loss.try_loss` determines both; the values here are the safe ones.
-    separable: bool = False
+    separable: bool = False  # whether outputs can be boosted in parallel; `try_loss` determines both
     name = cast(str, property(lambda self: self.loss.name))  # protocols do not see the attributes of `__getattr__`
     scale_free = cast(bool, property(lambda self: self.loss.scale_free))
 
@@ -98,17 +91,15 @@ class CheckedLoss:
         """Raise the error of the loss if it refuses the target, (rows, outputs)."""
         self._call("check", y)
 
-    def refuse_unusable(
-        self, returned: dict[str, Floats], h: Floats, y: Floats, when: str, what_to_do: str = ""
-    ) -> None:
+    def refuse_unusable(self, returned: dict[str, Floats], h: Floats, y: Floats, when: str, advice: str = "") -> None:
         """Refuse numbers that are not finite, and a hessian that is not above 0; the ValueError shows the first row.
 
         `returned` has arrays, (rows,) or (rows, outputs), by the member that returned them. The message names the place
-        in training, `when`, and a further cure.
+        in training, `when`, and further `advice`.
         """
         for what, array in returned.items():
             by_row = array.reshape(len(y), -1 if len(y) else 1)  # a worker may have no rows
-            wrong, cure = ~np.isfinite(by_row).all(axis=1), f"let it be finite there{what_to_do}"
+            wrong, cure = ~np.isfinite(by_row).all(axis=1), f"let it be finite there{advice}"
             if what.startswith("hessian") and not wrong.any():
                 wrong, cure = ~(by_row > 0).all(axis=1), "let it be above 0 there, such as by np.maximum(hessian, 1e-6)"
             if wrong.any():
@@ -127,10 +118,7 @@ class CheckedLoss:
             return getattr(self.loss, member)(*map(read_only, arrays))
 
     def _array(self, member: str, returned: object, shape: Shape, where: str = "") -> Floats:
-        """Return the result of a member as an array; raise ValueError unless it holds numbers and has this shape.
-
-        As it is called in every round, it only reads two attributes and makes no copy.
-        """
+        """Return the result of a member as an array; raise ValueError unless it holds numbers and has this shape."""
         if getattr(returned, "shape", None) == shape:
             array = np.asarray(returned)
             if array.dtype.kind in "fiub":

@@ -96,7 +96,6 @@ class Poisson(_LogLink):
     highest: ClassVar[float] = 50.0
 
     def __post_init__(self) -> None:
-        """Refuse a negative or infinite step."""
         if not 0 <= self.max_delta_step < np.inf:
             raise ValueError(f"max_delta_step={self.max_delta_step!r} is not a number >= 0, such as 0.7.")
 
@@ -166,7 +165,6 @@ class Tweedie(_LogLink):
     aliases: ClassVar[tuple[str, ...]] = ("reg:tweedie",)
 
     def __post_init__(self) -> None:
-        """Refuse a power outside (1, 2)."""
         if not 1 < self.power < 2:
             raise ValueError(f"power={self.power!r} is not between 1 (poisson) and 2 (gamma): use e.g. Tweedie(1.5).")
 

@@ -98,7 +98,6 @@ class Huber(_Regression):
     robust: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse a delta that is not positive."""
         if not 0 < self.delta < np.inf:
             raise ValueError(f"delta={self.delta!r} is not a positive number: use e.g. Huber(delta=1.0).")
 
@@ -135,7 +134,6 @@ class Quantile(_Regression):
     homogeneous: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse a level outside (0, 1)."""
         if not 0 < self.alpha < 1:
             raise ValueError(f"alpha={self.alpha!r} is not between 0 and 1: use e.g. Quantile(alpha=0.9).")
 
@@ -161,17 +159,12 @@ class Quantiles(Quantile):
     """Sum of the losses of `Quantile` at several levels, with an output for each; baseline: weighted quantiles.
 
     The columns of ``y`` are copies of one target; see `Traits.copies`. Raw outputs may cross; `link` sorts those of a
-    row, which never increases the error [1]_.
+    row, which never increases the error (Chernozhukov, Fernández-Val and Galichon, Econometrica 78, 2010).
 
     Attributes
     ----------
     alpha : tuple of float
         Ascending levels between 0 and 1.
-
-    References
-    ----------
-    .. [1] Chernozhukov, Fernández-Val, Galichon: Quantile and probability curves without crossing. Econometrica 78
-       (2010).
     """
 
     alpha: tuple[float, ...] = (0.1, 0.5, 0.9)
@@ -181,7 +174,6 @@ class Quantiles(Quantile):
     max_outputs: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        """Refuse levels that are outside (0, 1) or not ascending; store them as a tuple."""
         levels = tuple(map(float, self.alpha))
         if not levels or not all(a < b for a, b in pairwise((0.0, *levels, 1.0))):
             raise ValueError(f"alpha={self.alpha!r} must be ascending levels in (0, 1): use e.g. [0.1, 0.5, 0.9].")

@@ -1,9 +1,8 @@
 """Evaluation metrics of predictions: by the names of LightGBM, XGBoost and scikit-learn, or the user's own.
 
-A metric compares `prediction`, (rows, outputs), on the scale of `y` after the link of the loss, with `y`,
-(rows, outputs), as the loss reads it, under `weight`, (rows,). For two classes, `prediction` is a column of P(class 1),
-and `y` a column of 0 and 1. For more, `prediction` has a column of probabilities for each class, and `y` one-hot rows.
-For several regression outputs, the metric is the mean over the outputs, as in scikit-learn.
+A metric compares `prediction` with `y`, each (rows, outputs), under `weight`, (rows,). Predictions are on the scale of
+`y`, after the link of the loss. For two classes, `prediction` is a column of P(class 1), and `y` a column of 0 and 1;
+for more, they have a column for each class. For several regression outputs, the metric is the mean over the outputs.
 
 All names and aliases of both libraries are known, except for ranking, survival, and LightGBM's
 ``cross_entropy_lambda``, which reads weights as numbers of trials. If the two libraries define a name differently
@@ -57,11 +56,6 @@ class Metric:
         """Return the metric, or the worst value (inf or -inf) if a prediction is not finite or the metric is NaN.
 
         Raises ValueError if no row has a positive weight, or the rows do not determine the metric.
-
-        Parameters
-        ----------
-        prediction, y : (rows, outputs) float64
-        weight : (rows,) float64
         """
         worst = -np.inf if self.greater_is_better else np.inf
         if not np.isfinite(prediction).all():
@@ -116,13 +110,10 @@ _AT: dict[str, tuple[Callable[..., float], Callable[[float], bool], str]] = {
 }
 
 
-def load_metric(
-    metric: str | Callable[..., float] | tuple[str, Callable[..., float], bool] | Metric | None,
-    loss: Loss,
-    *,
-    classes: bool | None = None,
-    scale: Floats | float = 1.0,
-) -> Metric:
+MetricLike = str | Callable[..., float] | tuple[str, Callable[..., float], bool] | Metric | None
+
+
+def load_metric(metric: MetricLike, loss: Loss, *, classes: bool | None = None, scale: Floats | float = 1.0) -> Metric:
     """Return a metric from its name, or from the user's function.
 
     Raises ValueError if the name is unknown, a metric of classes is requested for numbers, or the name of a function

@@ -72,10 +72,8 @@ def mean_value(loss: Loss, scale: Floats | float, prediction: Floats, y: Floats,
 
     Predictions are the raw output of a loss without `inverse_link`.
     """
-    # inverse_link converts predictions to raw outputs, which the loss needs.
     h = prediction / scale
-    inverse_link = getattr(loss, "inverse_link", None)
-    if inverse_link is not None:
+    if (inverse_link := getattr(loss, "inverse_link", None)) is not None:
         h = inverse_link(h)
     return float(np.average(loss.value(h, y / scale), weights=weight) / prediction.shape[1])
 
@@ -183,12 +181,7 @@ def aucpr(prediction: Floats, y: Floats, weight: Floats) -> float:
 
 
 def auc_mu(prediction: Floats, y: Floats, weight: Floats) -> float:
-    """Return the mean over pairs of classes of the AUC of the ratio of their probabilities [1]_.
-
-    References
-    ----------
-    .. [1] Kleiman, Page: AUC-mu, a performance metric for multi-class machine learning models. ICML 2019.
-    """
+    """Return the mean over pairs of classes of the AUC of the ratio of their probabilities (Kleiman, Page 2019)."""
     p, y, weight = _counted(_columns(prediction), y, weight)
     score, true = np.log(np.maximum(p, np.finfo(float).tiny)), labels(y)
     present = np.unique(true)

@@ -1,14 +1,12 @@
 """Checkpoints: files of the state of a training, without pickle.
 
-The file is a `runtime.archive`, kind "checkpoint", version `VERSION`. Its arrays are ``h{i}``, ``g{i}`` and ``m{i}``
-for i = 1 .. L, and those of up to three networks (see `boostbp.network.stored`): ``now.NAME`` of the current network,
-``best.NAME`` of the best epoch, and ``lowest_loss.NAME`` of the epoch with the lowest training loss. A network that
-equals an earlier one in this list is not written again.
+The file is a `runtime.archive` with the arrays ``h{i}``, ``g{i}`` and ``m{i}`` for i = 1 .. L, and those of up to three
+networks (see `boostbp.network.stored`), ``now.NAME``, ``best.NAME`` and ``lowest_loss.NAME``; equal ones are written
+once.
 
-Several workers write one such file without h, g and m; it states the number of rows of each worker. Before that, each
-worker writes its arrays to a separate file, ``NAME.EPOCH-RANK`` of kind "rows of a checkpoint". These files are removed
-when the next state is complete. A checkpoint is therefore complete at any time, and any number of workers can continue
-from it.
+Several workers write one such file without h, g and m, with the number of rows of each. Before that, each worker writes
+its arrays to a file ``NAME.EPOCH-RANK``, which is removed when the next state is complete. A checkpoint is therefore
+complete at any time, and any number of workers can continue from it.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ import numpy as np
 
 from boostbp.network.monitor import State
 from boostbp.network.network import Network
-from boostbp.network.stored import history_from, history_of, network_from, network_of
+from boostbp.network.stored import history_from, network_from, network_of
 from boostbp.runtime import archive, interrupts, plain
 from boostbp.runtime.archive import Arrays, take
 from boostbp.runtime.arrays import Floats
@@ -39,10 +37,7 @@ VERSION = 7
 
 
 def write_state(path: str | os.PathLike[str], state: State) -> None:
-    """Write a state atomically.
-
-    Raises ValueError if the basis has functions of the user's own. Raises OSError if the file cannot be written.
-    """
+    """Write a state atomically; ValueError if the basis has functions of the user's own."""
     arrays: Arrays = {}
     for i, (h, g, m) in enumerate(zip(state.h, state.g, state.m, strict=True), start=1):
         arrays |= {f"h{i}": h, f"g{i}": g, f"m{i}": m}
@@ -55,15 +50,9 @@ def write_state(path: str | os.PathLike[str], state: State) -> None:
         if group.rank:
             return
     networks, of_networks = _facts_of_networks(state)
-    content: dict[str, Any] = {
-        **networks,
-        "elapsed": state.elapsed,
-        "since": state.since,
-        "random": plain.encode(state.random),
-        "history": history_of(state.history),
-        "fingerprint": plain.encode(state.fingerprint),
-        "rows": list(state.rows),
-    }
+    content: dict[str, Any] = {**networks, "elapsed": state.elapsed, "since": state.since, "rows": list(state.rows)}
+    content |= {"random": plain.encode(state.random), "fingerprint": plain.encode(state.fingerprint)}
+    content["history"] = plain.encode(state.history, records=True)
     archive.write(path, kind=KIND, version=VERSION, content=content, arrays=arrays | of_networks)
     if state.rows:
         for other in Path(path).parent.glob(f"{glob.escape(Path(path).name)}.*-*"):
@@ -95,11 +84,7 @@ def _file_of_rows(path: str | os.PathLike[str], epoch: int, rank: int) -> Path:
 # Interrupts are deferred, as an exception of a signal handler would be reported as a fault of the file.
 @interrupts.deferred()
 def read_state(path: str | os.PathLike[str]) -> State:
-    """Read a state that `write_state` wrote.
-
-    Raises ValueError if the file has another format or version, or is truncated, corrupted or inconsistent. Raises
-    OSError if the file cannot be read.
-    """
+    """Read a state that `write_state` wrote; ValueError or OSError if the file is not valid or cannot be read."""
     state = archive.read(path, _state, kind=KIND, version=VERSION, oldest=VERSION)
     return replace(state, origin=f"checkpoint={str(path)!r}")
 
@@ -169,8 +154,7 @@ def _state(content: object, arrays: Arrays) -> State:
     n_rows = len(arrays["h1"]) if "h1" in arrays else 0
     h, g, m = _variables(arrays, n_rows, [] if counts else sizes)
     now, best, lowest_loss = networks["now"], networks["best"], networks.get("lowest_loss")
-    state = State(h, g, m, random, now, best, lowest_loss, history, elapsed, fingerprint, since)
-    return replace(state, rows=tuple(counts))
+    return State(h, g, m, random, now, best, lowest_loss, history, elapsed, fingerprint, since, rows=tuple(counts))
 
 
 def _networks(content: Mapping[str, Any], arrays: Arrays) -> dict[str, Network]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 NETWORK = "network"  # the user's network
 CONSTANT = "constant"  # the constant that a model is shrunk towards
 CONSTANT_LEAVES = "single layer, constant leaves"  # the one that is closest to the defaults of libraries
-_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ class ModelChoice:
         """The number of layers or networks in the model, as the end of a sentence such as "the model ..."."""
         number, kind = sum(part.name != CONSTANT for part in self.parts), "models" if self.network else "layers"
         if number > 1:
-            return f"averages {_NUMBERS[number] if number < len(_NUMBERS) else number} {kind}"
+            return f"averages {number} {kind}"
         return "is one layer" if number else "is a constant"
 
     @property

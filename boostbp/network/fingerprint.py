@@ -17,8 +17,8 @@ from boostbp.runtime.group import workers
 from boostbp.trees.sparse import Matrix, Sparse
 
 # Fields that change no epoch of a training: they set its end, its speed, checks, and other parts of the model.
-_FREE = frozenset(("epochs", "n_iter_no_change", "max_time", "n_threads", "is_whole_model", "given"))
-_SEEDS = frozenset(("seed", "random_state"))
+_FREE = {"epochs", "n_iter_no_change", "max_time", "n_threads", "is_whole_model", "given"}
+_APART = {"layers", "growth", "seed", "random_state"}  # fields with entries of their own
 # Packages whose functions are identified by name.
 _KNOWN = frozenset(("boostbp", "numpy", "scipy", "sklearn"))
 # Rows that are hashed at a time, and the number of last bits of a mantissa (of 52) that are ignored in rounded sums.
@@ -28,10 +28,7 @@ MAX_DEPTH = 4
 
 
 def fingerprint(task: NetworkTask, loss: Loss) -> Mapping[str, str]:
-    """Return each part of a training by name: its value in words, or ``sha256:`` and a digest of its bytes.
-
-    It is the same in every process. Parameters that only decide when training ends are left out. `loss` is the user's.
-    """
+    """Return each part of a training by name, the same in every process: words, or ``sha256:`` and a digest."""
     rows, settings, metric, watched = task.rows, task.settings, task.evaluation.metric, list[object]()
     for part in task.evaluation.sets:
         watched += [part.name, part.rows.X, part.rows.y, part.rows.weight]
@@ -48,18 +45,14 @@ def fingerprint(task: NetworkTask, loss: Loss) -> Mapping[str, str]:
     }
     if rows.offset.ndim:
         digests["offset"] = _digest(_rows(rows.offset, rounded=True))
-    for field in fields(settings):
-        if field.name not in {"layers", *_SEEDS, *_FREE}:
-            digests[field.name] = words_of(getattr(settings, field.name))
-    for field in fields(settings.layers[0]):
-        values = [getattr(layer, field.name) for layer in settings.layers]
-        if field.name != "growth":
-            digests[field.name] = f"[{', '.join(map(words_of, values))}]"
-            continue
-        for name in (of_growth.name for of_growth in fields(values[0])):
-            if name not in _FREE | _SEEDS:
-                digests[name] = f"[{', '.join(words_of(getattr(growth, name)) for growth in values)}]"
+    digests |= {name: words_of(getattr(settings, name)) for name in _counted(settings)}
+    for records in (settings.layers, [layer.growth for layer in settings.layers]):
+        digests |= {name: words_of([getattr(of, name) for of in records]) for name in _counted(records[0])}
     return digests
+
+
+def _counted(settings: Any) -> list[str]:
+    return [field.name for field in fields(settings) if field.name not in _FREE | _APART]
 
 
 def _rows(array: Matrix, *, rounded: bool = False) -> object:

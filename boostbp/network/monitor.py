@@ -1,7 +1,4 @@
-"""The task of a training, its evaluation sets, and the monitor of its epochs.
-
-The monitor records epochs, keeps the best network, and decides when training stops.
-"""
+"""The task of a training, its evaluation sets, and the monitor of its epochs."""
 
 from __future__ import annotations
 

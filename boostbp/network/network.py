@@ -39,14 +39,11 @@ class Network:
     baseline: Floats
     skip: bool = False
     # The result of `Flat.loop`; None before the first prediction of a few rows, and False without a flat layout.
-    _few_rows: Callable[[Floats, Floats], None] | Literal[False] | None = field(
-        default=None, init=False, repr=False, compare=False
-    )
+    _few_rows: Callable[[Floats, Floats], None] | Literal[False] | None = field(default=None, init=False, compare=False)
 
     def __repr__(self) -> str:
         forests = [layer.forest for layer in self.layers]
-        units = [forest.n_outputs for forest in forests]
-        trees = [forest.n_trees for forest in forests]
+        units, trees = [forest.n_outputs for forest in forests], [forest.n_trees for forest in forests]
         n_features = forests[0].n_features if forests else 0
         return f"Network(features={n_features}, outputs of layers={units}, trees of layers={trees}, skip={self.skip})"
 
@@ -69,10 +66,7 @@ class Network:
         return network_output(self, self.layers[0].forest.checked(X), n_jobs)
 
     def rounded(self) -> Network:
-        """Return the network with output trees of equal structure merged and weights of few bits.
-
-        See `share_structures` and `boostbp.trees.compact`. Hidden layers stay as they are; see `short_hidden`.
-        """
+        """Return the network with output trees of equal structure merged and weights of few bits (`trees.compact`)."""
         *hidden, output = self.layers
         return replace(self, layers=(*hidden, Layer(rounded(share_structures(output.forest), OUTPUT_BITS))))
 
@@ -88,20 +82,13 @@ class Network:
         return bool((forest.nodes.feature < units).any() or (forest.leaves.column < columns).any())
 
     def representation(self, X: Floats, layer: int, *, n_jobs: int = 1) -> Floats:
-        """Return the hidden variable h_layer, (rows, units); negative numbers count from the output.
-
-        Raises ValueError if there is no such layer.
-        """
+        """Return the hidden variable h_layer, (rows, units), counted from the output if negative; or ValueError."""
         depth = len(self.layers)
         if not -depth - 1 <= layer <= depth:
             raise ValueError(f"layer={layer} does not exist: a network of {depth} layers has h_0 to h_{depth}.")
         layer %= depth + 1
         h = variables(self.layers[:layer], X, skip=self.skip, n_jobs=n_jobs)[-1]
         return h + self.baseline if layer == depth else h
-
-    def hidden(self, X: Floats, *, n_jobs: int = 1) -> list[Floats]:
-        """Return the hidden variables h_1 .. h_{L-1}, each (rows, units)."""
-        return variables(self.layers[:-1], X, skip=self.skip, n_jobs=n_jobs)[1:]
 
     def output_input(self, X: Floats, *, n_jobs: int = 1) -> Floats:
         """Return the input of the output layer, (rows, its features)."""

@@ -9,8 +9,7 @@ from typing import Any, Literal
 from boostbp.network import steps
 from boostbp.network.layers import LayerSettings
 from boostbp.network.layers.layer_spec import Spec, checked, only
-from boostbp.network.starts import STARTS, Start, projection
-from boostbp.network.steps import Normalised, Step
+from boostbp.network.steps import STARTS, Normalised, Start, Step, projection
 from boostbp.runtime import checks
 
 _positive = partial(checks.whole, least=1)

@@ -18,10 +18,7 @@ from boostbp.trees import packed
 
 
 def network_of(network: Network) -> tuple[Any, Arrays]:
-    """Return the JSON content of a network, and its arrays: ``baseline``, and ``layer{i}.NAME`` for layer i.
-
-    Raises ValueError if a basis has functions of the user's own.
-    """
+    """Return the JSON content of a network, and its arrays; ValueError if a basis has functions of the user's own."""
     facts: list[Any] = []
     arrays: Arrays = {"baseline": network.baseline}
     for i, layer in enumerate(network.layers):
@@ -32,10 +29,7 @@ def network_of(network: Network) -> tuple[Any, Arrays]:
 
 
 def network_from(facts: object, arrays: Arrays, prefix: str = "") -> Network:
-    """Return the network that `network_of` described; ValueError if its parts do not fit together.
-
-    The arrays of the network, whose names begin with `prefix`, are removed from `arrays`.
-    """
+    """Return the network that `network_of` described, and remove its arrays, whose names begin with `prefix`."""
     facts = _checked(facts, {"layers", "skip"}, "a network")
     if type(facts["skip"]) is not bool or not isinstance(facts["layers"], list) or not facts["layers"]:
         raise ValueError(f"This is not a network: skip={facts['skip']!r:.99}, layers={facts['layers']!r:.99}.")
@@ -47,13 +41,8 @@ def network_from(facts: object, arrays: Arrays, prefix: str = "") -> Network:
     return Network(layers, take(arrays, f"{prefix}baseline", float, (sizes[-1],)), facts["skip"])
 
 
-def history_of(history: History) -> Any:
-    """Return the JSON content of a history."""
-    return plain.encode(history, records=True)
-
-
 def history_from(facts: object, *, hidden: int | None = None) -> History:
-    """Return the history that `history_of` described, with epochs of as many `hidden` layers as the first one's.
+    """Return an encoded history, with epochs of `hidden` layers; by default of as many as the first one has.
 
     Raises ValueError if a field is missing or has another type, or if epochs describe other layers or evaluation sets.
     """

@@ -16,10 +16,9 @@ from boostbp.network import layers
 from boostbp.network.history import Epoch
 from boostbp.network.layers import BoundInput, Layer, LossObjective, Objective, SquaredObjective, Trace
 from boostbp.network.layers.cheaper_growth import FixedStructure, on_sample
-from boostbp.network.network import Network, layer_input
+from boostbp.network.network import Network, layer_input, variables
 from boostbp.network.settings import Settings
-from boostbp.network.starts import baseline_of, start_of
-from boostbp.network.steps import moved, pace_after, std
+from boostbp.network.steps import baseline_of, moved, pace_after, start_of, std
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 from boostbp.trees.sparse import Sparse, Table
@@ -46,6 +45,8 @@ class Trainer:
         self.backend = on_sample(backend, settings.structure_samples)
         self.rng = np.random.default_rng(settings.seed)
         self.L = len(settings.layers)
+        # Whether the output layer is boosted on the loss itself instead of fitted to a moved target.
+        self._boosts_loss = settings.output_target == "loss"
         if settings.skip and self.L > 1 and isinstance(rows.X, Sparse):
             raise ValueError("X is sparse, which is not supported with skip=True. Use skip=False, or pass X.toarray().")
         self.input: BoundInput | None = None  # h_0 never changes, so it is binned once
@@ -54,8 +55,7 @@ class Trainer:
         self.total = workers().sum(rows.weight.sum())[0]
         self.constant = self._loss(np.broadcast_to(self.baseline, rows.y.shape))
         self.epoch = -1  # epoch 0 is the stack of layers before any back-propagation
-        # Hidden variables h_0 .. h_L, gradients and momenta, (rows, units); those of h_0, which does not move, are
-        # placeholders.
+        # Hidden variables h_0 .. h_L, gradients and momenta, (rows, units); those of h_0 are placeholders.
         self.h: list[Floats] = [rows.X]
         self.g: list[Floats] = []
         self.m: list[Floats] = []
@@ -103,11 +103,6 @@ class Trainer:
         far_worse = self.epoch > 0 and self.losses[-1] - self.constant > WORSE * scale
         return all(size < MAX_ABS for size in hidden) and bool(finite) and not far_worse
 
-    @property
-    def _boosts_loss(self) -> bool:
-        """Whether the output layer is boosted on the loss itself instead of fitted to a moved target."""
-        return self.settings.output_target == "loss"
-
     def _start_of(self, i: int) -> Floats:
         """Return the first target of T_i: a start, or for the output layer a plain step from the constant."""
         if i < self.L - 1:
@@ -139,15 +134,10 @@ class Trainer:
         r2 = [refit_r2(target, fit, weight) for target, fit in zip(targets[of_target], self.h[of_target], strict=True)]
         self.r2 = (*r2, float("nan")) if self._boosts_loss else tuple(r2)
         # Downward, each layer was fitted on the old output of the one below: pass the rows through the new layers.
-        if downward:
-            self._forward()
-        self.drift = tuple(drift(old[i], self.h[i], weight) for i in range(1, self.L))
-
-    def _forward(self) -> None:
-        """Compute h_{i+1} = T_i(h_i) from the second layer up; the first was just fitted on h_0."""
-        for i in range(1, self.L):
+        for i in range(1, self.L if downward else 1):
             output, self.traces[i] = self.T[i].forward(self._input(i), n_jobs=self.settings.n_threads)
             self.h[i + 1] = output + self.baseline if i == self.L - 1 else output
+        self.drift = tuple(drift(old[i], self.h[i], weight) for i in range(1, self.L))
 
     def _backward(self) -> None:
         """Compute g_L = dL/dh_L, then g_{i-1} = (dh_i/dh_{i-1})' g_i down to the first hidden layer."""
@@ -232,9 +222,10 @@ class Trainer:
         # Samples of the rows, as regressions on all of them would take a noticeable part of an epoch.
         rows = workers().sampled_rows(len(y), MAX_ROWS)
         group = workers().select_rows(rows)
-        hidden = [] if held_out is None else self.network.hidden(held_out.X, n_jobs=self.settings.n_threads)
+        below, skip, n_threads = self.T[:-1], self.settings.skip, self.settings.n_threads
+        hidden = [] if held_out is None else variables(below, held_out.X, skip=skip, n_jobs=n_threads)
         probes = []
-        for i, h in enumerate(self.h[1:-1]):
+        for i, h in enumerate(self.h[1:-1], start=1):
             sampled_h, sampled_y, sampled_weight = group.allgather_rows(h[rows], y[rows], weight[rows])
             of_held_out = None if held_out is None else (hidden[i], held_out.y, held_out.weight)
             probes.append(linear_probe_r2(sampled_h, sampled_y, sampled_weight, of_held_out))
@@ -263,12 +254,8 @@ def drift(old: Floats, new: Floats, weight: Floats) -> float:
 
 
 def gradient_figures(g: Sequence[Floats]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return the root mean square of each hidden layer's gradient, and its share of dead rows; see `Epoch`.
-
-    `g` has the gradients in h_0 .. h_L, each (rows, units); that of h_0 is a placeholder.
-    """
-    # A row whose loss gradient is 0 is already fitted, so a gradient of 0 in the layers below is no sign of a dead
-    # unit.
+    """Return the root mean square of each hidden layer's gradient, h_1 .. h_{L-1}, and its share of dead rows."""
+    # A row whose loss gradient is 0 is already fitted: a gradient of 0 in the layers below is no sign of a dead unit.
     hidden, learning = g[1:-1], np.asarray(g[-1].any(axis=1))
     squares = [np.square(of_layer).sum() for of_layer in hidden]
     dead = [float(np.count_nonzero(~of_layer[learning].any(axis=1))) for of_layer in hidden]

@@ -18,8 +18,7 @@ from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.network import layers, steps
 from boostbp.network.layers import BoundInput, Layer, LayerSpec, LossObjective, Objective, SquaredObjective
 from boostbp.network.layers.layer_spec import HIDDEN, settings_of
-from boostbp.network.starts import STARTS, start_of
-from boostbp.network.steps import Step, is_constant, moved
+from boostbp.network.steps import STARTS, Step, is_constant, moved, start_of
 from boostbp.runtime import checks, interrupts, threads
 from boostbp.runtime.arrays import Floats, errstate_in_methods
 from boostbp.runtime.threads import single_threaded_blas

@@ -19,6 +19,7 @@ from boostbp.ensemble.ensemble import train_model
 from boostbp.ensemble.problem import EnsembleSettings
 from boostbp.losses import SquaredError
 from boostbp.network import stored
+from boostbp.runtime import plain
 
 X, Y = make_friedman1(300, n_features=5, random_state=0)
 FAST = {"n_estimators": 5, "epochs": 2, "random_state": 0}
@@ -204,7 +205,7 @@ def test_files_keep_what_failed(fail, tmp_path):
     model = regressor(deep=False).fit(X, Y)
     save(model, tmp_path / "model")
     assert load(tmp_path / "model").history_.choice.failed == model.history_.choice.failed != ()
-    facts = stored.history_of(model.history_)
+    facts = plain.encode(model.history_, records=True)
     facts["choice"]["failed"] = [1, 2]
     with pytest.raises(ValueError, match="is not"):
         stored.history_from(facts)

@@ -20,7 +20,7 @@ import boostbp
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.inputs.rows import NO_OFFSET, Rows
 from boostbp.losses import Gamma, Huber, Logistic, Poisson, Quantile, Softmax, SquaredError, Tweedie, traits_of
-from boostbp.network.starts import best_constant
+from boostbp.network.steps import best_constant
 from boostbp.trees.sparse import Table
 
 MODELS = {

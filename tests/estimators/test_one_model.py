@@ -19,7 +19,7 @@ from boostbp.cli.report.result import Evidence, Result, curve_of
 from boostbp.ensemble import average, ensemble
 from boostbp.network.choice import CandidateResult, ModelChoice, weight_in_words
 from boostbp.network.layers.layer import rounds_of
-from boostbp.network.stored import history_of
+from boostbp.runtime import plain
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1.0, 1.0, (300, 4))
@@ -122,7 +122,7 @@ def test_all_views_are_of_one_model(kind, fitted, tmp_path):
     assert facts["training"]["best_iteration"] == model.best_iteration_
     save(model, tmp_path / "model")
     again = load(tmp_path / "model")
-    assert history_of(again.history_) == history_of(history)
+    assert plain.encode(again.history_, records=True) == plain.encode(history, records=True)
     assert (again.summary(), str(again.health())) == (text, str(health))
     assert (again.best_iteration_, again.evals_result_) == (model.best_iteration_, model.evals_result_)
 

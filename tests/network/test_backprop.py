@@ -17,8 +17,7 @@ from boostbp.network.history import Stop
 from boostbp.network.layers import LayerSettings
 from boostbp.network.monitor import NetworkTask
 from boostbp.network.settings import Settings
-from boostbp.network.starts import noise
-from boostbp.network.steps import Plain
+from boostbp.network.steps import Plain, noise
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.sparse import Table
 from tests import reference

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.decomposition import PCA
 
-from boostbp.network.starts import STARTS, identity, noise, principal, projection, standardised, start_of
-from boostbp.network.steps import std
+from boostbp.network.steps import STARTS, identity, noise, principal, projection, standardised, start_of, std
 from boostbp.trees.sparse import Table
 
 seeds = st.integers(0, 2**20)

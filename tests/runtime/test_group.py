@@ -20,8 +20,7 @@ from boostbp.losses.residuals import AbsoluteError, SquaredError
 from boostbp.model.model import units_of
 from boostbp.network.history import Stop
 from boostbp.network.layers import bound
-from boostbp.network.starts import STARTS, start_of
-from boostbp.network.steps import Normalised, std
+from boostbp.network.steps import STARTS, Normalised, start_of, std
 from boostbp.runtime.group import SINGLE_PROCESS, evenly_spaced, training_in, workers
 from boostbp.trees.linear import RidgeBase
 from boostbp.trees.sparse import Table

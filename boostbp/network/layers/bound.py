@@ -1,17 +1,23 @@
-"""A layer's input, bound to a library and to the settings of the layer."""
+"""What a layer is fitted to: its input, bound to a library and to settings, and the objective of its rounds.
+
+An objective is a squared distance or a loss, which the running fit of the layer, (rows, outputs), minimises. In its
+methods, `outputs` is a slice; it has all outputs if the objective is not `separable`. Derivatives include row weights.
+"""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Grower, TreeParams
 from boostbp.backends.capabilities import capabilities_of, check_supported
+from boostbp.losses import Loss
+from boostbp.losses.checked_loss import CheckedLoss, try_loss
 from boostbp.runtime import checks, interrupts
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import SINGLE_PROCESS, training_in, workers
@@ -21,12 +27,16 @@ from boostbp.trees.basis import BASES, Basis, try_basis
 from boostbp.trees.leaf_rows import ColumnBins
 from boostbp.trees.linear import RidgeBase
 from boostbp.trees.ridge import Ridge
-from boostbp.trees.sparse import Sparse, Table
+from boostbp.trees.sparse import Sparse, Table, row_blocks
 
 R = TypeVar("R")
 # Up to this number of rows of all workers, each worker fits layers to all of them, without messages. A library sends
 # two messages for each split; those of a tree take as long as growing it on some 20,000 rows with one core.
 GATHERED_ROWS = 20_000
+# Numbers of a block of rows, 256 kB: a loss allocates several such arrays, which stay in cache.
+BLOCK = 1 << 15
+# Smallest weight of a row in a check: its product with a hessian is still above 0.
+LEAST_WEIGHT = 1e-290
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,34 +56,20 @@ class LayerSettings:
     clip: bool = True
     base: Literal["ridge", "additive"] | None = None  # None: no base
     base_lambda: float | None = None  # None chooses by generalised cross-validation
-    # smallest penalty that cross-validation may choose, as a share of the sum of squares of a column; None: one for
-    # columns with typing errors, see `RidgeBase.bind`
+    # smallest penalty of cross-validation as a share of a column's sum of squares; None: see `RidgeBase.bind`
     min_base_lambda: float | None = 0.0
     leaves: Literal["refit", "native"] = "refit"
 
 
 class BoundInput:
-    """A layer's input, binned and decomposed once for any number of fits.
-
-    Attributes
-    ----------
-    table, weight : Table, (rows, features), and (rows,) float64
-        The input and the weights of all rows that this process fits layers to.
-    Z : (rows, columns) float64, or Sparse
-        The columns of the basis, which leaf regressions read.
-    X : (rows, features) float64, or Sparse
-        The input of this worker's rows.
-    local_rows : (rows,) int or None
-        Numbers of this worker's rows in `table`, if the table holds the few rows of all workers; otherwise None.
-    runs : list of (int, int)
-        Runs of neighbours among the rows of all workers; see `boostbp.runtime.group.Group.row_runs`.
-    """
+    """A layer's input, binned and decomposed once for any number of fits."""
 
     def __init__(self, backend: Backend, table: Table, settings: LayerSettings, weight: Floats) -> None:
         group = workers()
-        self.settings, self.X = settings, table.X
+        self.settings, self.X = settings, table.X  # of this worker's rows
+        # numbers of this worker's rows in `self.table`, if that holds the few rows of all workers
         self.local_rows: NDArray[np.int64] | None = None
-        self.runs, n_rows = group.row_runs(len(table.X))
+        self.runs, n_rows = group.row_runs(len(table.X))  # runs of neighbours among the rows of all workers
         if group.is_single or n_rows > GATHERED_ROWS:
             self._make(backend, table, weight)
             return
@@ -84,13 +80,13 @@ class BoundInput:
         run_without_group(lambda: self._make(backend, Table(X, table.categorical), weight))
 
     def _make(self, backend: Backend, table: Table, weight: Floats) -> None:
-        self.table, self.weight = table, weight
+        self.table, self.weight = table, weight  # of all rows that this process fits layers to
         self._base: RidgeBase | None = None
         self._column_bins: ColumnBins | None = None
         basis = self.settings.basis
         check_supported(backend, table, self.settings.growth)
         _check_basis(self.settings, is_sparse=isinstance(table.X, Sparse))
-        self.Z = bases.expand(basis, table.X)
+        self.Z = bases.expand(basis, table.X)  # what leaf regressions read, (rows, columns)
         # The user's functions may be undefined at category codes, and no leaf reads these columns.
         if basis.has_functions:
             numeric = [j for j in range(table.X.shape[1]) if j not in table.categorical]
@@ -122,11 +118,6 @@ class BoundInput:
         other = copy.copy(self)
         other.settings = replace(self.settings, **changes)
         return other
-
-    @property
-    def vector_leaf(self) -> bool:
-        """Whether one tree is grown on the gradients of all outputs, which no library does on categories."""
-        return self.capabilities.vector_leaf and not self.table.categorical
 
     # Not functools.cached_property: in Python 3.11 all objects share its lock, and `base` waits for other workers.
 
@@ -179,3 +170,107 @@ def run_without_group(work: Callable[[], R]) -> R:
     with Team(2) as team:
         [result] = team.map(work_alone, [None])
     return result
+
+
+@dataclass(frozen=True, slots=True)
+class SquaredObjective:
+    """Half the squared distance to a target, to which hidden layers are fitted (Algorithm 1)."""
+
+    target: Floats  # (rows, outputs)
+    weight: Floats  # (rows,)
+    separable: ClassVar[bool] = True  # the gradient of an output depends on no other output
+    curved: ClassVar[bool] = False  # the hessian is the same for any fit
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs."""
+        return self.target.shape[1]
+
+    def gradient(self, fit: Floats, outputs: slice) -> tuple[Floats, Floats]:
+        """Return ``weight * (fit - target)`` and ``weight``."""
+        # w (f - t)^2 / 2 has the derivatives w (f - t), the r of Algorithm 1, and w.
+        hess = np.broadcast_to(self.weight[:, None], fit.shape)
+        grad = np.empty_like(fit)
+        np.subtract(fit, self.target[:, outputs], out=grad)
+        return np.multiply(hess, grad, out=grad), hess
+
+    def check(self, fit: Floats, outputs: slice, grad: Floats, hess: Floats, number: int) -> None:
+        """Do nothing: targets are finite."""
+
+    def gathered(self) -> Self:
+        """Return the objective of the rows of all workers."""
+        target, weight = workers().allgather_rows(self.target, self.weight)
+        return replace(self, target=target, weight=weight)
+
+
+@dataclass(frozen=True, slots=True)
+class LossObjective:
+    """Objective of an output layer that is boosted on the loss itself.
+
+    The running fit of the layer starts from `baseline`, (outputs,) or (rows, outputs). `y` and `weight` are those of
+    `Loss`. Messages name the place in training by `where` and the round, counted from `first_round`.
+    """
+
+    loss: CheckedLoss
+    y: Floats
+    weight: Floats
+    baseline: Floats
+    where: str = ""
+    first_round: int = 0
+    separable = cast(bool, property(lambda self: self.loss.separable))
+    curved = cast(bool, property(lambda self: self.loss.curved))
+
+    @classmethod
+    def of(cls, loss: Loss, y: Floats, weight: Floats, baseline: Floats) -> Self:
+        """Return the objective of a loss after a trial of the loss on a few rows."""
+        return cls(try_loss(loss, baseline, y), y, weight, baseline)
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs."""
+        return self.y.shape[1]
+
+    def derivatives(self, fit: Floats) -> tuple[float, Floats, Floats]:
+        """Return the weighted sum of the loss, its gradient and hessian."""
+        value = np.empty(len(fit))
+        grad, hess = (np.empty(fit.shape[::-1]).T for _ in range(2))  # by output, as the running fit is kept
+        for rows in row_blocks(0, len(fit), fit.shape[1], BLOCK):
+            weight = self.weight[rows, None]
+            h = fit[rows] + (self.baseline[rows] if self.baseline.ndim > 1 else self.baseline)
+            value[rows], of_fit, curvature = self.loss.derivatives(h, self.y[rows])
+            np.multiply(weight, of_fit, out=grad[rows])
+            np.multiply(weight, curvature, out=hess[rows])
+        return float(self.weight @ value), grad, hess
+
+    def gradient(self, fit: Floats, outputs: slice) -> tuple[Floats, Floats]:
+        """Return the weighted gradient and hessian of the loss, each (rows, outputs)."""
+        h, y = fit + self.baseline[..., outputs], self.y[:, outputs]
+        weight = self.weight[:, None]
+        return weight * self.loss.gradient(h, y), weight * self.loss.hessian(h, y)
+
+    def check(self, fit: Floats, outputs: slice, grad: Floats, hess: Floats, number: int) -> None:
+        """Refuse derivatives that are not finite, and a hessian that is not above 0, in the round `number`."""
+        # Two passes over each array if they are valid. Both comparisons are False for NaN.
+        finite = grad.min(initial=0.0) > -np.inf and grad.max(initial=0.0) < np.inf
+        if finite and hess.min(initial=1.0) > 0.0 and hess.max(initial=1.0) < np.inf:
+            return
+        # A tiny weight may make the product with a valid hessian 0, so derivatives are checked without small weights.
+        weight = np.maximum(self.weight, LEAST_WEIGHT)[:, None]
+        hess = np.where((hess == 0.0) & (self.weight < LEAST_WEIGHT)[:, None], weight, hess)
+        returned, h = {"gradient": grad / weight, "hessian": hess / weight}, fit + self.baseline[..., outputs]
+        when = f"in round {self.first_round + number + 1}{self.where} of training"
+        self.loss.refuse_unusable(returned, h, self.y[:, outputs], when)
+
+    def refuse_value(self, fit: Floats) -> None:
+        """Refuse a sum of values that is NaN; the error names the first row with one."""
+        self.loss.value(fit + self.baseline, self.y)
+        raise ValueError(f"loss={self.loss.name!r}: the sum of its values is NaN: let value() return finite numbers.")
+
+    def gathered(self) -> Self:
+        """Return the objective of the rows of all workers."""
+        baseline = np.broadcast_to(self.baseline, self.y.shape)
+        y, weight, baseline = workers().allgather_rows(self.y, self.weight, baseline)
+        return replace(self, y=y, weight=weight, baseline=baseline)
+
+
+Objective: TypeAlias = SquaredObjective | LossObjective

@@ -29,9 +29,8 @@ def on_sample(backend: Backend, samples: int | None) -> Backend:
 
 def drawn_rows(n_rows: int, samples: int, seed: int) -> NDArray[np.intp]:
     """Return the numbers of sampled rows, ascending; in a group, those of this worker in a sample of all rows."""
-    return workers().choose_rows(
-        n_rows, lambda total: np.sort(np.random.default_rng(seed).permutation(total)[:samples])
-    )
+    rng = np.random.default_rng(seed)
+    return workers().choose_rows(n_rows, lambda total: np.sort(rng.permutation(total)[:samples]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +116,7 @@ class FixedStructure:
         missing=True, categories=True, sparse=True, vector_leaf=True, deterministic=True
     )
     trees: Trees
-    # for each output the numbers of its trees, in the order of the rounds; a single entry if the trees serve all
-    # outputs
+    # for each output the numbers of its trees by round; a single entry if the trees serve all outputs
     numbers: Sequence[Sequence[int]]
     round: int = 0  # number of the next round
 
@@ -152,8 +150,8 @@ def random_direction(n_outputs: int, rng: np.random.Generator) -> Floats:
 
 def along(columns: Floats, direction: Floats) -> Floats:
     """Return the product of columns, (rows, outputs), and a direction, as (rows, 1)."""
-    product: Floats = np.einsum("ni,i->n", columns, direction)[:, None]  # not BLAS, whose sums depend on its threads
-    return product
+    # not BLAS, whose sums depend on its threads
+    return np.asarray(np.einsum("ni,i->n", columns, direction)[:, None])
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,8 @@ from boostbp import core
 from boostbp.backends.base import FEW_ROWS, OUTPUTS_PER_CALL, Grower, LinearLeaves, NativeGrower
 from boostbp.backends.capabilities import accepted_trees, check_leaves, check_streams
 from boostbp.core import Leaves
-from boostbp.network.layers.bound import BoundInput
+from boostbp.network.layers.bound import BoundInput, LossObjective, Objective
 from boostbp.network.layers.cheaper_growth import along, random_direction
-from boostbp.network.layers.objective import LossObjective, Objective
 from boostbp.runtime import interrupts, threads
 from boostbp.runtime.arrays import Floats, read_only, refuse_writes
 from boostbp.runtime.group import SAMPLE, workers
@@ -38,19 +37,7 @@ UNSAMPLED = 1e-20
 
 
 class Rounds:
-    """The rounds of one fit; each method adds its trees' values to `running`.
-
-    Attributes
-    ----------
-    running : (outputs, rows) float64
-        The running fit.
-    leaf : (trees, rows), smallest integer type
-        The leaf of each row under each tree; empty if leaf numbers are not kept.
-    parts : list of Forest
-        The trees: the base, then those of the first round by output, those of the second, and so on.
-    sign : (features,) int64
-        Sign of each feature in which the layer must rise or fall; (0,) if in none.
-    """
+    """The rounds of one fit; each method adds its trees' values to the `running` fit."""
 
     def __init__(self, bound: BoundInput, objective: Objective, n_threads: int, seed: int) -> None:
         settings, n_rows, n_outputs = bound.settings, len(bound.Z), objective.n_outputs
@@ -61,13 +48,14 @@ class Rounds:
             n_splits += settings.growth.leaves * min(n_splits, bound.table.X.shape[1])
         dtype = leaf_type(n_splits)
         self.keeps_leaf = keeps_trace(n_trees, n_rows, dtype)
+        # the leaf of each row under each tree, (trees, rows); empty if leaf numbers are not kept
         self.leaf: NDArray[np.integer] = np.empty((n_trees if self.keeps_leaf else 0, n_rows), dtype)
         self.running = np.zeros((n_outputs, n_rows))
         self.rng = np.random.default_rng(seed)  # draws the directions along which trees of all outputs are grown
         self.bins = bound.column_bins if settings.n_estimators else None  # computed before threads start
-        self.sign = np.array(settings.growth.monotone, np.int64)
+        self.sign = np.array(settings.growth.monotone, np.int64)  # in which the layer must rise or fall; (0,) for none
         self.threads_of_outputs = n_threads if workers().is_single else 1  # only one thread may sum over a group
-        self.parts: list[Forest] = []
+        self.parts: list[Forest] = []  # the base, then the trees of the first round by output, of the second, ...
         self.space = Workspace()
 
     @property
@@ -131,10 +119,7 @@ class Rounds:
         return [[outputs] for outputs in groups] if independent else [groups]
 
     def boost(self, groups: Sequence[slice]) -> list[list[Forest]]:
-        """Return the trees of some groups of outputs for each round, one tree per output or one for all.
-
-        Growers, which take some dozen bytes for each row, are freed at the end.
-        """
+        """Return the trees of some groups of outputs for each round, one tree per output or one for all."""
         n_rounds, curved = self.bound.settings.n_estimators, self.objective.curved
         first, last = groups[0].start, groups[-1].stop
         outputs = slice(first, last)
@@ -197,8 +182,8 @@ class Rounds:
             # All outputs of a row share one hessian, the largest: no output then steps further than Newton's step.
             grad, hess, n_trees = np.ascontiguousarray(grad), np.ascontiguousarray(hess), 1
             weight, derivatives = hess.max(axis=1)[:, None], (grad, hess)
-            # Without vector leaves, the structure is grown on one column. Its leaves serve all outputs in both cases.
-            if not self.bound.vector_leaf:
+            # Without vector leaves, which no library has on categories, the structure is grown on one column.
+            if not self.bound.capabilities.vector_leaf or self.bound.table.categorical:
                 derivatives = along(grad, random_direction(grad.shape[1], self.rng)), weight
         with refuse_writes("the backend writes into grad or hess: work on a copy."):
             grown = grower.grow(*map(read_only, self._of_sampled_rows(number, *derivatives)))
@@ -207,10 +192,7 @@ class Rounds:
         return self._part(trees, self._fit_leaves(number, trees, outputs, grad, weight))
 
     def _fit_leaves(self, number: int, trees: Trees, outputs: slice, grad: Floats, weight: Floats) -> Leaves:
-        """Fit the leaves of trees that serve one output each, or of a tree that serves all of them.
-
-        The rows of a tree have the weight in its column of `weight`, (rows, trees).
-        """
+        """Fit the leaves of trees that serve one output each, or of one that serves all; `weight` is (rows, trees)."""
         bound, settings, n_outputs = self.bound, self.bound.settings, self.objective.n_outputs
         # Outputs are shared among threads first, and the rows of each tree among the remaining threads.
         n_groups = -(-n_outputs // (outputs.stop - outputs.start))

@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.network.layers.bound import BoundInput, run_without_group
+from boostbp.network.layers.bound import BoundInput, Objective, run_without_group
 from boostbp.network.layers.fitting import Rounds, keeps_trace
-from boostbp.network.layers.objective import Objective
 from boostbp.runtime import interrupts, threads
 from boostbp.runtime.arrays import Floats, errstate_in_methods
 from boostbp.runtime.group import workers
@@ -26,8 +25,7 @@ class Trace:
 
     forest: Forest
     X: Matrix  # the layer's input, (rows, features)
-    # The leaf of each row under each tree, (trees, rows), of the smallest integer type. None if that would take more
-    # than `MOST_TRACE` bytes: then rows are routed again.
+    # The leaf of each row under each tree, (trees, rows); None beyond `MOST_TRACE` bytes: then rows are routed again.
     kept: NDArray[np.integer] | None
     n_threads: int = 1
 
@@ -41,8 +39,7 @@ class Trace:
 
         With a `unit` of each feature, (features,), derivatives are those in ``X / unit``.
         """
-        if np.shape(G) != (len(self.X), self.forest.n_outputs):
-            expected = len(self.X), self.forest.n_outputs
+        if np.shape(G) != (expected := (len(self.X), self.forest.n_outputs)):
             raise ValueError(f"G has shape {np.shape(G)}: give (rows, outputs), {expected}.")
         return self.forest.vjp(self.X, self.kept, G, self.n_threads, unit)
 
@@ -58,19 +55,14 @@ class Layer:
 
     forest: Forest
 
-    def trace(self, H: Matrix, *, n_jobs: int = 1) -> Trace:
-        """Return the trace for the backward pass."""
-        H, forest = self.forest.checked(H), self.forest
-        keeps = keeps_trace(forest.n_trees, len(H), forest.trees.leaf_dtype)
-        return Trace(forest, H, forest.route(H, n_jobs) if keeps else None, n_jobs)
-
     def forward(self, H: Matrix, *, n_jobs: int = 1) -> tuple[Floats, Trace]:
         """Return the output, (rows, outputs), and the trace for the backward pass."""
-        trace = self.trace(H, n_jobs=n_jobs)
+        H, forest = self.forest.checked(H), self.forest
+        if not keeps_trace(forest.n_trees, len(H), forest.trees.leaf_dtype):
+            return forest.predict(H, n_jobs), Trace(forest, H, None, n_jobs)
         # With kept leaf numbers, the prediction need not route the rows again.
-        if trace.kept is None:
-            return self.forest.predict(trace.X, n_jobs), trace
-        return self.forest.evaluate(trace.X, trace.kept, n_jobs), trace
+        leaf = forest.route(H, n_jobs)
+        return forest.evaluate(H, leaf, n_jobs), Trace(forest, H, leaf, n_jobs)
 
     def predict(self, H: Matrix, *, n_jobs: int = 1) -> Floats:
         """Return the output, (rows, outputs), without a trace."""

@@ -82,13 +82,7 @@ class Spec:
 
     @classmethod
     def of(cls, value: Self | Mapping[str, Any] | None, name: str) -> Self:
-        """Return the spec of a parameter: a spec, a mapping of its fields, or None.
-
-        Raises
-        ------
-        ValueError
-            If it is none of these, or holds an unknown field or a value out of bounds; the message begins with `name`.
-        """
+        """Return the spec of a parameter: a spec, a mapping of its fields, or None; ValueError for anything else."""
         if value is None:
             return cls()
         if isinstance(value, cls):
@@ -287,9 +281,8 @@ def settings_of(
 ) -> LayerSettings:
     """Return the settings of a layer for a spec that is completed by `HIDDEN` or `OUTPUT`: None is then a value.
 
-    `n_threads` are native threads of the library. `alone` says whether the layer is the whole model (see `TreeParams`),
-    `own_trees` whether each output has its own trees in spite of `multi_strategy`. `signs` are the constraints as
-    `signs_of` returns them; None if the layer cannot be monotone.
+    `alone` says whether the layer is the whole model (see `TreeParams`), `own_trees` whether each output has its own
+    trees in spite of `multi_strategy`. `signs` are those of `signs_of`; None if the layer cannot be monotone.
     """
     spec._check_together()
     shared = spec.multi_strategy == "multi_output_tree" and not own_trees
