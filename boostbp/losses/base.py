@@ -190,8 +190,8 @@ def weighted_quantile(y: Floats, weight: Floats, alpha: float | Sequence[float])
 
     `alpha` is a level for all outputs, or one for each.
     """
-    share = _shares(weight)
-    return np.array([_quantile(*of, share) for of in zip(y.T, np.broadcast_to(alpha, y.shape[1]), strict=True)])
+    share, levels = _shares(weight), np.broadcast_to(alpha, y.shape[1])
+    return np.array([_quantile(column, level, share) for column, level in zip(y.T, levels, strict=True)])
 
 
 def huber_centre(y: Floats, weight: Floats, delta: float) -> Floats:

@@ -47,7 +47,7 @@ def fingerprint(task: NetworkTask, loss: Loss) -> Mapping[str, str]:
         digests["offset"] = _digest(_rows(rows.offset, rounded=True))
     digests |= {name: words_of(getattr(settings, name)) for name in _counted(settings)}
     for records in (settings.layers, [layer.growth for layer in settings.layers]):
-        digests |= {name: words_of([getattr(of, name) for of in records]) for name in _counted(records[0])}
+        digests |= {name: words_of([getattr(record, name) for record in records]) for name in _counted(records[0])}
     return digests
 
 

@@ -169,7 +169,7 @@ class Monitor:
     best: Network | None = None  # of the best epoch; without evaluation sets, of the last one
     lowest_loss: Network | None = None  # of the epoch of lowest training loss, without evaluation sets
     since: int = -1  # patience counts from this epoch, or from the best epoch after it
-    begun: float = field(default_factory=time.perf_counter)  # when training began
+    begun: float = field(default_factory=lambda: time.perf_counter())  # when training began
 
     @property
     def sign(self) -> float:
@@ -228,7 +228,8 @@ class Monitor:
         """Return a reason if training is to stop; the clock and callbacks of rank 0 decide for all workers."""
         group = workers()
         progress = Progress(self.history[-1], self.settings.epochs, self.history, network, self.sign > 0.0, self.state)
-        collective = [] if group.is_single else [of for of in self.callbacks if getattr(of, "of_all_workers", False)]
+        marked = [callback for callback in self.callbacks if getattr(callback, "of_all_workers", False)]
+        collective = [] if group.is_single else marked
         on_rank_0 = [callback for callback in self.callbacks if callback not in collective]
         # One clock and one set of callbacks decide. Otherwise workers would stop at different epochs, and wait forever.
         verdict = group.agree(self._verdict_here(progress, on_rank_0) if group.rank == 0 else None)

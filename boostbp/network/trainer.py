@@ -61,8 +61,8 @@ class Trainer:
         self.m: list[Floats] = []
         self.losses: list[float] = []  # training loss by epoch
         self.bounded = True  # whether the last epoch left all variables finite, and hidden ones and the loss in bounds
-        self.T: list[Layer] = []  # of this epoch
-        self.before: list[Layer] = []  # of the epoch before
+        self.T: list[Layer] = []  # layers of this epoch
+        self.before: list[Layer] = []  # layers of the epoch before
         self.traces: dict[int, Trace] = {}  # of the layers T on their inputs, by i
         self.drift: tuple[float, ...] = (0.0,) * (self.L - 1)
         self.r2: tuple[float, ...] = ()
@@ -212,9 +212,9 @@ class Trainer:
         """Return the record of the epoch; the monitor fills in metrics and seconds."""
         norms, dead = gradient_figures(self.g)
         stds = tuple(float(std(h, self.rows.weight).mean()) for h in self.h[1:-1])
-        epoch = Epoch(self.epoch, self.losses[-1], {}, 0.0, norms, dead, self.drift, stds, self.r2)
         probes = self._probes(held_out)
-        return replace(epoch, explained=tuple(of[0] for of in probes), explained_held=tuple(of[1] for of in probes))
+        explained = tuple(training for training, _ in probes), tuple(of_held_out for _, of_held_out in probes)
+        return Epoch(self.epoch, self.losses[-1], {}, 0.0, norms, dead, self.drift, stds, self.r2, *explained)
 
     def _probes(self, held_out: Rows | None) -> list[tuple[float, float]]:
         """Return the linear probe of each hidden layer, on some training rows and on held-out rows."""
