@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp import BoostBPRegressor
+from boostbp.runtime.arrays import scratch_folder
 from boostbp.runtime.messages import require
-from boostbp.runtime.scratch import scratch_folder
 
 Floats = NDArray[np.float64]
 FEATURES = 30

@@ -17,8 +17,7 @@ from benchmarks.cases import Case, bound, data, objective
 from boostbp.core.binding import Loop
 from boostbp.network import layers
 from boostbp.network.layers import BoundInput
-from boostbp.trees.leaf_rows import Workspace, add_rows, rows_by_leaf
-from boostbp.trees.leaves import leaves_on_paths
+from boostbp.trees.leaves import Workspace, add_rows, leaves_on_paths, rows_by_leaf
 from boostbp.trees.ridge import TreeRows, fit_together
 
 __all__ = ["profile"]
@@ -29,7 +28,7 @@ _OUTER = {
     "grow": [("_lightgbm_calls.py", "update"), ("xgboost/core.py", "boost")],
     "parse": [
         ("_lightgbm_calls.py", "text_of"),
-        ("_lightgbm_text.py", "trees_in_text"),
+        ("_lightgbm_calls.py", "trees_in_text"),
         ("xgboost/core.py", "__getitem__"),
         ("xgboost/core.py", "save_raw"),
         ("_xgboost_ubj.py", "trees_in_ubj"),

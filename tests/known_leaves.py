@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from boostbp import core
-from boostbp.trees.leaf_rows import BLOCK_ROWS, LeafRows, Workspace
+from boostbp.trees.leaves import BLOCK_ROWS, LeafRows, Workspace
 from boostbp.trees.ridge import TreeRows, fit_together
 
 

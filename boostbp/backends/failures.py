@@ -40,8 +40,7 @@ def is_numerical(error: BaseException) -> bool:
     """Return whether a table may have caused an error, rather than the user's code."""
     kinds: list[type[BaseException]] = [np.linalg.LinAlgError, FloatingPointError]
     if workers().is_single:  # a library may fail on one worker only, while the others continue
-        modules = {name: sys.modules[name] for name in _LIBRARY_ERRORS if name in sys.modules}
-        kinds += [getattr(module, _LIBRARY_ERRORS[name]) for name, module in modules.items()]
+        kinds += [getattr(sys.modules[name], kind) for name, kind in _LIBRARY_ERRORS.items() if name in sys.modules]
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     return isinstance(error, tuple(kinds)) and all(
         frame.f_globals.get("__name__", "").partition(".")[0] in _PACKAGES for frame in frames

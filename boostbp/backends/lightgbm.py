@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends import _lightgbm_calls, _lightgbm_text
-from boostbp.backends._lightgbm_calls import ThreadGate, exactly_summed, hold_threads, networked, with_threads
+from boostbp.backends import _lightgbm_calls
+from boostbp.backends._lightgbm_calls import exactly_summed, hold_threads, networked, thread_gate, with_threads
 from boostbp.backends.base import (
     FEW_ROWS,
     OUTPUTS_PER_CALL,
@@ -62,7 +62,7 @@ class Bins:
     @classmethod
     def of(cls, table: Table, params: dict[str, Any]) -> Bins:
         """Bin the input."""
-        ranks = Ranks.of(table, _lightgbm_text.alike)
+        ranks = Ranks.of(table, _lightgbm_calls.alike)
         dataset = _construct(Table(ranks.encode(table.X), table.categorical), params)
         return cls(table, ranks, dataset, any(dataset.feature_num_bin(j) > 0 for j in range(table.X.shape[1])))
 
@@ -132,7 +132,7 @@ class LightGBMGrower:
             raise ValueError(f"multi_output=True needs a gradient of one column, not {columns}: combine them.")
         if not self._may_split():
             return Trees.stumps(columns)
-        with device_turn(self.params), ThreadGate(n_threads), _naming_params(self.growth):
+        with device_turn(self.params), thread_gate(n_threads), _naming_params(self.growth):
             if not (getattr(self._thread, "is_set", False) and _lightgbm_calls.same_threads(n_threads)):
                 hold_threads(n_threads)
                 self._thread.is_set = True
@@ -178,9 +178,9 @@ class LightGBMGrower:
             return float32
 
         for _ in range(n_rounds):
-            with ThreadGate(self.growth.n_threads), _naming_params(self.growth):
+            with thread_gate(self.growth.n_threads), _naming_params(self.growth):
                 booster.update(fobj=derivatives)
-        return _lightgbm_text.linear_leaves(booster.model_to_string(num_iteration=-1))[1:]
+        return _lightgbm_calls.linear_leaves(booster.model_to_string(num_iteration=-1))[1:]
 
     def _may_split(self) -> bool:
         return self.bins.usable and self.growth.allows_split
@@ -201,7 +201,7 @@ class LightGBMGrower:
         if booster.current_iteration() == before:  # no split: LightGBM removes the round
             return Trees.stumps(columns)
         text = _lightgbm_calls.text_of(library, booster, before, 1)
-        return self.bins.ranks.decode(_lightgbm_text.trees_in_text(text))
+        return self.bins.ranks.decode(_lightgbm_calls.trees_in_text(text))
 
     def _booster(self, library: ModuleType, columns: int) -> tuple[Booster, int]:
         """Return the booster of the next round, and its number of rounds so far."""

@@ -23,10 +23,9 @@ from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.dialects import Ranks, alike_in_float32, gradients, representable, without_small_leaves
 from boostbp.backends.native_params import NO_DEVICE, XGBOOST, column_groups, device_turn, naming_params, on_card
 from boostbp.runtime import checks
-from boostbp.runtime.arrays import Floats
+from boostbp.runtime.arrays import Floats, is_on_disk, scratch_folder
 from boostbp.runtime.group import SAMPLE, workers
 from boostbp.runtime.messages import require
-from boostbp.runtime.scratch import is_on_disk, scratch_folder
 from boostbp.trees.sparse import Matrix, Sparse, Table, row_blocks
 from boostbp.trees.tree import Tree, Trees
 

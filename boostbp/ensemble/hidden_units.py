@@ -30,8 +30,8 @@ from boostbp.runtime.group import workers
 from boostbp.trees.basis import BASES
 from boostbp.trees.forest import Forest
 from boostbp.trees.leaves import leaves_on_paths
+from boostbp.trees.linear import Standardised
 from boostbp.trees.sparse import row_blocks
-from boostbp.trees.standardised import Standardised
 from boostbp.trees.tree import Tree, Trees
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
-from boostbp.backends import _lightgbm_text
+from boostbp.backends import _lightgbm_calls
 from boostbp.backends.base import LinearLeaves
 from boostbp.core import Leaves
 from boostbp.export.description import Description, Link
@@ -67,7 +67,7 @@ def lightgbm_linear_to_onnx(booster: object, *, dtype: Literal["float64", "float
     link, slope = _link_of(facts.get("objective", "custom"))
     _check(head, text)
     n_features, n_outputs = int(facts["max_feature_idx"]) + 1, int(facts["num_tree_per_iteration"])
-    members = [_with_leaves(part, slope) for part in _lightgbm_text.linear_leaves(text)]
+    members = [_with_leaves(part, slope) for part in _lightgbm_calls.linear_leaves(text)]
     trees, leaves = Trees.concat([tree for tree, _ in members]), concat_leaves([leaves for _, leaves in members])
     leaves.tree_output[:, 0] = np.arange(len(members)) % n_outputs
     forest = Forest(trees, leaves, n_features, n_outputs, Polynomial(1), clip=False)

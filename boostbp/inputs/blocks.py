@@ -26,9 +26,8 @@ from boostbp.inputs.schema import CategoricalFeatures, RowsOnDisk, Schema
 from boostbp.inputs.sources import DECLARED, Source, open_source, warn_of_row_index
 from boostbp.inputs.targets import read_numbers, read_target
 from boostbp.runtime import interrupts
-from boostbp.runtime.arrays import Floats
+from boostbp.runtime.arrays import Floats, scratch_folder
 from boostbp.runtime.messages import named_in_errors
-from boostbp.runtime.scratch import scratch_folder
 from boostbp.trees.sparse import Sparse
 
 Blocks: TypeAlias = "TableFiles | TableSource | Iterator[Any]"

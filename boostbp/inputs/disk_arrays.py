@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from boostbp.core.binding import shared_library
-from boostbp.runtime.scratch import folder_of_arrays, scratch_folder
+from boostbp.runtime.arrays import folder_of_arrays, scratch_folder
 
 LEAST = 1 << 20  # minimum bytes of an array in a file; smaller ones are blocks of rows, which take little memory
 SET_HANDLER = 304  # place of PyDataMem_SetHandler in the table of C functions of all versions of NumPy 2

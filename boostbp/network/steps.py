@@ -20,8 +20,8 @@ from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats, read_only, refuse_writes
 from boostbp.runtime.group import SINGLE_PROCESS, training_in, workers
+from boostbp.trees.linear import Standardised
 from boostbp.trees.sparse import Matrix, Sparse, Table, row_blocks
-from boostbp.trees.standardised import Standardised
 
 # With a larger step size, moves would overflow.
 MAX_ALPHA = 1e300

@@ -1,12 +1,15 @@
-"""Arrays: their types, read-only views for functions of the user, NumPy's handling of errors."""
+"""Arrays: their types, read-only views for functions of the user, NumPy's handling of errors, large ones on disk."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from functools import wraps
+from pathlib import Path
 from types import FunctionType
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -20,14 +23,15 @@ class ArrowTable(Protocol):
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return a capsule of the stream."""
-        ...
 
 
 Floats = NDArray[np.float64]
 # Types of a user's X: an array, a frame, a sparse matrix, the path of a file, or an iterator of blocks of rows.
 TableLike: TypeAlias = ArrayLike | ArrowTable | sp.spmatrix | sp.sparray | os.PathLike[str] | Iterator[object]
 C = TypeVar("C", bound=type)
+R = TypeVar("R")
 NUMPY_DEFAULTS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+folder_of_arrays: ContextVar[Path | None] = ContextVar("folder_of_arrays", default=None)  # of large ones on disk
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
@@ -80,3 +84,25 @@ def _usual(method: FunctionType) -> Any:
         return (method if np.geterr() == NUMPY_DEFAULTS else careful)(*args, **kwargs)
 
     return run
+
+
+def scratch_folder() -> Path:
+    """Return the folder of the files: ``TMPDIR`` if it is set, otherwise the system's folder for large temporary files.
+
+    On Linux that is ``/var/tmp``, as ``/tmp`` may be in memory.
+    """
+    large = Path("/var/tmp")
+    return Path(tempfile.gettempdir()) if "TMPDIR" in os.environ or not os.access(large, os.W_OK) else large
+
+
+def is_on_disk() -> bool:
+    """Return whether new large arrays of this thread are on the disk."""
+    return folder_of_arrays.get() is not None
+
+
+def with_disk_arrays(work: Callable[..., R]) -> Callable[..., R]:
+    """Return the same work for other threads, with large arrays on disk if this thread has them there."""
+    if not is_on_disk():
+        return work
+    context = copy_context()  # holds NumPy's handler of memory, too
+    return lambda *args: context.copy().run(work, *args)

@@ -97,14 +97,11 @@ def _host() -> str:
 
 def _is_gone(process: str) -> bool:
     """Return whether no process has this number; False on Windows, where a check could end the process."""
-    if os.name != "posix" or not process.isdecimal():
-        return False
-    try:
-        os.kill(int(process), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:  # a process of another user
-        return False
+    if os.name == "posix" and process.isdecimal():
+        try:
+            os.kill(int(process), 0)
+        except OSError as error:  # PermissionError if it is a process of another user
+            return isinstance(error, ProcessLookupError)
     return False
 
 

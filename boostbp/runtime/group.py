@@ -150,9 +150,6 @@ class _SingleProcess(Group):
     def agree(self, value: T) -> T:
         return value
 
-    def row_runs(self, n_rows: int) -> tuple[list[tuple[int, int]], int]:
-        return [(0, n_rows)], n_rows
-
     def allgather_rows(self, *arrays: NDArray[Any]) -> Sequence[NDArray[Any]]:
         return arrays
 

@@ -22,10 +22,11 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
-from typing import ParamSpec, Protocol, TypeVar
+from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
+L = TypeVar("L", bound="threading.RLock | threading.Condition")  # reentrant locks
 # Seconds after which a second press takes effect at once, as the current work may never call `check`. Arbitrary: longer
 # than an accidental double press, shorter than a user waits.
 PATIENCE = 1.0
@@ -130,19 +131,6 @@ def result_of(future: Future[R]) -> R:
         wait([future], POLL)
         check()
     return future.result()
-
-
-class Lock(Protocol):
-    """A reentrant lock: an RLock, or a Condition on one."""
-
-    def acquire(self) -> object:
-        """Acquire the lock."""
-
-    def release(self) -> object:
-        """Release the lock."""
-
-
-L = TypeVar("L", bound=Lock)
 
 
 def fork_safe(lock: L) -> L:

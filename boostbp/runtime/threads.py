@@ -19,8 +19,8 @@ import joblib
 from threadpoolctl import OpenBLASController, ThreadpoolController, threadpool_limits
 
 from boostbp.runtime import interrupts
+from boostbp.runtime.arrays import with_disk_arrays
 from boostbp.runtime.interrupts import after_fork, fork_safe
-from boostbp.runtime.scratch import with_disk_arrays
 
 T = TypeVar("T")
 R = TypeVar("R")

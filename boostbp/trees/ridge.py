@@ -15,10 +15,18 @@ from boostbp.core import CENTER, INV_SCALE, Leaves
 from boostbp.runtime import threads
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
-from boostbp.trees import leaf_rows
 from boostbp.trees.basis import Basis
-from boostbp.trees.leaf_rows import ColumnBins, LeafRows, Workspace, add_rows, rows_by_leaf
-from boostbp.trees.leaves import concat_leaves, leaves_on_paths, take_leaves
+from boostbp.trees.leaves import (
+    BLOCK_ROWS,
+    ColumnBins,
+    LeafRows,
+    Workspace,
+    add_rows,
+    concat_leaves,
+    leaves_on_paths,
+    rows_by_leaf,
+    take_leaves,
+)
 from boostbp.trees.sparse import Matrix
 from boostbp.trees.tree import Trees
 
@@ -269,7 +277,7 @@ def fit_round(
         Tree ``k`` serves outputs ``k * n_outputs .. (k + 1) * n_outputs - 1``.
     """
     space, leaves = space or Workspace(), leaves_on_paths(trees, basis, n_outputs)
-    shares_rows = n_threads > 1 and len(X) > leaf_rows.BLOCK_ROWS
+    shares_rows = n_threads > 1 and len(X) > BLOCK_ROWS
     if bins is None or n_outputs > 1 or len(sign) or shares_rows or not workers().is_single:
         fitted: list[Leaves] = []
         # One at a time, a tree is fitted while its rows are in cache. In a group, several trees share messages.
@@ -292,7 +300,7 @@ def fit_round(
     core.fit_trees(
         trees.nodes, trees.tree_split, leaves.start, leaves.column, bins.bins, bins.lower, bins.upper, X, Z,
         basis.powers, grad, hess, ridge.reg_lambda, ridge.penalize_constant, ridge.standardize, learning_rate,
-        leaf_rows.BLOCK_ROWS, order, values, leaves.scaling, leaves.weight, leaf, out,
+        BLOCK_ROWS, order, values, leaves.scaling, leaves.weight, leaf, out,
     )  # fmt: skip
     space.take_back(order, values)
     return leaves

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import bare
 from benchmarks.cases import CASES, bound, data, objective
-from boostbp.backends import _lightgbm_text, _xgboost_ubj
+from boostbp.backends import _lightgbm_calls, _xgboost_ubj
 from boostbp.network import layers
 
 
@@ -22,7 +22,7 @@ def test_bare_library_grows_the_trees_of_our_layer(backend):
     ours = layers.fit(inputs, goal).layer.forest
     booster = bare.GROW[backend](inputs, bare.gradients_of(inputs, goal), 1)
     trees = (
-        _lightgbm_text.trees_in_text(booster.model_to_string(num_iteration=-1))
+        _lightgbm_calls.trees_in_text(booster.model_to_string(num_iteration=-1))
         if backend == "lightgbm"
         else _xgboost_ubj.trees_in_ubj(booster.save_raw("ubj"))
     )

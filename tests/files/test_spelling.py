@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boostbp.inputs.files.spelling import reason_not_categorical, spells_date, spells_number
+from boostbp.inputs.categories import reason_not_categorical, spells_date, spells_number
 
 
 @given(st.one_of(st.integers(), st.floats()))

@@ -18,7 +18,7 @@ from boostbp.backends.base import TreeParams
 from boostbp.estimators.parameters import signs_of
 from boostbp.network.layers import BoundInput, SquaredObjective, fit
 from boostbp.network.layers.layer_spec import OUTPUT, settings_of
-from boostbp.trees.leaf_rows import BLOCK_ROWS
+from boostbp.trees.leaves import BLOCK_ROWS
 from boostbp.trees.sparse import Sparse, Table
 
 SIGNS = (1, 0, -1, 0)

@@ -18,7 +18,7 @@ from boostbp.network import layers
 from boostbp.network.layers import BoundInput, LayerSettings, LossObjective
 from boostbp.network.layers.cheaper_growth import SharedStructure, random_direction
 from boostbp.trees.basis import Polynomial
-from boostbp.trees.leaf_rows import BLOCK_ROWS
+from boostbp.trees.leaves import BLOCK_ROWS
 from boostbp.trees.sparse import Table
 
 rng = np.random.default_rng(0)

@@ -15,7 +15,7 @@ import pytest
 from numpy._core.multiarray import get_handler_name
 
 from boostbp.inputs.disk_arrays import IS_SUPPORTED, LEAST, on_disk
-from boostbp.runtime.scratch import is_on_disk, scratch_folder
+from boostbp.runtime.arrays import is_on_disk, scratch_folder
 from boostbp.runtime.threads import parallel_map
 
 resource = pytest.importorskip("resource")

@@ -22,9 +22,8 @@ from boostbp.network.history import Stop
 from boostbp.network.layers import bound
 from boostbp.network.steps import STARTS, Normalised, start_of, std
 from boostbp.runtime.group import SINGLE_PROCESS, evenly_spaced, training_in, workers
-from boostbp.trees.linear import RidgeBase
+from boostbp.trees.linear import RidgeBase, Standardised
 from boostbp.trees.sparse import Table
-from boostbp.trees.standardised import Standardised
 
 SIZES = (1, 2, 3)
 MODEL = BoostBPRegressor(random_state=0)

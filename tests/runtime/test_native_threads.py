@@ -85,10 +85,10 @@ def test_no_lock_of_a_module_is_held_in_a_child():
 
 
 def test_nobody_is_inside_lightgbm_in_a_child():
-    other = elsewhere(_lightgbm_calls.ThreadGate(3), 1.0)
+    other = elsewhere(_lightgbm_calls.thread_gate(3), 1.0)
 
     def with_another_number():
-        with _lightgbm_calls.ThreadGate(2):
+        with _lightgbm_calls.thread_gate(2):
             return _lightgbm_calls._calls == {2: 1}
 
     assert in_child(with_another_number, 20) == 0
@@ -98,12 +98,12 @@ def test_nobody_is_inside_lightgbm_in_a_child():
 
 def test_a_child_within_a_call_of_lightgbm_leaves_it():
     def leave():
-        with _lightgbm_calls.ThreadGate(2):
+        with _lightgbm_calls.thread_gate(2):
             pass
-        turn.__exit__()
+        turn.__exit__(None, None, None)
         return not _lightgbm_calls._calls
 
-    turn = _lightgbm_calls.ThreadGate(3)
+    turn = _lightgbm_calls.thread_gate(3)
     with turn:
         assert in_child(leave, 20) == 0
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from boostbp import core
-from boostbp.trees.leaf_rows import ColumnBins
+from boostbp.trees.leaves import ColumnBins
 from boostbp.trees.tree import Tree
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers import BASES, random_tree
 
-from boostbp.trees.leaf_rows import BLOCK_ROWS, ColumnBins
+from boostbp.trees.leaves import BLOCK_ROWS, ColumnBins
 from boostbp.trees.ridge import Ridge, fit_round
 from boostbp.trees.tree import Trees
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.leaf_rows import Workspace
-from boostbp.trees.leaves import leaves_of_tree
+from boostbp.trees.leaves import Workspace, leaves_of_tree
 
 
 def leaves(*columns):

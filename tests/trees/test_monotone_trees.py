@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from boostbp.trees.basis import BASES
 from boostbp.trees.forest import Forest
-from boostbp.trees.leaf_rows import ColumnBins
+from boostbp.trees.leaves import ColumnBins
 from boostbp.trees.ridge import NOT_MONOTONE, Ridge, fit_round
 from boostbp.trees.tree import Tree
 

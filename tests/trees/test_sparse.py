@@ -12,10 +12,9 @@ from sklearn.linear_model import Ridge as SKRidge
 from boostbp.trees import linear, sparse
 from boostbp.trees.basis import Elementwise, Polynomial
 from boostbp.trees.leaves import add_to, leaves_on_paths
-from boostbp.trees.linear import RidgeBase
+from boostbp.trees.linear import RidgeBase, Standardised
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.sparse import Sparse
-from boostbp.trees.standardised import Standardised
 
 
 def make(rows=300, columns=12, *, missing=True, seed=0):

@@ -56,16 +56,15 @@ def duties_of(backend: str | Backend, *, leaf_of: LeafOf | None = None) -> dict[
     Parameters are those of `check_backend`.
     """
     from boostbp.backends import load_backend
-    from boostbp.backends.conformance import declared
+    from boostbp.backends.conformance import duties as checks_of
     from boostbp.backends.conformance.backend_trial import Trial
-    from boostbp.backends.conformance.duties import DUTIES, routes_as_the_library_does
 
-    trial, duties = Trial(load_backend(backend)), dict(DUTIES)
+    trial, duties = Trial(load_backend(backend)), dict(checks_of.DUTIES)
     if leaf_of is not None:
-        duties["routes rows as the library does"] = partial(routes_as_the_library_does, leaf_of=leaf_of)
+        duties["routes rows as the library does"] = partial(checks_of.routes_as_the_library_does, leaf_of=leaf_of)
     checks: dict[str, Callable[[], None]] = {name: partial(trial.run, duty) for name, duty in duties.items()}
     for word in (field.name for field in fields(trial.capabilities)):
         if getattr(trial.capabilities, word):
             cure = f"leave {word!r} out of its capabilities"
-            checks[f"capability {word!r}"] = partial(trial.run, getattr(declared, word), cure)
+            checks[f"capability {word!r}"] = partial(trial.run, getattr(checks_of, word), cure)
     return checks

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.inputs.files import spelling
+from boostbp.inputs.categories import refuse_numbers_as_text
 from boostbp.inputs.files.parts import arrow, files_of, format_of, is_compressed
 from boostbp.inputs.files.tables import ColumnRoles, TableFiles, is_number, open_table
 from boostbp.runtime.messages import named_in_errors, require
@@ -109,7 +109,7 @@ def read_table(
     for name in X.columns:
         if X[name].dtype.kind != "f" and name not in table.roles.categorical:
             counts = X[name].value_counts(sort=False)
-            spelling.refuse_numbers_as_text(list(counts.index), counts.tolist(), f"Column {name!r} of {table.name}")
+            refuse_numbers_as_text(list(counts.index), counts.tolist(), f"Column {name!r} of {table.name}")
     return X, typed_values(verbatim[target], table.type_of(target), target, text), verbatim
 
 

@@ -24,7 +24,7 @@ from boostbp.runtime.group import SINGLE_PROCESS, training_in, workers
 from boostbp.runtime.threads import Team
 from boostbp.trees import basis as bases
 from boostbp.trees.basis import BASES, Basis, try_basis
-from boostbp.trees.leaf_rows import ColumnBins
+from boostbp.trees.leaves import ColumnBins
 from boostbp.trees.linear import RidgeBase
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.sparse import Sparse, Table, row_blocks

@@ -20,8 +20,7 @@ from boostbp.runtime import interrupts, threads
 from boostbp.runtime.arrays import Floats, read_only, refuse_writes
 from boostbp.runtime.group import SAMPLE, workers
 from boostbp.trees.forest import Forest
-from boostbp.trees.leaf_rows import Workspace, rows_by_leaf
-from boostbp.trees.leaves import add_to, concat_leaves, leaves_of_tree, with_missing_leaves
+from boostbp.trees.leaves import Workspace, add_to, concat_leaves, leaves_of_tree, rows_by_leaf, with_missing_leaves
 from boostbp.trees.ridge import LeafRanges, fit_round
 from boostbp.trees.tree import Tree, Trees, leaf_type
 
