@@ -150,7 +150,7 @@ def _growth(path: Path) -> float:
 
 
 def _held_by(forest: Any) -> int:
-    return sum(array.nbytes for array in (*forest.nodes, *forest.leaves, forest.tree_split, forest.gain))
+    return sum(array.nbytes for array in (*forest.nodes, *forest.leaves, forest.tree_split, forest.trees.gain))
 
 
 def _rows_alone(ours: Any, theirs: Any, fresh: Any, repeats: int) -> dict[str, float]:

@@ -81,9 +81,9 @@ def shares_of(values: Floats) -> Floats:
 
 def _totals(forest: Forest, kind: str) -> Floats:
     """Return the splits or gains of the trees of each output at each column, (outputs, columns)."""
-    if kind == "gain" and np.isnan(forest.gain).any():
+    if kind == "gain" and np.isnan(forest.trees.gain).any():
         raise ValueError("kind='gain' is not known: the backend states no gain of its splits. Use kind='split'.")
-    value = np.maximum(forest.gain, 0.0) if kind == "gain" else (forest.gain != 0.0).astype(float)
+    value = np.maximum(forest.trees.gain, 0.0) if kind == "gain" else (forest.trees.gain != 0.0).astype(float)
     # Splits with a gain of 0 are no choice of the library, but knots of a base or splits for missing values.
     totals = np.zeros((forest.n_outputs, forest.n_features))
     for tree, (first, served) in enumerate(forest.leaves.tree_output):

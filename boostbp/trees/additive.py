@@ -28,17 +28,12 @@ SLACK = 1e-9
 
 
 class FeatureSplines(NamedTuple):
-    """The spline functions of one feature.
-
-    feature : int
-    knots : (intervals + 1,) float64, ascending, in the user's units
-    terms : (leaves, terms, functions) float64
-        Weights of each leaf's terms, in units of its ``u``, for each function. The last leaf is for missing values: all
-        functions are 0 there, which is their mean over the training rows.
-    """
+    """The spline functions of one feature."""
 
     feature: int
-    knots: Floats
+    knots: Floats  # (intervals + 1,), ascending, in the user's units
+    # (leaves, terms, functions): weights of each leaf's terms, in units of its ``u``, for each function. The last leaf
+    # is for missing values: all functions are 0 there, which is their mean over the training rows.
     terms: Floats
 
 
@@ -122,18 +117,15 @@ class SplineTerms:
     def of(cls, X: Matrix, features: NDArray[np.integer], weight: Floats, *, degree: int, most: int) -> SplineTerms:
         """Return the spline functions of some features.
 
-        Functions of degree 1 are piecewise linear, those of degree 2 piecewise quadratic with a continuous slope. NaN
-        is missing, a weight of 2 equals the row twice, and constant features get no function. There are at most `most`
-        columns: with many features each gets fewer knots, in the extreme only the linear function. Raises ValueError if
-        there are more features than `most`.
+        Functions of degree 1 are piecewise linear, those of degree 2 piecewise quadratic with a continuous slope. A
+        constant feature gets no function. There are at most `most` columns: with many features each gets fewer knots,
+        in the extreme only the linear function. Raises ValueError if there are more features than `most`.
         """
         if len(features) > most:
             raise ValueError(f"base='additive' is for {most} features at most, not {len(features)}: use base='ridge'.")
         per_feature = most // max(1, len(features))
-        n_intervals = max(1, min(INTERVALS, per_feature + 1 - degree))
-        candidates = [
-            functions_of(*_sample(X, int(j), weight), int(j), degree, n_intervals, per_feature) for j in features
-        ]
+        sizes = degree, max(1, min(INTERVALS, per_feature + 1 - degree)), per_feature
+        candidates = (functions_of(*_sample(X, j, weight), j, *sizes) for j in features.tolist())
         splines = [functions for functions in candidates if functions is not None]
         trees = as_trees([_tree(functions) for functions in splines] or [Tree.stump()])
         leaves = concat_leaves([_regressions(functions, degree) for functions in splines] or [zero_leaves([0])])
@@ -191,17 +183,12 @@ class SplineTerms:
         ] or [np.zeros((1, 1, n_outputs))]
         parts[0][:, 0] += constant
         weight = np.concatenate([part.ravel() for part in parts])
-        served = np.tile(np.array([0, n_outputs]), (len(parts), 1))
-        return self.leaves._replace(
-            tree_output=served, weight_start=n_outputs * self.leaves.weight_start, weight=weight
-        )
+        served, start = np.tile(np.array([0, n_outputs]), (len(parts), 1)), n_outputs * self.leaves.weight_start
+        return self.leaves._replace(tree_output=served, weight_start=start, weight=weight)
 
 
 def _sample(X: Matrix, feature: int, weight: Floats) -> tuple[Floats, Floats]:
-    """Return the values of a feature that determine its functions, and their weights.
-
-    In a group of workers they come from a sample of all rows, plus the ends of the feature with weight 0.
-    """
+    """Return the values of a feature and their weights; in a group, a sample of all rows, and the ends of weight 0."""
     # The ends are exact on all workers, as rows beyond the outermost knots would be clipped.
     x, group = column_of(X, feature), workers()
     if group.is_single:
@@ -217,8 +204,7 @@ def _tree(functions: FeatureSplines) -> Tree:
     feature, knots = functions.feature, functions.knots[1:-1]
     threshold, left, right = [np.inf], [0], [~(len(knots) + 1)]
 
-    def below(first: int, last: int) -> int:
-        """Return the balanced split of the intervals ``first .. last``, or a leaf."""
+    def below(first: int, last: int) -> int:  # the balanced split of the intervals ``first .. last``, or a leaf
         if first == last:
             return ~first
         split, middle = len(threshold), (first + last) // 2
@@ -229,17 +215,12 @@ def _tree(functions: FeatureSplines) -> Tree:
         return split
 
     left[0] = below(0, len(knots))
-    n_splits = len(threshold)
-    return Tree.of(
-        np.full(n_splits, feature), threshold, left, right, np.zeros(n_splits, bool), gain=np.zeros(n_splits)
-    )
+    zero = np.zeros(len(threshold))
+    return Tree.of(zero + feature, threshold, left, right, zero, gain=zero)
 
 
 def _regressions(functions: FeatureSplines, degree: int) -> Leaves:
-    """Return the leaves of the tree of one feature, for one output, with weights of 0.
-
-    In each interval ``u`` runs from -1 to 1.
-    """
+    """Return the leaves of the tree of one feature, for one output; in each interval ``u`` runs from -1 to 1."""
     width = np.diff(functions.knots)
     ends = np.full(len(width), 1.0 + SLACK)
     scaling = np.column_stack([functions.knots[:-1] + width / 2, 2.0 / width, -ends, ends])

@@ -10,6 +10,9 @@ from typing import Protocol
 import numpy as np
 
 from boostbp.runtime.arrays import Floats, read_only, refuse_writes
+from boostbp.runtime.group import evenly_spaced
+
+Function = Callable[[Floats], Floats]
 
 
 class Basis(Protocol):
@@ -41,11 +44,8 @@ class Basis(Protocol):
 class Polynomial:
     """phi(x) = [1, x, ..., x^degree].
 
-    Attributes
-    ----------
-    degree : int
-        2 is the paper's choice (equation for phi in *Implementation Details*). 0 is [1]: the constant leaves of plain
-        boosted trees, which have no derivative.
+    The degree 2 is the paper's choice (equation for phi in *Implementation Details*), and 0 gives [1]: the constant
+    leaves of plain boosted trees, which have no derivative.
     """
 
     has_functions = False  # columns are the features
@@ -87,18 +87,14 @@ class Elementwise:
     """
 
     has_functions = True
-    functions: tuple[Callable[[Floats], Floats], ...]
-    derivatives: tuple[Callable[[Floats], Floats], ...]
+    functions: tuple[Function, ...]
+    derivatives: tuple[Function, ...]
     powers = 1  # functions themselves, not their squares, are terms
 
-    def __init__(
-        self, functions: Sequence[Callable[[Floats], Floats]], derivatives: Sequence[Callable[[Floats], Floats]]
-    ) -> None:
+    def __init__(self, functions: Sequence[Function], derivatives: Sequence[Function]) -> None:
         if not functions or len(functions) != len(derivatives):
-            raise ValueError(
-                f"functions has {len(functions)} members and derivatives has {len(derivatives)}: "
-                "give one derivative for each function, and at least one function."
-            )
+            received = f"functions has {len(functions)} members and derivatives has {len(derivatives)}"
+            raise ValueError(f"{received}: give one derivative for each function, and at least one function.")
         object.__setattr__(self, "functions", tuple(functions))
         object.__setattr__(self, "derivatives", tuple(derivatives))
 
@@ -128,7 +124,7 @@ class Elementwise:
         return total
 
 
-def _call(function: Callable[[Floats], Floats], what: str, X: Floats) -> Floats:
+def _call(function: Function, what: str, X: Floats) -> Floats:
     """Return ``function(X)``; raise an error if it writes into `X`."""
     name = getattr(function, "__name__", repr(function))
     with refuse_writes(f"{what}, {name}, writes into its input: work on a copy, x.copy()."):
@@ -146,20 +142,12 @@ _MEMBERS = ("powers", "columns_per_feature", "has_functions", "expand", "vjp")
 
 
 def load_basis(basis: str | Basis) -> Basis:
-    """Return a basis by name, or a basis object itself.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown, or the object is not a basis.
-    """
+    """Return a basis by name, or a basis object itself; raise ValueError if it is neither."""
     if isinstance(basis, str) and basis in BASES:
         return BASES[basis]
     if isinstance(basis, str | type) or not all(hasattr(basis, member) for member in _MEMBERS):
-        raise ValueError(
-            f"basis={basis!r} is not known: give {', '.join(map(repr, BASES))}, a boostbp.Elementwise, or an object "
-            "like boostbp.trees.basis.Basis."
-        )
+        known = f"{', '.join(map(repr, BASES))}, a boostbp.Elementwise, or an object like boostbp.trees.basis.Basis"
+        raise ValueError(f"basis={basis!r} is not known: give {known}.")
     if basis.powers not in (1, 2):
         raise ValueError(f"basis={basis!r} has powers={basis.powers!r}: let it be 1 or 2, which the core supports.")
     if not isinstance(basis.columns_per_feature, Integral) or basis.columns_per_feature < 0:
@@ -197,44 +185,32 @@ def _of_shape(basis: Basis, what: str, returned: Floats, shape: tuple[int, ...])
 
 
 def check_finite(basis: Basis, X: Floats, Z: Floats, features: Sequence[int]) -> None:
-    """Refuse functions that are not finite at a training input `X` with the columns `Z`.
-
-    Raises
-    ------
-    ValueError
-        If a function is not finite at a value of one of `features` that is not missing.
-    """
+    """Raise ValueError if a function in the columns `Z` of `X` is not finite at a value of `features`."""
     values = Z.reshape(len(X), -1, basis.columns_per_feature)
     for feature in features:
         bad = ~np.isfinite(values[:, feature]) & ~np.isnan(X[:, [feature]])
         if bad.any():
             row, function = np.argwhere(bad)[0]
-            raise ValueError(
-                f"basis function {function} gave {values[row, feature, function]} for the value {X[row, feature]} "
-                f"of feature {feature}: use functions that are finite on all inputs."
-            )
+            value, cell = values[row, feature, function], f"the value {X[row, feature]} of feature {feature}"
+            cure = "use functions that are finite on all inputs"
+            raise ValueError(f"basis function {function} gave {value} for {cell}: {cure}.")
 
 
 def try_basis(basis: Basis, X: Floats) -> None:
     """Try a basis on some training rows, (rows, features). Polynomials need no trial.
 
-    Raises
-    ------
-    ValueError
-        If columns of a row depend on other rows, columns of a feature depend on another feature, or `vjp` differs from
-        the derivative of `expand` at more than half of the rows.
+    Raises ValueError if columns depend on other rows or on another feature than their own, or `vjp` differs from the
+    derivative of `expand` at more than half of the rows.
     """
     if isinstance(basis, Polynomial) or not len(X):
         return
-    rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), TRIAL_ROWS)).astype(int))
-    X = np.ascontiguousarray(X[rows])
+    X = np.ascontiguousarray(X[evenly_spaced(len(X), TRIAL_ROWS)])
     half = max(1, len(X) // 2)
     with np.errstate(all="ignore"):
         Z = expand(basis, X)
         if not basis.has_functions and not np.array_equal(Z, X, equal_nan=True):
-            raise ValueError(
-                f"basis={basis!r} has has_functions=False, but its expand() does not return the features: set it True."
-            )
+            fault = "has has_functions=False, but its expand() does not return the features"
+            raise ValueError(f"basis={basis!r} {fault}: set it True.")
         if not np.allclose(expand(basis, X[:half]), Z[:half], equal_nan=True):
             raise ValueError(f"basis={basis!r}: its expand() depends on other rows: use the row alone.")
         _check_features(basis, X, Z)
@@ -248,14 +224,12 @@ def _check_features(basis: Basis, X: Floats, Z: Floats) -> None:
         changed = X.copy()
         changed[:, feature] = X[::-1, feature]
         columns = expand(basis, changed)
-        place = slice(feature * per_feature, (feature + 1) * per_feature)
-        columns[:, place] = Z[:, place]
-        same = np.isclose(columns, Z, equal_nan=True).all(axis=0)
+        same = np.asarray(np.isclose(columns, Z, equal_nan=True).all(axis=0))
+        same[feature * per_feature : (feature + 1) * per_feature] = True
         if not same.all():
-            raise ValueError(
-                f"basis={basis!r}: column {int(np.argmin(same))} of its expand() changes with feature {feature}: let "
-                "columns j * q to j * q + q - 1 be the functions of feature j, where q is columns_per_feature."
-            )
+            fault = f"column {int(np.argmin(same))} of its expand() changes with feature {feature}"
+            cure = "let columns j * q to j * q + q - 1 be the functions of feature j, where q is columns_per_feature"
+            raise ValueError(f"basis={basis!r}: {fault}: {cure}.")
 
 
 def _check_slopes(basis: Basis, X: Floats, Z: Floats) -> None:
@@ -272,18 +246,14 @@ def _check_slopes(basis: Basis, X: Floats, Z: Floats) -> None:
         slope, rise = gradient_in_features(basis, X, G)[:, 0, feature], middle[:, column]
         nan = np.isnan(slope) & known[:, feature]
         if (nan & np.isfinite(Z[:, column])).any():
-            raise ValueError(
-                f"basis={basis!r}: its vjp() gives NaN for function {function} at the value "
-                f"{X[np.argmax(nan), feature]} of feature {feature}: return a number."
-            )
+            fault = f"gives NaN for function {function} at the value {X[np.argmax(nan), feature]} of feature {feature}"
+            raise ValueError(f"basis={basis!r}: its vjp() {fault}: return a number.")
         size = np.abs(slope) + np.abs(rise)
         # Where the slopes on both sides differ, a function has a kink or a jump and no derivative.
         smooth = np.abs(above[:, column] - below[:, column]) <= TOLERANCE * (np.abs(rise) + typical * TOLERANCE)
         wrong = smooth & np.isfinite(size) & (np.abs(slope - rise) > TOLERANCE * size + 1e-6)
         if wrong.sum() > 0.5 * len(X):
             row = int(np.argmax(wrong))
-            raise ValueError(
-                f"basis={basis!r}: its vjp() gives the slope {slope[row]:g} for function {function} at the value "
-                f"{X[row, feature]} of feature {feature}, but finite differences of expand() give {rise[row]:g}: let "
-                "it be the derivative."
-            )
+            cell = f"function {function} at the value {X[row, feature]} of feature {feature}"
+            cure = f"finite differences of expand() give {rise[row]:g}: let it be the derivative"
+            raise ValueError(f"basis={basis!r}: its vjp() gives the slope {slope[row]:g} for {cell}, but {cure}.")

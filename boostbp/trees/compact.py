@@ -9,9 +9,8 @@ The scale becomes the next power of two, and the center the nearest multiple of 
 for rows whose value of the column is missing. Two more steps change values: bounds are rounded outwards, so that no row
 of the leaf is clipped, and weights are rounded.
 
-**Shared structures.** Classes may share the structures of a round. The trees of ten classes then hold each structure
-ten times, and a row is routed through it ten times. Equal trees of successive outputs become one tree that serves all
-of these outputs.
+**Shared structures.** Classes may share the structures of a round. Equal trees of successive outputs become one tree
+that serves all of these outputs.
 """
 
 from __future__ import annotations
@@ -40,30 +39,23 @@ MOST_SCALE = 1e300
 
 
 def rounded(forest: Forest, weight_bits: int) -> Forest:
-    """Return the forest with rounded leaves.
+    """Return the forest with rounded leaves: a leaf's weights for an output keep `weight_bits` bits.
 
-    A leaf's weights for an output keep `weight_bits` bits, counted from the largest of these weights, or from the root
-    mean square of the largest weights of all leaves if that is smaller.
+    They count from the largest of these weights, or from the root mean square of all leaves' largest if that is less.
     """
     leaves = rescaled(forest.leaves, *_short_scalings(forest.leaves.scaling))
     return replace(forest, leaves=leaves._replace(weight=_short_weights(leaves, weight_bits)))
 
 
 def rescaled(leaves: core.Leaves, scaling: Floats, ratio: Floats, shift: Floats) -> core.Leaves:
-    """Return the same regressions with other scalings: ``u = ratio v + shift`` of each path column.
-
-    `scaling`, (path columns, 4), are those of ``v``.
-    """
+    """Return the same regressions with the scalings of ``v``, (path columns, 4), in ``u = ratio v + shift``."""
     weight = leaves.weight.copy()
     core.rescale(leaves, ratio, shift, weight)
     return leaves._replace(scaling=scaling, weight=weight)
 
 
 def _short_scalings(scaling: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return rounded scalings, (path columns, 4), and the ``ratio`` and ``shift`` of each in ``u = ratio v + shift``.
-
-    Constant columns, and those with scales beyond float64, keep their scaling.
-    """
+    """Return rounded scalings, and ``ratio`` and ``shift`` in ``u = ratio v + shift``; constant columns keep theirs."""
     center, inverse, lower, upper = scaling.T
     grid = 2.0**RANGE_BITS
     with np.errstate(all="ignore"):
@@ -102,16 +94,18 @@ def _short_weights(leaves: core.Leaves, bits: int) -> Floats:
 def share_structures(forest: Forest) -> Forest:
     """Return the forest with one tree in place of each run of equal trees that serve successive outputs.
 
-    The regressions of a leaf get a common scaling: the center is the mean of their centers, and the bounds cover the
-    range of each tree. The functions stay the same up to rounding, except that rows with a missing value get the value
-    at the new center.
+    The regressions of a leaf get a common scaling: the mean of their centers, and bounds that cover those of each tree.
+    Functions change by rounding alone, except that rows with a missing value get the value at the new center.
     """
     begins = _begins_run(forest)
     if begins.all():
         return forest
     first_tree, run = np.flatnonzero(begins), np.cumsum(begins) - 1
     members = np.bincount(run)
-    leaves = _with_common_scalings(forest.leaves, offsets(members))
+    scaling, n_paths = forest.leaves.scaling.copy(), len(forest.leaves.column)
+    ratio, shift = np.ones(n_paths), np.zeros(n_paths)
+    core.common_scalings(forest.leaves, offsets(members), scaling, ratio, shift)
+    leaves = rescaled(forest.leaves, scaling, ratio, shift)
     trees, kept = forest.trees.take(first_tree), take_leaves(leaves, first_tree)
     kept.tree_output[:, 1] = np.where(members > 1, members, kept.tree_output[:, 1])
     weight_start = offsets(np.diff(kept.weight_start) * np.repeat(members, np.diff(kept.tree_leaf)))
@@ -124,11 +118,8 @@ def share_structures(forest: Forest) -> Forest:
     weight = np.empty(len(leaves.weight))
     weight[first[leaf] + term * members[run[tree[leaf]]]] = leaves.weight
     gain = trees.gain * np.repeat(members, np.diff(trees.tree_split))
-    return replace(
-        forest,
-        trees=replace(trees, gain=gain),
-        leaves=kept._replace(weight_start=weight_start, weight=weight),
-    )
+    leaves = kept._replace(weight_start=weight_start, weight=weight)
+    return replace(forest, trees=replace(trees, gain=gain), leaves=leaves)
 
 
 def _begins_run(forest: Forest) -> NDArray[np.bool_]:
@@ -164,11 +155,3 @@ def _differ(fields: tuple[NDArray[Any], ...], at: NDArray[np.intp], before: NDAr
         a, b = field[at], field[before]
         unlike |= (a != b) & ((a == a) | (b == b))
     return unlike
-
-
-def _with_common_scalings(leaves: core.Leaves, first_tree: NDArray[np.int64]) -> core.Leaves:
-    """Return the same regressions with a common scaling of each path column for the trees of a run."""
-    n_paths = len(leaves.column)
-    scaling, ratio, shift = leaves.scaling.copy(), np.ones(n_paths), np.zeros(n_paths)
-    core.common_scalings(leaves, first_tree, scaling, ratio, shift)
-    return rescaled(leaves, scaling, ratio, shift)

@@ -1,7 +1,4 @@
-"""Flat: the forests of a network's layers, laid out for predictions of single rows.
-
-Routing a single row mostly waits for memory. With this layout a prediction takes 6 microseconds, with `Forest` 360.
-"""
+"""Flat: the forests of a network's layers, laid out for single rows, 60 times faster than `Forest` there."""
 
 from __future__ import annotations
 
@@ -57,8 +54,7 @@ class Flat(NamedTuple):
     def of(cls, forests: Sequence[Forest], node: list[tuple[str, str]] = NODE) -> Flat | None:
         """Lay out the forests of layers, from the input up; their bases must have no functions.
 
-        `node` is `NODE` or `WIDE`. Returns None if a node has too few bits for the nodes of a tree, the columns or the
-        records, or if a leaf reads a column more than once.
+        Returns None if a `node`, `NODE` or `WIDE`, has too few bits, or if a leaf reads a column more than once.
         """
         parts = [_arrays_of(forest) for forest in forests]
         begins = {name: offsets([len(part[name]) for part in parts]) for name in parts[0]}
@@ -85,7 +81,10 @@ class Flat(NamedTuple):
             if values.min() < limits.min or values.max() > limits.max:
                 return None
             nodes[name] = values
-        whole["table"] = _shortest(whole["table"])
+        with np.errstate(over="ignore", under="ignore"):
+            short = whole["table"].astype(np.float32)
+        if np.array_equal(short, whole["table"]):  # float32 represents each number exactly
+            whole["table"] = short
         return cls(nodes=nodes, layers=layers, **whole)
 
     def loop(self, baseline: Floats, *, skip: bool) -> Callable[[Floats, Floats], None]:
@@ -119,33 +118,24 @@ def _arrays_of(forest: Forest) -> dict[str, NDArray[Any]]:
     bound[of_split], bound[of_leaf] = np.where(has_set, 0, number), LEAF_BOUND - first
     step[of_split] = left - of_split
     column[of_leaf] = n_columns
-    column[of_split] = np.where(
-        has_set, 2 * forest.n_features + np.cumsum(has_set) - 1, 2 * nodes.feature + ~nodes.missing_left
-    )
+    of_set = 2 * forest.n_features + np.cumsum(has_set) - 1
+    column[of_split] = np.where(has_set, of_set, 2 * nodes.feature + ~nodes.missing_left)
     trees = np.zeros((-(-max(len(size), 1) // LOCKSTEP) * LOCKSTEP, 4), np.int32)
     trees[:, 0] = n_nodes
     trees[: len(size)] = np.column_stack([root, leaves.tree_output, leaves.tree_degree])
     sets = np.column_stack([nodes.feature, nodes.cat_start, nodes.cat_words, nodes.missing_left])[has_set]
     depth = _depths(np.where(step == 0, -1, np.arange(len(step)) + step), trees[:, 0])
     return {
-        "bound": bound,
-        "step": step,
-        "column": column,
-        "trees": trees,
-        "steps": depth.reshape(-1, LOCKSTEP).max(axis=1),
-        "bounds": bounds,
-        "first_bound": first_bound,
-        "table": table,
-        "sets": sets.astype(np.int64),
-        "categories": nodes.categories,
-    }
+        "bound": bound, "step": step, "column": column, "trees": trees,
+        "steps": depth.reshape(-1, LOCKSTEP).max(axis=1), "bounds": bounds, "first_bound": first_bound,
+        "table": table, "sets": sets.astype(np.int64), "categories": nodes.categories,
+    }  # fmt: skip
 
 
 def _numbered_thresholds(nodes: core.Nodes, n_features: int) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64]]:
     """Return the rank of each split's threshold among those of its feature, the thresholds, and their offsets.
 
-    The rank is -1 for a split by a set of categories, whose threshold is NaN. The distinct thresholds are sorted by
-    feature and value; the offsets, (features + 1,), are those of each feature.
+    The rank is -1 for a set of categories. The offsets, (features + 1,), are those of each feature's sorted thresholds.
     """
     number = np.full(len(nodes.feature), -1)
     numeric = np.flatnonzero(~np.isnan(nodes.threshold))
@@ -186,13 +176,6 @@ def _records(leaves: core.Leaves, *, clip: bool) -> tuple[NDArray[np.int64], NDA
     kept[term > 0] = varies[path]
     table[at[kept]] = leaves.weight[kept]
     return first[:-1], n_columns, table
-
-
-def _shortest(table: Floats) -> Table:
-    """Return the table in float32 if that represents each number exactly."""
-    with np.errstate(over="ignore", under="ignore"):
-        short = table.astype(np.float32)
-    return short if np.array_equal(short, table) else table
 
 
 def _depths(left: NDArray[np.int64], root: NDArray[np.int32]) -> NDArray[np.int64]:

@@ -44,9 +44,8 @@ class Forest:
         """Return the sum of one or more forests on the same features and outputs, with their trees in order.
 
         Its basis is that of the forests whose leaves read columns. Trees on [1, x] and on [1, x, x^2] can be in one
-        forest, as each tree has its own degree. Gains are rounded to `GAIN_BITS` bits.
-
-        Raises ValueError if bases differ in other ways, or forests clip their inputs differently.
+        forest, as each tree has its own degree; other bases, or different clipping, raise ValueError. Gains are rounded
+        to `GAIN_BITS` bits.
         """
         # Forests of constant leaves read no column, so they can join any basis.
         reading = [part for part in parts if len(part.leaves.column)] or [parts[0]]
@@ -79,19 +78,16 @@ class Forest:
     ) -> Forest:
         """Return the trees as part of another forest, with other features and outputs.
 
-        `features` are the numbers of this forest's features in the other forest, which has `n_features`, and
-        `first_output` is the place of its first output among `n_outputs`. Outputs are multiplied by `weight`, and
-        gains, which are proportional to the square of the outputs, by its square.
+        `features` are the numbers of this forest's features among `n_features`, and `first_output` is the place of its
+        first output among `n_outputs`. Outputs are multiplied by `weight`, and gains, which are squares, by its square.
         """
         trees, leaves, per_feature = self.trees, self.leaves, max(self.basis.columns_per_feature, 1)
         # Column j Q + q of the basis is function q of feature j: replace j, keep q.
         feature, function = np.divmod(leaves.column, per_feature)
         trees = replace(trees, feature=features[trees.feature].astype(np.int32), gain=weight**2 * trees.gain)
-        leaves = leaves._replace(
-            tree_output=leaves.tree_output + np.array([first_output, 0]),
-            column=(features[feature] * per_feature + function).astype(np.int32),
-            weight=weight * leaves.weight,
-        )
+        served = leaves.tree_output + np.array([first_output, 0])
+        column = (features[feature] * per_feature + function).astype(np.int32)
+        leaves = leaves._replace(tree_output=served, column=column, weight=weight * leaves.weight)
         return replace(self, trees=trees, leaves=leaves, n_features=n_features, n_outputs=n_outputs, n_base=0)
 
     @property
@@ -103,11 +99,6 @@ class Forest:
     def nodes(self) -> core.Nodes:
         """The splits of all trees."""
         return self.trees.nodes
-
-    @property
-    def gain(self) -> Floats:
-        """The gain of each split, (splits,)."""
-        return self.trees.gain
 
     @property
     def n_trees(self) -> int:
@@ -122,11 +113,7 @@ class Forest:
         """Return the outputs of rows whose leaves are known, (rows, outputs)."""
         out = np.zeros((len(X), self.n_outputs))
         if isinstance(X, Sparse):
-
-            def values(narrow: Forest, rows: slice, part: Floats) -> Floats:
-                return narrow.evaluate(part, np.ascontiguousarray(leaf[:, rows]))
-
-            self._by_blocks(values, X, out, n_threads)
+            self._by_blocks(lambda narrow, rows, part: narrow.evaluate(part, leaf[:, rows].copy()), X, out, n_threads)
             return out
         Z = bases.expand(self.basis, X)
         share_rows(lambda rows: core.evaluate(self.leaves, leaf, Z, self.clip, *rows, out), len(X), n_threads)
@@ -140,35 +127,27 @@ class Forest:
         return X
 
     def predict(self, X: Matrix, n_threads: int = 1) -> Floats:
-        """Return the outputs, (rows, outputs), computed by chunks, so memory does not grow with rows times trees.
-
-        Raises ValueError if `X` has the wrong number of features.
-        """
+        """Return the outputs, (rows, outputs), computed by chunks, so memory does not grow with rows times trees."""
         X = self.checked(X)
+        if len(X) <= CHUNK and not isinstance(X, Sparse):
+            return self.evaluate(X, self.route(X))
         out = np.zeros((len(X), self.n_outputs))
+
+        def chunk(first: int) -> None:
+            out[first : first + CHUNK] = self.predict(X[first : first + CHUNK])
+
         if isinstance(X, Sparse):
             self._by_blocks(lambda narrow, _, part: narrow.predict(part), X, out, n_threads)
-            return out
-        if len(X) > CHUNK:
-
-            def chunk(first: int) -> None:
-                out[first : first + CHUNK] = self.predict(X[first : first + CHUNK])
-
+        else:
             threads.parallel_map(chunk, range(0, len(X), CHUNK), n_threads)
-            return out
-        leaf = np.empty((self.n_trees, len(X)), self.trees.leaf_dtype)
-        core.route(self.trees.nodes, self.trees.tree_split, X, 0, len(X), leaf)
-        Z = bases.expand(self.basis, X) if self.basis.has_functions else X
-        core.evaluate(self.leaves, leaf, Z, self.clip, 0, len(X), out)
         return out
 
     def _by_blocks(
         self, work: Callable[[Forest, slice, Floats], NDArray[Any]], X: Sparse, out: NDArray[Any], n_threads: int
     ) -> None:
-        """Write the results of `work` on blocks of a sparse input to `out`, (rows, ...).
+        """Write the results of ``work(forest, rows, X)`` on blocks of a sparse input to `out`, (rows, ...).
 
-        The arguments of `work` are the forest with its used features renumbered, the slice of a block, and the used
-        features of its rows as a dense array.
+        Its forest has only the used features, renumbered, which the dense array has for the rows of a block.
         """
         per_feature = max(1, self.basis.columns_per_feature)
         used = np.union1d(self.trees.feature, self.leaves.column // per_feature)
@@ -185,8 +164,7 @@ class Forest:
         """Return ``J' g`` of each row: the gradient in the inputs, (rows, features), from the gradient in the outputs.
 
         This is equation (1) of the paper with the Jacobian of section *Gradient of GBDT Layer*. Without `leaf`, rows
-        are routed chunk by chunk. With a `unit` of each feature, (features,), the result is the gradient in ``X /
-        unit``.
+        are routed chunk by chunk. With a `unit` of each feature, (features,), it is the gradient in ``X / unit``.
         """
         if leaf is None:
             out = np.empty((len(X), self.n_features))
@@ -224,9 +202,8 @@ class Forest:
     ) -> tuple[Floats, Floats]:
         """Return the changes of outputs from rows `A` to rows `B` by feature: two arrays, (rows, outputs, features).
 
-        The first part is the change within leaf regressions, which are sums of functions of single features. The second
-        is the change between leaves, attributed to the feature of the split that separates the two rows. `leaf_a` and
-        `leaf_b` are the leaves of the rows, from `route`.
+        The first is the change within leaf regressions, which are sums of functions of single features, the second that
+        between leaves, attributed to the feature of the split that separates the rows, whose leaves are from `route`.
         """
         ZA, ZB = bases.expand(self.basis, A), bases.expand(self.basis, B)
         smooth = np.zeros((len(A), self.n_outputs, ZA.shape[1]))

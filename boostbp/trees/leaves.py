@@ -11,6 +11,7 @@ loop over leaves, such a leaf gets splits above it that test whether a feature i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,10 +27,7 @@ from boostbp.trees.tree import ARRAYS, Parts, Tree, Trees, concat, concat_offset
 
 
 def leaves_on_paths(trees: Trees, basis: Basis, n_outputs: int = 1) -> Leaves:
-    """Return leaves that read the numeric features on their paths, with unset scalings and weights.
-
-    Tree ``k`` serves outputs ``k * n_outputs .. (k + 1) * n_outputs - 1``.
-    """
+    """Return leaves, with unset values, that read the features on their paths, for `n_outputs` outputs of each tree."""
     # Called once per round, often with a few hundred rows: basic NumPy functions take half the time of others.
     n_trees, (start, column) = len(trees), trees.paths(basis.columns_per_feature)
     number = np.arange(n_trees + 1)
@@ -128,16 +126,14 @@ def add_to(out: Floats, leaves: Leaves, leaf: NDArray[np.integer], Z: Matrix) ->
 
 
 def with_missing_leaves(tree: Tree, leaves: Leaves, constant: Floats) -> tuple[Tree, Leaves]:
-    """Return the tree and its leaves with additional splits and constant leaves for rows with missing values.
+    """Return the tree and its leaves with additional splits, of gain 0, and leaves for rows with missing values.
 
     The leaves are of degree 1 with one output, and read features. `constant`, (leaves,), is the prediction of each leaf
-    for a row that misses one of its columns. Leaves keep their numbers, and the new ones come after them. The new
-    splits have a gain of 0.
+    for a row that misses one of its columns. Leaves keep their numbers, and the new ones come after them.
     """
     # A chain of splits replaces each leaf that reads columns. Each split tests one column: a missing value goes right
     # to a new leaf, any other left to the next split and finally to the leaf itself.
-    pairs = list(_possibly_missing(tree, leaves))
-    leaf, feature = np.array(pairs, np.int64).reshape(-1, 2).T
+    leaf, feature = np.array(list(_possibly_missing(tree, leaves)), np.int64).reshape(-1, 2).T
     first, count = len(tree.feature), len(leaf)
     split, new_leaf = first + np.arange(count), tree.n_leaves + np.arange(count)
     follows = np.diff(leaf, prepend=-1) == 0  # another split of the same leaf is above
@@ -184,9 +180,8 @@ class ColumnBins:
     """Bins of values, which decide most splits without reading the input."""
 
     bins: NDArray[np.uint8]  # (features, rows) uint8: the bin of each value, in the order of values; 255 where missing
-    # lower, upper: (features, 256) each: smallest and largest value in each bin
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
+    lower: Floats  # (features, 256): smallest value in each bin
+    upper: Floats  # (features, 256): largest value in each bin
 
     @classmethod
     def of(cls, X: NDArray[np.float64]) -> ColumnBins:
@@ -217,10 +212,7 @@ class LeafRows:
 
 
 class Workspace:
-    """Reusable memory for rows that are grouped by leaf, `LeafRows.order` and `LeafRows.values`.
-
-    First access to new memory can cost more than the arithmetic on it. Several threads may use one workspace.
-    """
+    """Reusable memory for `LeafRows.order` and `values`, as new memory costs more than the arithmetic; thread-safe."""
 
     def __init__(self) -> None:
         self._free: list[tuple[NDArray[np.uint16], Floats]] = []
@@ -228,11 +220,9 @@ class Workspace:
     def lend(self, n_rows: int, leaves: Leaves) -> tuple[NDArray[np.uint16], Floats]:
         """Return arrays with undefined content, (rows,) and (rows times columns of the widest leaf,)."""
         n_values = n_rows * int((leaves.start[1:] - leaves.start[:-1]).max())
-        # Not `if self._free`: another thread may take the last arrays after the test.
-        try:
+        order, values = np.empty(0, np.uint16), np.empty(0)
+        with suppress(IndexError):  # not `if self._free`: another thread may take the last arrays after the test
             order, values = self._free.pop()
-        except IndexError:
-            order, values = np.empty(0, np.uint16), np.empty(0)
         order = order if len(order) >= n_rows else np.empty(n_rows, np.uint16)
         values = values if len(values) >= n_values else np.empty(n_values)
         return order[:n_rows], values[:n_values]
@@ -253,10 +243,9 @@ def rows_by_leaf(
     space: Workspace,
     n_threads: int = 1,
 ) -> list[LeafRows]:
-    """Route all rows and group them by leaf, block by block, with the columns that their leaves read.
+    """Route all rows under one tree and group them by leaf, block by block, with the columns that their leaves read.
 
-    Sums and values then read these numbers in memory order, and not the whole input. `tree` is one tree, `leaves` has
-    its path columns, `bins` are those of a dense input, and `leaf`, (rows,), is written.
+    Sums and values then read memory in order. `bins` are those of a dense input; `leaf`, (rows,), is written.
     """
 
     def group(first: int) -> LeafRows:
@@ -301,11 +290,9 @@ def _sparse_rows(
 
 def add_rows(leaves: Leaves, blocks: Sequence[LeafRows], out: Floats, n_threads: int = 1) -> None:
     """Add the values of training rows under one tree, grouped by leaf, to `out`, (outputs, rows)."""
-    [degree] = leaves.tree_degree.tolist()
+    of_tree = *leaves.tree_degree.tolist(), leaves.scaling, leaves.weight, out
 
     def add_block(rows: LeafRows) -> None:
-        core.add_values(
-            rows.start, rows.order, rows.first, leaves.start, rows.values, degree, leaves.scaling, leaves.weight, out
-        )
+        core.add_values(rows.start, rows.order, rows.first, leaves.start, rows.values, *of_tree)
 
     threads.parallel_map(add_block, blocks, n_threads)

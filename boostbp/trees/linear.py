@@ -34,6 +34,7 @@ MAX_LEAST = 0.03
 # The same share for splines. Arbitrary, as rough splines are penalised most in any case.
 LEAST_SPLINES = 1e-4
 Kernel: TypeAlias = Callable[..., object]
+LossOfFit: TypeAlias = Callable[[Floats], tuple[float, Floats]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +78,8 @@ class Standardised:
 
     def take(self, columns: NDArray[np.integer]) -> Self:
         """Return some of the columns."""
-        return replace(
-            self, **{name: getattr(self, name)[columns] for name in ("column", "scaling", "zero", "variance")}
-        )
+        names = "column", "scaling", "zero", "variance"
+        return replace(self, **{name: getattr(self, name)[columns] for name in names})
 
     @property
     def n_columns(self) -> int:
@@ -194,18 +194,16 @@ class RidgeBase:
     def _on(cls, U: BaseTerms, weight: Floats, least: float) -> RidgeBase:
         n_rows, total = map(float, workers().sum(float(len(weight)), weight.sum()))
         if U.n_columns > n_rows and not workers().is_single:
-            raise ValueError(
-                f"{U.n_columns} numeric columns for {n_rows:.0f} rows: a ridge base with more columns than rows is not "
-                "supported on several workers. Use base='zero', or train on one machine."
-            )
+            fault = "a ridge base with more columns than rows is not supported on several workers"
+            cure = "Use base='zero', or train on one machine"
+            raise ValueError(f"{U.n_columns} numeric columns for {n_rows:.0f} rows: {fault}. {cure}.")
         vectors, values = _spectrum(U, weight, wide=U.n_columns > n_rows)
         return cls(U, weight, n_rows, total, vectors, values, least * float(values.sum()) / max(U.n_columns, 1))
 
     def fit(self, target: Floats, reg_lambda: float | None = None) -> Leaves:
         """Fit a target, (rows, outputs), for all outputs at once, and return the leaves of ``U.trees``.
 
-        The penalty `reg_lambda` applies to the standardised weights, not to the constant. None chooses one penalty for
-        all outputs by generalised cross-validation.
+        The penalty applies to the standardised weights, not to the constant; None chooses it by cross-validation.
         """
         # Columns of U have mean 0, so the constant is the mean of the target, and the weights are those of the centred
         # target: with W^(1/2) U = P S V', V (S^2 + lambda)^-1 V' U' W y (Linear Regression at Leaves, w*).
@@ -216,9 +214,7 @@ class RidgeBase:
         shrunk = _divided(np.ones_like(self.values), self.values + reg_lambda)
         return self.U.leaves_for(mean, self._slopes(shrunk[:, None] * along))
 
-    def minimise(
-        self, loss: Callable[[Floats], tuple[float, Floats]], hess: Floats, reg_lambda: float | None = None
-    ) -> Leaves:
+    def minimise(self, loss: LossOfFit, hess: Floats, reg_lambda: float | None = None) -> Leaves:
         """Fit all outputs to a loss other than the squared error, and return the leaves of ``U.trees``.
 
         ``loss(fit) -> (value, gradient)`` returns the weighted sum over the worker's rows and its derivative,

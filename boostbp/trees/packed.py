@@ -20,33 +20,26 @@ _OWN = "own functions"
 _MAX_SIZE = 1 << 31
 _LEAVES = {"tree_output": "i8", "tree_degree": "i8", "start": "i8", "column": "i4", "scaling": "f8", "weight": "f8"}
 _DTYPES = {"tree_split": "i8", "gain": "f8", **ARRAYS, **_LEAVES}  # in the order of files
-_WIDTH = {"tree_output": 2, "scaling": 4}  # columns of arrays with two axes
+_SHAPES = {"tree_output": (None, 2), "scaling": (None, 4)}  # of arrays with two axes
 _FACTS = {"n_features", "n_outputs", "basis", "functions", "clip", "n_base"}
 
 
 def pack(forest: Forest, *, functions: bool = False) -> tuple[dict[str, Any], Arrays]:
     """Return the JSON facts of a forest, and its arrays by their names in `Forest`, `Nodes` and `Leaves`.
 
-    ``tree_leaf`` and ``weight_start`` are left out, because they follow from the others. An output that no tree serves
-    gets a tree with one leaf of value 0, so that the arrays determine the number of outputs.
-
-    With `functions`, user-defined functions of a basis are left out, and the reader must have them. Otherwise they
-    raise ValueError.
+    ``tree_leaf`` and ``weight_start`` follow from the others. An output that no tree serves gets a tree of one leaf of
+    value 0, so that the arrays determine the number of outputs. With `functions`, user-defined functions of a basis are
+    left out, and the reader must have them; otherwise they raise ValueError.
     """
     if facts_of(forest.basis)["basis"] == _OWN and not functions:
-        raise ValueError(
-            f"basis={forest.basis!r} cannot be stored: its functions are code, which a file of data does not hold. "
-            "Use basis='linear' or 'quadratic', name it in boostbp.trees.basis.BASES, or keep the model by pickle."
-        )
+        fault = "its functions are code, which a file of data does not hold"
+        cure = "Use basis='linear' or 'quadratic', name it in boostbp.trees.basis.BASES, or keep the model by pickle"
+        raise ValueError(f"basis={forest.basis!r} cannot be stored: {fault}. {cure}.")
     forest = _serving_all_outputs(forest)
-    facts = {
-        "n_features": forest.n_features,
-        "n_outputs": forest.n_outputs,
-        **facts_of(forest.basis),
-        "clip": bool(forest.clip),
-        "n_base": forest.n_base,
-    }
-    parts = {"tree_split": forest.tree_split, "gain": forest.gain, **forest.nodes._asdict(), **forest.leaves._asdict()}
+    facts = {"n_features": forest.n_features, "n_outputs": forest.n_outputs, **facts_of(forest.basis)}
+    facts |= {"clip": bool(forest.clip), "n_base": forest.n_base}
+    trees, leaves = forest.trees, forest.leaves
+    parts = {"tree_split": trees.tree_split, "gain": trees.gain, **trees.nodes._asdict(), **leaves._asdict()}
     return facts, {name: parts[name] for name in _DTYPES}
 
 
@@ -63,21 +56,16 @@ def _serving_all_outputs(forest: Forest) -> Forest:
         idle[begin : begin + count] = False
     if not idle.any():
         return forest
-    whole = Forest.concat([forest, forest.zero(np.flatnonzero(idle).tolist())])
-    return replace(whole, n_base=forest.n_base)
+    return replace(Forest.concat([forest, forest.zero(np.flatnonzero(idle).tolist())]), n_base=forest.n_base)
 
 
 def unpack(facts: Mapping[str, Any], arrays: Arrays, prefix: str = "", *, functions: Basis | None = None) -> Forest:
     """Return the forest that `pack` described; its arrays, whose names begin with `prefix`, are removed from `arrays`.
 
-    `functions` is the basis of a forest with user-defined functions, which no file contains. Raises ValueError if an
-    index is outside its array, a tree contains a cycle, or sizes disagree.
+    `functions` is the basis of a forest with user-defined functions. Raises ValueError if the arrays are inconsistent.
     """
     basis = _basis(facts, functions)
-    parts = {
-        name: take(arrays, prefix + name, dtype, (None, _WIDTH[name]) if name in _WIDTH else (None,))
-        for name, dtype in _DTYPES.items()
-    }
+    parts = {name: take(arrays, prefix + name, dtype, _SHAPES.get(name, (None,))) for name, dtype in _DTYPES.items()}
     nodes = core.Nodes(*[parts[name] for name in core.Nodes._fields])
     tree_split, n_splits = parts["tree_split"], len(nodes.feature)
     n_features, n_outputs, n_base = facts["n_features"], facts["n_outputs"], facts["n_base"]
@@ -86,8 +74,7 @@ def unpack(facts: Mapping[str, Any], arrays: Arrays, prefix: str = "", *, functi
     _require(len(parts["gain"]) == n_splits, "gain has another length than the splits")
     leaves = _leaves(parts, tree_split, n_features * basis.columns_per_feature, n_outputs)
     _require(n_base < len(tree_split), f"n_base is {n_base}")
-    trees = Trees(*nodes, parts["gain"], tree_split)
-    return Forest(trees, leaves, n_features, n_outputs, basis, facts["clip"], n_base)
+    return Forest(Trees(*nodes, parts["gain"], tree_split), leaves, n_features, n_outputs, basis, facts["clip"], n_base)
 
 
 def _check_offsets(name: str, values: NDArray[np.int64], count: int, end: int) -> None:

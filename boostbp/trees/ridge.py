@@ -31,7 +31,9 @@ from boostbp.trees.sparse import Matrix
 from boostbp.trees.tree import Trees
 
 S = TypeVar("S", "LeafRanges", "LeafSums")
-NOT_MONOTONE = np.empty(0, np.int64)
+# (features,): 1 where trees must rise, -1 where they must fall, otherwise 0; (0,) without constraints
+Signs = NDArray[np.int64]
+NOT_MONOTONE: Signs = np.empty(0, np.int64)
 # Limit on the path columns of rows of trees whose sums go to the other workers in one message: 256 MB.
 ROOM = 1 << 25
 
@@ -46,14 +48,6 @@ class Ridge:
     # Whether to penalise the weights of path features that are centred and scaled in their leaf, so that the model does
     # not depend on the units of the input. False penalises the weights in the user's units, as in the paper.
     standardize: bool = True
-
-    @property
-    def flat_scale(self) -> float:
-        """Return the inverse scale of a column that is constant in its leaf; see `LeafRanges.scaling`.
-
-        Without standardisation, such a column and the constant term share one weight.
-        """
-        return 0.0 if self.standardize else 1.0
 
     def units(self, scaling: Floats) -> tuple[Floats, Floats, Floats]:
         """Return centre, scale and value of missing cells for `LeafSums.of`, (path columns,) each.
@@ -131,10 +125,8 @@ class LeafSums:
         # A leaf with t terms has t^2 products, and t moments for each output.
         terms = 1 + degree * np.diff(leaves.start)
         gram, moment = np.zeros(terms @ terms), np.zeros(terms.sum() * len(grad))
-        core.leaf_sums(
-            rows.start, rows.order, rows.first, leaves.start, rows.values, center, scale, fill, degree, grad, hess,
-            gram, moment,
-        )  # fmt: skip
+        of_rows = rows.start, rows.order, rows.first, leaves.start, rows.values
+        core.leaf_sums(*of_rows, center, scale, fill, degree, grad, hess, gram, moment)
         return cls(gram, moment, len(grad))
 
     def __add__(self, other: LeafSums) -> LeafSums:
@@ -156,10 +148,8 @@ def solve(sums: LeafSums, leaves: Leaves, ridge: Ridge, learning_rate: float = 1
     repeated column, or any further term if the leaf has too few rows.
     """
     weight, [degree] = sums.moment.copy(), leaves.tree_degree.tolist()
-    core.solve_leaves(
-        leaves.start, degree, sums.n_outputs, sums.gram, weight, ridge.reg_lambda, ridge.penalize_constant,
-        learning_rate,
-    )  # fmt: skip
+    penalty = ridge.reg_lambda, ridge.penalize_constant
+    core.solve_leaves(leaves.start, degree, sums.n_outputs, sums.gram, weight, *penalty, learning_rate)
     return weight
 
 
@@ -175,16 +165,11 @@ class TreeRows:
 
 
 def fit_together(
-    trees: Sequence[TreeRows],
-    ridge: Ridge,
-    learning_rate: float = 1.0,
-    n_threads: int = 1,
-    sign: NDArray[np.int64] = NOT_MONOTONE,
+    trees: Sequence[TreeRows], ridge: Ridge, learning_rate: float = 1.0, n_threads: int = 1, sign: Signs = NOT_MONOTONE
 ) -> list[Leaves]:
     """Return the fitted leaves of some trees, with one message for their sums over the workers of a group.
 
     Sums over blocks of rows are added in the order of the blocks, for any number of threads, and then over the workers.
-    `sign` is that of monotone trees, (features,); see `core.solve_monotone`.
     """
     # If all weights are 1, an empty array tells the core to skip the products.
     weights = [tree.hess[:0] if (tree.hess == 1.0).all() else tree.hess for tree in trees]
@@ -201,30 +186,24 @@ def fit_together(
 
     # Two passes over the rows of a leaf: the terms u = (z - center) * inv_scale need its scaling first.
     ranges = LeafRanges.over_workers(list(map(ranges_of, trees, weights)))
-    scalings = [part.scaling(flat_scale=ridge.flat_scale) for part in ranges]
+    # Without standardisation, a column that is constant in its leaf and the constant term share one weight.
+    scalings = [part.scaling(flat_scale=0.0 if ridge.standardize else 1.0) for part in ranges]
     sums = LeafSums.over_workers(list(map(sums_of, trees, weights, scalings)))
-    return [
-        tree.leaves._replace(scaling=scaling, weight=_weight(tree, scaling, part, ridge, learning_rate, sign))
-        for tree, scaling, part in zip(trees, scalings, sums, strict=True)
-    ]
+    return [_fitted(*of_tree, ridge, learning_rate, sign) for of_tree in zip(trees, scalings, sums, strict=True)]
 
 
-def _weight(
-    tree: TreeRows, scaling: Floats, sums: LeafSums, ridge: Ridge, learning_rate: float, sign: NDArray[np.int64]
-) -> Floats:
-    """Return the weights of the leaves of a tree, which is monotone if `sign` is not empty."""
+def _fitted(tree: TreeRows, scaling: Floats, sums: LeafSums, ridge: Ridge, learning_rate: float, sign: Signs) -> Leaves:
+    """Return the fitted leaves of a tree, which is monotone if `sign` is not empty."""
     leaves, [degree] = tree.leaves, tree.leaves.tree_degree.tolist()
     if len(sign):
-        weight = sums.moment.copy()
-        core.solve_monotone(
-            tree.nodes, 0, sign, leaves.start, leaves.column, degree, scaling, sums.gram, weight, ridge.reg_lambda,
-            ridge.penalize_constant, learning_rate,
-        )  # fmt: skip
-        return weight
-    weight = solve(sums, leaves, ridge, learning_rate)
-    if not ridge.standardize:
-        core.scale_weights(leaves.start, degree, sums.n_outputs, scaling, weight)
-    return weight
+        weight, of_tree = sums.moment.copy(), (leaves.start, leaves.column, degree, scaling)
+        penalty = ridge.reg_lambda, ridge.penalize_constant, learning_rate
+        core.solve_monotone(tree.nodes, 0, sign, *of_tree, sums.gram, weight, *penalty)
+    else:
+        weight = solve(sums, leaves, ridge, learning_rate)
+        if not ridge.standardize:
+            core.scale_weights(leaves.start, degree, sums.n_outputs, scaling, weight)
+    return leaves._replace(scaling=scaling, weight=weight)
 
 
 def fit_round(
@@ -241,7 +220,7 @@ def fit_round(
     leaf: NDArray[np.integer],
     out: Floats,
     n_outputs: int = 1,
-    sign: NDArray[np.int64] = NOT_MONOTONE,
+    sign: Signs = NOT_MONOTONE,
     n_threads: int = 1,
     space: Workspace | None = None,
 ) -> Leaves:
@@ -266,8 +245,7 @@ def fit_round(
     n_outputs : int
         Number of outputs of each tree.
     sign : (features,) int64
-        1 for each feature in which trees must rise, -1 where they must fall, otherwise 0; (0,) without constraints.
-        With constraints, columns must be the features and the ridge standardised.
+        See `Signs`. With constraints, columns must be the features and the ridge standardised.
     space : Workspace
         Memory that fits of many trees reuse.
 

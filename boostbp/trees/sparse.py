@@ -19,10 +19,7 @@ CELLS = 1 << 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sparse:
-    """A sparse input, (rows, features). Entries that are not stored are 0, and a stored NaN is missing.
-
-    The core reads dense blocks of the few columns that trees split on. `row_blocks` returns their rows.
-    """
+    """A sparse input, (rows, features). Entries that are not stored are 0, and a stored NaN is missing."""
 
     entries: sp.csc_matrix  # rows ascend within a column, without duplicates
 

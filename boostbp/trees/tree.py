@@ -20,16 +20,7 @@ Parts = slice | NDArray[np.integer]  # some trees, leaves or entries of an array
 
 @dataclass(frozen=True, slots=True)
 class Trees(Sequence["Tree"]):
-    """The structures of several trees; ``trees[k]`` is a `Tree`, a view of one of them.
-
-    Attributes
-    ----------
-    feature, threshold, left, right, missing_left, cat_start, cat_words, categories, gain
-        The arrays of `Tree` for all trees. Numbers of children count within a tree, words of category sets over all
-        trees.
-    tree_split : (trees + 1,) int64
-        First split of each tree, and the number of all splits.
-    """
+    """The structures of several trees, as in `Tree`. Children are numbered within a tree, words of sets over all."""
 
     feature: NDArray[np.int32]
     threshold: NDArray[np.float64]
@@ -40,7 +31,7 @@ class Trees(Sequence["Tree"]):
     cat_words: NDArray[np.int32]
     categories: NDArray[np.uint32]
     gain: NDArray[np.float64]
-    tree_split: NDArray[np.int64]
+    tree_split: NDArray[np.int64]  # (trees + 1,): first split of each tree, and the number of all splits
 
     @staticmethod
     def stumps(count: int) -> Trees:
@@ -122,16 +113,8 @@ class Trees(Sequence["Tree"]):
     def paths(self, per_feature: int = 1) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Return the distinct columns of the numeric features on the path to each leaf of each tree, ascending.
 
-        Parameters
-        ----------
-        per_feature : int
-            Columns of a feature ``j``: ``j * per_feature .. (j + 1) * per_feature - 1``; none if 0.
-
-        Returns
-        -------
-        start : (leaves + 1,) int64
-        column : (start[-1],) int32
-            Leaf ``l``, counted over all trees, has ``column[start[l]:start[l + 1]]``.
+        Feature ``j`` has the columns ``j * per_feature .. (j + 1) * per_feature - 1``. Leaf ``l``, counted over all
+        trees, has ``column[start[l]:start[l + 1]]`` of the returned ``start``, (leaves + 1,), and ``column``.
         """
         # A tree has one leaf more than splits. The core counts all columns, but writes only those that fit.
         n_leaves = len(self.feature) + len(self)
@@ -216,17 +199,7 @@ class Tree(Trees):
         return len(self.feature) + 1
 
     def leaf_of(self, X: Matrix) -> NDArray[np.int32]:
-        """Return the leaf number of each row.
-
-        Parameters
-        ----------
-        X : (rows, features) float64, C-contiguous, or Sparse
-            Categories as codes; NaN is missing.
-
-        Returns
-        -------
-        (rows,) int32
-        """
+        """Return the leaf number of each row, (rows,), of a `Table.X`."""
         return self.route(X)[0].astype(np.int32)
 
     def parents(self) -> dict[int, int]:

@@ -156,7 +156,7 @@ def test_nodes_of_a_split_lie_side_by_side():
     one = forest(BASES["quadratic"], sizes=(7, 0, 12, 3))
     flat = Flat.of([one])
     assert len(flat.trees) == LOCKSTEP
-    n_splits = len(one.gain)
+    n_splits = len(one.trees.gain)
     is_leaf = flat.nodes["step"] == 0
     assert is_leaf.sum() == n_splits + one.n_trees + 1
     children = (np.arange(len(is_leaf)) + flat.nodes["step"])[~is_leaf]

@@ -46,7 +46,7 @@ def test_forest_comes_back_to_the_bit(case):
     leaf = forest.route(X)
     np.testing.assert_array_equal(again.route(X), leaf)
     assert again.jacobian(X, leaf).tobytes() == forest.jacobian(X, leaf).tobytes()
-    np.testing.assert_array_equal(again.gain, forest.gain)
+    np.testing.assert_array_equal(again.trees.gain, forest.trees.gain)
     for part, other in zip((*again.leaves, *again.nodes), (*forest.leaves, *forest.nodes), strict=True):
         assert part.dtype == other.dtype
         assert part.tobytes() == other.tobytes()

@@ -130,13 +130,13 @@ def test_nothing_to_join_is_nothing_done():
 
 def test_gains_are_those_of_all():
     forest = rounds(BASES["linear"])
-    gain = np.random.default_rng(0).random(len(forest.gain))
+    gain = np.random.default_rng(0).random(len(forest.trees.gain))
     forest = replace(forest, trees=replace(forest.trees, gain=gain))
     size = np.diff(forest.tree_split)[::N_OUTPUTS]
     firsts = np.concatenate(
-        [forest.gain[at : at + n] for at, n in zip(forest.tree_split[:-1:N_OUTPUTS], size, strict=True)]
+        [forest.trees.gain[at : at + n] for at, n in zip(forest.tree_split[:-1:N_OUTPUTS], size, strict=True)]
     )
-    np.testing.assert_allclose(share_structures(forest).gain, N_OUTPUTS * firsts)
+    np.testing.assert_allclose(share_structures(forest).trees.gain, N_OUTPUTS * firsts)
 
 
 @pytest.mark.parametrize("far", [1e14, 1e301])
