@@ -16,17 +16,9 @@ from boostbp.runtime.checks import ConformanceError
 from boostbp.trees.sparse import Table
 
 __all__ = [
-    "Backend",
-    "Capabilities",
-    "ConformanceError",
-    "Table",
-    "TreeParams",
-    "available",
-    "capabilities_of",
-    "check_backend",
-    "draws",
-    "load_backend",
-]
+    "Backend", "Capabilities", "ConformanceError", "Table", "TreeParams", "available", "capabilities_of",
+    "check_backend", "draws", "load_backend",
+]  # fmt: skip
 
 
 def _module(name: str) -> ModuleType | None:
@@ -82,16 +74,11 @@ def _cure() -> str:
 
 
 def draws(backend: str | Backend, extra_trees: bool | str) -> bool:
-    """Return whether thresholds are drawn at random: as `extra_trees` says, and with "auto" if the backend can.
-
-    Raises ValueError if `extra_trees` is True and the backend cannot draw them.
-    """
+    """Return whether thresholds are drawn at random: as `extra_trees` says, and with "auto" if the backend can."""
     is_able = capabilities_of(load_backend(backend)).extra_trees
     if extra_trees == "auto":
         return is_able
     if extra_trees and not is_able:
-        raise ValueError(
-            f"extra_trees={extra_trees!r} is not supported by backend={backend!r}, which chooses the best thresholds: "
-            "use extra_trees=False, or backend='lightgbm'."
-        )
+        cure = "use extra_trees=False, or backend='lightgbm'"
+        raise ValueError(f"extra_trees={extra_trees!r} is not supported by backend={backend!r}: {cure}.")
     return bool(extra_trees)

@@ -1,12 +1,11 @@
 """Calls of LightGBM: its number of threads, the functions of a round, its network of workers, its text model.
 
 LightGBM has one number of threads for the whole process. On few rows its Python interface takes longer than growing a
-tree: `Booster.update` copies the scores, which are not needed here, and `Booster.model_to_string` clears a megabyte for
-a text of some kilobytes. The functions of a round call the same functions of LightGBM's C API directly.
+tree: `Booster.update` copies the scores, and `Booster.model_to_string` clears a megabyte for a text of some kilobytes.
+The functions of a round call LightGBM's C API directly.
 
-Workers communicate through boostbp's group, whose functions replace LightGBM's sockets. So there are no ports to agree
-on, and time limits and errors are those of the group. LightGBM's own network would end the process if a port is taken,
-and its time limits are whole minutes.
+Workers communicate through boostbp's group, whose functions replace LightGBM's sockets: no ports to agree on, and the
+time limits and errors of the group. LightGBM's own network would end the process if a port is taken.
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ from boostbp.trees.tree import Trees, offsets
 
 _INT, _LONG, _AT = ctypes.c_int, ctypes.c_int64, ctypes.c_void_p
 _SPLITS = 0  # kind of importances, which are not read here: numbers of splits
-_END = b"\nend of trees"
 _texts = local()  # `buffer`: memory for the text of a model, in each thread
 _calls: Counter[int] = Counter()  # running calls of LightGBM, by their number of threads
 _gate = fork_safe(Condition())
@@ -72,12 +70,11 @@ def hold_threads(n_threads: int) -> None:
     """Set LightGBM's number of threads, which is process-wide, and its log level, which is per thread.
 
     Any call of LightGBM may have changed the number. A booster of linear trees ends the process if there are more
-    threads than at its creation. The number is set through another booster: resetting parameters of the growing one
-    would restart its random numbers, and every tree of ``extra_trees`` or ``goss`` would be the same.
-
-    Linear trees need this before every round. Other trees only grow more slowly with another number, so a fit sets it
-    once in each of its threads, and again if another fit of boostbp has changed it.
+    threads than at its creation, so it needs this before every round. Other trees only grow more slowly: a fit sets the
+    number once in each of its threads, and again if another fit of boostbp has changed it.
     """
+    # Through another booster: resetting parameters of the growing one would restart its random numbers, and every tree
+    # of ``extra_trees`` or ``goss`` would be the same.
     _last[:] = [n_threads]
     _other_booster().reset_parameter({"num_threads": n_threads, "verbosity": -1})
 
@@ -113,19 +110,17 @@ def update(library: ModuleType, booster: Booster, grad: NDArray[np.float32], hes
 
 def text_of(library: ModuleType, booster: Booster, first: int, count: int) -> str:
     """Return the trees of some rounds as `Booster.model_to_string` writes them, without the text after them."""
-    call, length = library.basic._LIB.LGBM_BoosterSaveModelToString, _LONG(0)
+    call, check, length = library.basic._LIB.LGBM_BoosterSaveModelToString, library.basic._safe_call, _LONG(0)
     buffer = getattr(_texts, "buffer", None) or ctypes.create_string_buffer(1 << 14)
     while True:
         size = _LONG(len(buffer))
-        library.basic._safe_call(
-            call(booster._handle, _INT(first), _INT(count), _INT(_SPLITS), size, ctypes.byref(length), buffer)
-        )
+        check(call(booster._handle, _INT(first), _INT(count), _INT(_SPLITS), size, ctypes.byref(length), buffer))
         if length.value <= len(buffer):
             break
         buffer = ctypes.create_string_buffer(2 * length.value)
     _texts.buffer = buffer
     text = ctypes.string_at(buffer, length.value)
-    return text[: text.index(_END)].decode()
+    return text[: text.index(b"\nend of trees")].decode()
 
 
 _INTS = ctypes.POINTER(ctypes.c_int)
@@ -215,9 +210,7 @@ def _bytes_at(address: int, size: int) -> NDArray[np.uint8]:
 def exactly_summed(values: NDArray[np.float32], n_rows: float) -> NDArray[np.float32]:
     """Round values, (classes, rows), so that float64 holds their sums over all `n_rows` rows exactly.
 
-    Sums then do not depend on how workers share the rows, and neither does LightGBM's choice between splits of equal
-    gain. Values lose bits below 2^-52 of the largest possible sum. With a million rows, values of a thousandth of the
-    largest one lose one or two bits of float32.
+    Sums, and LightGBM's choice between equal gains, then do not depend on how workers share the rows.
     """
     # All sums stay below 2^exponent, and so below 2^52 steps of 2^(exponent - 52): whole numbers that float64 holds.
     [largest] = workers().max(np.abs(values).max(axis=1, initial=0.0).astype(np.float64))
@@ -230,7 +223,6 @@ _CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of decision_type; bits 2 and 3 are th
 _MISSING_IS_NAN = 2
 # LightGBM reads numbers up to this size as 0.0, and places thresholds at the ends of this range.
 _ZERO = float(np.float32(1e-35))
-_BELOW_ZERO = float(np.nextafter(-_ZERO, -np.inf))
 _LARGEST = 1e300  # LightGBM reads larger numbers as this one
 
 Fields = dict[str, str]
@@ -307,7 +299,8 @@ def _trees(group: Sequence[Fields]) -> Trees:
 def _around_zero(threshold: NDArray[np.float64]) -> NDArray[np.float64]:
     """Move thresholds within the range of numbers that LightGBM reads as 0.0 to an end of it."""
     band = np.abs(threshold) <= _ZERO
-    return np.where(band, np.where(threshold < 0.0, _BELOW_ZERO, _ZERO), threshold) if band.any() else threshold
+    ends = np.where(threshold < 0.0, np.nextafter(-_ZERO, -np.inf), _ZERO)
+    return np.where(band, ends, threshold) if band.any() else threshold
 
 
 def _linear(fields: Fields) -> LinearLeaves:

@@ -79,6 +79,5 @@ def _bitsets(fields: Fields) -> tuple[NDArray[np.int64], NDArray[np.int64], NDAr
     words = np.maximum.reduceat(codes, fields["categories_segments"][0]) // 32 + 1  # up to the largest code of each
     start = np.cumsum(words) - words
     bits = np.zeros(words.sum(), np.uint32)
-    where = np.repeat(start, sizes) + codes // 32
-    np.bitwise_or.at(bits, where, np.left_shift(1, codes % 32).astype(np.uint32))
+    np.bitwise_or.at(bits, np.repeat(start, sizes) + codes // 32, np.left_shift(1, codes % 32).astype(np.uint32))
     return start, words, bits

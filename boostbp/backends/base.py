@@ -104,13 +104,7 @@ class TreeParams:
         return (self.random_state + 7919 * count) % 2**31  # a prime, so that forks with similar seeds rarely share one
 
     def check_monotone(self, table: Table) -> None:
-        """Refuse signs that do not fit a table: a library may read beyond their end, or end the process.
-
-        Raises
-        ------
-        ValueError
-            If there is not one for each column, or one for a column of categories.
-        """
+        """Refuse signs that do not fit a table: a library may read beyond their end, or end the process."""
         if len(self.monotone) not in (0, table.X.shape[1]):
             raise ValueError(f"monotone={self.monotone!r} must hold {table.X.shape[1]} signs, one for each column.")
         if any(self.monotone[j] for j in table.categorical if self.monotone):

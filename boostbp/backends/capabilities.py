@@ -77,37 +77,22 @@ class Capabilities:
 
     def draws(self, growth: TreeParams) -> bool:
         """Return whether trees with these parameters depend on random draws, as native parameters may cause, too."""
-        random_growth = growth.extra_trees or growth.colsample_bytree < 1.0 or bool(growth.params)
-        return random_growth or not self.deterministic
+        return not self.deterministic or growth.extra_trees or growth.colsample_bytree < 1.0 or bool(growth.params)
 
 
 def capabilities_of(backend: Backend) -> Capabilities:
-    """Return the declared capabilities of a backend, or the defaults if it declares none.
-
-    Raises
-    ------
-    TypeError
-        If it declares something else.
-    """
+    """Return the declared capabilities of a backend, by default none; raise TypeError if they are something else."""
     declared = getattr(backend, "capabilities", None)
     if declared is None:
         return Capabilities()
     if not isinstance(declared, Capabilities):
-        raise TypeError(
-            f"backend={backend!r} has capabilities={checks.shown(declared)}: let it be a "
-            "boostbp.backends.Capabilities, such as Capabilities(missing=True)."
-        )
+        cure = "let it be a boostbp.backends.Capabilities, such as Capabilities(missing=True)"
+        raise TypeError(f"backend={backend!r} has capabilities={checks.shown(declared)}: {cure}.")
     return declared
 
 
 def check_supported(backend: Backend, table: Table, growth: TreeParams) -> None:
-    """Refuse what a backend does not declare.
-
-    Raises
-    ------
-    ValueError
-        With the name of the missing capability, and an alternative.
-    """
+    """Refuse what a backend does not declare; the ValueError names the missing capability and an alternative."""
     declared, share, codes = capabilities_of(backend), growth.colsample_bytree, list(table.categorical)
     # capability: (whether it is needed, what needs it, what to do without it)
     needs = {
@@ -120,17 +105,14 @@ def check_supported(backend: Backend, table: Table, growth: TreeParams) -> None:
     }
     for word, (is_needed, what, cure) in needs.items():
         if is_needed and not getattr(declared, word):
-            raise ValueError(
-                f"{what}, which is not supported by backend={backend!r}: its capabilities lack {word!r}. "
-                f"{cure}, or use another backend, such as 'lightgbm'."
-            )
+            fault = f"{what}, which is not supported by backend={backend!r}: its capabilities lack {word!r}"
+            raise ValueError(f"{fault}. {cure}, or use another backend, such as 'lightgbm'.")
 
 
 def accepted_trees(grown: object, count: int, table: Table, growth: TreeParams) -> Trees:
     """Return trees of a backend like `checked_trees`, without checks if boostbp itself read the arrays."""
-    if type(grown) is Trees and len(grown) == count:  # a `Tree` of the user is not a sequence of trees
-        return grown
-    return checked_trees(grown, count, table, growth)
+    # a `Tree` of the user is not a sequence of trees
+    return grown if type(grown) is Trees and len(grown) == count else checked_trees(grown, count, table, growth)
 
 
 def checked_trees(grown: object, count: int, table: Table, growth: TreeParams) -> Trees:
@@ -149,11 +131,9 @@ def checked_trees(grown: object, count: int, table: Table, growth: TreeParams) -
     try:
         check_nodes(trees.nodes, trees.tree_split, n_features)
     except ValueError as error:
-        raise ValueError(
-            f"the backend grew a tree that is not consistent. {error} Split 0 is the root; each other split 1, 2, "
-            "... and each leaf ~0, ~1, ... is a child once, see boostbp.trees.tree.Tree.of. "
-            "boostbp.backends.dialects.Numbering makes these numbers where splits and leaves are mixed."
-        ) from error
+        numbers = "Split 0 is the root; each other split 1, 2, ... and each leaf ~0, ~1, ... is a child once"
+        cure = "see boostbp.trees.tree.Tree.of. boostbp.backends.dialects.Numbering numbers mixed splits and leaves"
+        raise ValueError(f"the backend grew a tree that is not consistent. {error} {numbers}, {cure}.") from error
     check_leaves(trees, growth.leaves, growth)
     return trees
 
@@ -168,7 +148,5 @@ def check_leaves(trees: Trees, most: int, growth: TreeParams) -> None:
 def check_streams(count: object, n_outputs: int) -> None:
     """Refuse a number of random streams from `Capabilities.streams` that does not fit the outputs."""
     if not isinstance(count, Integral) or not 1 <= int(count) <= n_outputs:
-        raise ValueError(
-            f"the streams of the backend's capabilities returned {checks.shown(count)} for {n_outputs} outputs: return "
-            f"a whole number from 1 to {n_outputs}."
-        )
+        fault = f"the streams of the backend's capabilities returned {checks.shown(count)} for {n_outputs} outputs"
+        raise ValueError(f"{fault}: return a whole number from 1 to {n_outputs}.")

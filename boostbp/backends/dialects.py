@@ -35,26 +35,21 @@ class Numbering(NamedTuple):
     def of(cls, left_child: Ints, base: Ints | None = None) -> Numbering:
         """Number the nodes of a tree in which leaves have a negative `left_child`.
 
-        For several trees in order, `base` has the first node of each, and the number of all nodes. `number` then begins
-        at 0 in each tree, and `splits` and `leaves` index the nodes of all trees.
+        For several trees, `base` has the first node of each and the number of all nodes; numbers count within a tree.
         """
         is_split = left_child >= 0
         # The number of a split is the number of splits before it, that of a leaf the number of leaves before it.
         splits_before: Ints = np.cumsum(is_split) - is_split
         nodes_before: Ints = np.arange(len(left_child))
         if base is not None:
-            splits_before, nodes_before = (
-                before - np.repeat(before[base[:-1]], np.diff(base)) for before in (splits_before, nodes_before)
-            )
+            first, size = base[:-1], np.diff(base)
+            splits_before, nodes_before = (n - np.repeat(n[first], size) for n in (splits_before, nodes_before))
         number = np.where(is_split, splits_before, ~(nodes_before - splits_before))
         return cls(np.flatnonzero(is_split), np.flatnonzero(~is_split), number)
 
 
 def without_small_leaves(tree: Tree, X: NDArray[np.float64], min_rows: int) -> Tree:
-    """Remove the splits that leave fewer than `min_rows` rows of `X` on one side.
-
-    The larger side replaces such a split, and receives all of its rows. This is for libraries that do not count rows.
-    """
+    """Replace splits with fewer than `min_rows` rows of `X` on a side by the other: some libraries count no rows."""
     [rows] = workers().sum(np.bincount(tree.leaf_of(X), minlength=tree.n_leaves))
     if tree.n_leaves == 1 or rows.min() >= min_rows:
         return tree
@@ -93,10 +88,7 @@ _LARGEST = np.finfo(np.float32).max
 
 
 def representable(X: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Return the input in float32, clipped to the range of float32, because libraries refuse infinities.
-
-    Trees route the float64 input, but thresholds only separate values that differ in float32.
-    """
+    """Return the input in float32, clipped to its range, because libraries refuse infinities."""
     with np.errstate(over="ignore"):
         Z = X.astype(np.float32)
     return np.clip(Z, -_LARGEST, _LARGEST, out=Z)
@@ -114,17 +106,15 @@ def gradients(grad: NDArray[np.float64], library: str) -> NDArray[np.float32]:
         with np.errstate(over="raise"):
             return np.ascontiguousarray(grad, np.float32)
     except FloatingPointError:
-        raise ValueError(
-            f"gradient or hessian of size {np.abs(grad).max():.3g} exceeds the range of float32, in which {library} "
-            f"grows trees: standardise the targets or use smaller steps."
-        ) from None
+        fault = f"gradient or hessian of size {np.abs(grad).max():.3g} exceeds the range of float32, in which {library}"
+        raise ValueError(f"{fault} grows trees: standardise the targets or use smaller steps.") from None
 
 
 def largest_below(threshold: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return the largest float64 whose float32 rounding is below each threshold.
 
-    This is for a library that sends ``float32(x) < threshold`` left. Numbers above the midpoint between the threshold
-    and its predecessor round to the threshold. The midpoint itself rounds to the one with the even mantissa.
+    For a library that sends ``float32(x) < threshold`` left. Numbers above the midpoint between the threshold and its
+    predecessor round to the threshold, the midpoint itself to the one with the even mantissa.
     """
     with np.errstate(over="ignore"):  # the extremes of float32 have infinite neighbours
         # The midpoint of two float32 numbers is exact in float64.
@@ -135,10 +125,7 @@ def largest_below(threshold: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def largest_not_above(threshold: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the largest float64 whose float32 rounding is at most each threshold.
-
-    This is for a library that sends ``float32(x) <= threshold`` left, with a threshold in float64.
-    """
+    """Return the same for a library that sends ``float32(x) <= threshold`` left, with a threshold in float64."""
     with np.errstate(over="ignore"):
         # For x in float32, x <= threshold is x < the next float32 above the threshold.
         nearest = threshold.astype(np.float32)
@@ -149,7 +136,6 @@ def largest_not_above(threshold: NDArray[np.float64]) -> NDArray[np.float64]:
 _PROBED_ROWS = 4096  # rows that decide whether a column needs ranks: 16 times the inverse of `_SHARE`
 _SHARE = 1 / 256  # share of the rows that may be merged, as in a bin of the libraries
 _NOISE = 8  # difference of two results of the same computation, in units in the last place. Arbitrary
-
 # Function from ascending values, (..., n), to whether a library merges each value with the next one, (..., n - 1).
 Alike = Callable[[Floats], NDArray[np.bool_]]
 
@@ -202,18 +188,14 @@ class Ranks:
         for j, edges in self.edges.items():
             at = trees.feature == j
             # the largest rank that goes left
-            last = np.clip(np.floor(threshold[at]) + _of_zero(edges), -1, len(edges)).astype(np.int64)
+            last = np.clip(np.floor(threshold[at]) + np.searchsorted(edges, 0.0), -1, len(edges)).astype(np.int64)
             threshold[at] = np.concatenate([edges, [np.inf, -np.inf]])[last]
         return replace(trees, threshold=threshold)
 
 
-def _of_zero(edges: Floats) -> int:
-    return int(np.searchsorted(edges, 0.0))
-
-
 def _ranks(values: Floats, edges: Floats) -> Floats:
     """Return the ranks of values. The rank of zero is 0, so that sparse columns stay sparse, that of NaN is NaN."""
-    return np.where(np.isnan(values), np.nan, np.searchsorted(edges, values) - float(_of_zero(edges)))
+    return np.where(np.isnan(values), np.nan, np.searchsorted(edges, values) - float(np.searchsorted(edges, 0.0)))
 
 
 def _edges(values: Floats) -> Floats:

@@ -20,13 +20,7 @@ _PACKAGES |= {"xgboost"}
 
 
 def attempted(work: Callable[[], T]) -> T | Exception:
-    """Return the result of `work`, or its error if a table may have caused it.
-
-    Raises
-    ------
-    BaseException
-        Any other error: bugs, a lack of memory, interrupts, and errors in the user's code.
-    """
+    """Return the result of `work`, or its error if a table may have caused it; any other error is raised."""
     try:
         return work()
     except Exception as error:
@@ -41,10 +35,8 @@ def is_numerical(error: BaseException) -> bool:
     kinds: list[type[BaseException]] = [np.linalg.LinAlgError, FloatingPointError]
     if workers().is_single:  # a library may fail on one worker only, while the others continue
         kinds += [getattr(sys.modules[name], kind) for name, kind in _LIBRARY_ERRORS.items() if name in sys.modules]
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    return isinstance(error, tuple(kinds)) and all(
-        frame.f_globals.get("__name__", "").partition(".")[0] in _PACKAGES for frame in frames
-    )
+    modules = (frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__))
+    return isinstance(error, tuple(kinds)) and {name.partition(".")[0] for name in modules} <= _PACKAGES
 
 
 def in_words(failed: Mapping[str, Exception]) -> tuple[str, ...]:

@@ -107,26 +107,19 @@ def _check_range(table: Table, ranks: Ranks) -> None:
 
 @dataclass
 class LightGBMGrower:
-    """Boosters on one constructed Dataset, with the gradients of the caller.
-
-    `booster` is that of the last round, None before the first. It ends with the trees of the last round, unless none
-    had a split: LightGBM removes such a round.
-    """
+    """Boosters on one constructed Dataset, with the gradients of the caller."""
 
     bins: Bins
     growth: TreeParams
     params: dict[str, Any]
     # state: `dataclasses.replace` begins with the defaults
-    booster: Booster | None = field(default=None, init=False)
+    booster: Booster | None = field(default=None, init=False)  # of the last round, without rounds that had no split
     _columns: int = field(default=0, init=False)  # columns of the gradient in the rounds of `booster`
     _n_boosters: int = field(default=0, init=False)
     _thread: local = field(default_factory=local, init=False)  # `is_set` in the threads in which LightGBM was set up
 
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
-        """Grow one tree per column; see `boostbp.backends.base.Grower`.
-
-        Raises ValueError if one tree must serve several columns, as LightGBM's leaves have one number.
-        """
+        """Grow one tree per column; refuse to grow one for several, as LightGBM's leaves have one number."""
         columns, n_threads = grad.shape[1], self.growth.n_threads
         if self.growth.multi_output and columns != 1:
             raise ValueError(f"multi_output=True needs a gradient of one column, not {columns}: combine them.")
@@ -152,15 +145,13 @@ class LightGBMGrower:
     def boost(self, gradient: Gradient, n_rounds: int, learning_rate: float, reg_lambda: float) -> list[LinearLeaves]:
         """Train linear trees natively; see `boostbp.backends.base.NativeGrower`.
 
-        Rounds in which LightGBM finds no split add no tree, so the list may be shorter than `n_rounds`. With a learning
-        rate of 0, which LightGBM refuses, it is empty. Raises ValueError if the input exceeds the range of float32, in
-        which LightGBM fits its linear leaves, or trees would grow on a card, where it fits none.
+        Rounds without a split add no tree. With a learning rate of 0, which LightGBM refuses, there is none. Raises
+        ValueError if the input exceeds the range of float32, or trees would grow on a card: no linear leaves there.
         """
         if on_card(self.params):
-            raise ValueError(
-                f"leaves='native' is not supported with backend_params={checks.shown(dict(self.growth.params))}: "
-                "LightGBM grows linear trees on the CPU alone. Use leaves='refit', or leave the device out."
-            )
+            cure = "LightGBM grows linear trees on the CPU alone. Use leaves='refit', or leave the device out"
+            given = checks.shown(dict(self.growth.params))
+            raise ValueError(f"leaves='native' is not supported with backend_params={given}: {cure}.")
         if learning_rate == 0.0 or not self._may_split():
             return []
         params = self.params | {"linear_tree": True, "linear_lambda": reg_lambda, "learning_rate": learning_rate}
@@ -229,10 +220,7 @@ def _natives() -> Natives:
 
 
 def _native(growth: TreeParams, n_rows: int, n_columns: int) -> dict[str, Any]:
-    """Return the parameters of Dataset and Booster.
-
-    Raises ValueError if a native parameter is refused, see `Natives`.
-    """
+    """Return the parameters of Dataset and Booster; raise ValueError if one is refused, see `Natives`."""
     native = _natives().checked(growth.params, interaction_constraints=column_groups(growth, n_columns))
     if not {"force_row_wise", "force_col_wise"} & set(native):
         # By default LightGBM times both layouts and takes the faster one, so trees could depend on the clock. By rows
@@ -267,8 +255,7 @@ def _native(growth: TreeParams, n_rows: int, n_columns: int) -> dict[str, Any]:
 def _streams(n_rows: int, n_outputs: int, growth: TreeParams) -> int:
     """Return the number of boosters, each with its random stream, among which outputs are divided.
 
-    Native parameters may draw once per round, so each output then has its own booster. On few rows two threads take
-    longer than one, as most of a round is Python code, where they wait for each other.
+    Native parameters may draw once per round. On few rows two threads, which wait for each other, take longer than one.
     """
     if growth.params or n_rows > _CHEAP_ROWS:
         return n_outputs
@@ -290,17 +277,9 @@ class LightGBM:
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(
-        missing=True,
-        categories=True,
-        sparse=True,
-        extra_trees=True,
-        colsample_bytree="tree",
-        deterministic=True,
-        native_leaves=True,
-        row_subsets=True,
-        params=True,
-        streams=_streams,
-    )
+        missing=True, categories=True, sparse=True, extra_trees=True, colsample_bytree="tree", deterministic=True,
+        native_leaves=True, row_subsets=True, params=True, streams=_streams,
+    )  # fmt: skip
 
     def bind(self, table: Table, growth: TreeParams) -> LightGBMGrower:
         """Bin the input; see `boostbp.backends.base.Backend`."""

@@ -1,9 +1,8 @@
 """Native parameters of the libraries: an allow-list for each library, and why other parameters are refused.
 
-A parameter reaches a library only if it is on the library's list and its value passes the check there. The libraries'
-own checks are incomplete: some join all parameters to one text, in which a value can contain another parameter, let
-integers overflow, or end the process for a column that does not exist. A parameter that a new release adds is therefore
-refused until it is on the list.
+A parameter reaches a library only if it is on the list and its value passes the check there. The libraries' own checks
+are incomplete: some join all parameters to one text, in which a value can contain another parameter, let integers
+overflow, or end the process for a column that does not exist.
 """
 
 from __future__ import annotations
@@ -47,20 +46,7 @@ class Natives:
     aliases: Mapping[str, str] = field(default_factory=dict)  # the main name of each other name that the library knows
 
     def checked(self, params: Mapping[str, Any], **more: Check) -> dict[str, Any]:
-        """Return the user's parameters by their main names, with the values for the library.
-
-        Parameters
-        ----------
-        params : mapping
-            The user's parameters, see `TreeParams.params`.
-        **more
-            Checks of parameters that depend on the input.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is not allowed, or not with its value; the message names the cure.
-        """
+        """Return the user's parameters by their main names; `more` are checks that depend on the input."""
         allowed, aliases, values = {**self.allowed, **more}, self.aliases, dict[str, Any]()
         for name, value in params.items():
             main = aliases.get(name, name)
@@ -91,7 +77,6 @@ _PART: Check = partial(checks.at_least, least=0, most=1)
 _AMOUNT: Check = partial(checks.at_least, least=0)
 _COUNT: Check = partial(checks.whole, least=1, most=checks.LARGEST_INT)
 _WHOLE: Check = partial(checks.whole, least=0, most=checks.LARGEST_INT)
-_CARD: Check = partial(checks.whole, least=-1, most=checks.LARGEST_INT)  # -1: LightGBM chooses
 
 
 def _words(*allowed: str) -> Check:
@@ -117,14 +102,10 @@ def _min_samples_split(name: str, value: object) -> float | int:
 
 
 # Why parameters of several libraries are refused
-_MONOTONE = (
-    "the leaves and the base, which boostbp fits, must obey it, too. Use output={'monotone_constraints': ...}, or "
-    "monotone_constraints of fit_layer."
-)
+_MONOTONE = "leaves and base must obey it, too. Use output={'monotone_constraints': ...}, or that of fit_layer."
 _OF_LAYER = "it is a parameter of the layer. Use output={'extra_trees': ...}, or hidden."
 _WEIGHTS = "boostbp computes the gradients. Use class_weight of BoostBPClassifier, or sample_weight."
 _BY_NUMBER = "it names features by number, and layers above hidden ones number hidden units. Leave it out."
-_OF_ALL = "boostbp counts the outputs itself, and chooses where predictions start. Leave it out."
 # Bounds of values are those of the libraries' documentation.
 LIGHTGBM = Natives(
     "LightGBM",
@@ -139,7 +120,7 @@ LIGHTGBM = Natives(
             checks.finite: "histogram_pool_size max_delta_step",
             _COUNT: "bin_construct_sample_cnt max_cat_threshold max_cat_to_onehot min_data_in_bin min_data_per_group",
             _WHOLE: "bagging_freq bagging_seed data_random_seed extra_seed feature_fraction_seed",
-            _CARD: "gpu_device_id gpu_platform_id",
+            partial(checks.whole, least=-1, most=checks.LARGEST_INT): "gpu_device_id gpu_platform_id",  # -1: it chooses
             _words("bagging", "goss"): "data_sample_strategy",
             _words("cpu", "gpu", "cuda"): "device_type",
         }
@@ -186,7 +167,8 @@ XGBOOST = Natives(
             _MONOTONE: "monotone_constraints",
             _WEIGHTS: "scale_pos_weight",
             _BY_NUMBER: "feature_weights",
-            _OF_ALL: "base_score boost_from_average num_class num_target",
+            "boostbp counts the outputs itself, and chooses where predictions start. Leave it out.": "base_score "
+            "boost_from_average num_class num_target",
             "only 'gbtree' grows trees by the gradient alone. Leave it out.": "booster",
             "the input is binned once: only 'hist' can use bins; a card is device='cuda'. Leave it out.": "tree_method",
             "it becomes min_samples_leaf, which counts rows. Use that.": "min_child_weight",
@@ -215,23 +197,16 @@ SKLEARN = Natives(
 
 
 def column_groups(growth: TreeParams, n_columns: int) -> Check:
-    """Return the check of ``interaction_constraints``: lists of column numbers.
-
-    They have a meaning only if the model is a single layer: leaf regressions then use columns of one group, those on
-    the path of their leaf, and the base under the trees is a sum of functions of single columns.
-    """
+    """Return the check of ``interaction_constraints``, lists of column numbers, which only a single layer obeys."""
 
     def check(name: str, value: object) -> list[list[int]]:
         if not growth.is_whole_model:
-            raise ValueError(
-                f"{name}={checks.shown(value)} is not supported: hidden layers mix the features, and layers above them "
-                "number hidden units: no constraint would hold. Use hidden_layer_sizes=(), or leave it out."
-            )
+            reason = "hidden layers mix the features, so no constraint would hold"
+            cure = "Use hidden_layer_sizes=(), or leave it out"
+            raise ValueError(f"{name}={checks.shown(value)} is not supported: {reason}. {cure}.")
         groups = [_elements(group) for group in _elements(value)]
         if not groups or not all(groups):
-            raise ValueError(
-                f"{name}={checks.shown(value)} is not allowed: give lists of column numbers, such as [[0, 1], [2]]."
-            )
+            raise checks.not_allowed(name, value, "lists of column numbers, such as [[0, 1], [2]]")
         column = partial(checks.whole, f"{name}, a column", least=0, most=n_columns - 1)
         return [sorted({column(number) for number in group}) for group in groups]
 
@@ -244,10 +219,7 @@ def _elements(value: object) -> list[Any]:
     return list(value) if several else []  # type: ignore[call-overload]
 
 
-NO_DEVICE = (
-    "Leave the device out to grow trees on the CPU, or use a build of the library for this device, on a machine that "
-    "has one."
-)
+NO_DEVICE = "Leave the device out to grow on the CPU, or use the library's build for it, on a machine that has one."
 _device_lock: Any = fork_safe(RLock())
 
 
@@ -257,10 +229,7 @@ def on_card(params: Mapping[str, Any]) -> bool:
 
 
 def device_turn(params: Mapping[str, Any]) -> AbstractContextManager[Any]:
-    """Wait until no other grower uses a card, and reserve it; on the CPU, do nothing.
-
-    One grower occupies a card, and the growers of one input share its bins, which move to the card on first use.
-    """
+    """Wait until no other grower uses a card, as one occupies it, and reserve it; on the CPU, do nothing."""
     return _device_lock if on_card(params) else nullcontext()
 
 

@@ -36,10 +36,7 @@ class SKLearnGrower:
     _n_models: int = field(default=0, init=False)  # number of models with random draws
 
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
-        """Grow one round; see `boostbp.backends.base.Grower`.
-
-        The weight of a row in one tree for several columns is the mean of its hessians.
-        """
+        """Grow one round; the weight of a row in one tree for several columns is the mean of its hessians."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             target = np.where(hess > 0, -grad / hess, 0.0)
         columns = grad.shape[1]
@@ -75,14 +72,9 @@ class SKLearn:
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(
-        missing=True,
-        sparse=True,
-        vector_leaf=True,
-        extra_trees=True,
-        colsample_bytree="node",
-        deterministic=True,
+        missing=True, sparse=True, vector_leaf=True, extra_trees=True, colsample_bytree="node", deterministic=True,
         params=True,
-    )
+    )  # fmt: skip
 
     def bind(self, table: Table, growth: TreeParams) -> SKLearnGrower:
         """Check the settings; see `boostbp.backends.base.Backend`."""
@@ -108,22 +100,13 @@ def _float32(X: Matrix) -> NDArray[np.float32] | sp.csc_matrix:
 
 
 def read_tree(tree: FittedTree) -> Tree:
-    """Return a fitted ``tree_`` of scikit-learn as `Tree`; leaves are numbered in the order of their nodes.
-
-    Scikit-learn sends ``float32(x) <= threshold`` left, with a threshold in float64.
-    """
+    """Return a fitted ``tree_``, which sends ``float32(x) <= threshold`` left; leaves have the order of their nodes."""
     at, _, number = Numbering.of(tree.children_left)
     left, right = tree.children_left[at], tree.children_right[at]
-    weight = tree.weighted_n_node_samples
-    impurity = tree.impurity * weight
-    return Tree.of(
-        tree.feature[at],
-        largest_not_above(tree.threshold[at]),
-        number[left],
-        number[right],
-        tree.missing_go_to_left[at] != 0,
-        gain=impurity[at] - impurity[left] - impurity[right],
-    )
+    impurity = tree.impurity * tree.weighted_n_node_samples
+    gain = impurity[at] - impurity[left] - impurity[right]
+    of_split = tree.feature[at], largest_not_above(tree.threshold[at]), number[left], number[right]
+    return Tree.of(*of_split, tree.missing_go_to_left[at] != 0, gain=gain)
 
 
 def _native(growth: TreeParams) -> dict[str, Any]:

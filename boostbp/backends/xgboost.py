@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from shutil import rmtree
 from tempfile import mkdtemp
 from threading import Lock
@@ -55,10 +55,7 @@ class Running:
 
 @dataclass
 class XGBoostGrower:
-    """Boosters on one QuantileDMatrix, with the gradients of the caller.
-
-    All columns of a call are grown together, which is faster and gives the same trees.
-    """
+    """Boosters on one QuantileDMatrix. Columns of a call grow together, which is faster and gives the same trees."""
 
     table: Table
     growth: TreeParams
@@ -70,44 +67,37 @@ class XGBoostGrower:
     _n_boosters: int = field(default=0, init=False)
 
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
-        """Grow one round; see `boostbp.backends.base.Grower`.
-
-        Raises ValueError if one tree must serve several columns and the input has categorical columns.
-        """
+        """Grow one round; raise ValueError if one tree must serve several columns on a categorical input."""
         columns = grad.shape[1]
         g, h = gradients(grad, "XGBoost"), gradients(hess, "XGBoost")
         vector = self.growth.multi_output and columns > 1
         if vector and self.table.categorical:
-            raise ValueError(
-                f"multi_output=True with a gradient of {columns} columns is for numeric features, not for categorical "
-                f"columns {self.table.categorical}: XGBoost's vector leaves take none. Combine the gradient's columns."
-            )
+            fault = f"XGBoost's vector leaves take no categorical columns {self.table.categorical}"
+            raise ValueError(f"multi_output=True with {columns} columns: {fault}. Combine the gradient's columns.")
         if not self.growth.allows_split:
             return Trees.stumps(1 if vector else columns)
         sums = np.array([np.ascontiguousarray(hess[:, j]).sum() for j in range(columns)])
         sums, n_rows = workers().sum(sums, float(len(hess)))
         weights = [float(total / n_rows) for total in sums]  # the mean hessian of all rows, the same on all workers
         if vector:
-            tree = self._round(g, h, vector=True, weight=sum(weights) / columns)[0]
+            tree = self._round(g, h, sum(weights) / columns, vector)[0]
             # XGBoost keeps vector leaves of too few rows, with a value of 0.
             return [without_small_leaves(tree, self.table.X, self.growth.min_samples_leaf)]
         if min(weights) == max(weights):
-            return self._round(g, h, weight=weights[0])
-        return [self._round(g[:, [j]], h[:, [j]], weight=weights[j])[0] for j in range(columns)]
+            return self._round(g, h, weights[0], vector)
+        return [self._round(g[:, [j]], h[:, [j]], weights[j], vector)[0] for j in range(columns)]
 
     def take(self, rows: NDArray[np.intp]) -> XGBoostGrower:
         """Return a grower on some of the rows; see `boostbp.backends.base.SubsetGrower`."""
         table = self.table.take(rows)
         with _matrix_turn(self.matrix):
-            return replace(self, table=table, matrix=_binned(table, self.growth, self.ranks, reference=self.matrix))
+            return replace(self, table=table, matrix=_binned(table, self.growth, self.ranks, ref=self.matrix))
 
     def fork(self, outputs: slice, seed: int) -> XGBoostGrower:
         """Return a grower with its own boosters on the same QuantileDMatrix."""
         return replace(self, growth=replace(self.growth, random_state=seed))
 
-    def _round(
-        self, grad: NDArray[np.float32], hess: NDArray[np.float32], *, weight: float, vector: bool = False
-    ) -> Trees:
+    def _round(self, grad: NDArray[np.float32], hess: NDArray[np.float32], weight: float, vector: bool) -> Trees:
         """Grow one round; `weight` is the mean hessian, which counts as one row."""
         # Without the margin, rounding errors of sums could refuse a leaf of exactly min_samples_leaf rows.
         min_weight = _parsable(self.growth.min_samples_leaf * weight * (1 - 1e-5))
@@ -124,39 +114,31 @@ class XGBoostGrower:
         """Return the booster of the next round with so many columns, and with vector leaves or without."""
         run = self.running.get((columns, vector))
         if run is None or run.rounds * columns >= TREES_PER_BOOSTER:
-            params = self.params | {
-                "num_target": columns,
-                "multi_strategy": "multi_output_tree" if vector else "one_output_per_tree",
-                "seed": self.growth.fresh_seed(self._n_boosters),
-            }
+            strategy = "multi_output_tree" if vector else "one_output_per_tree"
+            seed = self.growth.fresh_seed(self._n_boosters)
+            params = self.params | {"num_target": columns, "multi_strategy": strategy, "seed": seed}
             run = self.running[columns, vector] = Running(_library().Booster(params, [self.matrix]))
             self._n_boosters += 1
         return run
 
 
-def _binned(
-    table: Table, growth: TreeParams, ranks: Ranks, *, reference: QuantileDMatrix | None = None
-) -> QuantileDMatrix:
-    """Return the QuantileDMatrix of an input, with the bins of a reference if there is one.
-
-    The bins of more than `SAMPLE` rows come from a sample, whether rows are in memory, on disk or on several workers.
-    """
+def _binned(table: Table, growth: TreeParams, ranks: Ranks, *, ref: QuantileDMatrix | None = None) -> QuantileDMatrix:
+    """Return the QuantileDMatrix of an input, in the bins of `ref` or, of more than `SAMPLE` rows, of a sample."""
     library, types = _library(), None
     if table.categorical:
         types = ["c" if j in table.categorical else "q" for j in range(table.X.shape[1])]
     options = {"max_bin": growth.max_bins, "enable_categorical": types is not None, "nthread": growth.n_threads}
     many = len(table.X) > SAMPLE
     if isinstance(table.X, Sparse):
-        return library.QuantileDMatrix(_blocks(library, table.X, types, ranks), **options, ref=reference)
-    if reference is None and (many or not workers().is_single):
-        reference = _bins_of_sample(library, table, ranks, options | {"feature_types": types})
+        return library.QuantileDMatrix(_blocks(library, table.X, types, ranks), **options, ref=ref)
+    if ref is None and (many or not workers().is_single):
+        ref = _bins_of_sample(library, table, ranks, options | {"feature_types": types})
     in_files = many and is_on_disk() and not on_card(growth.params)
     if not (in_files and hasattr(library, "ExtMemQuantileDMatrix")):  # from version 3 on
         rows = representable(ranks.encode(table.X))
-        return library.QuantileDMatrix(rows, **options, feature_types=types, ref=reference)
-    return _matrix_in_files(library)(
-        lambda prefix: _blocks(library, table.X, types, ranks, cache_prefix=prefix), **options, ref=reference
-    )
+        return library.QuantileDMatrix(rows, **options, feature_types=types, ref=ref)
+    blocks = partial(_blocks, library, table.X, types, ranks)
+    return _matrix_in_files(library)(lambda prefix: blocks(cache_prefix=prefix), **options, ref=ref)
 
 
 @cache
@@ -182,10 +164,9 @@ def _matrix_turn(matrix: QuantileDMatrix) -> AbstractContextManager[Any]:
 
 
 def _blocks(library: ModuleType, X: Matrix, types: Sequence[str] | None, ranks: Ranks, **cache: str) -> DataIter:
-    """Return a `DataIter` over the rows of an input: dense rows in float32, a few megabytes at a time.
+    """Return a `DataIter` over dense rows in float32, as XGBoost would read absent entries as missing, not as zeros.
 
-    XGBoost reads absent entries of a sparse matrix as missing, but here they are zeros. `types` are its
-    ``feature_types``, and `cache` has its ``cache_prefix`` if bins are in files.
+    `types` are its ``feature_types``, and `cache` has its ``cache_prefix`` if bins are in files.
     """
     columns = np.arange(X.shape[1])
     base: Any = library.DataIter
@@ -211,8 +192,7 @@ def _blocks(library: ModuleType, X: Matrix, types: Sequence[str] | None, ranks: 
 def _bins_of_sample(library: ModuleType, table: Table, ranks: Ranks, options: dict[str, Any]) -> QuantileDMatrix:
     """Return a matrix of a sample of all rows, whose bins are those of all workers of a group.
 
-    XGBoost's own sketch over workers has other cuts than on one machine, and so gives other trees. A communicator
-    belongs to the thread that created it, so the matrix is created in a new thread, without one.
+    XGBoost's sketch over workers has other cuts than on one machine. In a new thread it has no communicator.
     """
     group, X, codes = workers(), table.X, list(table.categorical)
     [largest] = group.max(np.fmax.reduce(X, axis=0, initial=-np.inf))
@@ -227,10 +207,7 @@ def _bins_of_sample(library: ModuleType, table: Table, ranks: Ranks, options: di
 
 
 def _native(growth: TreeParams, n_columns: int) -> dict[str, Any]:
-    """Return the parameters of a Booster on `n_columns` columns, except the number of targets.
-
-    Raises ValueError if a native parameter is refused, see `Natives`, or names a card that does not exist.
-    """
+    """Return the parameters of a Booster, except the number of targets; raise ValueError if one is refused."""
     native = XGBOOST.checked(growth.params, interaction_constraints=column_groups(growth, n_columns))
     if "interaction_constraints" in native:  # XGBoost reads lists as lists of names
         native["interaction_constraints"] = json.dumps(native["interaction_constraints"])
@@ -284,15 +261,9 @@ class XGBoost:
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(
-        missing=True,
-        categories=True,
-        sparse=True,
-        vector_leaf=True,
-        colsample_bytree="tree",
-        deterministic=True,
-        row_subsets=True,
-        params=True,
-    )
+        missing=True, categories=True, sparse=True, vector_leaf=True, colsample_bytree="tree", deterministic=True,
+        row_subsets=True, params=True,
+    )  # fmt: skip
 
     def bind(self, table: Table, growth: TreeParams) -> XGBoostGrower:
         """Bin the input; see `boostbp.backends.base.Backend`."""

@@ -1,8 +1,4 @@
-"""XGBoost's network, which connects the workers of a group, and computes their sums.
-
-Its float64 sums have the same bits on all workers. A sum takes about a hundredth of the time of one through the
-scheduler of a cluster.
-"""
+"""XGBoost's network, which connects the workers of a group; its float64 sums have the same bits on all workers."""
 
 from __future__ import annotations
 
@@ -20,7 +16,6 @@ from boostbp.runtime.group import Group
 from boostbp.runtime.messages import require
 
 T = TypeVar("T")
-RANK_DIGITS = 6  # ranks have leading zeros, as the tracker sorts workers by text
 
 
 class WorkersLostError(RuntimeError):
@@ -43,10 +38,7 @@ def _library(module: str) -> ModuleType:
 
 @contextmanager
 def tracked(n_workers: int, *, host: str = "127.0.0.1", timeout: float = 60.0) -> Iterator[Address]:
-    """Run the tracker through which `n_workers` workers find each other; `host` is an address of this machine.
-
-    Workers wait `timeout` seconds for each other, when they connect and in each sum.
-    """
+    """Run the tracker through which workers find each other, at an address `host` of this machine."""
     seconds, failure = math.ceil(timeout), _library("core").XGBoostError
     tracker = _library("tracker").RabitTracker(host_ip=host, n_workers=n_workers, sortby="task", timeout=seconds)
     tracker.start()
@@ -62,16 +54,13 @@ def tracked(n_workers: int, *, host: str = "127.0.0.1", timeout: float = 60.0) -
 
 @contextmanager
 def connected(address: Address, rank: int) -> Iterator[Group]:
-    """Make this thread a worker of a group; the other workers notice if it fails.
-
-    Raises WorkersLostError if another worker failed, did not start, or did not answer for ``address.timeout`` seconds.
-    """
+    """Make this thread a worker of a group; raise WorkersLostError if others failed, or take too long."""
     library = _library("collective")
     context = library.CommunicatorContext(
         dmlc_communicator="rabit",
         dmlc_tracker_uri=address.host,
         dmlc_tracker_port=address.port,
-        dmlc_task_id=f"{rank:0{RANK_DIGITS}}",
+        dmlc_task_id=f"{rank:06}",  # leading zeros, as the tracker sorts workers by text
         dmlc_timeout=math.ceil(address.timeout),
         dmlc_retry=1,
     )
@@ -90,10 +79,9 @@ def _naming_worker(address: Address, rank: int) -> Iterator[None]:
     try:
         yield
     except _library("core").XGBoostError as error:
-        raise WorkersLostError(
-            f"Worker {rank} of {address.n_workers} lost its connection to the others: one of them failed (see its own "
-            f"error), did not start, or did not answer for {address.timeout:g} seconds, the time limit."
-        ) from error
+        lost = f"Worker {rank} of {address.n_workers} lost its connection to the others"
+        cause = f"failed (see its own error), did not start, or did not answer for {address.timeout:g} seconds"
+        raise WorkersLostError(f"{lost}: one of them {cause}, the time limit.") from error
 
 
 class _Network(Group):
@@ -124,6 +112,5 @@ class _Network(Group):
         if not arrays:
             return []
         flat = self._library.allreduce(np.concatenate([array.ravel() for array in arrays]), operation).ravel()
-        ends = np.cumsum([array.size for array in arrays])
-        parts = np.split(flat, ends[:-1])
+        parts = np.split(flat, np.cumsum([array.size for array in arrays[:-1]], dtype=int))
         return [part.reshape(array.shape)[()] for part, array in zip(parts, arrays, strict=True)]

@@ -51,10 +51,7 @@ def check_backend(backend: str | Backend, *, leaf_of: LeafOf | None = None) -> N
 
 
 def duties_of(backend: str | Backend, *, leaf_of: LeafOf | None = None) -> dict[str, Callable[[], None]]:
-    """Return the duties of a backend by their names, each a check that raises `ConformanceError` if it is broken.
-
-    Parameters are those of `check_backend`.
-    """
+    """Return the duties of a backend by name, each a check that raises ConformanceError; see `check_backend`."""
     from boostbp.backends import load_backend
     from boostbp.backends.conformance import duties as checks_of
     from boostbp.backends.conformance.backend_trial import Trial

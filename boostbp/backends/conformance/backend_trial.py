@@ -71,34 +71,28 @@ class Trial:
         with refuse_writes("the backend writes into X, grad or hess: work on a copy."):
             grown = self.fork(table, params, grad.shape[1], seed).grow(read_only(grad), read_only(hess))
         count = 1 if params.multi_output else grad.shape[1]
-        check_trees(grown, count, table, params, count_rows=bool(np.ptp(hess) == 0.0))
+        check_trees(grown, count, table, params, counts=bool(np.ptp(hess) == 0.0))
         return grown
 
 
-def check_trees(
-    grown: Sequence[Tree], count: int, table: Table, growth: TreeParams, *, count_rows: bool = True
-) -> None:
-    """Demand trees that layers accept, of the requested sizes, with rows counted by `Tree.leaf_of`."""
+def check_trees(grown: Sequence[Tree], count: int, table: Table, growth: TreeParams, counts: bool = True) -> None:
+    """Demand trees that layers accept, of the requested sizes, with rows per leaf if it `counts` them."""
     try:
         checked_trees(grown, count, table, growth)
     except ValueError as error:
         raise ConformanceError(str(error)) from error
     for tree in grown:
-        demand(
-            np.array_equal(tree.cat_start >= 0, np.isin(tree.feature, table.categorical)),
-            f"a tree has category sets {tree.cat_start.tolist()} for features {tree.feature.tolist()}, and columns "
-            f"{list(table.categorical)} are categorical.",
-            "Split a categorical column by a set of codes (cat_start, cat_words, categories), others by a threshold.",
-        )
-        demand(
-            len(tree.gain) == len(tree.feature) and not (tree.gain < 0).any(),
-            f"a tree of {len(tree.feature)} splits has the gains {tree.gain.tolist()}.",
-            "Leave them out (NaN), or return by how much each split reduces the loss.",
-        )
+        columns, of_codes = list(table.categorical), np.isin(tree.feature, table.categorical)
+        fault = f"a tree has category sets for columns {tree.feature[tree.cat_start >= 0]}, not for {columns}."
+        cure = "Split a categorical column by a set of codes (cat_start, cat_words, categories), others by a threshold."
+        demand(np.array_equal(tree.cat_start >= 0, of_codes), fault, cure)
+        fault = f"a tree of {len(tree.feature)} splits has the gains {tree.gain.tolist()}."
+        cure = "Leave them out (NaN), or return by how much each split reduces the loss."
+        demand(len(tree.gain) == len(tree.feature) and not (tree.gain < 0).any(), fault, cure)
     for tree in grown:
         rows = np.bincount(tree.leaf_of(table.X), minlength=tree.n_leaves).min()
         demand(
-            tree.n_leaves == 1 or not count_rows or rows >= growth.min_samples_leaf,
+            tree.n_leaves == 1 or not counts or rows >= growth.min_samples_leaf,
             f"min_samples_leaf={growth.min_samples_leaf} was asked for, and Tree.leaf_of sends {rows} to a leaf.",
             "If the library sent them elsewhere, mend missing_left or the threshold (boostbp.backends.dialects knows "
             "float32). If it counts no rows, take out such splits by boostbp.backends.dialects.without_small_leaves.",
@@ -164,18 +158,12 @@ def grow_rounds(fork: Grower, grad: Floats, count: int) -> list[Tree]:
 
 def same(tree: Tree, other: Tree) -> bool:
     """Return whether two trees have the same bits, except for gains."""
-    return all(
-        np.array_equal(getattr(tree, name), getattr(other, name), equal_nan=True)
-        for name in tree.__dataclass_fields__
-        if name != "gain"
-    )
+    names = tree.__dataclass_fields__.keys() - {"gain"}
+    return all(np.array_equal(getattr(tree, name), getattr(other, name), equal_nan=True) for name in names)
 
 
 def adversarial(tree: Tree, table: Table, rng: np.random.Generator, *, missing: bool = True) -> Floats:
-    """Return rows that reach each split of a tree with a value that is difficult to route.
-
-    These are the threshold and its neighbours in both precisions, zeros, the extremes of float32, and unknown codes.
-    """
+    """Return rows that reach each split with difficult values: its threshold, neighbours, extremes, unknown codes."""
     rows, leaf = [table.X], tree.leaf_of(table.X)
     for split in range(len(tree.feature)):
         column = table.X[:, tree.feature[split]]

@@ -86,11 +86,9 @@ def tells_neighbours_apart(trial: Trial) -> None:
             "x <= threshold goes left, in float64. For a library that compares float32(x) < t or float32(x) <= t, take "
             "boostbp.backends.dialects.largest_below(t) or largest_not_above(t).",
         )
-        demand(
-            tree.n_leaves == 2 or (low, high) not in far,
-            f"{rows} rows of {low!r} and as many of {high!r} were not told apart with min_samples_leaf=1.",
-            "Read the input as it is: boostbp.backends.dialects.representable brings it to float32.",
-        )
+        fault = f"{rows} rows of {low!r} and as many of {high!r} were not told apart with min_samples_leaf=1."
+        cure = "Read the input as it is: boostbp.backends.dialects.representable brings it to float32."
+        demand(tree.n_leaves == 2 or (low, high) not in far, fault, cure)
 
 
 def reads_any_memory_layout(trial: Trial) -> None:
@@ -113,11 +111,9 @@ def bears_nothing_to_split(trial: Trial) -> None:
     grad = gradient(rng, table)
     fork = trial.fork(table, TreeParams(max_depth=3))
     leaves = [[tree.n_leaves for tree in fork.grow(g, np.ones_like(g))] for g in (0 * grad, grad, 0 * grad, grad)]
-    demand(
-        all(len(counts) == 1 for counts in leaves) and leaves[1][0] > 1 and leaves[3][0] > 1,
-        f"rounds without and with a gradient in turn gave trees of {leaves} leaves.",
-        "Return Tree.stump() where there is nothing to gain, and grow again in the next round.",
-    )
+    fault = f"rounds without and with a gradient in turn gave trees of {leaves} leaves."
+    cure = "Return Tree.stump() where there is nothing to gain, and grow again in the next round."
+    demand(all(len(counts) == 1 for counts in leaves) and leaves[1][0] > 1 and leaves[3][0] > 1, fault, cure)
 
 
 def grows_the_same_trees(trial: Trial, cure: str, *, threads: int = 1, **changes: Any) -> None:
@@ -150,24 +146,21 @@ def routes_as_the_library_does(trial: Trial, leaf_of: Callable[[Any, Floats], ND
         [tree] = grower.grow(grad, np.ones_like(grad))
         rows = adversarial(tree, table, rng, missing=trial.capabilities.missing)
         wrong = np.flatnonzero(tree.leaf_of(rows) != leaf_of(grower, rows))
-        demand(
-            not len(wrong),
-            f"Tree.leaf_of sends {len(wrong)} of {len(rows)} rows to other leaves, such as {rows[wrong[:1]].tolist()}.",
-            "Compare its way through tree.feature, threshold, missing_left and the category sets.",
-        )
+        fault = f"Tree.leaf_of sends {len(wrong)} of {len(rows)} rows elsewhere, such as {rows[wrong[:1]].tolist()}."
+        cure = "Compare its way through tree.feature, threshold, missing_left and the category sets."
+        demand(not len(wrong), fault, cure)
 
 
 def _same_trees(cure: str, **changes: Any) -> Callable[[Trial], None]:
     return partial(grows_the_same_trees, cure=cure, **changes)
 
 
+_NAMED_ALIKE = (
+    grows_a_tree_for_each_column, keeps_to_the_sizes, counts_rows_and_not_hessians, follows_the_gradient,
+    tells_neighbours_apart, bears_nothing_to_split,
+)  # fmt: skip
 DUTIES: dict[str, Callable[[Trial], None]] = {
-    "grows a tree for each column": grows_a_tree_for_each_column,
-    "keeps to the sizes": keeps_to_the_sizes,
-    "counts rows and not hessians": counts_rows_and_not_hessians,
-    "follows the gradient": follows_the_gradient,
-    "tells neighbours apart": tells_neighbours_apart,
-    "bears nothing to split": bears_nothing_to_split,
+    **{duty.__name__.replace("_", " "): duty for duty in _NAMED_ALIKE},
     "repeats itself": _same_trees("Let nothing but the seed of fork(outputs, seed) decide what a fork grows."),
     "serves threads": _same_trees("Let forks share nothing that changes.", threads=4),
     "grows the same trees with more native threads": _same_trees(
@@ -258,11 +251,9 @@ def colsample_bytree(trial: Trial) -> None:
     growth = TreeParams(max_depth=4, min_samples_leaf=5, colsample_bytree=0.2)
     trees = _check_draws(trial, table, grad - grad.mean(), growth)
     n_features = max(len(np.unique(tree.feature)) for tree in trees)
-    demand(
-        trial.capabilities.colsample_bytree != "tree" or n_features <= 2,
-        f"its capabilities say colsample_bytree='tree', but a tree splits {n_features} of 10 features for a fifth.",
-        "Draw features once for each tree, or say 'node' if they are drawn again within a tree.",
-    )
+    fault = f"its capabilities say colsample_bytree='tree', but a tree splits {n_features} of 10 features for a fifth."
+    cure = "Draw features once for each tree, or say 'node' if they are drawn again within a tree."
+    demand(trial.capabilities.colsample_bytree != "tree" or n_features <= 2, fault, cure)
 
 
 def native_leaves(trial: Trial) -> None:
