@@ -25,7 +25,7 @@ import json
 import math
 import os
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib.metadata import version as version_of
 from typing import Any, NamedTuple, TypeVar
 
@@ -37,6 +37,7 @@ from boostbp.runtime.atomic_write import atomic_write
 
 Arrays = dict[str, NDArray[Any]]
 T = TypeVar("T")
+Build = Callable[[Any, Arrays], T]
 
 _HEADER = "boostbp.json"
 _SEAL = b"boostbp sha256:"
@@ -55,27 +56,18 @@ class Archive(NamedTuple):
 
 
 def write(
-    path: str | os.PathLike[str],
-    *,
-    kind: str,
-    version: int,
-    content: object,
-    arrays: Mapping[str, NDArray[Any]],
-    compress: bool = False,
+    path: str | os.PathLike[str], *, kind: str, version: int, content: object, arrays: Arrays, compress: bool = False
 ) -> None:
     """Write a file atomically; see `atomic_write`, also for the OSError that it raises.
 
     `kind` is the kind of file, such as "model", and `version` that of its content, which has JSON types. Arrays are
-    float64, int64, int32, uint32, uint8 or bool; another dtype raises TypeError. Compression takes a second for some
-    30 MB.
+    float64, int64, int32, uint32, uint8 or bool. Compression takes a second for some 30 MB.
     """
     with atomic_write(path) as part, open(part, "w+b") as file:
         _write(file, _header(kind, version, content), arrays, compress=compress)
 
 
-def to_bytes(
-    *, kind: str, version: int, content: object, arrays: Mapping[str, NDArray[Any]], compress: bool = False
-) -> bytes:
+def to_bytes(*, kind: str, version: int, content: object, arrays: Arrays, compress: bool = False) -> bytes:
     """Return the bytes of the file that `write` would write."""
     file = io.BytesIO()
     _write(file, _header(kind, version, content), arrays, compress=compress)
@@ -88,9 +80,7 @@ def _header(kind: str, version: int, content: object) -> bytes:
     return json.dumps(header, allow_nan=False, ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass")
 
 
-def _write(
-    file: io.BytesIO | io.BufferedRandom, header: bytes, arrays: Mapping[str, NDArray[Any]], *, compress: bool
-) -> None:
+def _write(file: io.BytesIO | io.BufferedRandom, header: bytes, arrays: Arrays, *, compress: bool) -> None:
     little = {name: np.asarray(array, array.dtype.newbyteorder("<"), order="C") for name, array in arrays.items()}
     for name, array in little.items():
         if array.dtype.str not in _DTYPES:
@@ -117,16 +107,11 @@ def _write(
     file.write(digest.encode())
 
 
-def read(
-    path: str | os.PathLike[str], build: Callable[[Any, Arrays], T], *, kind: str, version: int, oldest: int = 1
-) -> T:
-    """Read a file of a kind, with a version from `oldest` to `version`, and return the result of `build`.
+def read(path: str | os.PathLike[str], build: Build[T], *, kind: str, version: int, oldest: int = 1) -> T:
+    """Read a file of a kind, with a version from `oldest` to `version`, and return ``build(content, arrays)``.
 
-    Raises ValueError if the file is foreign, truncated, corrupted, or of another kind or version, and if `build` leaves
-    an array unused or raises any error, as the file is then at fault. Raises OSError if the file cannot be read.
-
-    ``build(content, arrays)`` removes all arrays that it uses from `arrays` (see `take`). `Archive` is a `build` that
-    returns content and arrays unchanged.
+    Raises ValueError if the file is foreign, truncated, corrupted, or of another kind or version, and if `build` raises
+    any error, or does not remove all arrays that it uses from `arrays` (see `take`). `Archive` is a `build`, too.
     """
     with open(path, "rb") as file:
         data = file.read(_NAME_AT + len(_HEADER))
@@ -135,9 +120,7 @@ def read(
     return from_bytes(data, str(path), build, kind=kind, version=version, oldest=oldest)
 
 
-def from_bytes(
-    data: bytes, name: str, build: Callable[[Any, Arrays], T], *, kind: str, version: int, oldest: int = 1
-) -> T:
+def from_bytes(data: bytes, name: str, build: Build[T], *, kind: str, version: int, oldest: int = 1) -> T:
     """Return the result of `build` from the bytes of a file, like `read`; errors name it `name`."""
     _check_magic(data, name)
     if data[-_DIGITS - len(_SEAL) : -_DIGITS] != _SEAL:
@@ -158,10 +141,7 @@ def from_bytes(
 
 
 def take(arrays: Arrays, name: str, dtype: DTypeLike, shape: tuple[int | None, ...]) -> NDArray[Any]:
-    """Remove an array from those of a file, and return it.
-
-    Raises ValueError if it is missing, or has another type or shape. None in `shape` is any length.
-    """
+    """Remove an array from those of a file and return it, if it has this type and shape, where None is any length."""
     array = arrays.pop(name, None)
     if array is None:
         raise ValueError(f"the array {name!r} is missing")
@@ -191,9 +171,8 @@ def _open(data: bytes, name: str, kind: str, version: int, oldest: int) -> Archi
         n_bytes = sum(member.file_size for member in members.values())
         if n_bytes > MAX_RATIO * len(data):
             raise ValueError(f"it says that its members hold {n_bytes} bytes, more than {MAX_RATIO} times its own")
-        header = json.loads(
-            _bytes(archive, members.pop(_HEADER)).decode("utf-8", "surrogatepass"), parse_constant=_refuse
-        )
+        text = _bytes(archive, members.pop(_HEADER)).decode("utf-8", "surrogatepass")
+        header = json.loads(text, parse_constant=_refuse)
         if header["format"] != "boostbp" or header["kind"] != kind:
             raise MismatchError(f"{name!r} is a {header['kind']} file of {header['format']}, not a {kind} of boostbp.")
         _check_version(name, kind, header["version"], header["boostbp"], version, oldest)

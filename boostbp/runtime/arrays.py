@@ -54,16 +54,12 @@ def refuse_writes(message: str) -> Iterator[None]:
 
 @contextmanager
 def numpy_errstate() -> Iterator[None]:
-    """Handle floating-point errors as NumPy does by default; also a decorator.
+    """Handle floating-point errors as NumPy does by default, or ignore them as the caller does; also a decorator.
 
-    Small numbers often round to 0, and overflows are checked where they matter, so with ``np.seterr(all="raise")`` fits
-    would fail without a reason. Errors that the caller ignores stay ignored.
+    Small numbers often round to 0, so with ``np.seterr(all="raise")`` fits would fail without a reason.
     """
-    now = np.geterr()
-    reactions: dict[str, Any] = {
-        kind: "ignore" if now[kind] == "ignore" else "warn" for kind in ("divide", "over", "invalid")
-    }
-    with np.errstate(under="ignore", **reactions):
+    states: dict[str, Any] = NUMPY_DEFAULTS | {kind: how for kind, how in np.geterr().items() if how == "ignore"}
+    with np.errstate(**states):
         yield
 
 
@@ -87,10 +83,7 @@ def _usual(method: FunctionType) -> Any:
 
 
 def scratch_folder() -> Path:
-    """Return the folder of the files: ``TMPDIR`` if it is set, otherwise the system's folder for large temporary files.
-
-    On Linux that is ``/var/tmp``, as ``/tmp`` may be in memory.
-    """
+    """Return ``TMPDIR`` if it is set, otherwise ``/var/tmp`` where it exists, as ``/tmp`` may be in memory."""
     large = Path("/var/tmp")
     return Path(tempfile.gettempdir()) if "TMPDIR" in os.environ or not os.access(large, os.W_OK) else large
 

@@ -43,11 +43,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Check before long work that its result can be written.
-
-    Raises OSError if the folder does not exist, or `path` is a folder, a pipe or a device (which would be replaced by a
-    file), or may not be written.
-    """
+    """Check before long work that its result can be written to a path; raise OSError if it cannot."""
     target, name = _target(path), repr(os.fspath(path))
     if target.is_symlink():
         raise OSError(f"{name} is a link that leads back to itself: remove it, or give another name.")
@@ -65,11 +61,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def remove_partial(path: str | os.PathLike[str]) -> None:
-    """Remove partial files of killed writers of `path`.
-
-    These are files of processes of this host that have ended, and files without a write for `ABANDONED` seconds, which
-    may be of other hosts.
-    """
+    """Remove partial files of killed writers of `path`: those of ended processes of this host, and old ones."""
     target = _target(path)
     for part in target.parent.glob(f".{glob.escape(target.name)}.*-*-*.part"):
         host, process, _ = part.name.rsplit(".", 2)[1].split("-", 2)

@@ -25,9 +25,7 @@ def one_of(name: str, value: object, allowed: tuple[object, ...]) -> Any:
     """Return the value if it is allowed: a word, a whole number, True, False or None. NumPy's become Python's."""
     plain = value.item() if isinstance(value, np.bool_ | np.integer) else value
     # compared by identity, as 1 == True; words by equality
-    if not any(
-        plain is word or (isinstance(word, str) and isinstance(plain, str) and plain == word) for word in allowed
-    ):
+    if not any(plain is word or (isinstance(plain, str) and plain == word) for word in allowed):
         raise ValueError(f"{name}={shown(value)} is not known: use one of {', '.join(map(repr, allowed))}.")
     return plain
 

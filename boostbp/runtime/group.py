@@ -37,10 +37,7 @@ def evenly_spaced(n_rows: int, most: int) -> NDArray[np.int64]:
 
 
 class Group(ABC):
-    """Workers, each with some rows of a table.
-
-    The rows of all workers have one order: that of the parts of the table, or of the ranks.
-    """
+    """Workers, each with some rows of a table, whose order is that of its parts, or of the ranks."""
 
     rank: int  # number of this worker, from 0
     size: int  # number of workers
@@ -67,18 +64,16 @@ class Group(ABC):
 
     def select_rows(self, rows: NDArray[Any]) -> Self:
         """Return the same workers with some of their rows, given by ascending numbers or a mask."""
-        if self.part is None:
-            return self
-        group = copy.copy(self)
-        group.part = self.part[rows]
-        return group
+        return self if self.part is None else self._with(self.part[rows])
 
     def append_rows(self, n_rows: int) -> Self:
         """Return the same workers with `n_rows` more rows at the end of this one; it is 0 except on the last worker."""
-        if self.part is None:
-            return self
+        last = np.full(n_rows, np.iinfo(np.int64).max)
+        return self if self.part is None else self._with(np.append(self.part, last))
+
+    def _with(self, part: NDArray[np.int64]) -> Self:
         group = copy.copy(self)
-        group.part = np.append(self.part, np.full(n_rows, np.iinfo(np.int64).max))
+        group.part = part
         return group
 
     def row_runs(self, n_rows: int) -> tuple[list[tuple[int, int]], int]:

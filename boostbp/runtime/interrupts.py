@@ -100,11 +100,7 @@ def deferred() -> Iterator[None]:
 
 
 def check() -> None:
-    """Handle a waiting Ctrl-C and the stop flag; call this between pieces of work, such as rounds.
-
-    Raises Stopped in a thread whose work is no longer needed (`stoppable`), and in the main thread the exception of the
-    user's handler of Ctrl-C.
-    """
+    """Run the handler of a waiting Ctrl-C, and raise Stopped if a stop flag is set; call this between rounds."""
     if _deferral is not None and threading.current_thread() is threading.main_thread():
         _deferral.run_handler()
     if any(stop.is_set() for stop in _stops.get()):

@@ -1,7 +1,4 @@
-"""Messages: warnings at the user's line, errors with the name of an argument or extra, text that is safe to print.
-
-`suggestion` returns the parameter that an unknown name probably means.
-"""
+"""Messages: warnings at the user's line, errors with names and cures, suggestions for unknown parameters."""
 
 from __future__ import annotations
 
@@ -56,10 +53,7 @@ def printable(text: str) -> str:
 
 
 def require(module: str, *, extra: str, what: str) -> ModuleType:
-    """Import a module of an optional package; if it is not installed, raise ImportError with the command to install it.
-
-    `extra` is the extra that installs the package, and `what` is the feature that needs it, as the user wrote it.
-    """
+    """Import a module for a feature `what`, as the user wrote it; an ImportError names the `extra` that installs it."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -124,19 +118,14 @@ NOT_THERE: Mapping[str, str] = {
     "pred_contrib": "use attributions(X), or explain(X) for the plots of shap.",
     "pred_leaf": "use apply(X).",
     **dict.fromkeys(("raw_score", "output_margin"), "use decision_function(X) of BoostBPClassifier."),
-    **dict.fromkeys(
-        ("num_iteration", "start_iteration", "iteration_range", "ntree_limit"),
-        "use staged_predict(X), which yields the predictions after each round.",
-    ),
+    **dict.fromkeys(("num_iteration", "start_iteration", "iteration_range", "ntree_limit"), "use staged_predict(X)."),
     "exposure": "give its logarithm as offset=... of fit and predict.",
     **dict.fromkeys(("group", "qid", "eval_group", "eval_qid", "lambdarank_truncation_level", "label_gain"), _RANKING),
     **dict.fromkeys(("reg_alpha", "lambda_l1"), "leaf regressions have no L1 penalty; reg_lambda is their L2 penalty."),
     "alpha": "the level of a quantile is alpha of BoostBPRegressor; leaves have no L1 penalty, and reg_lambda is L2.",
     "activation": "units are boosted trees, which have no activation; basis says what their leaves compute.",
     **{name: f"it is a native parameter: give it as backend_params={{{name!r}: ...}}." for name in _NATIVE.split()},
-    "interaction_constraints": (
-        "with hidden_layer_sizes=(), give it as backend_params={'interaction_constraints': ...}."
-    ),
+    "interaction_constraints": "with hidden_layer_sizes=(), set backend_params={'interaction_constraints': ...}.",
     **dict.fromkeys(("booster", "boosting", "boosting_type"), "dart, rf and gblinear are not supported: leave it out."),
     "tree_method": "the input is always binned (hist); a card is backend_params={'device': ...}.",
     "min_child_weight": (
@@ -152,8 +141,7 @@ MIN_SIMILARITY = 0.8
 def suggestion(name: str, places: Mapping[str, str] | Iterable[str]) -> str:
     """Return the cure for an unknown parameter, a clause such as ``did you mean 'max_depth'?``.
 
-    `places` has every known parameter; as a mapping, also how to write it: ``{"max_leaves": "output={'max_leaves':
-    ...}"}``.
+    `places` has all known ones; as a mapping, also how to write them: ``{"max_leaves": "output={'max_leaves': ...}"}``.
     """
     written = dict(places) if isinstance(places, Mapping) else {known: repr(known) for known in places}
     if name in NOT_THERE:

@@ -25,8 +25,6 @@ def encode(value: Any, *, records: bool = False) -> Any:
     """Return a value in the types of JSON; NumPy's numbers become Python's, and arrays become lists.
 
     With `records`, dataclasses and members of enums are accepted, which only `decode_as` reads.
-
-    Raises TypeError if the value, or one inside it, has another type.
     """
     inner = partial(encode, records=records)
     if isinstance(value, np.generic | np.ndarray):
@@ -59,9 +57,14 @@ def decode(value: Any) -> Any:
             return float(number)
         case {"tuple": list() as items, **rest} if not rest:
             return tuple(decode(item) for item in items)
-        case {"dict": list() as pairs, **rest} if not rest:
-            return _dict(pairs)
-    raise ValueError(f"{value!r} is not a plain value")
+        case {"dict": list() as pairs, **rest} if not rest and all(map(_is_pair, pairs)):
+            with suppress(TypeError):  # a key is not hashable
+                return {decode(key): decode(item) for key, item in pairs}
+    raise ValueError(f"{value!r:.999} is not a plain value")
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2
 
 
 def decode_as(hint: Any, value: Any) -> Any:
@@ -93,16 +96,3 @@ def decode_as(hint: Any, value: Any) -> Any:
             if type(plain) is hint or (hint is float and type(plain) is int and math.isfinite(float(plain))):
                 return plain
     raise ValueError(f"{value!r:.999} is not {getattr(hint, '__name__', hint)}")
-
-
-def _dict(pairs: list[Any]) -> dict[Any, Any]:
-    decoded = {}
-    for pair in pairs:
-        if not isinstance(pair, list) or len(pair) != 2:
-            raise ValueError(f"{pair!r} is not a key and a value")
-        key = decode(pair[0])
-        try:
-            decoded[key] = decode(pair[1])
-        except TypeError as error:
-            raise ValueError(f"{key!r} is not a key") from error
-    return decoded

@@ -1,8 +1,7 @@
 """Threads for independent pieces of work, with results in the order of the pieces, and threads of native libraries.
 
-After a fork, GNU OpenMP, which LightGBM, XGBoost and scikit-learn use, would wait in the child for threads that do not
-exist (LightGBM#1789, xgboost#7044). So a fork ends the OpenMP threads of the forking thread. Parent and child start new
-ones on demand.
+After a fork, GNU OpenMP (LightGBM, XGBoost, scikit-learn) would wait in the child for threads that do not exist
+(LightGBM#1789, xgboost#7044). So a fork ends those of the forking thread; both processes start new ones on demand.
 """
 
 from __future__ import annotations
@@ -89,10 +88,9 @@ def run_tasks(
 ) -> KeyboardInterrupt | None:
     """Run independent tasks in order, `n_at_once` at a time, and keep the results so far after Ctrl-C.
 
-    Each task adds its result under its name, even if it is interrupted. `on_stop` is called when a task fails or is
-    interrupted, to end the others sooner. `interrupt_of` returns the interrupt that ended the work of a result early,
-    None if the result is complete. Returns the Ctrl-C that ended the tasks, if there was one. Raises the error of the
-    first task, in order, that failed.
+    Each task adds its result under its name, even if `interrupt_of` the result is an interrupt that ended it early.
+    `on_stop` is called when a task fails or is interrupted, to end the others sooner. Returns the Ctrl-C that ended the
+    tasks, if there was one, and raises the error of the first task, in order, that failed.
     """
     stopped = Event()
     received: list[KeyboardInterrupt] = []
@@ -131,9 +129,8 @@ def run_tasks(
                 raise
     except KeyboardInterrupt as interrupt:
         received.append(interrupt)
-    for name in tasks:
-        if name in failed:
-            raise failed[name]
+    if failed:
+        raise failed[min(failed, key=list(tasks).index)]
     return received[0] if received else None
 
 
@@ -174,8 +171,7 @@ _blas_limits: threadpool_limits | None = None
 def single_threaded_blas() -> Iterator[None]:
     """Use one thread for each matrix product, in the whole process; also a decorator.
 
-    With several threads, the last bits of a product, and so the model, would depend on their number. For matrices as
-    small as those of a layer, several threads are no faster.
+    With several threads, which are no faster for small matrices, the last bits of a model would depend on their number.
     """
     global _blas_limits
     with _lock:

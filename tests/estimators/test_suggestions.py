@@ -32,7 +32,7 @@ X, y = np.arange(40.0).reshape(20, 2), np.arange(20) % 2
         (BoostBPRegressor, "early_stopping_rounds", r"did you mean backprop=\{'n_iter_no_change': ...\}"),
         (BoostBPRegressor, "device", r"native parameter: give it as backend_params=\{'device': ...\}"),
         (BoostBPRegressor, "max_delta_step", r"native parameter: give it as backend_params=\{'max_delta_step': ...\}"),
-        (BoostBPRegressor, "interaction_constraints", r"with hidden_layer_sizes=\(\), give it as backend_params="),
+        (BoostBPRegressor, "interaction_constraints", r"with hidden_layer_sizes=\(\), set backend_params="),
         (BoostBPRegressor, "activation", "have no activation"),
         (BoostBPClassifier, "alpha", "the level of a quantile is alpha of BoostBPRegressor; .* no L1 penalty"),
         (BoostBPRegressor, "booster", "dart, rf and gblinear are not supported"),
