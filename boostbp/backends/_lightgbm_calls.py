@@ -219,6 +219,7 @@ def exactly_summed(values: NDArray[np.float32], n_rows: float) -> NDArray[np.flo
     return (np.rint(values / step) * step).astype(np.float32)
 
 
+# Reader of the text model
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of decision_type; bits 2 and 3 are the missing type
 _MISSING_IS_NAN = 2
 # LightGBM reads numbers up to this size as 0.0, and places thresholds at the ends of this range.

@@ -52,9 +52,8 @@ def rows_of(
     inconsistent, and OSError if the disk is full.
     """
     if _is_array_file(X):
-        return read_array(X), {
-            name: read_array(value) if _is_array_file(value) else value for name, value in beside.items()
-        }
+        array = read_array(X)
+        return array, {name: read_array(value) if _is_array_file(value) else value for name, value in beside.items()}
     names: dict[str, list[str]]  # columns of a table, by the name of the argument of `fit`
     if isinstance(X, Iterator):
         if beside["y"] is not None:
@@ -77,10 +76,7 @@ def rows_of(
 
 
 def blocks_of(X: Blocks, schema: Schema) -> Iterator[Any]:
-    """Yield blocks of the features of some rows, as tables that an estimator with this schema reads.
-
-    `X` is as in `rows_of`, but an iterator yields blocks of features. Raises ValueError if there are no rows.
-    """
+    """Yield blocks of features from an `X` as in `rows_of`, or from an iterator over them; ValueError without rows."""
     if _is_array_file(X):
         blocks = array_blocks(X, BLOCK_ROWS)
     elif isinstance(X, Iterator):
@@ -112,9 +108,7 @@ def _blocks_of_tuples(blocks: Iterator[Any]) -> Iterator[tuple[Any, dict[str, An
         yield block[0], dict(zip(("y", "sample_weight"), block[1:], strict=False))
 
 
-def _blocks_of_table(
-    table: TableFiles, names: Mapping[str, list[str]]
-) -> Iterator[tuple[Any, dict[str, NDArray[Any]]]]:
+def _blocks_of_table(table: TableFiles, names: Mapping[str, list[str]]) -> Iterator[tuple[Any, dict[str, Any]]]:
     """Yield blocks of a table's features, with the columns in `names`."""
     kinds = {column: table.type_of(column) for column in table.roles.verbatim}
     for features, verbatim in table.batches():
@@ -123,10 +117,7 @@ def _blocks_of_table(
 
 
 class _StoredValues:
-    """Values that arrive block by block, stored in an unnamed file, which is mapped into memory at the end.
-
-    For labels, the file has the numbers of the distinct ones in `labels`.
-    """
+    """Values that arrive block by block, in an unnamed file that is mapped at the end; labels are stored as numbers."""
 
     def __init__(self, *, of_labels: bool = False) -> None:
         self.labels: dict[Any, int] | None = {} if of_labels else None
@@ -177,9 +168,8 @@ class _BlockReader:
         schema = self.schema or Schema.of(source, categorical_features=self.categorical_features, checked=False)
         if self.first is None:
             self.first = source
-            self.columns = {
-                name: _StoredValues(of_labels=name == "groups" or (name == "y" and self.labels)) for name in values
-            }
+            labels = {"groups", "y"} if self.labels else {"groups"}
+            self.columns = {name: _StoredValues(of_labels=name in labels) for name in values}
         X = schema.read(source).X
         if isinstance(X, Sparse):
             raise ValueError("X is sparse, which is not supported in blocks: pass X.toarray(), some rows at a time.")
@@ -297,7 +287,6 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[_ArrayFile]:
         start = file.tell()
         needed, there = math.prod(shape) * dtype.itemsize, os.fstat(file.fileno()).st_size - start
         if min(shape, default=0) < 0 or there < needed:
-            raise ValueError(
-                f"{name!r} holds {there} bytes of an array {shape} of {dtype}, which takes {needed}: it is truncated."
-            )
+            fault = f"{there} bytes of an array {shape} of {dtype}, which takes {needed}"
+            raise ValueError(f"{name!r} holds {fault}: it is truncated.")
         yield _ArrayFile(file, start, shape, is_fortran, dtype)

@@ -65,10 +65,7 @@ def text_in(values: Iterable[object]) -> str | None:
 
 
 def categories_of(factors: Factors, label: str) -> tuple[Category, ...]:
-    """Return category values in the order of their codes: the dtype's own, or numbers ascending, then strings.
-
-    Raises ValueError if a value is not a string, a finite number or a bool.
-    """
+    """Return category values in the order of their codes: the dtype's own, or numbers ascending, then strings."""
     _check_plain(factors.values, label)
     return tuple(dict.fromkeys(factors.values)) if factors.ordered else sort_categories(factors.values)
 
@@ -82,10 +79,8 @@ def codes_of(factors: Factors, categories: Sequence[Category], label: str) -> Fl
     """Return the code of each row's category; ``len(categories)`` if it is not among them, NaN if missing.
 
     Values that equal no category are compared as numbers: 1, 1.0, "1", "1.0" and True mean the same category, if fit
-    had only one of them. So a column may be written as text, or as floats because a cell is missing.
-
-    Raises ValueError if fit had strings and there are only numbers now, or vice versa, and no string spells a number.
-    Warns if hardly any value was seen at fit.
+    had only one of them. So a column may be written as text, or as floats because a cell is missing. Raises ValueError
+    if fit had strings and there are only numbers now, or vice versa, and no string spells a number.
     """
     _check_plain(factors.values, label)
     code = {value: float(i) for i, value in enumerate(categories)}
@@ -99,10 +94,8 @@ def codes_of(factors: Factors, categories: Sequence[Category], label: str) -> Fl
     if is_unseen.sum() >= max(MIN_UNSEEN_ROWS, UNSEEN_SHARE * np.count_nonzero(~np.isnan(codes))):
         value = factors.values[factors.place[np.argmax(is_unseen)]]
         at_fit = f"fit had {', '.join(map(repr, categories[:3]))}" if categories else "it was empty at fit"
-        messages.warn(
-            f"{label}: almost no value was seen at fit, such as {value!r}; {at_fit}. All of them are read as one "
-            "unknown category: pass them as they were written then."
-        )
+        cure = "All of them are read as one unknown category: pass them as they were written then"
+        messages.warn(f"{label}: almost no value was seen at fit, such as {value!r}; {at_fit}. {cure}.")
     return codes
 
 
@@ -159,30 +152,24 @@ def _check_kind(values: Sequence[Category], categories: Sequence[Category], labe
     if is_text_now and is_text_at_fit and is_text_now.isdisjoint(is_text_at_fit):
         texts = categories if True in is_text_at_fit else values
         if all(_number(value) is None and _padded_number(value) is None for value in texts):
-            raise ValueError(
-                f"{label} holds categories such as {values[0]!r}, but held values such as {categories[0]!r} at fit: "
-                "pass it with the type it had then."
-            )
+            at_fit = f"held values such as {categories[0]!r} at fit: pass it with the type it had then"
+            raise ValueError(f"{label} holds categories such as {values[0]!r}, but {at_fit}.")
 
 
 def check_categories(factors: Factors, label: str, *, declared: bool) -> None:
-    """Check a categorical training column, and warn if nearly all of its values are distinct.
-
-    Raises ValueError if the column is text that spells numbers or dates, unless the user or the dtype `declared` it as
-    categorical.
-    """
+    """Refuse undeclared text that spells numbers or dates in a training column, and warn of nearly distinct values."""
     counts = np.bincount(factors.place[factors.place >= 0], minlength=len(factors.values))
     used = np.flatnonzero(counts)
     values, n_rows = [factors.values[i] for i in used], counts.sum()
     if not declared:
         refuse_numbers_as_text(values, counts[used].tolist(), label)
     if n_rows >= MIN_ROWS and len(values) >= DISTINCT_SHARE * n_rows:
-        messages.warn(
-            f"{label} is read as categories, but has {len(values)} distinct values in {n_rows} rows, such as "
-            f"{values[0]!r}, which say nothing about other rows: drop it, group its values, or pass numbers as numbers."
-        )
+        cure = "which say nothing about other rows: drop it, group its values, or pass numbers as numbers"
+        what = f"{len(values)} distinct values in {n_rows} rows, such as {values[0]!r}"
+        messages.warn(f"{label} is read as categories, but has {what}, {cure}.")
 
 
+# Text that spells numbers or dates
 _SIGN, _CURRENCY = "[-+\u2212\u2013]", "[$\u20ac\u00a3\u00a5]"
 # 1234  1,234.5  1.234,5  1 234  1_234  1'234  .5  ,5
 _DIGITS = r"(?:\d{1,3}(?P<sep>[,.'\u2019\s_])\d{3}(?:(?P=sep)\d{3})*|\d+)(?:[.,]\d*)?|[.,]\d+"
@@ -222,26 +209,21 @@ def spells_date(value: object) -> bool:
 
 
 def refuse_numbers_as_text(values: Sequence[Any], counts: Sequence[int], label: str) -> None:
-    """Raise ValueError if the text column `label` spells numbers or dates.
-
-    The arguments are those of `reason_not_categorical`.
-    """
+    """Raise ValueError if the text column `label` spells numbers or dates; see `reason_not_categorical`."""
     if (reason := reason_not_categorical(values, counts)) is not None:
         sentence, others = reason
         missing = f", or na_values={others} where the file is read, --missing {others[0]!r}" if others else ""
-        raise ValueError(
-            f"{label} holds text, but {sentence}. As categories they would have no order: turn it into numbers "
-            f"(pandas.to_numeric(column, errors='coerce'){missing}; of dates, days since one), drop it, or say that it "
-            "holds categories (name it in categorical_features, .astype('category'), or --categorical)."
-        )
+        how = f"pandas.to_numeric(column, errors='coerce'){missing}; of dates, days since one"
+        declare = "say that it holds categories (in categorical_features, by .astype('category'), or --categorical)"
+        cure = f"turn it into numbers ({how}), drop it, or {declare}"
+        raise ValueError(f"{label} holds text, but {sentence}. As categories they would have no order: {cure}.")
 
 
 def reason_not_categorical(values: Sequence[Any], counts: Sequence[int]) -> tuple[str, list[str]] | None:
-    """Return why a text column should not be categorical, which is that it spells numbers or dates; otherwise None.
+    """Return why a text column should not be categorical, as it spells numbers or dates, and up to three other values.
 
-    `values` are the distinct values of the column without missing ones, and `counts` their numbers of rows. Returns a
-    sentence, and up to three values that differ from the others. Whole numbers may be codes (of stores, for example) if
-    there are no other values, and they are few or frequent.
+    `values` are distinct, and `counts` their numbers of rows. Returns None if they are text, or whole numbers alone
+    that are few or frequent, as codes (of stores, for example) are.
     """
     for what, spells in (("dates or times", spells_date), ("numbers", spells_number)):
         spelt = [spells(value) for value in values]
@@ -264,5 +246,4 @@ def _nearly_all(spelt: Sequence[bool], counts: Sequence[int]) -> bool:
 
 
 def _are_codes(values: Sequence[Any], counts: Sequence[int]) -> bool:
-    repeated = len(values) <= max(FEW, sum(counts) / EACH)
-    return repeated and all(_WHOLE.fullmatch(str(value)) for value in values)
+    return len(values) <= max(FEW, sum(counts) / EACH) and all(_WHOLE.fullmatch(str(value)) for value in values)

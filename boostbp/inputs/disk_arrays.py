@@ -1,9 +1,8 @@
 """Disk arrays: during a fit on rows beyond memory, NumPy's large arrays are in files instead of memory.
 
 NumPy requests the memory of each array from a handler (NEP 49). Within `on_disk`, new arrays of this thread with
-`LEAST` bytes or more are mappings of unnamed files: the operating system keeps as much of them in memory as fits,
-writes the rest to the disk, and frees everything at the end of the process, even if it is killed. Code of this package,
-of libraries and of users that creates large arrays needs no change, and gives the same bits.
+`LEAST` bytes or more are mappings of unnamed files: the operating system keeps as much of them in memory as fits, and
+frees them at the end of the process, even if it is killed. No code that creates arrays changes, nor do their bits.
 """
 
 from __future__ import annotations
@@ -32,11 +31,9 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the disk, the quota of the 
 
 @contextmanager
 def on_disk() -> Iterator[Path]:
-    """Put new large arrays of this thread into files; they stay valid after the block.
+    """Put new large arrays of this thread into files in the yielded folder; they stay valid after the block.
 
-    On systems without posix_fallocate, arrays stay in memory.
-
-    Yields the folder of the files. Raises RuntimeError if NumPy is not version 2, and OSError if the disk is full.
+    Without posix_fallocate they stay in memory. Raises RuntimeError without NumPy 2, and OSError if the disk is full.
     """
     folder = scratch_folder()
     files = _files_in(folder) if IS_SUPPORTED else None
@@ -48,11 +45,9 @@ def on_disk() -> Iterator[Path]:
         number = error.errno if isinstance(error, OSError) else files and files.error()
         if number not in _FULL:
             raise
-        raise OSError(
-            number,
-            f"No space for the rows and arrays of the fit in the folder {str(folder)!r} ({os.strerror(number)}): free "
-            "some, or name another folder by the environment variable TMPDIR",
-        ) from error
+        fault = f"No space for the rows and arrays of the fit in the folder {str(folder)!r} ({os.strerror(number)})"
+        cure = "free some, or name another folder by the environment variable TMPDIR"
+        raise OSError(number, f"{fault}: {cure}") from error
     finally:
         if files is not None:
             files.remove(before)

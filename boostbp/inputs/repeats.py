@@ -64,10 +64,7 @@ def hashes_of(X: Matrix, seed: int) -> Hashes:
 
 
 def row_hashes(X: Matrix, is_noisy: NDArray[np.bool_] | None = None) -> Hashes:
-    """Return a hash of each row, equal for equal values, sparse or dense.
-
-    In noisy columns of a dense table, `is_noisy`, (columns,), numbers that differ by rounding errors count as equal.
-    """
+    """Return a hash of each row, equal for equal values, in `is_noisy` columns up to rounding errors."""
     hashes = np.zeros(len(X), np.uint64)
     if isinstance(X, Sparse):
         indptr, rows, values = X.arrays
@@ -148,8 +145,7 @@ def _share_by_chance(distinct: Table) -> float:
 def _column_chance(x: Floats) -> float:
     """Return the chance that two different rows have the same value of a sorted column.
 
-    It is the share of such pairs among distinct rows. In columns of few steps, such as ages in years, it is at least
-    the chance with all steps equally likely.
+    In columns of few steps, such as ages in years, it is at least the chance with all steps equally likely.
     """
     counts = np.diff(np.flatnonzero(np.concatenate([[True], x[1:] != x[:-1], [True]])))
     return max(float(counts @ (counts - 1)) / (len(x) * (len(x) - 1)), 1.0 / _n_steps(x[np.isfinite(x)]))

@@ -49,13 +49,9 @@ class Rows:
     def concat(self, others: Rows) -> Rows:
         """Return these rows followed by others, which are on the last of several workers."""
         offset = np.concatenate([self.offset, others.offset]) if self.offset.ndim else self.offset
-        return Rows(
-            Table(vstack(self.X, others.X), self.table.categorical),
-            np.concatenate([self.y, others.y]),
-            np.concatenate([self.weight, others.weight]),
-            offset,
-            self.group.append_rows(len(others)),
-        )
+        table = Table(vstack(self.X, others.X), self.table.categorical)
+        y, weight = np.concatenate([self.y, others.y]), np.concatenate([self.weight, others.weight])
+        return Rows(table, y, weight, offset, self.group.append_rows(len(others)))
 
     def in_units(self, shift: Floats, scale: Floats) -> Rows:
         """Return the rows with targets ``(y - shift) / scale`` and offsets ``offset / scale``; both are (outputs,)."""
@@ -72,10 +68,7 @@ class Rows:
         return Rows(replace(self.table, X=X), y, weight, offset)
 
     def counted(self) -> Rows:
-        """Return the rows of weight above 0, with weights that count rows (`weights_in_rows`).
-
-        Rows of weight 0 must not count in `min_samples_leaf`.
-        """
+        """Return the rows of weight above 0, which alone may count in `min_samples_leaf`, with `weights_in_rows`."""
         used = self.weight > 0
         rows = self if used.all() else self.take(used)
         return replace(rows, weight=weights_in_rows(rows.weight))

@@ -48,16 +48,9 @@ class Schema:
     ) -> Schema:
         """Return the schema of a training table.
 
-        Raises ValueError if a column that is not categorical holds strings, or `categorical_features` names no column.
-
-        Parameters
-        ----------
-        categorical_features : "from_dtype", None or sequence of str, int or bool
-            "from_dtype": columns of a dataframe that hold categories or strings. None: no column.
-            Otherwise column names, column numbers, or a mask, (features,).
-        checked : bool
-            Whether to check categorical columns: ValueError if undeclared text spells numbers or dates, and a warning
-            if nearly all values are distinct. False for a part of a table, which cannot show this.
+        `categorical_features` is "from_dtype" (columns of a dataframe that hold categories or strings), None, column
+        names, column numbers, or a mask. If `checked`, undeclared text that spells numbers or dates is refused, and
+        nearly distinct values cause a warning; a part of a table cannot show this.
         """
         n_features = source.original.shape[1]
         chosen = _chosen(source, categorical_features)
@@ -80,18 +73,15 @@ class Schema:
     def common(cls, schemas: Sequence[Schema], parts: Sequence[str] = ()) -> Schema:
         """Return the schema of a table from those of its parts; errors name them ``worker 0`` and so on, or by `parts`.
 
-        If the parts differ in categories or their order, the categories are sorted like those of a text column. Raises
-        ValueError if a part has other columns than the first, or other categorical columns.
+        If the parts differ in categories or their order, the categories are sorted like those of a text column.
         """
         first, categories = schemas[0], dict(schemas[0].categories)
         parts = parts or [f"worker {number}" for number in range(len(schemas))]
         for part, other in zip(parts, schemas, strict=True):
             for name in ("n_features", "names", "categorical"):
                 if (value := getattr(other, name)) != (expected := getattr(first, name)):
-                    raise ValueError(
-                        f"X of {part} has {name}={value!r}, that of {parts[0]} has {expected!r}: give all of them the "
-                        "same columns, and name those with categories in categorical_features."
-                    )
+                    cure = "give all of them the same columns, and name those with categories in categorical_features"
+                    raise ValueError(f"X of {part} has {name}={value!r}, that of {parts[0]} has {expected!r}: {cure}.")
         for j in categories:
             distinct = dict.fromkeys(schema.categories[j] for schema in schemas)
             if len(distinct) > 1:
@@ -138,10 +128,7 @@ class Schema:
         return column.numbers()
 
     def roles(self) -> ColumnRoles:
-        """Return the roles of the columns that a model of this table reads from a file, with their types in training.
-
-        Raises ValueError if the table had no names.
-        """
+        """Return the roles, with the types in training, of the columns that a model of this table reads from a file."""
         if self.names is None:
             raise ValueError("The model was trained without feature names: train it on a table, or with boostbp fit.")
         # as text: float64 may not hold large whole numbers, and text that spells a number is the same category
@@ -177,11 +164,10 @@ def _refuse_text(columns: Sequence[Column], categorical_features: CategoricalFea
     texts = {column.label: text for column in columns if (text := column.text()) is not None}
     if texts:
         labels = ", ".join(texts).replace(", Column", ",")
-        raise ValueError(
-            f"{labels} could not be read as numbers (the first holds {next(iter(texts.values()))!r}), and "
-            f"categorical_features={categorical_features!r} does not make it categorical: name such columns in "
-            "categorical_features, pass a dataframe with categorical_features='from_dtype', or encode them as numbers."
-        )
+        fault = f"could not be read as numbers (the first holds {next(iter(texts.values()))!r})"
+        given = f"categorical_features={categorical_features!r} does not make it categorical"
+        cure = "name such columns there, pass a dataframe with categorical_features='from_dtype', or encode them"
+        raise ValueError(f"{labels} {fault}, and {given}: {cure}.")
 
 
 def _warn_of_rounding(column: Column) -> None:
@@ -192,10 +178,9 @@ def _warn_of_rounding(column: Column) -> None:
     if max(-int(values.min()), int(values.max())) > _EXACT:
         n_distinct, n_floats = len(np.unique(values)), len(np.unique(values.astype(np.float64)))
         if n_floats < n_distinct:
-            messages.warn(
-                f"{column.label} holds whole numbers beyond 2**53, of which {n_distinct} become {n_floats} in "
-                "float64: subtract a constant, or name it in categorical_features if they are identifiers."
-            )
+            fault = f"whole numbers beyond 2**53, of which {n_distinct} become {n_floats} in float64"
+            cure = "subtract a constant, or name it in categorical_features if they are identifiers"
+            messages.warn(f"{column.label} holds {fault}: {cure}.")
 
 
 def _chosen(source: Source, categorical_features: CategoricalFeatures) -> list[int]:
@@ -249,10 +234,7 @@ MAX_CELLS = 1 << 20  # limit on tables that are first tried as plain numbers. Ar
 def learn_schema(
     estimator: BaseEstimator, X: object, *, categorical_features: CategoricalFeatures = "from_dtype"
 ) -> tuple[Schema, Table]:
-    """Read the input of `fit`, (rows, features), and return it with its schema.
-
-    The estimator gets ``n_features_in_`` and ``feature_names_in_``. Raises ValueError if `X` cannot be read.
-    """
+    """Read the input of `fit`; return it with its schema, and set the attributes that scikit-learn expects."""
     source = X.first if isinstance(X, RowsOnDisk) else open_source(X, estimator=estimator)
     validate_data(estimator, _seen_by_sklearn(source), reset=True, skip_check_array=True)
     if isinstance(X, RowsOnDisk):
@@ -266,15 +248,16 @@ def read_input(estimator: BaseEstimator, X: object, schema: Schema) -> Table:
     """Read an input with the columns of `fit`, (rows, features); raise ValueError if this is impossible."""
     if isinstance(X, RowsOnDisk):
         return Table(X.X, X.schema.categorical)
-    numbers = _plain_numbers(X, schema)
-    return _read_any(estimator, X, schema) if numbers is None else Table(numbers, ())
+    if (numbers := _plain_numbers(X, schema)) is not None:
+        return Table(numbers, ())
+    with interrupts.deferred():
+        source = open_source(X, estimator=estimator)
+        validate_data(estimator, _seen_by_sklearn(source), reset=False, skip_check_array=True)
+        return schema.read(source)
 
 
 def _plain_numbers(X: object, schema: Schema) -> Floats | None:
-    """Return a small table of finite numbers with the columns of `fit`; None for any other input.
-
-    A prediction for one row would spend most of its time on the checks that this skips.
-    """
+    """Return a small table of finite numbers without checks that take long for one row; None for any other input."""
     if schema.categories or getattr(X, "size", MAX_CELLS + 1) > MAX_CELLS:
         return None
     if isinstance(X, np.ndarray):
@@ -290,13 +273,6 @@ def _plain_numbers(X: object, schema: Schema) -> Floats | None:
         return None
     numbers = np.ascontiguousarray(values, np.float64)
     return None if True in np.isinf(numbers).tobytes() else numbers  # for few cells, twice as fast as any()
-
-
-@interrupts.deferred()
-def _read_any(estimator: BaseEstimator, X: object, schema: Schema) -> Table:
-    source = open_source(X, estimator=estimator)
-    validate_data(estimator, _seen_by_sklearn(source), reset=False, skip_check_array=True)
-    return schema.read(source)
 
 
 def _seen_by_sklearn(source: Source) -> Any:

@@ -62,11 +62,7 @@ class ArrayColumn:
         return None
 
     def numbers(self) -> NDArray[Any]:
-        """Return the column as numbers; strings that spell numbers are numbers.
-
-        Raises ValueError if a string does not spell a number, and TypeError if an object is neither a string nor a
-        number.
-        """
+        """Return the column as numbers; strings that spell numbers are numbers, and others are refused."""
         return self.values if self.values.dtype.kind in "fiub" else self._floats
 
     @cached_property
@@ -210,9 +206,7 @@ class Source:
 
     def column(self, j: int) -> Column:
         """Return a column, which is dense even if the input is sparse."""
-        if self.columns:
-            return self.columns[j]
-        return ArrayColumn(self.block[:, [j]].toarray()[:, 0], f"Column {j}")
+        return self.columns[j] if self.columns else ArrayColumn(self.block[:, [j]].toarray()[:, 0], f"Column {j}")
 
 
 def is_frame(X: object) -> TypeGuard[IntoDataFrame]:
@@ -226,11 +220,7 @@ def is_frame(X: object) -> TypeGuard[IntoDataFrame]:
 
 
 def open_source(X: object, *, estimator: BaseEstimator | None = None) -> Source:
-    """Open an input, (rows, features); only lists and sparse matrices are converted.
-
-    Raises ValueError with the name of the estimator if `X` is not two-dimensional, is empty, or contains complex
-    numbers or dates, and TypeError if it is a lazy frame.
-    """
+    """Open an input, (rows, features); only lists and sparse matrices are converted. Errors name the estimator."""
     lenient = {"ensure_all_finite": False, "input_name": "X", "estimator": estimator}
     if is_frame(X):
         return _open_frame(X, lenient)
@@ -283,10 +273,8 @@ def _refuse_lazy(X: object) -> None:
     if isinstance(X, Iterator | str | os.PathLike) or is_dataset(X):
         kind = "an iterator" if isinstance(X, Iterator) else f"a {type(X).__name__} of pyarrow"
         kind = f"the path {str(X)!r}" if isinstance(X, str | os.PathLike) else kind
-        raise TypeError(
-            f"X is {kind}, which only fit, predict, predict_proba and transform of BoostBPRegressor and "
-            "BoostBPClassifier read block by block: pass an array or a data frame."
-        )
+        readers = "fit, predict, predict_proba and transform of BoostBPRegressor and BoostBPClassifier"
+        raise TypeError(f"X is {kind}, which only {readers} read block by block: pass an array or a data frame.")
     if isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame):
         raise TypeError(f"X is a {type(X).__name__} of {type(X).__module__}, which is lazy: call .collect().")
 
@@ -295,10 +283,9 @@ def warn_of_row_index(source: Source) -> None:
     """Warn of columns that look like the row index of a table that was written to a file and read again."""
     index = row_index_of(source.names, getattr(source.original, "schema", None)) if source.names else ()
     for name in sorted(index):
-        messages.warn(
-            f"Column {name!r} looks like the row index of a table that was written to a file and read again. As a "
-            "feature it identifies training rows: drop it (index_col=0 in pandas.read_csv), or rename it to keep it."
-        )
+        fault = "looks like the row index of a table that was written to a file and read again"
+        cure = "drop it (index_col=0 in pandas.read_csv), or rename it to keep it"
+        messages.warn(f"Column {name!r} {fault}. As a feature it identifies training rows: {cure}.")
 
 
 def matrix_of(columns: Sequence[NDArray[Any]]) -> Floats:

@@ -36,11 +36,8 @@ def read_target(y: ArrayLike | None, n_rows: int, *, labels: bool = False) -> ND
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
     values = _frame_values(y, labels) if is_frame(y) else _array_of(y, "y")
     if values.ndim == 2 and values.shape[1] == 1:
-        messages.warn(
-            "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
-            "(n_samples,), for example using ravel().",
-            DataConversionWarning,
-        )
+        cure = "Please change the shape of y to (n_samples,), for example using ravel()."
+        messages.warn(f"A column-vector y was passed when a 1d array was expected. {cure}", DataConversionWarning)
         values = values[:, 0]
     check_consistent_length(range(n_rows), values)
     return _labels(values) if labels else _numbers(values)
@@ -108,11 +105,7 @@ def read_weight(sample_weight: ArrayLike | None, n_rows: int) -> Floats:
 
 
 def read_offset(offset: ArrayLike, n_rows: int, n_outputs: int, name: str = "offset") -> Floats:
-    """Read an offset of raw outputs, (rows,) or (rows, outputs), as (rows, outputs) float64.
-
-    Raises ValueError with `name` if it has another shape, or contains text, numbers that are not finite, or numbers
-    above 1e100.
-    """
+    """Read an offset of raw outputs, (rows,) or (rows, outputs), as (rows, outputs) float64; errors have its `name`."""
     shape = f"({n_rows},)" if n_outputs == 1 else f"({n_rows}, {n_outputs}), one number for each output"
     if isinstance(offset, str) or np.ndim(offset) == 0:
         raise ValueError(f"{name}={offset!r} is not an array: give a number for each row, {shape}.")
@@ -134,10 +127,7 @@ def read_numbers(values: ArrayLike, n_rows: int, name: str) -> Floats:
 
 
 def read_groups(groups: ArrayLike, n_rows: int) -> NDArray[np.integer]:
-    """Read the groups of rows, numbers or text, as group numbers, (rows,).
-
-    Raises ValueError if a row has no group, or there are not `n_rows`.
-    """
+    """Read the groups of rows, numbers or text, as group numbers, (rows,); each row must have one."""
     if isinstance(groups, str) or np.ndim(groups) == 0:
         raise ValueError(f"groups={groups!r} is not known: give the group of each row, (rows,), such as a column of X.")
     values = _one_axis(groups, "groups", n_rows)
@@ -158,10 +148,7 @@ def weights_in_rows(weight: Floats) -> Floats:
 
 
 def refuse_extreme(values: Floats, name: str) -> None:
-    """Refuse numbers, (rows,) or (rows, columns), whose squares overflow or underflow float64.
-
-    Raises ValueError if the largest size in a column is above 1e100, or below 1e-100 and not 0.
-    """
+    """Refuse numbers whose squares overflow or underflow float64: columns above 1e100, or below 1e-100 and not 0."""
     largest = np.atleast_1d(np.abs(values).max(axis=0, initial=0.0))
     wrong = largest[(largest > LARGEST) | ((largest > 0) & (largest < 1 / LARGEST))]
     if len(wrong):
@@ -169,16 +156,11 @@ def refuse_extreme(values: Floats, name: str) -> None:
 
 
 def refuse_text(values: NDArray[Any], name: str) -> None:
-    """Refuse text instead of numbers, even if it spells numbers: a text column is often passed by mistake.
-
-    Raises ValueError if an array of any shape contains strings or bytes.
-    """
+    """Refuse text instead of numbers, even if it spells numbers: a text column is often passed by mistake."""
     texts = values.ravel().tolist() if values.dtype.kind in "SUTO" else ()
     for text in (value for value in texts if isinstance(value, (str, bytes))):
-        raise ValueError(
-            f"{name} holds text, such as {text!r}: numbers are needed. Convert text that spells numbers, such as by "
-            ".astype(float); labels of classes need a classifier."
-        )
+        cure = "Convert text that spells numbers, such as by .astype(float); labels of classes need a classifier"
+        raise ValueError(f"{name} holds text, such as {text!r}: numbers are needed. {cure}.")
 
 
 def _array_of(values: ArrayLike, name: str) -> NDArray[Any]:
@@ -230,10 +212,8 @@ def _finite(values: NDArray[Any], name: str, cure: str) -> Floats:
 
 
 def _refuse_several(received: str) -> NoReturn:
-    raise ValueError(
-        f"y should be a 1d array of labels, got {received} instead: a classifier has one target. Give one column, or "
-        "fit a classifier for each, as sklearn.multioutput.MultiOutputClassifier(BoostBPClassifier()) does."
-    )
+    cure = "Give one column, or sklearn.multioutput.MultiOutputClassifier(BoostBPClassifier())"
+    raise ValueError(f"y should be a 1d array of labels, got {received} instead: a classifier has one target. {cure}.")
 
 
 def _refuse_where(bad: NDArray[np.bool_], values: NDArray[Any], name: str, cure: str, kind: str = "") -> None:
@@ -242,7 +222,5 @@ def _refuse_where(bad: NDArray[np.bool_], values: NDArray[Any], name: str, cure:
         rows = np.flatnonzero(bad.reshape(len(bad), -1).any(axis=1))
         infinite = values.dtype.kind == "f" and not np.isnan(values[bad]).any()
         kind = kind or ("infinity" if infinite else "NaN")
-        raise ValueError(
-            f"Input {name} contains {kind}: {len(rows)} of {len(bad)} rows, the first in row {rows[0]} (counted from "
-            f"0), which holds {values[rows[0]]}. {cure}"
-        )
+        first = f"the first in row {rows[0]} (counted from 0), which holds {values[rows[0]]}"
+        raise ValueError(f"Input {name} contains {kind}: {len(rows)} of {len(bad)} rows, {first}. {cure}")

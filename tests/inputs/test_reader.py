@@ -10,8 +10,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp.inputs import schema
 from boostbp.inputs.schema import learn_schema, read_input
+from boostbp.inputs.sources import open_source
 from boostbp.inputs.targets import read_target, read_weight
 from boostbp.trees.sparse import dense
 
@@ -83,7 +83,7 @@ SMALL = {
 def test_small_tables_of_numbers_are_read_as_large_ones(name):
     X = SMALL[name]
     estimator = ReadingRegressor().fit(X, np.zeros(len(X)))
-    careful = schema._read_any(estimator, X, estimator.schema_)
+    careful = estimator.schema_.read(open_source(X))
     table = read_input(estimator, X, estimator.schema_)
     assert table.X.tobytes() == careful.X.tobytes()
     assert (table.X.dtype, table.X.shape, table.categorical) == (np.float64, X.shape, ())

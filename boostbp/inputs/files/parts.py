@@ -116,11 +116,9 @@ def explained(part: str, names: Sequence[str] = (), *, is_csv: bool = False) -> 
         reason = re.sub(r"CSV column #(\d+)", lambda at: f"column {name_of.get(int(at[1]), at[1])!r}", str(error))
         cure = "Write the file again if it is damaged."
         if is_csv and not isinstance(error, OSError):
-            cure = (
-                "Columns are separated by commas, in UTF-8. Types are inferred from the first "
-                f"{_CSV_BLOCK >> 20} MB of a CSV file: name a column of text categorical, say which text means missing "
-                "(--missing '?'), or drop the column."
-            )
+            types = f"Types are inferred from the first {_CSV_BLOCK >> 20} MB of a CSV file"
+            advice = "name a column of text categorical, say which text means missing (--missing '?'), or drop it"
+            cure = f"Columns are separated by commas, in UTF-8. {types}: {advice}."
         kind = OSError if isinstance(error, OSError) else ValueError
         raise kind(f"{part}: {reason}. ({cure})") from error
 
@@ -133,8 +131,7 @@ def is_dataset(source: object) -> TypeGuard[Dataset | Scanner]:
 def open_parts(source: TableSource, missing: Collection[str]) -> list[TablePart]:
     """Return the files of a path as parts; a dataset or scanner of pyarrow is one part.
 
-    Names and types come from the footers of Parquet files, or the first blocks of CSV files. Raises ValueError or
-    OSError if a file cannot be read.
+    Names and types come from the footers of Parquet files, or the first blocks of CSV files.
     """
     if is_dataset(source):
         schema = source.schema if hasattr(source, "schema") else source.projected_schema
@@ -201,9 +198,9 @@ def format_of(path: Path) -> str:
 def files_of(path: Path) -> list[Path]:
     """Return the CSV or Parquet files in a folder and its subfolders, sorted by name; for a file, the file.
 
-    Names that begin with ``_`` or ``.`` are skipped, as Spark and others use them for metadata. Raises
-    FileNotFoundError if there is no such file or folder, OSError if it is a pipe or a device, and ValueError if the
-    folder has no such files, or files of both kinds.
+    Names that begin with ``_`` or ``.`` are skipped, as Spark and others use them for metadata. Raises OSError if there
+    is no such path or it is a pipe or a device, and ValueError for a folder without such files, or with files of both
+    kinds.
     """
     if not path.is_dir():
         format_of(path)
@@ -229,11 +226,7 @@ def _parts(path: PurePath) -> tuple[str, ...]:
 
 
 def partition_of(path: PurePath) -> dict[str, str | None]:
-    """Return the columns in the folder names of a file, as in ``year=2020/month=01``, with their text or None.
-
-    `path` is relative to the folder of the table. Raises ValueError if a name has no column or no value, or a column
-    occurs twice.
-    """
+    """Return the columns in folder names, as in ``year=2020/month=01``, with their text or None, of a relative path."""
     columns: dict[str, str | None] = {}
     for name in (name for name in path.parent.parts if "=" in name):
         column, _, value = map(unquote, name.partition("="))

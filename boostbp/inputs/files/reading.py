@@ -33,8 +33,7 @@ def _frame(table: pa.Table) -> pd.DataFrame:
 def typed_values(column: pa.ChunkedArray, kind: pa.DataType, name: str, text: bool | None = None) -> NDArray[Any]:
     """Return target values, (rows,): whole numbers as integers, other numbers as float64, other values as text.
 
-    `kind` is the type of the column in its file; `text` overrides it and says whether the target is text. Raises
-    ValueError if a value is missing or a date, or cannot be read as a number.
+    `kind` is the type of the column in its file; `text` overrides it. Missing values and dates are refused.
     """
     pa = arrow()
     if column.null_count:
@@ -72,17 +71,13 @@ def _refuse_merged(texts: Sequence[str], name: str) -> None:
     numbers = sorted({int(text) for text in texts if re.fullmatch(r"[+-]?\d+", text)})
     for number, following in pairwise(numbers):
         if float(number) == float(following):
-            raise ValueError(
-                f"Target {name!r} holds {number} and {following}, which do not fit into 64 bits and are equal in "
-                "float64: write classes as text, for example with a letter before each, and amounts with fewer digits."
-            )
+            fault = f"{number} and {following}, which do not fit into 64 bits and are equal in float64"
+            cure = "write classes as text, for example with a letter before each, and amounts with fewer digits"
+            raise ValueError(f"Target {name!r} holds {fault}: {cure}.")
 
 
 def numbers_of(table: pa.Table, names: Sequence[str], source: str) -> NDArray[Any] | None:
-    """Return the numbers of verbatim columns, (rows,) or (rows, columns); None if no column is named.
-
-    Raises ValueError if a cell is not a number.
-    """
+    """Return the numbers of verbatim columns, (rows,) or (rows, columns); None if no column is named."""
     kinds = {name: table[name].type for name in names}
     with named_in_errors(source):
         return typed_columns(table, kinds, names, text=False) if names else None
@@ -120,19 +115,13 @@ def columns_like(X: pd.DataFrame, missing: Collection[str] = ()) -> ColumnRoles:
 
 
 def chunks(path: Path, roles: ColumnRoles | None = None) -> Iterator[tuple[pd.DataFrame, pa.Table]]:
-    """Yield pieces of a file that fit into memory: features as in `read_table`, and the verbatim columns.
-
-    The categories of a piece are those that it contains.
-    """
+    """Yield pieces of a file: features as in `read_table`, with the categories of the piece, and verbatim columns."""
     for features, verbatim in open_table(path, roles).resolve().batches():
         yield _frame(features), verbatim
 
 
 def first_rows(table: TableFiles, target: str, n_rows: int) -> tuple[pd.DataFrame, NDArray[Any]]:
-    """Return features of a resolved table, as in `read_table`, and the target of its first rows.
-
-    There are at least `n_rows` rows, unless the table has fewer. Raises ValueError if it has none.
-    """
+    """Return features, as in `read_table`, and the target of at least the first `n_rows` rows of a resolved table."""
     kind = table.type_of(target)
     first, parts = None, list[NDArray[Any]]()
     for features, verbatim in table.batches():
@@ -146,10 +135,7 @@ def first_rows(table: TableFiles, target: str, n_rows: int) -> tuple[pd.DataFram
 
 
 def size_in_float64(path: Path) -> int:
-    """Return the bytes of a table as numbers: 8 for each cell of Parquet files.
-
-    For CSV files, it is the size of the file, or ten times the size if it is gzipped.
-    """
+    """Return the bytes of a Parquet table in float64, or the size of a CSV file, times ten if it is gzipped."""
     paths = files_of(path)
     if format_of(paths[0]) == "csv":
         return sum(file.stat().st_size * (10 if is_compressed(file) else 1) for file in paths)

@@ -75,10 +75,8 @@ class TableFiles:
         except pa.ArrowException as error:
             first = {str(kind): part for part, kind in reversed(kinds.items()) if not pa.types.is_null(kind)}
             held = ", and ".join(f"{kind} in {part}" for kind, part in reversed(first.items()))
-            raise ValueError(
-                f"Column {name!r} of {self.name} holds {held}: write it with one type in all files, or drop it (on the "
-                "command line, --categorical or --numeric say how to read it)."
-            ) from error
+            cure = "write it with one type in all files, drop it, or say how to read it (--categorical or --numeric)"
+            raise ValueError(f"Column {name!r} of {self.name} holds {held}: {cure}.") from error
 
     def resolve(self, *, beside: Sequence[str] = (), categorical: Sequence[str] = ()) -> TableFiles:
         """Return the table with roles that name all features, except `beside`, and all categorical columns.
@@ -109,16 +107,14 @@ class TableFiles:
                 raise ValueError(f"{part.name} has more than one column {quoted(repeated)}: rename them.")
             differing = sorted((counts.keys() ^ {*self.names}) - left_out)
             if differing and roles.features is None:
-                raise ValueError(
-                    f"{part.name} and {self.parts[0].name} have other columns, {quoted(differing)}: make them the same."
-                )
+                both = f"{part.name} and {self.parts[0].name}"
+                raise ValueError(f"{both} have other columns, {quoted(differing)}: make them the same.")
         if roles.features is not None:
             return roles.features
         for name in dict.fromkeys(name for name in self.names if name in index):
-            messages.warn(
-                f"Column {name!r} of {self.name} is left out: it looks like the row index of the table that was "
-                "written. Rename it if it is a feature, or write the table without an index (index=False)."
-            )
+            cure = "Rename it if it is a feature, or write the table without an index (index=False)"
+            what = f"Column {name!r} of {self.name} is left out: it looks like the row index of the table"
+            messages.warn(f"{what}. {cure}.")
         return [name for name in self.names if name not in left_out]
 
     def _feature_type(self, name: str) -> pa.DataType:
@@ -135,10 +131,9 @@ class TableFiles:
         raise ValueError(f"Column {name!r} of {self.name} holds {kind}: drop it, or make it categorical or numbers.")
 
     def batches(self) -> Iterator[tuple[pa.Table, pa.Table]]:
-        """Yield tables of the features, float64 or text, and of the verbatim columns of the same rows, unchanged.
+        """Yield tables of the named features, float64 or text, and of the verbatim columns of the same rows, unchanged.
 
-        All features must be named (see `resolve`). A column may be both, as float64 may not represent an identifier
-        that is also a feature.
+        A column may be both, as float64 may not represent an identifier that is also a feature.
         """
         pa, missing = arrow(), self.roles.missing
         features = {name: self._feature_type(name) for name in self.roles.features or ()}
@@ -205,10 +200,7 @@ def _type_spelt(values: Sequence[str | None]) -> pa.DataType:
 
 
 def open_table(source: TableFiles | TableSource, roles: ColumnRoles | None = None) -> TableFiles:
-    """Open the table at a path, or in a dataset or scanner of pyarrow, without reading rows.
-
-    Raises ValueError or OSError if a file cannot be read.
-    """
+    """Open the table at a path, or in a dataset or scanner of pyarrow, without reading rows."""
     if isinstance(source, TableFiles):
         return source
     roles = roles or ColumnRoles()
