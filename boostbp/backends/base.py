@@ -161,6 +161,7 @@ class Grower(Protocol):
         sequence of Tree
             One tree for each output, in their order; with `TreeParams.multi_output`, a single one for all outputs.
         """
+        ...
 
     def fork(self, outputs: slice, seed: int) -> Grower:
         """Return a grower on the same bins with a state of its own, for use in another thread.
@@ -172,6 +173,7 @@ class Grower(Protocol):
         seed : int
             Seed of the fork's random numbers. Forks with the same seed grow the same trees from the same gradients.
         """
+        ...
 
 
 class NativeGrower(Grower, Protocol):
@@ -183,6 +185,7 @@ class NativeGrower(Grower, Protocol):
         `gradient` maps the library's running prediction, (rows,), to gradient and hessian, (rows,). It is called once
         per round.
         """
+        ...
 
 
 class SubsetGrower(Grower, Protocol):
@@ -190,6 +193,7 @@ class SubsetGrower(Grower, Protocol):
 
     def take(self, rows: NDArray[np.intp]) -> Grower:
         """Return a grower on some of the rows, given by ascending numbers, with the bins of all rows."""
+        ...
 
 
 class Backend(Protocol):
@@ -226,3 +230,4 @@ class Backend(Protocol):
         ValueError
             If a native parameter would break the method, or clashes with a parameter of boostbp.
         """
+        ...

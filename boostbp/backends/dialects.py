@@ -94,10 +94,10 @@ def representable(X: NDArray[np.float64]) -> NDArray[np.float32]:
     return np.clip(Z, -_LARGEST, _LARGEST, out=Z)
 
 
-def alike_in_float32(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return whether each of ascending values, (..., n), equals the next one in float32."""
+def alike_in_float32(values: NDArray[np.float64], within: float = 0.0) -> NDArray[np.bool_]:
+    """Return whether each of ascending values, (..., n), equals the next one in float32, within a difference."""
     single = representable(values)
-    return np.asarray(single[..., 1:] == single[..., :-1])
+    return np.asarray(single[..., 1:] <= single[..., :-1] + np.float32(within))
 
 
 def gradients(grad: NDArray[np.float64], library: str) -> NDArray[np.float32]:

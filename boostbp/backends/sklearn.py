@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import TreeParams
 from boostbp.backends.capabilities import Capabilities
-from boostbp.backends.dialects import Numbering, Ranks, largest_not_above, representable
+from boostbp.backends.dialects import Numbering, Ranks, alike_in_float32, largest_not_above, representable
 from boostbp.backends.native_params import SKLEARN
 from boostbp.runtime.arrays import Floats
 from boostbp.trees.sparse import Matrix, Sparse, Table
@@ -82,14 +83,8 @@ class SKLearn:
         params = _native(growth)
         if growth.monotone and not table.any_missing:  # scikit-learn supports no constraints with missing values
             params["monotonic_cst"] = list(growth.monotone)
-        ranks = Ranks.of(table, _alike)
+        ranks = Ranks.of(table, partial(alike_in_float32, within=1e-7))  # scikit-learn's FEATURE_THRESHOLD
         return SKLearnGrower(_float32(ranks.encode(table.X)), ranks, growth, params)
-
-
-def _alike(values: Floats) -> NDArray[np.bool_]:
-    """Return whether scikit-learn merges each of ascending values, (..., n), with the next one."""
-    single = representable(values)
-    return np.asarray(single[..., 1:] <= single[..., :-1] + np.float32(1e-7))  # its FEATURE_THRESHOLD
 
 
 def _float32(X: Matrix) -> NDArray[np.float32] | sp.csc_matrix:

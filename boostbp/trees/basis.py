@@ -24,20 +24,25 @@ class Basis(Protocol):
     @property
     def powers(self) -> int:
         """Highest power of a column in the terms: 1 for [1, z], 2 for [1, z, z^2]."""
+        ...
 
     @property
     def columns_per_feature(self) -> int:
         """Number of columns that `expand` computes from one feature; 0 for a constant, which has no derivative."""
+        ...
 
     @property
     def has_functions(self) -> bool:
         """Whether columns are functions of the features. If False, they are the features, which may then be sparse."""
+        ...
 
     def expand(self, X: Floats) -> Floats:
         """Return the columns that leaf regressions read, (rows, columns); columns of one feature are adjacent."""
+        ...
 
     def vjp(self, X: Floats, G: Floats) -> Floats:
         """Chain rule: turn a gradient in the columns, (rows, ..., columns), into one in the features."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
