@@ -129,9 +129,13 @@ class Forest:
     def predict(self, X: Matrix, n_threads: int = 1) -> Floats:
         """Return the outputs, (rows, outputs), computed by chunks, so memory does not grow with rows times trees."""
         X = self.checked(X)
-        if len(X) <= CHUNK and not isinstance(X, Sparse):
-            return self.evaluate(X, self.route(X))
         out = np.zeros((len(X), self.n_outputs))
+        if len(X) <= CHUNK and not isinstance(X, Sparse):
+            leaf = np.empty((self.n_trees, len(X)), self.trees.leaf_dtype)
+            core.route(self.trees.nodes, self.trees.tree_split, X, 0, len(X), leaf)
+            Z = bases.expand(self.basis, X) if self.basis.has_functions else X
+            core.evaluate(self.leaves, leaf, Z, self.clip, 0, len(X), out)
+            return out
 
         def chunk(first: int) -> None:
             out[first : first + CHUNK] = self.predict(X[first : first + CHUNK])
