@@ -5,17 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from boostbp import core
-from boostbp.trees.leaves import BLOCK_ROWS, LeafRows, Workspace
+from boostbp.trees.leaves import BLOCK_ROWS, Workspace
 from boostbp.trees.ridge import TreeRows, fit_together
 
 
 def grouped(first, leaf, leaves, Z):
     """Rows of a block that begins at row `first`; `leaf` and `Z` are those of the block."""
-    order, values = Workspace().lend(len(leaf), leaves)
-    start = np.empty(len(leaves.start), np.int64)
-    core.group_rows(leaf[None], 0, 0, len(leaf), order, start)
-    core.group_paths(order, start, leaves.start, leaves.column, Z, 0, len(Z), start[:-1].copy(), values)
-    return LeafRows(first, start, order, values)
+    rows = Workspace().rows(first, len(leaf), leaves)
+    core.group_rows(leaf, rows.order, rows.start)
+    core.group_paths(rows, leaves.column, Z, 0, len(Z), rows.start[:-1].copy())
+    return rows
 
 
 def blocks(leaf, leaves, Z, size=BLOCK_ROWS):

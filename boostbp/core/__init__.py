@@ -6,7 +6,7 @@ per row, draws random numbers, starts threads or keeps state.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 from boostbp.core.binding import Loop
 
@@ -18,50 +18,60 @@ BLOCK = 256  # rows whose terms are in memory at a time: they stay in cache
 class Nodes(NamedTuple):
     """Splits of one or more trees; see `boostbp.trees.tree.Tree`."""
 
-    feature: Any
-    threshold: Any
-    left: Any
-    right: Any
-    missing_left: Any
-    cat_start: Any
-    cat_words: Any
-    categories: Any
+    feature: Annotated[Any, "i4[splits]"]
+    threshold: Annotated[Any, "f8[splits]"]
+    left: Annotated[Any, "i4[splits]"]
+    right: Annotated[Any, "i4[splits]"]
+    missing_left: Annotated[Any, "bool[splits]"]
+    cat_start: Annotated[Any, "i4[splits]"]
+    cat_words: Annotated[Any, "i4[splits]"]
+    categories: Annotated[Any, "u4[_]"]
 
 
 class Leaves(NamedTuple):
-    """Leaf regressions of one or more trees; see `boostbp.trees.leaves`.
+    """Leaf regressions of one or more trees; see `boostbp.trees.leaves`."""
 
-    tree_leaf : (trees + 1,) int64, first leaf of each tree
-    tree_output : (trees, 2) int64, first output and number of outputs that a tree serves
-    tree_degree : (trees,) int64, 1 or 2
-    start : (leaves + 1,) int64, first path column of each leaf
-    column : (path columns,) int32
-    scaling : (path columns, 4) float64
-    weight_start : (leaves + 1,) int64
-    weight : float64, per leaf a block (terms, outputs)
-    """
-
-    tree_leaf: Any
-    tree_output: Any
-    tree_degree: Any
-    start: Any
-    column: Any
-    scaling: Any
-    weight_start: Any
-    weight: Any
+    tree_leaf: Annotated[Any, "i8[trees+1]"]  # first leaf of each tree
+    tree_output: Annotated[Any, "i8[trees, 2]"]  # first output and number of outputs that a tree serves
+    tree_degree: Annotated[Any, "i8[trees]"]  # 1 or 2
+    start: Annotated[Any, "i8[leaves+1]"]  # first path column of each leaf
+    column: Annotated[Any, "i4[paths]"]
+    scaling: Annotated[Any, "f8[paths, 4]"]
+    weight_start: Annotated[Any, "i8[leaves+1]"]
+    weight: Annotated[Any, "f8[_]"]  # per leaf a block (terms, outputs)
 
 
-NODES = (
-    "splits", "feature: i4[splits]", "threshold: f8[splits]", "left: i4[splits]", "right: i4[splits]",
-    "missing_left: bool[splits]", "cat_start: i4[splits]", "cat_words: i4[splits]", "categories: u4[_]",
+class LeafRows(NamedTuple):
+    """The rows of one block of the input, grouped by leaf, with the columns that their leaves read."""
+
+    first: Annotated[int, "int"]  # first row of the block
+    start: Annotated[Any, "i8[leaves+1]"]
+    order: Annotated[Any, "u2[of_block]"]  # leaf ``l`` has rows ``first + order[start[l]:start[l + 1]]``, ascending
+    path_start: Annotated[Any, "i8[leaves+1]"]  # first path column of each leaf
+    values: Annotated[Any, "f8[_]"]  # leaf by leaf, its path columns in turn, (rows of the leaf,) each
+
+
+def _fields_of(record: type, *written: str) -> tuple[str, ...]:
+    """Return the fields of a record for a loop that writes some of them."""
+    hints = get_type_hints(record, include_extras=True)
+    return tuple(f"{name}: {hint.__metadata__[0]}{' out' * (name in written)}" for name, hint in hints.items())
+
+
+NODES, LEAVES, LEAF_ROWS = _fields_of(Nodes), _fields_of(Leaves), _fields_of(LeafRows)
+FITTED = _fields_of(Leaves, "scaling", "weight")
+BINNED = (
+    "X: f8[rows, features]", "Z: f8[rows, columns]", "bins: u1[features, rows]", "lower: f8[features, 256]",
+    "upper: f8[features, 256]",
 )  # fmt: skip
-LEAVES = (
-    "trees", "tree_leaf: i8[trees+1]", "tree_output: i8[trees, 2]", "tree_degree: i8[trees]", "start: i8[leaves+1]",
-    "column: i4[paths]", "scaling: f8[paths, 4]", "weight_start: i8[leaves+1]", "weight: f8[_]",
-)  # fmt: skip
 
-# scalings.c
+# scaling.c
 scalings = Loop("scalings", "ranges: f8[paths, 4]", "flat_scale: float", "out: f8[paths, 4] out")
+LEAST_SCALE = 1e-12  # relative to the center: with a smaller scale, rounding would change predictions
+rescale = Loop("rescale", LEAVES, "ratio: f8[paths]", "shift: f8[paths]", "weight: f8[_] out")
+common_scalings = Loop(
+    "common_scalings", LEAVES, "first_tree: i8[runs+1]", "scaling: f8[paths, 4] out", "ratio: f8[paths] out",
+    "shift: f8[paths] out",
+)  # fmt: skip
 
 # solving.c
 solve_leaves = Loop(
@@ -73,19 +83,10 @@ scale_weights = Loop(
     "weight: f8[_] out",
 )  # fmt: skip
 
-# joining.c
-LEAST_SCALE = 1e-12  # relative to the center: with a smaller scale, rounding would change predictions
-rescale = Loop("rescale", LEAVES, "ratio: f8[paths]", "shift: f8[paths]", "weight: f8[_] out")
-common_scalings = Loop(
-    "common_scalings", LEAVES, "first_tree: i8[runs+1]", "scaling: f8[paths, 4] out", "ratio: f8[paths] out",
-    "shift: f8[paths] out",
-)  # fmt: skip
-
 # monotone.c
 solve_monotone = Loop(
-    "solve_monotone", NODES, "first: int", "sign: i8[_]", "path_start: i8[leaves+1]", "column: i4[paths]",
-    "degree: int", "scaling: f8[paths, 4]", "gram: f8[_]", "weight: f8[terms] out", "penalty: float",
-    "penalize_constant: bool", "scale: float",
+    "solve_monotone", NODES, FITTED, "sign: i8[_]", "gram: f8[_]", "penalty: float", "penalize_constant: bool",
+    "scale: float",
 )  # fmt: skip
 
 # routing.c
@@ -99,9 +100,8 @@ paths_of = Loop(
 
 # evaluation.c
 add_values = Loop(
-    "add_values", "row_start: i8[leaves+1]", "order: u2[_]", "first_row: int", "path_start: i8[leaves+1]",
-    "grouped: f8[_]", "degree: int", "scaling: f8[_, 4]", "weight: f8[_]", "out: f8[outputs, rows] out",
-)  # fmt: skip
+    "add_values", LEAF_ROWS, "degree: int", "scaling: f8[_, 4]", "weight: f8[_]", "out: f8[outputs, rows] out"
+)
 evaluate = Loop(
     "evaluate", LEAVES, "leaf: leaf[trees, rows]", "Z: f8[rows, columns]", "clip: bool", "begin: int", "end: int",
     "out: f8[rows, outputs] out",
@@ -124,14 +124,10 @@ vjp = Loop(
 )  # fmt: skip
 
 # sums.c
-leaf_ranges = Loop(
-    "leaf_ranges", "row_start: i8[leaves+1]", "order: u2[rows]", "first_row: int", "path_start: i8[leaves+1]",
-    "grouped: f8[_]", "hess: f8[all_rows]", "out: f8[paths, 4] out",
-)  # fmt: skip
+leaf_ranges = Loop("leaf_ranges", LEAF_ROWS, "hess: f8[weights]", "out: f8[paths, 4] out")
 leaf_sums = Loop(
-    "leaf_sums", "row_start: i8[leaves+1]", "order: u2[rows]", "first_row: int", "path_start: i8[leaves+1]",
-    "grouped: f8[_]", "center: f8[paths]", "scale: f8[paths]", "fill: f8[paths]", "degree: int",
-    "grad: f8[outputs, all_rows]", "hess: f8[weights]", "gram: f8[_] out", "moment: f8[_] out",
+    "leaf_sums", LEAF_ROWS, "units: f8[3, paths]", "degree: int", "grad: f8[outputs, rows]", "hess: f8[weights]",
+    "gram: f8[_] out", "moment: f8[_] out",
 )  # fmt: skip
 term_moments = Loop(
     "term_moments", LEAVES, "leaf: leaf[trees, rows]", "Z: f8[rows, columns]", "G: f8[rows, outputs]", "out: f8[_] out"
@@ -141,61 +137,54 @@ term_moments = Loop(
 ENTRIES = "indptr: leaf[all_columns+1]", "indices: leaf[entries]", "data: f8[entries]"
 STANDARDISED = "column: i4[columns]", "scaling: f8[columns, 4]", "zero: f8[columns]"
 column_sums = Loop("column_sums", "Z: f8[rows, columns]", "weight: f8[rows]", "sums: f8[columns, 6] out")
-column_sums_sparse = Loop("column_sums_sparse", *ENTRIES, "weight: f8[_]", "sums: f8[all_columns, 6] out")
+column_sums_sparse = Loop("column_sums_sparse", ENTRIES, "weight: f8[_]", "sums: f8[all_columns, 6] out")
 column_squares = Loop(
     "column_squares", "Z: f8[rows, columns]", "weight: f8[rows]", "scaling: f8[columns, 4]", "out: f8[columns] out"
 )
 column_squares_sparse = Loop(
-    "column_squares_sparse", *ENTRIES, "weight: f8[_]", "scaling: f8[all_columns, 4]", "out: f8[all_columns] out"
+    "column_squares_sparse", ENTRIES, "weight: f8[_]", "scaling: f8[all_columns, 4]", "out: f8[all_columns] out"
 )
 add_products = Loop(
     "add_products", "Z: f8[rows, all_columns]", *STANDARDISED, "V: f8[columns, outputs]", "out: f8[rows, outputs] out"
 )
 add_products_sparse = Loop(
-    "add_products_sparse", *ENTRIES, *STANDARDISED, "V: f8[columns, outputs]", "out: f8[_, outputs] out"
+    "add_products_sparse", ENTRIES, *STANDARDISED, "V: f8[columns, outputs]", "out: f8[_, outputs] out"
 )
 add_moments = Loop(
     "add_moments", "Z: f8[rows, all_columns]", *STANDARDISED, "G: f8[rows, outputs]", "out: f8[columns, outputs] out"
 )
 add_moments_sparse = Loop(
-    "add_moments_sparse", *ENTRIES, *STANDARDISED, "G: f8[_, outputs]", "out: f8[columns, outputs] out"
+    "add_moments_sparse", ENTRIES, *STANDARDISED, "G: f8[_, outputs]", "out: f8[columns, outputs] out"
 )
-fill = Loop("fill", *ENTRIES, "column: i8[columns]", "begin: int", "end: int", "out: f8[_, columns] out")
+fill = Loop("fill", ENTRIES, "column: i8[columns]", "begin: int", "end: int", "out: f8[_, columns] out")
 
 # grouping.c
 put_in_bins = Loop(
     "put_in_bins", "X: f8[rows, features]", "cuts: f8[features, _]", "bins: u1[features, rows] out",
     "lower: f8[features, 256] out", "upper: f8[features, 256] out",
 )  # fmt: skip
-group_rows = Loop(
-    "group_rows", "leaf: leaf[trees, rows]", "tree: int", "top: int", "n: int", "order: u2[_] out",
-    "start: i8[leaves+1] out",
-)  # fmt: skip
+group_rows = Loop("group_rows", "leaf: leaf[rows]", "order: u2[rows] out", "start: i8[leaves+1] out")
 group_paths = Loop(
-    "group_paths", "order: u2[rows]", "row_start: i8[leaves+1]", "path_start: i8[leaves+1]", "column: i4[_]",
-    "Z: f8[part, columns]", "begin: int", "end: int", "at: i8[leaves] out", "values: f8[_] out",
+    "group_paths", _fields_of(LeafRows, "values"), "column: i4[_]", "Z: f8[part, columns]", "begin: int", "end: int",
+    "at: i8[leaves] out",
 )  # fmt: skip
 group_block = Loop(
-    "group_block", NODES, "bins: u1[features, rows]", "lower: f8[features, 256]", "upper: f8[features, 256]",
-    "X: f8[rows, features]", "Z: f8[rows, columns]", "top: int", "path_start: i8[leaves+1]", "column: i4[_]",
-    "leaf: leaf[_, rows] out", "order: u2[of_block] out", "values: f8[_] out", "row_start: i8[leaves+1] out",
+    "group_block", NODES, BINNED, "column: i4[_]", "leaf: leaf[_, rows] out",
+    _fields_of(LeafRows, "start", "order", "values"),
 )  # fmt: skip
 
 # tree_fits.c
 fit_trees = Loop(
-    "fit_trees", NODES, "tree_split: i8[trees+1]", "start: i8[leaves+1]", "column: i4[paths]",
-    "bins: u1[features, rows]", "lower: f8[features, 256]", "upper: f8[features, 256]", "X: f8[rows, features]",
-    "Z: f8[rows, columns]", "degree: int", "grad: f8[trees, rows]", "hess: f8[hessians, rows]", "penalty: float",
-    "penalize_constant: bool", "standardize: bool", "learning_rate: float", "block_rows: int", "order: u2[rows] out",
-    "values: f8[_] out", "scaling: f8[paths, 4] out", "weight: f8[_] out", "leaf: leaf[trees, rows] out",
-    "out: f8[trees, rows] out",
+    "fit_trees", NODES, "tree_split: i8[trees+1]", FITTED, BINNED, "grad: f8[trees, rows]", "hess: f8[hessians, rows]",
+    "penalty: float", "penalize_constant: bool", "standardize: bool", "learning_rate: float", "block_rows: int",
+    "order: u2[rows] out", "values: f8[_] out", "leaf: leaf[trees, rows] out", "out: f8[trees, rows] out",
 )  # fmt: skip
 
 # rows.c
 LOCKSTEP = 16  # trees that are walked together
 AT_ONCE = 512  # trees that are walked before their leaves are read
 FLAT = (
-    "layers", "nodes: u8[_]", "trees: i4[_, 4]", "layers: i8[layers, 7]", "steps: i8[_]", "bounds: f8[_]",
+    "nodes: u8[_]", "trees: i4[_, 4]", "layers: i8[layers, 7]", "steps: i8[_]", "bounds: f8[_]",
     "first_bound: i8[_]", "table: u1[_]", "sets: i8[_, 4]", "categories: u4[_]", "baseline: f8[outputs]",
 )  # fmt: skip
 predict_rows = Loop(

@@ -56,8 +56,8 @@ class _Number:
         self.convert, c_type = _NUMBERS[type_]
         self.c_types = [c_type]
 
-    def add_to(self, call: _Call, value: Any) -> None:
-        call.values.append(self.convert(value))
+    def add_to(self, values: list[Any], call: _Call, value: Any) -> None:
+        values.append(self.convert(value))
 
 
 class _Array:
@@ -81,13 +81,8 @@ class _Array:
         self.fixed = [(axis, int(text)) for axis, text in enumerate(names) if text.isdigit()]
         self.c_types: list[Any] = [ctypes.c_void_p, ctypes.c_int64] if self.is_leaf else [ctypes.c_void_p]
 
-    def add_to(self, call: _Call, array: Any) -> None:
-        call.values.append(self.pointer(call, array))
-        if self.is_leaf:
-            call.values.append(array.itemsize)
-
-    def pointer(self, call: _Call, array: Any) -> int:
-        """Return the address of an array's first number, after checks; read-only arrays may be converted."""
+    def add_to(self, values: list[Any], call: _Call, array: Any) -> None:
+        """Append the address of an array's first number, after checks; read-only arrays may be converted."""
         dtype = array.dtype
         is_plain = (
             dtype == self.dtype or (self.is_leaf and dtype.kind in "ui" and dtype.isnative)
@@ -105,10 +100,9 @@ class _Array:
         for axis, n in self.fixed:
             if shape[axis] != n:
                 raise ValueError(f"Axis {axis} of {self.name} has length {shape[axis]} instead of {n}.")
-        if is_plain:
-            return ctypes.addressof(_memory(array))
-        address: int = array.__array_interface__["data"][0]
-        return address
+        values.append(ctypes.addressof(_memory(array)) if is_plain else array.__array_interface__["data"][0])
+        if self.is_leaf:
+            values.append(array.itemsize)
 
     def _converted(self, array: Any) -> NDArray[Any]:
         """Return an array in the form that the function needs; arrays that it writes must already have it."""
@@ -126,18 +120,25 @@ class _Array:
 
 
 class _Record:
-    """A tuple of arrays, passed as a pointer to a structure of their pointers and a count."""
+    """A tuple, passed as a pointer to a structure of what its fields pass, and of their named sizes."""
 
     c_types: ClassVar = [ctypes.c_void_p]
 
-    def __init__(self, count: str, *fields: str) -> None:
-        self.count, self.fields = count, [_argument(field) for field in fields]
-        self._structure = struct.Struct(f"{len(fields) + 1}q").pack
+    def __init__(self, *fields: str) -> None:
+        self.fields = [_argument(field) for field in fields]
+        self.size_names = list(dict.fromkeys(size for field in self.fields for size in _sizes_of(field)))
+        kinds = [kind for field in self.fields for kind in field.c_types] + self.size_names
+        self._structure = struct.Struct(f"{len(kinds)}q").pack
 
-    def add_to(self, call: _Call, record: Any) -> None:
-        fields = zip(self.fields, record, strict=True)
-        pointers = [field.pointer(call, array) for field, array in fields]
-        call.values.append(self._structure(*pointers, call.sizes[self.count]))
+    def add_to(self, values: list[Any], call: _Call, record: Any) -> None:
+        passed: list[int] = []
+        for field, value in zip(self.fields, record, strict=True):
+            field.add_to(passed, call, value)
+        values.append(self._structure(*passed, *[call.sizes[size] for size in self.size_names]))
+
+
+def _sizes_of(argument: Any) -> list[str]:
+    return [size for _, size, _ in getattr(argument, "sizes", [])]
 
 
 def _argument(text: str | tuple[str, ...]) -> Any:
@@ -161,18 +162,21 @@ class Loop:
         One text for each argument: ``"X: f8[rows, columns]"``, ``"begin: int"``, ``"penalty: float"``, ``"clip:
         bool"``; ``"leaf: leaf[trees, rows]"`` for leaf numbers; ``"out: f8[rows] out"`` if the function writes to it.
         Sizes of one name must agree, ``trees+1`` is one more, ``4`` is a fixed length, and ``_`` any length. A tuple is
-        a record of arrays: the name of the size that is its count, then its fields.
+        a record of such fields.
 
     Notes
     -----
-    The C function takes pointers and numbers in this order, then each named size once (int64), in the order of first
-    appearance. Leaf numbers are a pointer and the size of a number in bytes; a record is a pointer to a structure of
-    its pointers and its count. The function returns 0, or -1 if memory is lacking.
+    The C function takes pointers and numbers in this order, then each named size that no record has (int64), in the
+    order of first appearance. Leaf numbers are a pointer and the size of a number in bytes; a record is a pointer to a
+    structure of its fields and its named sizes. The function returns 0, or -1 if memory is lacking.
     """
 
     def __init__(self, name: str, *arguments: str | tuple[str, ...]) -> None:
         self.__name__ = name
         self.arguments = [_argument(text) for text in arguments]
+        in_records = {size for argument in self.arguments for size in getattr(argument, "size_names", [])}
+        sizes = [size for argument in self.arguments for size in _sizes_of(argument)]
+        self._size_names = [size for size in dict.fromkeys(sizes) if size not in in_records]
 
     def __call__(self, *args: Any) -> None:
         """Call the function without the interpreter lock."""
@@ -182,7 +186,7 @@ class Loop:
         """Return the function with its first arguments bound; they must not be changed afterwards."""
         bound, later = _Call(), self.arguments[len(first) :]
         for argument, value in zip(self.arguments, first, strict=False):
-            argument.add_to(bound, value)
+            argument.add_to(bound.values, bound, value)
         function, sizes = partial(self._function, *bound.values), bound.sizes
 
         def call(*last: Any) -> None:
@@ -193,16 +197,14 @@ class Loop:
 
     def _run(self, function: Callable[..., int], call: _Call, arguments: list[Any], args: tuple[Any, ...]) -> None:
         for argument, value in zip(arguments, args, strict=True):
-            argument.add_to(call, value)
-        if function(*call.values, *call.sizes.values()):
+            argument.add_to(call.values, call, value)
+        if function(*call.values, *[call.sizes[size] for size in self._size_names]):
             raise MemoryError(f"Not enough memory for {self.__name__}.")
 
     @cached_property
     def _function(self) -> Any:
         function = shared_library()[f"boostbp_{self.__name__}"]
-        fields = [field for argument in self.arguments for field in getattr(argument, "fields", [argument])]
-        sizes = {size for field in fields for _, size, _ in getattr(field, "sizes", [])}
         types = [c_type for argument in self.arguments for c_type in argument.c_types]
-        function.argtypes = types + [ctypes.c_int64] * len(sizes)
+        function.argtypes = types + [ctypes.c_int64] * len(self._size_names)
         function.restype = ctypes.c_int64
         return function

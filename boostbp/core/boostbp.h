@@ -1,4 +1,4 @@
-/* Common definitions of all stages: records of trees and leaves, leaf numbers, and macros for versions of loops.
+/* What stages share: records of arrays, leaf numbers, scratch memory, and functions of one stage that another calls.
 
    Sums have the same order on every processor. The library is compiled without contraction or reassociation of
    floating-point operations. A sum over rows has LANES partial sums, row i in lane i % LANES, which are added in a
@@ -51,57 +51,224 @@ typedef struct {
 
 /* Leaf regressions of one or more trees; see `Leaves` in `boostbp/core/__init__.py`. */
 typedef struct {
-    const int64_t *tree_leaf;   /* (trees + 1,) */
-    const int64_t *tree_output; /* (trees, 2) */
-    const int64_t *tree_degree; /* (trees,) */
-    const int64_t *start;       /* (leaves + 1,) */
-    const int32_t *column;      /* (path columns,) */
-    const double *scaling;      /* (path columns, 4) */
+    const int64_t *tree_leaf, *tree_output, *tree_degree, *start;
+    const int32_t *column;
+    double *scaling;
     const int64_t *weight_start;
-    const double *weight;
-    int64_t n_trees;
+    double *weight;
+    int64_t n_trees, n_leaves, n_paths;
 } leaves_t;
 
-/* Returns the leaf of a row under a tree, from leaf numbers (trees, rows) of `bytes` bytes each. */
-static inline int64_t leaf_at(const void *leaf, int64_t bytes, int64_t place)
+/* The rows of a block, grouped by leaf; see `boostbp.trees.leaf_rows.LeafRows`. */
+typedef struct {
+    int64_t first, *start;
+    uint16_t *order;
+    const int64_t *path_start;
+    double *values;
+    int64_t n_leaves, n_rows;
+} leaf_rows_t;
+
+/* An input with the bins of its values; see grouping.c. */
+typedef struct {
+    const double *X, *Z;
+    const uint8_t *bins;
+    const double *lower, *upper;
+    int64_t n_rows, n_features, n_columns;
+} binned_t;
+
+/* Scratch memory of a call, which is freed where the block ends that declares it as SCRATCH. */
+typedef struct {
+    void *taken[24];
+    int n, is_lacking;
+} scratch_t;
+
+/* Returns memory for n numbers of some bytes; NULL if it is lacking. */
+static inline void *take(scratch_t *scratch, int64_t n, size_t bytes)
 {
-    switch (bytes) {
-    case 1:
-        return ((const uint8_t *)leaf)[place];
-    case 2:
-        return ((const uint16_t *)leaf)[place];
-    case 4:
-        return ((const uint32_t *)leaf)[place];
-    default:
-        return (int64_t)((const uint64_t *)leaf)[place];
-    }
+    void *memory = malloc((size_t)n * bytes + 1);
+    scratch->is_lacking |= !memory;
+    return scratch->taken[scratch->n++] = memory;
 }
 
-/* Writes the leaf of a row under a tree; see `leaf_at`. */
-static inline void put_leaf(void *leaf, int64_t bytes, int64_t place, int64_t number)
+static inline void free_all(scratch_t *scratch)
 {
-    switch (bytes) {
-    case 1:
-        ((uint8_t *)leaf)[place] = (uint8_t)number;
-        break;
-    case 2:
-        ((uint16_t *)leaf)[place] = (uint16_t)number;
-        break;
-    case 4:
-        ((uint32_t *)leaf)[place] = (uint32_t)number;
-        break;
-    default:
-        ((uint64_t *)leaf)[place] = (uint64_t)number;
-    }
+    while (scratch->n > 0)
+        free(scratch->taken[--scratch->n]);
+}
+#define SCRATCH __attribute__((cleanup(free_all))) scratch_t
+
+static inline int64_t least_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t most_of(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
 }
 
 static inline int64_t largest_part(const int64_t *start, int64_t n)
 {
     int64_t most = 0;
     for (int64_t i = 0; i < n; i++)
-        if (start[i + 1] - start[i] > most)
-            most = start[i + 1] - start[i];
+        most = most_of(most, start[i + 1] - start[i]);
     return most;
 }
+
+/* Minimum and maximum as in Python: the first number, unless the second compares smaller or larger. */
+static inline double lesser(double a, double b)
+{
+    return b < a ? b : a;
+}
+
+static inline double greater(double a, double b)
+{
+    return b > a ? b : a;
+}
+
+/* Returns a value, or 0 if it is not kept, by operations on bits, which compilers vectorise, unlike a selection. */
+static inline double or_zero(double value, int is_kept)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    bits &= -(uint64_t)is_kept;
+    memcpy(&value, &bits, sizeof bits);
+    return value;
+}
+
+/* Returns the leaf of a row under a tree, from leaf numbers (trees, rows) of `bytes` bytes each. */
+static inline int64_t leaf_at(const void *leaf, int64_t bytes, int64_t place)
+{
+    if (bytes == 1)
+        return ((const uint8_t *)leaf)[place];
+    if (bytes == 2)
+        return ((const uint16_t *)leaf)[place];
+    return bytes == 4 ? ((const uint32_t *)leaf)[place] : ((const int64_t *)leaf)[place];
+}
+
+static inline void put_leaf(void *leaf, int64_t bytes, int64_t place, int64_t number)
+{
+    if (bytes == 1)
+        ((uint8_t *)leaf)[place] = (uint8_t)number;
+    else if (bytes == 2)
+        ((uint16_t *)leaf)[place] = (uint16_t)number;
+    else if (bytes == 4)
+        ((uint32_t *)leaf)[place] = (uint32_t)number;
+    else
+        ((int64_t *)leaf)[place] = number;
+}
+
+/* A counting sort of n rows by leaf: rows of a leaf keep their order; `start` (leaves + 1,). */
+static inline void sort_rows_of(const void *leaf, int64_t bytes, int64_t first, int64_t n, int64_t leaves,
+                                uint16_t *restrict order, int64_t *restrict start)
+{
+    int64_t before = 0;
+    memset(start, 0, sizeof *start * (size_t)(leaves + 1));
+    for (int64_t row = 0; row < n; row++)
+        start[leaf_at(leaf, bytes, first + row)]++;
+    for (int64_t number = 0; number <= leaves; number++)
+        start[number] = before += start[number];
+    for (int64_t row = n - 1; row >= 0; row--)
+        order[--start[leaf_at(leaf, bytes, first + row)]] = (uint16_t)row;
+}
+
+static inline void sort_rows(const void *leaf, int64_t bytes, int64_t first, int64_t n, int64_t leaves, uint16_t *order,
+                             int64_t *start)
+{
+    if (bytes == 1) /* nearly always; a constant for the compiler */
+        sort_rows_of(leaf, 1, first, n, leaves, order, start);
+    else
+        sort_rows_of(leaf, bytes, first, n, leaves, order, start);
+}
+
+/* The regression of one leaf, w_0 + sum_j u_j (w_j + u_j w_jj), u = (z - center) / scale. */
+typedef struct {
+    int64_t k, m, degree;  /* its path columns, the outputs that the tree serves, 1 or 2 */
+    const int32_t *column; /* (k,) */
+    const double *scaling; /* (k, 4) */
+    double *constant;      /* (m,) w_0 */
+    double *linear;        /* (k, m) w_j */
+    double *square;        /* (k, m) w_jj, for degree 2 */
+} regression_t;
+
+static inline regression_t regression_of(const leaves_t *leaves, int64_t tree, int64_t leaf)
+{
+    int64_t number = leaves->tree_leaf[tree] + leaf, path = leaves->start[number];
+    int64_t k = leaves->start[number + 1] - path, m = leaves->tree_output[2 * tree + 1];
+    double *w = leaves->weight + leaves->weight_start[number];
+    return (regression_t){k, m, leaves->tree_degree[tree], leaves->column + path, leaves->scaling + 4 * path, w, w + m,
+                          w + (1 + k) * m};
+}
+
+/* Whether a split sends a value left; see routing.c. */
+static inline int sends_left(const nodes_t *nodes, int64_t split, double value)
+{
+    if (value != value)
+        return nodes->missing_left[split];
+    if (nodes->cat_start[split] < 0)
+        return value <= nodes->threshold[split];
+    if (!(value > -1.0 && value < 32.0 * nodes->cat_words[split]))
+        return 0;
+    int64_t code = (int64_t)value;
+    return nodes->categories[nodes->cat_start[split] + code / 32] >> code % 32 & 1;
+}
+
+/* Whether a split sends a row left. */
+static inline int goes_left(const nodes_t *nodes, int64_t split, const double *x)
+{
+    return sends_left(nodes, split, x[nodes->feature[split]]);
+}
+
+/* evaluation.c */
+API int64_t boostbp_add_values(const leaf_rows_t *rows, int64_t degree, const double *scaling, const double *weight,
+                               double *out, int64_t n_outputs, int64_t n_rows);
+
+/* grouping.c: grouping of rows by the leaves of one tree. */
+typedef struct {
+    const nodes_t *nodes;
+    const binned_t *in;
+    void *leaf;                    /* (trees, rows) numbers of `bytes` bytes, written */
+    int64_t bytes;
+    uint8_t *to;                   /* (splits, 256), where splits send bins */
+    int64_t *room;                 /* (5 splits + 8,) */
+    uint16_t *sorted, *right_rows; /* (most rows of a block,) */
+} grouping_t;
+
+void open_grouping(grouping_t *grouping, scratch_t *scratch, int64_t most_splits, int64_t most_rows);
+/* Notes where splits first .. first + n_splits - 1 send each bin. */
+void sides(const grouping_t *grouping, int64_t first, int64_t n_splits);
+/* Groups the rows of a block by the leaves of a tree, whose splits begin at `first`, and copies their path columns. */
+void group_tree(const grouping_t *grouping, int64_t first, int64_t tree, const int32_t *column,
+                const leaf_rows_t *rows);
+
+/* leaf_steps.c: leaves of one tree with one output, and the ranges of rows in each. */
+typedef struct {
+    const leaves_t *leaves;
+    double (*box)[2];  /* (paths,) thresholds that bound a column in its leaf */
+    uint8_t *may_miss; /* (paths,) */
+} boxes_t;
+
+void reach_of(const leaves_t *leaves, int64_t leaf, double *reach);
+void find_boxes(const boxes_t *boxes, const nodes_t *nodes, const int64_t *parent);
+double least_step(const boxes_t *boxes, int64_t feature, int rising, int64_t a, int64_t b);
+
+/* scaling.c */
+void scaling_of(const double *range, double flat_scale, double *out);
+
+/* solving.c */
+void solve_leaf(const double *gram, double *w, int64_t p, int64_t m, double penalty, int64_t penalize_constant,
+                double scale, double *a);
+API int64_t boostbp_solve_leaves(const int64_t *path_start, int64_t degree, int64_t n_outputs, const double *gram,
+                                 double *weight, double penalty, int64_t penalize_constant, double scale,
+                                 int64_t n_leaves);
+API int64_t boostbp_scale_weights(const int64_t *path_start, int64_t degree, int64_t n_outputs, const double *scaling,
+                                  double *weight, int64_t n_leaves, int64_t paths);
+
+/* sums.c */
+API int64_t boostbp_leaf_ranges(const leaf_rows_t *rows, const double *hess, double *out, int64_t weights,
+                                int64_t paths);
+API int64_t boostbp_leaf_sums(const leaf_rows_t *rows, const double *units, int64_t degree, const double *grad,
+                              const double *hess, double *gram, double *moment, int64_t paths, int64_t outputs,
+                              int64_t all_rows, int64_t weights);
 
 #endif

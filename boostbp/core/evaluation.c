@@ -5,7 +5,6 @@
    (w_j + 2 u_j w_jj) / scale, and 0 where an input is missing or clipped (section "Gradient of GBDT Layer"). */
 
 #include "boostbp.h"
-#include "stages.h"
 
 /* Writes the values of `n` rows, at most BLOCK, for one of `m` outputs of a leaf to `total`.
 
@@ -20,97 +19,65 @@ WIDE static void leaf_values(const double *z, int64_t stride, int64_t n, int64_t
     for (int64_t j = 0; j < k; j++, z += stride, scaling += 4) {
         double center = scaling[CENTER], inverse = scaling[INV_SCALE], linear = w[(1 + j) * m];
         double square = degree == 2 ? w[(1 + k + j) * m] : 0.0;
-        if (inverse == 0.0) /* the column does not vary */
-            continue;
-        if (degree == 2)
-            for (int64_t i = 0; i < n; i++) {
-                double u = (z[i] - center) * inverse, term = u * (linear + u * square);
-                total[i] += or_zero(term, u == u);
-            }
-        else
-            for (int64_t i = 0; i < n; i++) {
-                double u = (z[i] - center) * inverse, term = u * linear;
-                total[i] += or_zero(term, u == u);
-            }
+        for (int64_t i = 0; i < n && inverse != 0.0; i++) { /* where it is 0, the column does not vary */
+            double u = (z[i] - center) * inverse, term = u * (degree == 2 ? linear + u * square : linear);
+            total[i] += or_zero(term, u == u);
+        }
     }
 }
 
-/* Adds the values of training rows, grouped by leaf, to `out`, (outputs, rows); path_start is relative to `scaling`. */
-API int64_t boostbp_add_values(const int64_t *row_start, const uint16_t *order, int64_t first_row,
-                               const int64_t *path_start, const double *grouped, int64_t degree, const double *scaling,
-                               const double *weight, double *out, int64_t n_leaves, int64_t n_outputs, int64_t n_rows)
+/* Adds the values of training rows to `out`, (outputs, rows). */
+API int64_t boostbp_add_values(const leaf_rows_t *rows, int64_t degree, const double *scaling, const double *weight,
+                               double *out, int64_t n_outputs, int64_t n_rows)
 {
-    double total[BLOCK];
-    for (int64_t leaf = 0; leaf < n_leaves; leaf++) {
-        int64_t k = path_start[leaf + 1] - path_start[leaf], begin = row_start[leaf], end = row_start[leaf + 1];
+    double total[BLOCK], *values = rows->values;
+    for (int64_t leaf = 0; leaf < rows->n_leaves; leaf++) {
+        int64_t path = rows->path_start[leaf], k = rows->path_start[leaf + 1] - path;
+        int64_t begin = rows->start[leaf], end = rows->start[leaf + 1];
         for (int64_t block = begin; block < end; block += BLOCK) {
-            int64_t n = end - block < BLOCK ? end - block : BLOCK;
+            int64_t n = least_of(end - block, BLOCK);
             for (int64_t output = 0; output < n_outputs; output++) {
-                leaf_values(grouped + (block - begin), end - begin, n, k, degree, scaling + 4 * path_start[leaf],
-                            weight + output, n_outputs, total);
-                double *of_block = out + output * n_rows + first_row;
+                leaf_values(values + block - begin, end - begin, n, k, degree, scaling + 4 * path, weight + output,
+                            n_outputs, total);
+                double *of_block = out + output * n_rows + rows->first;
                 for (int64_t i = 0; i < n; i++)
-                    of_block[order[block + i]] += total[i];
+                    of_block[rows->order[block + i]] += total[i];
             }
         }
-        grouped += k * (end - begin);
+        values += k * (end - begin);
         weight += (1 + degree * k) * n_outputs;
     }
     return 0;
 }
 
-/* Regression of the leaf of a row under a tree. */
-typedef struct {
-    int64_t k, m, degree;   /* its path columns, the outputs that the tree serves, 1 or 2 */
-    const int32_t *column;  /* (k,) */
-    const double *scaling;  /* (k, 4) */
-    const double *constant; /* (m,) */
-    const double *linear;   /* (k, m) */
-    const double *square;   /* (k, m), for degree 2 */
-} regression_t;
-
-static inline regression_t regression_at(const leaves_t *leaves, int64_t tree, const void *leaf, int64_t bytes,
-                                         int64_t place)
-{
-    int64_t number = leaves->tree_leaf[tree] + leaf_at(leaf, bytes, place), path = leaves->start[number];
-    int64_t k = leaves->start[number + 1] - path, m = leaves->tree_output[2 * tree + 1];
-    const double *w = leaves->weight + leaves->weight_start[number];
-    return (regression_t){k, m, leaves->tree_degree[tree], leaves->column + path, leaves->scaling + 4 * path, w, w + m,
-                          w + (1 + k) * m};
-}
-
-/* Returns u of a value that is not missing, and whether the leaf's value has a slope there. */
-static inline double standardised(double z, const double *scaling, int64_t clip, int *slopes)
+/* Returns u of a value that is not missing. */
+static inline double standardised(double z, const double *scaling, int64_t clip)
 {
     double u = (z - scaling[CENTER]) * scaling[INV_SCALE];
-    *slopes = 1;
     if (scaling[INV_SCALE] == 0.0)
         return 0.0;
     if (!clip)
         return u;
-    *slopes = !(u < scaling[LOWER] || u > scaling[UPPER]) && scaling[LOWER] < scaling[UPPER];
     return u < scaling[LOWER] ? scaling[LOWER] : u > scaling[UPPER] ? scaling[UPPER] : u;
 }
 
-/* Returns u of a value, as the leaf regression reads it; 0, the mean, for a missing value. */
+/* Returns u of a value; 0, the mean, if it is missing. */
 static inline double standardised_or_mean(double z, const double *scaling, int64_t clip)
 {
-    int slopes;
-    return z == z ? standardised(z, scaling, clip, &slopes) : 0.0;
+    return z == z ? standardised(z, scaling, clip) : 0.0;
 }
 
 /* Adds the values of a leaf for one row to `out`, of the tree's outputs. */
 static inline void add_leaf(const regression_t *r, const double *z, int64_t clip, double *out)
 {
-    int slopes;
     if (r->m == 1) {
         double total = *r->constant;
         for (int64_t j = 0; j < r->k; j++) {
             double value = z[r->column[j]];
             if (value != value)
                 continue;
-            double u = standardised(value, r->scaling + 4 * j, clip, &slopes);
-            total += r->degree == 2 ? u * (r->linear[j] + u * r->square[j]) : u * r->linear[j];
+            double u = standardised(value, r->scaling + 4 * j, clip);
+            total += u * (r->degree == 2 ? r->linear[j] + u * r->square[j] : r->linear[j]);
         }
         *out += total;
         return;
@@ -121,53 +88,47 @@ static inline void add_leaf(const regression_t *r, const double *z, int64_t clip
         double value = z[r->column[j]];
         if (value != value)
             continue;
-        double u = standardised(value, r->scaling + 4 * j, clip, &slopes);
+        double u = standardised(value, r->scaling + 4 * j, clip);
         for (int64_t o = 0; o < r->m; o++)
             out[o] += u * r->linear[j * r->m + o];
-        if (r->degree == 2)
-            for (int64_t o = 0; o < r->m; o++)
-                out[o] += u * u * r->square[j * r->m + o];
+        for (int64_t o = 0; o < r->m && r->degree == 2; o++)
+            out[o] += u * u * r->square[j * r->m + o];
     }
 }
 
 /* Adds the forest's values of rows begin .. end - 1 to `out`, (rows, outputs). */
 API int64_t boostbp_evaluate(const leaves_t *leaves, const void *leaf, int64_t bytes, const double *Z, int64_t clip,
-                             int64_t begin, int64_t end, double *out, int64_t n_trees, int64_t n_leaves,
-                             int64_t n_paths, int64_t n_rows, int64_t n_columns, int64_t n_outputs)
+                             int64_t begin, int64_t end, double *out, int64_t n_rows, int64_t n_columns,
+                             int64_t n_outputs)
 {
-    for (int64_t top = begin; top < end; top += TILE) {
-        int64_t last = end - top < TILE ? end : top + TILE;
-        for (int64_t tree = 0; tree < n_trees; tree++)
-            for (int64_t row = top; row < last; row++) {
-                regression_t of_row = regression_at(leaves, tree, leaf, bytes, tree * n_rows + row);
-                add_leaf(&of_row, Z + row * n_columns, clip, out + row * n_outputs + leaves->tree_output[2 * tree]);
+    for (int64_t top = begin; top < end; top += TILE)
+        for (int64_t tree = 0; tree < leaves->n_trees; tree++)
+            for (int64_t row = top; row < end && row < top + TILE; row++) {
+                regression_t r = regression_of(leaves, tree, leaf_at(leaf, bytes, tree * n_rows + row));
+                add_leaf(&r, Z + row * n_columns, clip, out + row * n_outputs + leaves->tree_output[2 * tree]);
             }
-    }
     return 0;
 }
 
 /* Adds the Jacobian of rows begin .. end - 1 to `out`, (rows, outputs, columns), for steps of a unit of each column. */
 API int64_t boostbp_jacobian(const leaves_t *leaves, const void *leaf, int64_t bytes, const double *Z, int64_t clip,
-                             const double *unit, int64_t begin, int64_t end, double *out, int64_t n_trees,
-                             int64_t n_leaves, int64_t n_paths, int64_t n_rows, int64_t n_columns, int64_t n_outputs)
+                             const double *unit, int64_t begin, int64_t end, double *out, int64_t n_rows,
+                             int64_t n_columns, int64_t n_outputs)
 {
-    for (int64_t top = begin; top < end; top += TILE) {
-        int64_t last = end - top < TILE ? end : top + TILE;
-        for (int64_t tree = 0; tree < n_trees; tree++)
-            for (int64_t row = top; row < last; row++) {
-                regression_t r = regression_at(leaves, tree, leaf, bytes, tree * n_rows + row);
+    for (int64_t top = begin; top < end; top += TILE)
+        for (int64_t tree = 0; tree < leaves->n_trees; tree++)
+            for (int64_t row = top; row < end && row < top + TILE; row++) {
+                regression_t r = regression_of(leaves, tree, leaf_at(leaf, bytes, tree * n_rows + row));
                 double *of_row = out + (row * n_outputs + leaves->tree_output[2 * tree]) * n_columns;
                 for (int64_t j = 0; j < r.k; j++) {
+                    const double *scaling = r.scaling + 4 * j;
+                    double lower = scaling[LOWER], upper = scaling[UPPER];
                     int64_t column = r.column[j];
-                    double z = Z[row * n_columns + column], u = 0.0;
-                    double d_linear = 0.0, d_square = 0.0; /* unit du/dz and unit d(u^2)/dz */
-                    int slopes = 0;
-                    if (z == z)
-                        u = standardised(z, r.scaling + 4 * j, clip, &slopes);
-                    if (slopes) {
-                        d_linear = r.scaling[4 * j + INV_SCALE] * unit[column];
-                        d_square = 2.0 * u * d_linear;
-                    }
+                    double u = (Z[row * n_columns + column] - scaling[CENTER]) * scaling[INV_SCALE];
+                    int slopes = u == u && scaling[INV_SCALE] != 0.0;
+                    slopes &= !clip || (lower <= u && u <= upper && lower < upper);
+                    double d_linear = slopes ? scaling[INV_SCALE] * unit[column] : 0.0; /* unit du/dz */
+                    double d_square = slopes ? 2.0 * u * d_linear : 0.0;                /* unit d(u^2)/dz */
                     for (int64_t o = 0; o < r.m; o++) {
                         double slope = d_linear * r.linear[j * r.m + o];
                         if (r.degree == 2)
@@ -176,7 +137,6 @@ API int64_t boostbp_jacobian(const leaves_t *leaves, const void *leaf, int64_t b
                     }
                 }
             }
-    }
     return 0;
 }
 
@@ -236,13 +196,13 @@ static double add_within(const regression_t *r, double share, const double *za, 
 API int64_t boostbp_changes(const nodes_t *nodes, const int64_t *tree_split, const leaves_t *leaves, int64_t clip,
                             const void *leaf_a, int64_t bytes_a, const void *leaf_b, int64_t bytes_b, const double *A,
                             const double *B, const double *ZA, const double *ZB, int64_t begin, int64_t end,
-                            double *smooth, double *jump, int64_t n_splits, int64_t n_trees, int64_t n_leaves,
-                            int64_t n_paths, int64_t n_rows, int64_t n_features, int64_t n_columns, int64_t n_outputs)
+                            double *smooth, double *jump, int64_t n_rows, int64_t n_features, int64_t n_columns,
+                            int64_t n_outputs)
 {
-    for (int64_t tree = 0; tree < n_trees; tree++)
+    for (int64_t tree = 0; tree < leaves->n_trees; tree++)
         for (int64_t row = begin; row < end; row++) {
-            regression_t a = regression_at(leaves, tree, leaf_a, bytes_a, tree * n_rows + row);
-            regression_t b = regression_at(leaves, tree, leaf_b, bytes_b, tree * n_rows + row);
+            regression_t a = regression_of(leaves, tree, leaf_at(leaf_a, bytes_a, tree * n_rows + row));
+            regression_t b = regression_of(leaves, tree, leaf_at(leaf_b, bytes_b, tree * n_rows + row));
             const double *za = ZA + row * n_columns, *zb = ZB + row * n_columns;
             int64_t first = row * n_outputs + leaves->tree_output[2 * tree], feature = -1;
             if (a.constant != b.constant)

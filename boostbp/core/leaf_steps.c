@@ -5,7 +5,6 @@
    over columns, so the smallest difference of two leaves is the sum of the smallest differences of its terms. */
 
 #include "boostbp.h"
-#include "stages.h"
 
 static const int64_t NO_COLUMN = INT64_MAX; /* comes after all columns */
 static const double UNREAD[4];              /* scaling of a column that a leaf does not read: its part is 0 */
@@ -23,12 +22,10 @@ typedef struct {
     int may_miss;
 } side_t;
 
-static part_t part_of(const regressions_t *tree, int64_t leaf, int64_t j)
+static part_t part_of(const leaves_t *leaves, int64_t leaf, int64_t j)
 {
-    int64_t first = tree->path_start[leaf], k = tree->path_start[leaf + 1] - first;
-    const double *w = tree->weight + tree->weight_start[leaf];
-    part_t part = {tree->scaling + 4 * (first + j), w[1 + j], tree->degree == 2 ? w[1 + k + j] : 0.0};
-    return part;
+    regression_t r = regression_of(leaves, 0, leaf);
+    return (part_t){r.scaling + 4 * j, r.linear[j], r.degree == 2 ? r.square[j] : 0.0};
 }
 
 /* Returns a part at a value of its column; NaN for NaN. */
@@ -86,98 +83,79 @@ static double least_between(double low, double high, const part_t *a, const part
 }
 
 /* Writes bounds of the values of a leaf over all rows: a part is extreme at a bound, at its vertex, or if missing. */
-void reach_of(const regressions_t *tree, int64_t leaf, double *reach)
+void reach_of(const leaves_t *leaves, int64_t leaf, double *reach)
 {
-    double low = tree->weight[tree->weight_start[leaf]], high = low;
-    for (int64_t j = 0; j < tree->path_start[leaf + 1] - tree->path_start[leaf]; j++) {
-        part_t part = part_of(tree, leaf, j);
+    reach[0] = reach[1] = leaves->weight[leaves->weight_start[leaf]];
+    for (int64_t j = 0; j < leaves->start[leaf + 1] - leaves->start[leaf]; j++) {
+        part_t part = part_of(leaves, leaf, j);
         double lower = value_at(-INFINITY, &part), upper = value_at(INFINITY, &part);
-        double least = lesser(lesser(lower, upper), 0.0), most = greater(greater(lower, upper), 0.0);
-        double flat = value_at(flat_at(&part), &part);
-        if (flat == flat) {
-            least = lesser(least, flat);
-            most = greater(most, flat);
-        }
-        low += least;
-        high += most;
+        double flat = value_at(flat_at(&part), &part); /* of NaN no comparison is true */
+        reach[0] += lesser(lesser(lesser(lower, upper), 0.0), flat);
+        reach[1] += greater(greater(greater(lower, upper), 0.0), flat);
     }
-    reach[0] = low;
-    reach[1] = high;
 }
 
 /* Writes the thresholds that bound each path column of each leaf, and whether rows of the leaf may miss it.
 
-   `first` is the tree's first split; `parent` (leaves + splits,) the split above each leaf, then above each split, -1
-   above the root. */
-void find_boxes(const regressions_t *tree, const nodes_t *nodes, int64_t first, const int64_t *parent)
+   `parent`, (leaves + splits,), has the split above each leaf, then above each split, -1 above the root. */
+void find_boxes(const boxes_t *boxes, const nodes_t *nodes, const int64_t *parent)
 {
-    for (int64_t leaf = 0; leaf < tree->n_leaves; leaf++) {
-        int64_t begin = tree->path_start[leaf], end = tree->path_start[leaf + 1], child = ~leaf;
+    const leaves_t *leaves = boxes->leaves;
+    for (int64_t leaf = 0; leaf < leaves->n_leaves; leaf++) {
+        int64_t begin = leaves->start[leaf], end = leaves->start[leaf + 1], child = ~leaf;
         for (int64_t j = begin; j < end; j++) {
-            tree->box[j][0] = -INFINITY;
-            tree->box[j][1] = INFINITY;
-            tree->may_miss[j] = 1;
+            boxes->box[j][0] = -INFINITY, boxes->box[j][1] = INFINITY;
+            boxes->may_miss[j] = 1;
         }
-        for (int64_t split = parent[leaf]; split >= 0; split = parent[tree->n_leaves + split]) {
-            int64_t i = first + split;
-            int left = nodes->left[i] == child;
+        for (int64_t split = parent[leaf]; split >= 0; child = split, split = parent[leaves->n_leaves + split]) {
+            int left = nodes->left[split] == child;
             for (int64_t j = begin; j < end; j++) {
-                if (tree->column[j] == nodes->feature[i]) { /* a path column is numeric, and so is its split */
-                    double *box = tree->box[j];
-                    if (left)
-                        box[1] = lesser(box[1], nodes->threshold[i]);
-                    else
-                        box[0] = greater(box[0], nodes->threshold[i]);
-                    tree->may_miss[j] &= nodes->missing_left[i] == left;
-                }
+                double *box = boxes->box[j];
+                if (leaves->column[j] != nodes->feature[split]) /* a path column is numeric, and so is its split */
+                    continue;
+                if (left)
+                    box[1] = lesser(box[1], nodes->threshold[split]);
+                else
+                    box[0] = greater(box[0], nodes->threshold[split]);
+                boxes->may_miss[j] &= nodes->missing_left[split] == left;
             }
-            child = split;
         }
     }
 }
 
-static side_t side_of(const regressions_t *tree, int64_t leaf, int64_t j, int is_read)
+static side_t side_of(const boxes_t *boxes, int64_t leaf, int64_t j, int is_read)
 {
-    side_t side = {{UNREAD, 0.0, 0.0}, -INFINITY, INFINITY, 1};
-    if (is_read) {
-        int64_t path = tree->path_start[leaf] + j;
-        side.part = part_of(tree, leaf, j);
-        side.low = tree->box[path][0];
-        side.high = tree->box[path][1];
-        side.may_miss = tree->may_miss[path];
-    }
-    return side;
+    int64_t path = boxes->leaves->start[leaf] + j;
+    if (!is_read)
+        return (side_t){{UNREAD, 0.0, 0.0}, -INFINITY, INFINITY, 1};
+    return (side_t){part_of(boxes->leaves, leaf, j), boxes->box[path][0], boxes->box[path][1], boxes->may_miss[path]};
 }
 
 /* Returns the minimum of leaf b minus leaf a over rows that differ in `feature` alone; infinity without such rows.
 
    The leaves are on two sides of a split of the feature: a is on the left if the tree must be `rising`, otherwise b.
    Both rise in the feature, or both fall. The rows are equal in all other columns, whose parts are independent. */
-double least_step(const regressions_t *tree, int64_t feature, int rising, int64_t a, int64_t b)
+double least_step(const boxes_t *boxes, int64_t feature, int rising, int64_t a, int64_t b)
 {
-    int64_t first_a = tree->path_start[a], first_b = tree->path_start[b], i = 0, j = 0;
-    int64_t k_a = tree->path_start[a + 1] - first_a, k_b = tree->path_start[b + 1] - first_b;
-    double total = tree->weight[tree->weight_start[b]] - tree->weight[tree->weight_start[a]];
-    while (i < k_a || j < k_b) { /* the columns of both ascend */
-        int64_t column_a = i < k_a ? tree->column[first_a + i] : NO_COLUMN;
-        int64_t column_b = j < k_b ? tree->column[first_b + j] : NO_COLUMN;
+    regression_t r_a = regression_of(boxes->leaves, 0, a), r_b = regression_of(boxes->leaves, 0, b);
+    double total = *r_b.constant - *r_a.constant;
+    for (int64_t i = 0, j = 0; i < r_a.k || j < r_b.k;) { /* the columns of both ascend */
+        int64_t column_a = i < r_a.k ? r_a.column[i] : NO_COLUMN, column_b = j < r_b.k ? r_b.column[j] : NO_COLUMN;
         int in_a = column_a <= column_b, in_b = column_b <= column_a;
-        side_t of_a = side_of(tree, a, i, in_a), of_b = side_of(tree, b, j, in_b);
+        side_t of_a = side_of(boxes, a, i, in_a), of_b = side_of(boxes, b, j, in_b);
+        i += in_a;
+        j += in_b;
         if ((in_a ? column_a : column_b) == feature) { /* a is largest and b smallest at the ends next to the split */
             total += value_at(rising ? of_b.low : of_b.high, &of_b.part) -
                      value_at(rising ? of_a.high : of_a.low, &of_a.part);
-        } else {
-            double low = greater(of_a.low, of_b.low), high = lesser(of_a.high, of_b.high);
-            int both_miss = of_a.may_miss && of_b.may_miss; /* a missing value contributes a step of 0 */
-            if (low < high) {
-                double least = least_between(low, high, &of_a.part, &of_b.part);
-                total += both_miss ? lesser(least, 0.0) : least;
-            } else if (!both_miss) {
-                return INFINITY;
-            }
+            continue;
         }
-        i += in_a;
-        j += in_b;
+        double low = greater(of_a.low, of_b.low), high = lesser(of_a.high, of_b.high);
+        int both_miss = of_a.may_miss && of_b.may_miss; /* a missing value contributes a step of 0 */
+        if (!(low < high) && !both_miss)
+            return INFINITY;
+        double least = low < high ? least_between(low, high, &of_a.part, &of_b.part) : 0.0;
+        total += both_miss ? lesser(least, 0.0) : least;
     }
     return total;
 }

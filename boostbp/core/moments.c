@@ -1,17 +1,30 @@
 /* Sums over the columns of an input, with the same bits for dense and sparse input.
 
    Sums skip zeros, so that both kinds of input add the same numbers in the same order, and the work is proportional to
-   the entries of a sparse input. A dense input is Z, (rows, columns). A sparse one has compressed columns: entries
-   indptr[j] .. indptr[j + 1] - 1 are those of column j, in ascending rows `indices`; both have any unsigned type.
+   the entries of a sparse input. A dense input is Z, (rows, columns), and its loops go row by row; those of a sparse
+   one go column by column.
 
    A standardised value is u = (z - center) * inv_scale, 0 if missing. `zero` is the standardised 0, so that for
-   instance U V = 1 (zero V) + (U - zero) V. The caller adds the first part. */
+   instance U V = 1 (zero V) + (U - zero) V. The caller adds the first part. Some functions read only the columns that
+   `column` lists; `scaling` and `zero` are those of these columns. */
 
 #include "boostbp.h"
-#include "stages.h"
 
-/* Compressed columns of a sparse input. */
-#define ENTRIES const void *indptr, int64_t ptr_bytes, const void *indices, int64_t bytes, const double *data
+/* A sparse input: entries indptr[j] .. indptr[j + 1] - 1 are those of column j, in ascending rows `indices`. Both are
+   unsigned integers of some bytes. */
+typedef struct {
+    const void *indptr;
+    int64_t ptr_bytes;
+    const void *indices;
+    int64_t bytes;
+    const double *data;
+    int64_t n_columns, n_entries;
+} entries_t;
+
+static inline int64_t first_of(const entries_t *Z, int64_t column)
+{
+    return leaf_at(Z->indptr, Z->ptr_bytes, column);
+}
 
 static inline double standardised(double z, const double *scaling)
 {
@@ -19,16 +32,34 @@ static inline double standardised(double z, const double *scaling)
     return u == u ? u : 0.0;
 }
 
+/* Runs a statement for each number z but zeros, in column j and `row`. */
+#define EACH_DENSE(statement) \
+    for (int64_t row = 0; row < rows; row++, Z += columns) \
+        for (int64_t j = 0; j < columns; j++) \
+            if (Z[j] != 0.0) { \
+                double z = Z[j]; \
+                statement \
+            }
+
+/* Does the same for column number `of` of a sparse input. */
+#define EACH_SPARSE(of, statement) \
+    const entries_t in = *Z; \
+    for (int64_t k = first_of(Z, of), last = first_of(Z, (of) + 1); k < last; k++) \
+        if (in.data[k] != 0.0) { \
+            double z = in.data[k]; \
+            int64_t row = leaf_at(in.indices, in.bytes, k); \
+            statement \
+        }
+
 /* ------------------------------------------------------------------------------------------- sums of each column */
 
 /* Adds one entry to the sums of a column: smallest and largest value, sum(w z), weight of the missing values, weight
    and number of all but zeros. */
 static inline void add_entry(double z, double w, double *sums)
 {
-    int known = z == z;
     sums[0] = lesser(sums[0], z); /* all comparisons of a missing value are false */
     sums[1] = greater(sums[1], z);
-    if (known)
+    if (z == z)
         sums[2] += w * z;
     else
         sums[3] += w;
@@ -40,70 +71,60 @@ static inline void add_entry(double z, double w, double *sums)
 API int64_t boostbp_column_sums(const double *Z, const double *weight, double *restrict sums, int64_t rows,
                                 int64_t columns)
 {
-    for (int64_t row = 0; row < rows; row++, Z += columns)
-        for (int64_t j = 0; j < columns; j++)
-            if (Z[j] != 0.0)
-                add_entry(Z[j], weight[row], sums + 6 * j);
+    EACH_DENSE(add_entry(z, weight[row], sums + 6 * j);)
     return 0;
 }
 
-API int64_t boostbp_column_sums_sparse(ENTRIES, const double *weight, double *sums, int64_t columns, int64_t entries)
+API int64_t boostbp_column_sums_sparse(const entries_t *Z, const double *weight, double *restrict sums)
 {
-    for (int64_t j = 0; j < columns; j++) {
-        int64_t end = leaf_at(indptr, ptr_bytes, j + 1);
+    for (int64_t j = 0; j < Z->n_columns; j++, sums += 6) {
         double of_column[6];
-        memcpy(of_column, sums + 6 * j, sizeof of_column);
-        for (int64_t k = leaf_at(indptr, ptr_bytes, j); k < end; k++)
-            if (data[k] != 0.0)
-                add_entry(data[k], weight[leaf_at(indices, bytes, k)], of_column);
-        memcpy(sums + 6 * j, of_column, sizeof of_column);
+        memcpy(of_column, sums, sizeof of_column);
+        EACH_SPARSE(j, add_entry(z, weight[row], of_column);)
+        memcpy(sums, of_column, sizeof of_column);
     }
     return 0;
+}
+
+/* Adds weight u^2 of one entry. */
+static inline void add_square(double z, double w, const double *scaling, double *out)
+{
+    double u = standardised(z, scaling);
+    *out += w * (u * u);
 }
 
 /* Adds sum(weight u^2) of each column to `out`. */
 API int64_t boostbp_column_squares(const double *Z, const double *weight, const double *scaling, double *restrict out,
                                    int64_t rows, int64_t columns)
 {
-    for (int64_t row = 0; row < rows; row++, Z += columns)
-        for (int64_t j = 0; j < columns; j++)
-            if (Z[j] != 0.0) {
-                double u = standardised(Z[j], scaling + 4 * j);
-                out[j] += weight[row] * (u * u);
-            }
+    EACH_DENSE(add_square(z, weight[row], scaling + 4 * j, out + j);)
     return 0;
 }
 
-API int64_t boostbp_column_squares_sparse(ENTRIES, const double *weight, const double *scaling, double *out,
-                                          int64_t columns, int64_t entries)
+API int64_t boostbp_column_squares_sparse(const entries_t *Z, const double *weight, const double *scaling,
+                                          double *restrict out)
 {
-    for (int64_t j = 0; j < columns; j++) {
-        int64_t end = leaf_at(indptr, ptr_bytes, j + 1);
+    for (int64_t j = 0; j < Z->n_columns; j++) {
         double total = out[j];
-        for (int64_t k = leaf_at(indptr, ptr_bytes, j); k < end; k++)
-            if (data[k] != 0.0) {
-                double u = standardised(data[k], scaling + 4 * j);
-                total += weight[leaf_at(indices, bytes, k)] * (u * u);
-            }
+        EACH_SPARSE(j, add_square(z, weight[row], scaling + 4 * j, &total);)
         out[j] = total;
     }
     return 0;
 }
 
-/* ----------------------------------------------------------------- products of some columns, as `column` lists them */
+/* ------------------------------------------------------------------------------------------ products with columns */
 
 enum { MANY = 16 }; /* row length from which the loop for this processor's registers is faster; arbitrary */
-
-WIDE static void add_many(double *restrict to, double factor, const double *restrict from, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i] += factor * from[i];
-}
 
 static inline void add_few(double *restrict to, double factor, const double *restrict from, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         to[i] += factor * from[i];
+}
+
+WIDE static void add_many(double *to, double factor, const double *from, int64_t n)
+{
+    add_few(to, factor, from, n);
 }
 
 /* Adds `factor` times one row of numbers to another. */
@@ -115,20 +136,62 @@ static inline void add_row(double *to, double factor, const double *from, int64_
         add_few(to, factor, from, n);
 }
 
-/* Adds one row of U - zero, column by column, times MANY or more numbers of `from`, a step apart, to those of `to`. */
-WIDE static void add_columns(const double *Z, const int32_t *column, const double *scaling, const double *zero,
-                             int64_t columns, const double *from, int64_t from_step, double *to, int64_t to_step,
-                             int64_t n)
+typedef double four_t __attribute__((vector_size(32), aligned(8), may_alias));
+
+/* Adds one row of U - zero times 4 n columns of V to `out`; the sums stay in n = 1, 2 or 4 registers. */
+static inline __attribute__((always_inline)) void add_tile(const double *Z, const int32_t *column,
+                                                           const double *scaling, const double *zero, int64_t columns,
+                                                           const double *V, int64_t outputs, double *out, const int n)
 {
-    for (int64_t j = 0; j < columns; j++, from += from_step, to += to_step) {
-        double z = Z[column[j]];
-        if (z != 0.0) {
-            const double *restrict one = from;
-            double *restrict other = to, factor = standardised(z, scaling + 4 * j) - zero[j];
-            for (int64_t i = 0; i < n; i++)
-                other[i] += factor * one[i];
-        }
+    four_t *sum = (four_t *)out, a = sum[0], b = a, c = a, d = a;
+    if (n > 1)
+        b = sum[1];
+    if (n > 2)
+        c = sum[2], d = sum[3];
+    for (int64_t j = 0; j < columns; j++, V += outputs) {
+        double z = Z[column[j]], factor = standardised(z, scaling + 4 * j) - zero[j];
+        const four_t *v = (const four_t *)V;
+        if (z == 0.0)
+            continue;
+        a += factor * v[0];
+        if (n > 1)
+            b += factor * v[1];
+        if (n > 2)
+            c += factor * v[2], d += factor * v[3];
     }
+    sum[0] = a;
+    if (n > 1)
+        sum[1] = b;
+    if (n > 2)
+        sum[2] = c, sum[3] = d;
+}
+
+WIDE static void add_products(const double *Z, const int32_t *column, const double *scaling, const double *zero,
+                              int64_t columns, const double *V, int64_t outputs, double *out)
+{
+    int64_t o = 0;
+    for (; o + 16 <= outputs; o += 16)
+        add_tile(Z, column, scaling, zero, columns, V + o, outputs, out + o, 4);
+    if (o + 8 <= outputs) {
+        add_tile(Z, column, scaling, zero, columns, V + o, outputs, out + o, 2);
+        o += 8;
+    }
+    if (o + 4 <= outputs) {
+        add_tile(Z, column, scaling, zero, columns, V + o, outputs, out + o, 1);
+        o += 4;
+    }
+    double last = o < outputs ? out[o] : 0.0;
+    for (int64_t j = 0; j < columns && o < outputs; j++) {
+        double z = Z[column[j]], factor = standardised(z, scaling + 4 * j) - zero[j];
+        if (z == 0.0)
+            continue;
+        if (o == outputs - 1)
+            last += factor * V[j * outputs + o];
+        else
+            add_few(out + o, factor, V + j * outputs + o, outputs - o);
+    }
+    if (o == outputs - 1)
+        out[o] = last;
 }
 
 /* Adds (U - zero) V to `out`, (rows, outputs). */
@@ -136,30 +199,35 @@ API int64_t boostbp_add_products(const double *Z, const int32_t *column, const d
                                  const double *V, double *out, int64_t rows, int64_t all_columns, int64_t columns,
                                  int64_t outputs)
 {
-    for (int64_t row = 0; row < rows; row++, Z += all_columns, out += outputs) {
-        if (outputs >= MANY)
-            add_columns(Z, column, scaling, zero, columns, V, outputs, out, 0, outputs);
-        for (int64_t j = 0; j < columns && outputs < MANY; j++) {
-            double z = Z[column[j]];
-            if (z != 0.0)
-                add_few(out, standardised(z, scaling + 4 * j) - zero[j], V + j * outputs, outputs);
-        }
+    for (int64_t row = 0; row < rows; row++, Z += all_columns, out += outputs)
+        add_products(Z, column, scaling, zero, columns, V, outputs, out);
+    return 0;
+}
+
+API int64_t boostbp_add_products_sparse(const entries_t *Z, const int32_t *column, const double *scaling,
+                                        const double *zero, const double *V, double *out, int64_t columns,
+                                        int64_t outputs)
+{
+    for (int64_t j = 0; j < columns; j++) {
+        EACH_SPARSE(column[j], add_row(out + row * outputs, standardised(z, scaling + 4 * j) - zero[j], V + j * outputs,
+                                       outputs);)
     }
     return 0;
 }
 
-API int64_t boostbp_add_products_sparse(ENTRIES, const int32_t *column, const double *scaling, const double *zero,
-                                        const double *V, double *out, int64_t all_columns, int64_t entries,
-                                        int64_t columns, int64_t outputs)
+/* Adds one row of U - zero, column by column, times a row g. */
+static inline void add_moments(const double *Z, const int32_t *column, const double *scaling, const double *zero,
+                               int64_t columns, const double *g, int64_t outputs, double *out)
 {
-    for (int64_t j = 0; j < columns; j++) {
-        int64_t end = leaf_at(indptr, ptr_bytes, column[j] + 1);
-        for (int64_t k = leaf_at(indptr, ptr_bytes, column[j]); k < end; k++)
-            if (data[k] != 0.0)
-                add_row(out + leaf_at(indices, bytes, k) * outputs, standardised(data[k], scaling + 4 * j) - zero[j],
-                        V + j * outputs, outputs);
-    }
-    return 0;
+    for (int64_t j = 0; j < columns; j++)
+        if (Z[column[j]] != 0.0)
+            add_few(out + j * outputs, standardised(Z[column[j]], scaling + 4 * j) - zero[j], g, outputs);
+}
+
+WIDE static void add_many_moments(const double *Z, const int32_t *column, const double *scaling, const double *zero,
+                                  int64_t columns, const double *g, int64_t outputs, double *out)
+{
+    add_moments(Z, column, scaling, zero, columns, g, outputs, out);
 }
 
 /* Adds (U - zero)' G to `out`, (columns, outputs). */
@@ -167,47 +235,37 @@ API int64_t boostbp_add_moments(const double *Z, const int32_t *column, const do
                                 const double *G, double *out, int64_t rows, int64_t all_columns, int64_t columns,
                                 int64_t outputs)
 {
-    for (int64_t row = 0; row < rows; row++, Z += all_columns, G += outputs) {
-        if (outputs >= MANY)
-            add_columns(Z, column, scaling, zero, columns, G, 0, out, outputs, outputs);
-        for (int64_t j = 0; j < columns && outputs < MANY; j++) {
-            double z = Z[column[j]];
-            if (z != 0.0)
-                add_few(out + j * outputs, standardised(z, scaling + 4 * j) - zero[j], G, outputs);
-        }
-    }
+    for (int64_t row = 0; row < rows; row++, Z += all_columns, G += outputs)
+        (outputs >= MANY ? add_many_moments : add_moments)(Z, column, scaling, zero, columns, G, outputs, out);
     return 0;
 }
 
-API int64_t boostbp_add_moments_sparse(ENTRIES, const int32_t *column, const double *scaling, const double *zero,
-                                       const double *G, double *out, int64_t all_columns, int64_t entries,
-                                       int64_t columns, int64_t outputs)
+API int64_t boostbp_add_moments_sparse(const entries_t *Z, const int32_t *column, const double *scaling,
+                                       const double *zero, const double *G, double *out, int64_t columns,
+                                       int64_t outputs)
 {
     for (int64_t j = 0; j < columns; j++) {
-        int64_t end = leaf_at(indptr, ptr_bytes, column[j] + 1);
-        for (int64_t k = leaf_at(indptr, ptr_bytes, column[j]); k < end; k++)
-            if (data[k] != 0.0)
-                add_row(out + j * outputs, standardised(data[k], scaling + 4 * j) - zero[j],
-                        G + leaf_at(indices, bytes, k) * outputs, outputs);
+        EACH_SPARSE(column[j], add_row(out + j * outputs, standardised(z, scaling + 4 * j) - zero[j], G + row * outputs,
+                                       outputs);)
     }
     return 0;
 }
 
 /* Writes some columns of rows begin .. end - 1 into `out`, (rows, columns), which is zero. */
-API int64_t boostbp_fill(ENTRIES, const int64_t *column, int64_t begin, int64_t end, double *out, int64_t all_columns,
-                         int64_t entries, int64_t columns)
+API int64_t boostbp_fill(const entries_t *Z, const int64_t *column, int64_t begin, int64_t end, double *out,
+                         int64_t columns)
 {
     for (int64_t j = 0; j < columns; j++) {
-        int64_t k = leaf_at(indptr, ptr_bytes, column[j]), last = leaf_at(indptr, ptr_bytes, column[j] + 1);
+        int64_t k = first_of(Z, column[j]), last = first_of(Z, column[j] + 1);
         for (int64_t behind = last; k < behind;) { /* the first entry of these rows, by bisection */
             int64_t middle = k + (behind - k) / 2;
-            if (leaf_at(indices, bytes, middle) < begin)
+            if (leaf_at(Z->indices, Z->bytes, middle) < begin)
                 k = middle + 1;
             else
                 behind = middle;
         }
-        for (; k < last && leaf_at(indices, bytes, k) < end; k++)
-            out[(leaf_at(indices, bytes, k) - begin) * columns + j] = data[k];
+        for (; k < last && leaf_at(Z->indices, Z->bytes, k) < end; k++)
+            out[(leaf_at(Z->indices, Z->bytes, k) - begin) * columns + j] = Z->data[k];
     }
     return 0;
 }

@@ -13,7 +13,6 @@
       convex set that contains the means. */
 
 #include "boostbp.h"
-#include "stages.h"
 
 enum { FREE, FLAT_END, ABSENT }; /* column of a leaf: unrestricted; slope 0 at an end of its range; without weight */
 enum { SHARES = 16 };            /* grid of shares by which leaves move towards their means; arbitrary */
@@ -22,8 +21,8 @@ enum { PAIRS = 1024 };           /* leaves compared at a split; with more pairs,
 /* A tree, its leaves in order, and its regressions. */
 typedef struct {
     const nodes_t *nodes;
+    const leaves_t *leaves;
     const int64_t *sign;  /* (features,) 1 where the tree rises, -1 where it falls, else 0 */
-    int64_t first;        /* of its splits */
     int64_t *order;       /* (splits,) each before those below it */
     int64_t *parent;      /* (leaves + splits,) the split above each leaf, then above each split; -1 above the root */
     int64_t *place;       /* (leaves,) the leaves from left to right */
@@ -35,10 +34,10 @@ typedef struct {
     double (*total)[2];   /* (leaves + 1,) scratch: mass and moment of the leaves up to each place */
     double (*bounds)[2];  /* (leaves,) scratch: bounds of the mean at each place */
     int64_t *todo, *rank; /* (2 leaves,), (leaves,) scratch */
-    regressions_t leaves;
+    boxes_t boxes;
 } tree_t;
 
-/* The normal equations of one leaf while its columns are restricted; `most` terms, and columns, at most. */
+/* The normal equations of one leaf while its columns are restricted. */
 typedef struct {
     int64_t p, k, degree;
     double *gram, *moment; /* (p, p), (p,) of the terms as restricted */
@@ -97,8 +96,8 @@ static int restrict_columns(equations_t *e, const tree_t *tree, int64_t path, co
 {
     int wrong = 0;
     for (int64_t j = 0; j < e->k; j++) {
-        int64_t way = tree->sign[tree->leaves.column[path + j]];
-        const double *scaling = tree->leaves.scaling + 4 * (path + j);
+        int64_t way = tree->sign[tree->leaves->column[path + j]];
+        const double *scaling = tree->leaves->scaling + 4 * (path + j);
         if (way != 0 && scaling[INV_SCALE] != 0.0)
             wrong |= restrict_column(e, j, w, (double)way, scaling);
     }
@@ -112,8 +111,8 @@ static int restrict_columns(equations_t *e, const tree_t *tree, int64_t path, co
 static void solve_signed(equations_t *e, const tree_t *tree, int64_t leaf, const double *gram, double *w,
                          double penalty, int64_t penalize_constant)
 {
-    int64_t path = tree->leaves.path_start[leaf];
-    e->k = tree->leaves.path_start[leaf + 1] - path;
+    int64_t path = tree->leaves->start[leaf];
+    e->k = tree->leaves->start[leaf + 1] - path;
     e->p = 1 + e->degree * e->k;
     for (int64_t i = 0; i < e->p; i++) {
         e->moment[i] = w[i];
@@ -134,8 +133,8 @@ static void solve_signed(equations_t *e, const tree_t *tree, int64_t leaf, const
 /* Writes order, parent, place and span of a tree. */
 static void number_nodes(tree_t *tree)
 {
-    const int32_t *left = tree->nodes->left + tree->first, *right = tree->nodes->right + tree->first;
-    int64_t n_leaves = tree->leaves.n_leaves, n_todo = 1, n_ordered = 0, n_placed = 0;
+    const int32_t *left = tree->nodes->left, *right = tree->nodes->right;
+    int64_t n_leaves = tree->leaves->n_leaves, n_todo = 1, n_ordered = 0, n_placed = 0;
     tree->todo[0] = n_leaves > 1 ? 0 : -1;
     tree->parent[n_leaves > 1 ? n_leaves : 0] = -1;
     while (n_todo > 0) {
@@ -162,8 +161,7 @@ static void number_nodes(tree_t *tree)
 
 static int64_t sign_of(const tree_t *tree, int64_t node)
 {
-    int64_t i = tree->first + node;
-    return tree->nodes->cat_start[i] < 0 ? tree->sign[tree->nodes->feature[i]] : 0;
+    return tree->nodes->cat_start[node] < 0 ? tree->sign[tree->nodes->feature[node]] : 0;
 }
 
 static double mean_of(double mass, double moment, double penalty)
@@ -174,7 +172,7 @@ static double mean_of(double mass, double moment, double penalty)
 /* Replaces the moments of all leaves, `mean`, by means in the right order at each split of a constrained feature. */
 static void order_means(tree_t *tree, double penalty)
 {
-    int64_t n_leaves = tree->leaves.n_leaves;
+    int64_t n_leaves = tree->leaves->n_leaves;
     double (*total)[2] = tree->total, (*bounds)[2] = tree->bounds;
     total[0][0] = total[0][1] = 0.0;
     for (int64_t i = 0; i < n_leaves; i++) {
@@ -235,7 +233,7 @@ static int64_t steps_down(const tree_t *tree, int64_t node, int64_t way)
             int64_t lower = tree->place[way > 0 ? i : j], upper = tree->place[way > 0 ? j : i];
             if (tree->reach[lower][1] <= tree->reach[upper][0])
                 continue;
-            double step = least_step(&tree->leaves, tree->nodes->feature[tree->first + node], way > 0, lower, upper);
+            double step = least_step(&tree->boxes, tree->nodes->feature[node], way > 0, lower, upper);
             if (step < 0.0) {
                 steps[n][0] = step;
                 steps[n++][1] = tree->mean[upper] - tree->mean[lower];
@@ -268,11 +266,11 @@ static void cheapest(const double (*steps)[2], int64_t n, double loss, double ma
 }
 
 /* Moves the leaves below a split of a constrained feature until those of its two sides are in order. */
-static void put_in_order(tree_t *tree, int64_t node, int64_t way)
+static void put_in_order(tree_t *tree, int64_t node)
 {
-    regressions_t *leaves = &tree->leaves;
+    const leaves_t *leaves = tree->leaves;
     const int64_t *span = tree->span[node];
-    int64_t n = steps_down(tree, node, way);
+    int64_t way = sign_of(tree, node), n = way != 0 ? steps_down(tree, node, way) : 0;
     if (n == 0)
         return;
     double loss = 0.0, mass_left = 0.0, mass_right = 0.0, share, distance;
@@ -299,92 +297,73 @@ static void put_in_order(tree_t *tree, int64_t node, int64_t way)
 /* Writes the regression of each leaf on its own, its gain over the mean, and the bounds of its values. */
 static void solve_all(tree_t *tree, equations_t *e, const double *gram, double penalty, int64_t penalize_constant)
 {
-    for (int64_t leaf = 0; leaf < tree->leaves.n_leaves; leaf++) {
-        double *w = tree->leaves.weight + tree->leaves.weight_start[leaf], gain = -tree->mean[leaf] * w[0];
+    for (int64_t leaf = 0; leaf < tree->leaves->n_leaves; leaf++) {
+        double *w = tree->leaves->weight + tree->leaves->weight_start[leaf], gain = -tree->mean[leaf] * w[0];
         solve_signed(e, tree, leaf, gram, w, penalty, penalize_constant);
         for (int64_t term = 0; term < e->p; term++)
             gain += w[term] * e->moment[term];
         tree->gain[leaf] = greater(gain, 0.0);
-        reach_of(&tree->leaves, leaf, tree->reach[leaf]);
+        reach_of(tree->leaves, leaf, tree->reach[leaf]);
         gram += e->p * e->p;
     }
 }
 
-/* Returns the next `words` of eight bytes of the scratch memory. */
-static void *take(char **memory, int64_t words)
-{
-    void *taken = *memory;
-    *memory += 8 * words;
-    return taken;
-}
+/* Writes weights of each leaf of a tree that is monotone in some features over the moments in leaves->weight.
 
-/* Writes weights of each leaf of a tree that is monotone in some features over the moments in `weight`.
-
-   path_start, column, degree, gram, weight, penalty, penalize_constant, scale: as for `boostbp_solve_leaves`, of one
-   output; columns are the features, and `gram` is of terms that are centred and scaled. `first` is the tree's first
-   split, `scaling` (paths, 4). */
-API int64_t boostbp_solve_monotone(const nodes_t *nodes, int64_t first, const int64_t *sign, const int64_t *path_start,
-                                   const int32_t *column, int64_t degree, const double *scaling, const double *gram,
-                                   double *weight, double penalty, int64_t penalize_constant, double scale,
-                                   int64_t splits, int64_t n_leaves, int64_t paths, int64_t terms)
+   gram, penalty, penalize_constant, scale: as for `boostbp_solve_leaves`, of one output; columns are the features, and
+   `gram` is of terms that are centred and scaled. */
+API int64_t boostbp_solve_monotone(const nodes_t *nodes, const leaves_t *leaves, const int64_t *sign,
+                                   const double *gram, double penalty, int64_t penalize_constant, double scale)
 {
-    int64_t n_splits = n_leaves - 1, most = 1 + degree * largest_part(path_start, n_leaves), g0 = 0, w0 = 0;
-    int64_t words = 15 * n_leaves + 5 * n_splits + 3 + 3 * paths + 2 * most * most + 3 * most + 2 * PAIRS;
-    char *memory = malloc(8 * (size_t)words), *rest = memory;
-    if (!memory)
-        return -1;
+    SCRATCH scratch = {0};
+    int64_t n_leaves = leaves->n_leaves, n_splits = n_leaves - 1, degree = *leaves->tree_degree;
+    int64_t most = 1 + degree * largest_part(leaves->start, n_leaves), g0 = 0;
     tree_t tree = {
         .nodes = nodes,
+        .leaves = leaves,
         .sign = sign,
-        .first = first,
-        .order = take(&rest, n_splits),
-        .parent = take(&rest, n_leaves + n_splits),
-        .place = take(&rest, n_leaves),
-        .span = take(&rest, 3 * n_splits),
-        .mass = take(&rest, n_leaves),
-        .mean = take(&rest, n_leaves),
-        .gain = take(&rest, n_leaves),
-        .reach = take(&rest, 2 * n_leaves),
-        .steps = take(&rest, 2 * PAIRS),
-        .total = take(&rest, 2 * (n_leaves + 1)),
-        .bounds = take(&rest, 2 * n_leaves),
-        .todo = take(&rest, 2 * n_leaves),
-        .rank = take(&rest, n_leaves),
-        .leaves = {n_leaves, path_start, take(&rest, n_leaves + 1), column, degree, scaling, weight,
-                   take(&rest, 2 * paths), take(&rest, paths)},
+        .order = take(&scratch, n_splits, 8),
+        .parent = take(&scratch, n_leaves + n_splits, 8),
+        .place = take(&scratch, n_leaves, 8),
+        .span = take(&scratch, 3 * n_splits, 8),
+        .mass = take(&scratch, n_leaves, 8),
+        .mean = take(&scratch, n_leaves, 8),
+        .gain = take(&scratch, n_leaves, 8),
+        .reach = take(&scratch, 2 * n_leaves, 8),
+        .steps = take(&scratch, 2 * PAIRS, 8),
+        .total = take(&scratch, 2 * (n_leaves + 1), 8),
+        .bounds = take(&scratch, 2 * n_leaves, 8),
+        .todo = take(&scratch, 2 * n_leaves, 8),
+        .rank = take(&scratch, n_leaves, 8),
+        .boxes = {leaves, take(&scratch, 2 * leaves->n_paths, 8), take(&scratch, leaves->n_paths, 1)},
     };
     equations_t equations = {
         .degree = degree,
-        .gram = take(&rest, most * most),
-        .moment = take(&rest, most),
-        .factor = take(&rest, most * most),
-        .ratio = take(&rest, most),
-        .state = take(&rest, most),
+        .gram = take(&scratch, most * most, 8),
+        .moment = take(&scratch, most, 8),
+        .factor = take(&scratch, most * most, 8),
+        .ratio = take(&scratch, most, 8),
+        .state = take(&scratch, most, 8),
     };
+    if (scratch.is_lacking)
+        return -1;
     for (int64_t leaf = 0; leaf < n_leaves; leaf++) {
-        int64_t p = 1 + degree * (path_start[leaf + 1] - path_start[leaf]);
+        int64_t p = 1 + degree * (leaves->start[leaf + 1] - leaves->start[leaf]);
         tree.mass[leaf] = gram[g0];
-        tree.mean[leaf] = weight[w0];
-        tree.leaves.weight_start[leaf] = w0;
+        tree.mean[leaf] = leaves->weight[leaves->weight_start[leaf]];
         g0 += p * p;
-        w0 += p;
     }
-    tree.leaves.weight_start[n_leaves] = w0;
     number_nodes(&tree);
     order_means(&tree, penalize_constant ? penalty : 0.0);
-    if (paths == 0) {
-        memcpy(weight, tree.mean, (size_t)n_leaves * sizeof *weight);
+    if (leaves->n_paths == 0) {
+        memcpy(leaves->weight, tree.mean, (size_t)n_leaves * sizeof *tree.mean);
     } else {
         solve_all(&tree, &equations, gram, penalty, penalize_constant);
-        find_boxes(&tree.leaves, nodes, first, tree.parent);
-        for (int64_t number = n_splits - 1; number >= 0; number--) {
-            int64_t node = tree.order[number], way = sign_of(&tree, node);
-            if (way != 0)
-                put_in_order(&tree, node, way);
-        }
+        find_boxes(&tree.boxes, nodes, tree.parent);
+        for (int64_t number = n_splits - 1; number >= 0; number--)
+            put_in_order(&tree, tree.order[number]);
     }
-    for (int64_t term = 0; term < terms; term++)
-        weight[term] *= scale;
-    free(memory);
+    for (int64_t term = 0; term < leaves->weight_start[n_leaves]; term++)
+        leaves->weight[term] *= scale;
     return 0;
 }

@@ -4,7 +4,6 @@
    missing and missing values go left. Numbers of children count within a tree; ~l is leaf l. */
 
 #include "boostbp.h"
-#include "stages.h"
 
 enum { FEW = 16 };                                    /* up to so many rows, a flat copy of the tree does not pay */
 enum { FEATURE, MISSING_LEFT, RIGHT, LEFT, OF_NODE }; /* numbers of a node in a flat tree */
@@ -20,20 +19,15 @@ typedef struct {
 /* Writes a tree to `flat`; returns the number of steps to its deepest leaf. */
 static int64_t flatten(const nodes_t *nodes, int64_t first, int64_t n_splits, const flat_t *flat)
 {
-    for (int64_t i = 0; i < 2 * n_splits + 1; i++) {
+    for (int64_t i = 0, split = first; i < 2 * n_splits + 1; i++, split++) {
         uint32_t *node = flat->node + OF_NODE * i;
-        if (i < n_splits) {
-            int64_t left = nodes->left[first + i], right = nodes->right[first + i];
-            node[FEATURE] = (uint32_t)nodes->feature[first + i];
-            node[MISSING_LEFT] = nodes->missing_left[first + i];
-            node[RIGHT] = (uint32_t)(right >= 0 ? right : n_splits + ~right);
-            node[LEFT] = (uint32_t)(left >= 0 ? left : n_splits + ~left);
-            flat->threshold[i] = nodes->threshold[first + i];
-        } else {
-            node[FEATURE] = node[MISSING_LEFT] = 0;
-            node[RIGHT] = node[LEFT] = (uint32_t)i;
-            flat->threshold[i] = 0.0;
-        }
+        int64_t is_split = i < n_splits, left = is_split ? nodes->left[split] : ~(i - n_splits);
+        int64_t right = is_split ? nodes->right[split] : left;
+        node[FEATURE] = is_split ? (uint32_t)nodes->feature[split] : 0;
+        node[MISSING_LEFT] = is_split && nodes->missing_left[split];
+        node[RIGHT] = (uint32_t)(right >= 0 ? right : n_splits + ~right);
+        node[LEFT] = (uint32_t)(left >= 0 ? left : n_splits + ~left);
+        flat->threshold[i] = is_split ? nodes->threshold[split] : 0.0;
     }
     uint32_t *todo = flat->todo;
     int64_t n_todo = 1, steps = 0;
@@ -71,55 +65,46 @@ static int is_numeric(const nodes_t *nodes, int64_t first, int64_t last)
     return last > first;
 }
 
-/* Writes the leaf of rows under one tree, split by split. */
-static void walk(const nodes_t *nodes, int64_t first, int64_t n_splits, const double *X, int64_t n_columns,
-                 int64_t begin, int64_t end, void *leaf, int64_t bytes, int64_t place)
-{
-    for (int64_t row = begin; row < end; row++) {
-        int64_t node = n_splits > 0 ? 0 : ~INT64_C(0);
-        while (node >= 0) {
-            int64_t split = first + node;
-            node = goes_left(nodes, split, X + row * n_columns) ? nodes->left[split] : nodes->right[split];
-        }
-        put_leaf(leaf, bytes, place + row, ~node);
-    }
-}
-
 /* Writes the leaf of rows begin .. end - 1 under each tree to `leaf`, (trees, rows).
 
    Rows are processed in 32 tiles, which stay in cache while they pass through all trees. */
 API int64_t boostbp_route(const nodes_t *nodes, const int64_t *tree_split, const double *X, int64_t begin, int64_t end,
-                          void *leaf, int64_t bytes, int64_t n_splits, int64_t n_trees, int64_t n_rows,
-                          int64_t n_columns)
+                          void *leaf, int64_t bytes, int64_t n_trees, int64_t n_rows, int64_t n_columns)
 {
-    size_t n_nodes = 2 * (size_t)largest_part(tree_split, n_trees) + 1;
-    flat_t flat = {malloc(OF_NODE * n_nodes * sizeof(uint32_t)), malloc(n_nodes * sizeof(double)),
-                   malloc(2 * n_nodes * sizeof(uint32_t))};
+    SCRATCH scratch = {0};
+    int64_t n_nodes = 2 * largest_part(tree_split, n_trees) + 1;
+    flat_t flat = {take(&scratch, OF_NODE * n_nodes, sizeof(uint32_t)), take(&scratch, n_nodes, sizeof(double)),
+                   take(&scratch, 2 * n_nodes, sizeof(uint32_t))};
     uint32_t at[TILE]; /* current node of each row of a tile */
-    int failed = !flat.node || !flat.threshold || !flat.todo;
-    for (int64_t first_row = begin; first_row < end && !failed; first_row += 32 * TILE) {
-        int64_t last_row = end - first_row < 32 * TILE ? end : first_row + 32 * TILE;
+    if (scratch.is_lacking)
+        return -1;
+    for (int64_t first_row = begin; first_row < end; first_row += 32 * TILE) {
+        int64_t last_row = least_of(end, first_row + 32 * TILE);
         for (int64_t tree = 0; tree < n_trees; tree++) {
-            int64_t first = tree_split[tree], of_tree = tree_split[tree + 1] - first, place = tree * n_rows;
-            if (last_row - first_row <= FEW || !is_numeric(nodes, first, first + of_tree)) {
-                walk(nodes, first, of_tree, X, n_columns, first_row, last_row, leaf, bytes, place);
+            int64_t first = tree_split[tree], n_splits = tree_split[tree + 1] - first, place = tree * n_rows;
+            if (last_row - first_row <= FEW || !is_numeric(nodes, first, first + n_splits)) {
+                for (int64_t row = first_row; row < last_row; row++) { /* split by split */
+                    int64_t node = n_splits > 0 ? 0 : ~INT64_C(0);
+                    while (node >= 0) {
+                        int64_t split = first + node;
+                        node = goes_left(nodes, split, X + row * n_columns) ? nodes->left[split] : nodes->right[split];
+                    }
+                    put_leaf(leaf, bytes, place + row, ~node);
+                }
                 continue;
             }
-            int64_t steps = flatten(nodes, first, of_tree, &flat);
+            int64_t steps = flatten(nodes, first, n_splits, &flat);
             for (int64_t top = first_row; top < last_row; top += TILE) {
-                int64_t n = last_row - top < TILE ? last_row - top : TILE;
+                int64_t n = least_of(last_row - top, TILE);
                 memset(at, 0, n * sizeof *at);
                 for (int64_t i = 0; i < steps; i++)
                     step(flat.node, flat.threshold, X + top * n_columns, n_columns, n, at);
                 for (int64_t i = 0; i < n; i++)
-                    put_leaf(leaf, bytes, place + top + i, at[i] - of_tree);
+                    put_leaf(leaf, bytes, place + top + i, at[i] - n_splits);
             }
         }
     }
-    free(flat.node);
-    free(flat.threshold);
-    free(flat.todo);
-    return failed ? -1 : 0;
+    return 0;
 }
 
 /* Writes the numeric features from a split up to the root to `features`, ascending, each once; returns how many. */
@@ -147,22 +132,24 @@ static int64_t ascending(const nodes_t *nodes, int64_t first, const int32_t *par
 
    Columns that do not fit `column` are not written; the last number of `start` is the length that is needed. */
 API int64_t boostbp_paths_of(const nodes_t *nodes, const int64_t *tree_split, int64_t per_feature, int64_t *start,
-                             int32_t *column, int64_t n_splits, int64_t n_trees, int64_t n_leaves, int64_t room)
+                             int32_t *column, int64_t n_trees, int64_t n_leaves, int64_t room)
 {
-    size_t most = (size_t)largest_part(tree_split, n_trees) + 1;
-    int32_t *parent = malloc(most * sizeof *parent), *leaf_parent = malloc(most * sizeof *leaf_parent);
-    int32_t *features = malloc(most * sizeof *features);
-    int failed = !parent || !leaf_parent || !features;
+    SCRATCH scratch = {0};
+    int64_t most = largest_part(tree_split, n_trees) + 1;
+    int32_t *parent = take(&scratch, most, sizeof *parent), *leaf_parent = take(&scratch, most, sizeof *leaf_parent);
+    int32_t *features = take(&scratch, most, sizeof *features);
+    if (scratch.is_lacking)
+        return -1;
     *start = 0;
-    for (int64_t tree = 0; tree < n_trees && !failed; tree++) {
-        int64_t first = tree_split[tree], of_tree = tree_split[tree + 1] - first;
+    for (int64_t tree = 0; tree < n_trees; tree++) {
+        int64_t first = tree_split[tree], n_splits = tree_split[tree + 1] - first;
         parent[0] = leaf_parent[0] = -1; /* of the root, which is leaf 0 if there are no splits */
-        for (int64_t i = 0; i < of_tree; i++) {
+        for (int64_t i = 0; i < n_splits; i++) {
             int32_t children[] = {nodes->left[first + i], nodes->right[first + i]};
             for (int side = 0; side < 2; side++)
                 *(children[side] >= 0 ? parent + children[side] : leaf_parent + ~children[side]) = (int32_t)i;
         }
-        for (int64_t leaf = 0; leaf <= of_tree; leaf++, start++) {
+        for (int64_t leaf = 0; leaf <= n_splits; leaf++, start++) {
             int64_t n_features = ascending(nodes, first, parent, leaf_parent[leaf], features);
             start[1] = *start + n_features * per_feature;
             if (start[1] > room)
@@ -173,8 +160,5 @@ API int64_t boostbp_paths_of(const nodes_t *nodes, const int64_t *tree_split, in
                     *out++ = (int32_t)(features[j] * per_feature + q);
         }
     }
-    free(parent);
-    free(leaf_parent);
-    free(features);
-    return failed ? -1 : 0;
+    return 0;
 }

@@ -217,24 +217,21 @@ static void boostbp_forward(const boostbp_flat *flat, size_t bytes, int skip, co
 
 /* Writes the outputs of rows X to `out`, (rows, outputs). */
 API int64_t boostbp_predict_rows(const boostbp_flat *flat, int64_t bytes, int64_t skip, const double *X, double *out,
-                                 int64_t n_layers, int64_t n_outputs, int64_t n_rows, int64_t n_features)
+                                 int64_t n_rows, int64_t n_features)
 {
-    size_t width = 1, numbers = 1;
-    for (int64_t l = 0; l < n_layers; l++) {
+    SCRATCH scratch = {0};
+    int64_t width = 1, numbers = 1, n_outputs = flat->layers[flat->n_layers - 1].n_outputs;
+    for (int64_t l = 0; l < flat->n_layers; l++) {
         const boostbp_layer *layer = flat->layers + l;
-        size_t widest = (size_t)(layer->width > layer->n_outputs ? layer->width : layer->n_outputs);
-        size_t of_layer = 2 * (size_t)layer->width + (size_t)(layer->end_set - layer->first_set);
-        width = widest > width ? widest : width;
-        numbers = of_layer > numbers ? of_layer : numbers;
+        width = most_of(width, most_of(layer->width, layer->n_outputs));
+        numbers = most_of(numbers, 2 * layer->width + layer->end_set - layer->first_set);
     }
     boostbp_node leaf[BOOSTBP_AT_ONCE];
-    double *memory = malloc(2 * width * sizeof(double) + numbers * sizeof(uint32_t));
-    if (!memory)
+    boostbp_scratch memory = {take(&scratch, width, 8), take(&scratch, width, 8), take(&scratch, numbers, 4), leaf};
+    if (scratch.is_lacking)
         return -1;
-    boostbp_scratch scratch = {memory, memory + width, (uint32_t *)(memory + 2 * width), leaf};
     for (int64_t row = 0; row < n_rows; row++)
-        boostbp_forward(flat, (size_t)bytes, skip != 0, X + row * n_features, (size_t)n_features, &scratch,
+        boostbp_forward(flat, (size_t)bytes, skip != 0, X + row * n_features, (size_t)n_features, &memory,
                         out + row * n_outputs);
-    free(memory);
     return 0;
 }

@@ -5,7 +5,6 @@
    the leaf, and for degree 2 their squares. */
 
 #include "boostbp.h"
-#include "stages.h"
 
 static const double LEAST_PIVOT = 1e-12; /* relative to a term's sum of squares; smaller pivots are rounding errors */
 
@@ -99,9 +98,10 @@ API int64_t boostbp_solve_leaves(const int64_t *path_start, int64_t degree, int6
                                  double *weight, double penalty, int64_t penalize_constant, double scale,
                                  int64_t n_leaves)
 {
-    size_t most = (size_t)(1 + degree * largest_part(path_start, n_leaves));
-    double *a = malloc(most * most * sizeof *a);
-    if (!a)
+    SCRATCH scratch = {0};
+    int64_t most = 1 + degree * largest_part(path_start, n_leaves);
+    double *a = take(&scratch, most * most, sizeof *a);
+    if (scratch.is_lacking)
         return -1;
     for (int64_t leaf = 0; leaf < n_leaves; leaf++) {
         int64_t p = 1 + degree * (path_start[leaf + 1] - path_start[leaf]);
@@ -109,7 +109,6 @@ API int64_t boostbp_solve_leaves(const int64_t *path_start, int64_t degree, int6
         gram += p * p;
         weight += p * n_outputs;
     }
-    free(a);
     return 0;
 }
 

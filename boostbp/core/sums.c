@@ -9,14 +9,13 @@
    rows of a matrix, (columns, rows), along which every sum runs in eight lanes (see block_sums.h). */
 
 #include "boostbp.h"
-#include "stages.h"
 
 /* One block of rows of a leaf. */
 typedef struct {
-    const double *values;               /* (k, n_rows), of which the block is the first n rows */
-    int64_t n, n_rows, k, degree, p, m; /* p = 1 + degree k terms, m targets */
-    const double *center, *scale, *fill, *h; /* h is NULL if all are 1 */
-    double *terms; /* (terms + targets + 4, BLOCK): phi, and the targets t = -g behind it */
+    const double *values;                    /* (k, n_rows), of which the block is the first n rows */
+    int64_t n, n_rows, k, degree, p, m;      /* p = 1 + degree k terms, m targets */
+    const double *center, *scale, *fill, *h; /* (k,), (k,), (k,), (n,); h is NULL if all are 1 */
+    double *terms;                           /* (p + m + 4, BLOCK): phi, and the targets t = -g behind it */
     double *gram, *moment;
 } block_t;
 
@@ -77,21 +76,6 @@ static loops_t loops(void)
 
 /* ------------------------------------------------------------------------------------------------------- ranges */
 
-/* Whether one number comes before another; -0.0 comes before 0.0. */
-static inline int before(double a, double b)
-{
-    return a < b || (a == b && signbit(a) > signbit(b));
-}
-
-/* Adds one value, which is not missing, to a range: lower, upper, sum of h z, sum of h. */
-static inline void add_ends(double lower, double upper, double *range)
-{
-    if (before(lower, range[0]))
-        range[0] = lower;
-    if (before(range[1], upper))
-        range[1] = upper;
-}
-
 /* Returns the bits of a number as an integer of the same order, or such an integer as bits: -0.0 comes before 0.0.
 
    Numbers are ordered by sign and size, so the bits below the sign of a negative one are inverted. */
@@ -100,7 +84,7 @@ static inline int64_t key_of(int64_t bits)
     return bits ^ ((bits >> 63) & INT64_MAX);
 }
 
-/* Adds the range of n values, some of them missing, row by row. */
+/* Adds n values but those missing, row by row, to a range: lower, upper, sum of h z, sum of h; h is NULL for ones. */
 static void add_known(const double *z, const double *h, int64_t n, double *range)
 {
     int64_t ends[2], bits;
@@ -110,9 +94,8 @@ static void add_known(const double *z, const double *h, int64_t n, double *range
     for (int64_t i = 0; i < n; i++)
         if (z[i] == z[i]) {
             memcpy(&bits, z + i, sizeof bits);
-            bits = key_of(bits);
-            lower = bits < lower ? bits : lower;
-            upper = bits > upper ? bits : upper;
+            lower = least_of(key_of(bits), lower);
+            upper = most_of(key_of(bits), upper);
             total += h ? h[i] * z[i] : z[i];
             weight += h ? h[i] : 1.0;
         }
@@ -121,110 +104,104 @@ static void add_known(const double *z, const double *h, int64_t n, double *range
     range[2] = total, range[3] = weight;
 }
 
-/* Returns whether a zero among n numbers has a given sign. */
-static int has_zero(const double *z, int64_t n, int negative)
+/* Returns the first or last zero among n numbers, of which at least one is: -0.0 comes before 0.0. */
+static double zero_of(const double *z, int64_t n, int is_first)
 {
     int found = 0;
     for (int64_t i = 0; i < n; i++)
-        found |= z[i] == 0.0 && (signbit(z[i]) != 0) == negative;
-    return found;
+        found |= z[i] == 0.0 && (signbit(z[i]) != 0) == is_first;
+    return found == is_first ? -0.0 : 0.0;
 }
 
 /* Writes the smallest and largest value, weighted sum and weight of each path column of each leaf to `out`.
 
-   `order` has row numbers within a block that begins at `first_row` of `hess`; `grouped` is from `group_paths`. An
-   empty `hess` means ones. `out` is (path columns, 4): lower, upper, sum of hess z, sum of hess, all without NaN. */
-API int64_t boostbp_leaf_ranges(const int64_t *row_start, const uint16_t *order, int64_t first_row,
-                                const int64_t *path_start, const double *grouped, const double *hess, double *out,
-                                int64_t leaves, int64_t rows, int64_t all_rows, int64_t paths)
+   An empty `hess` means ones. `out` is (path columns, 4): lower, upper, sum of hess z, sum of hess, all without NaN. */
+API int64_t boostbp_leaf_ranges(const leaf_rows_t *rows, const double *hess, double *out, int64_t weights,
+                                int64_t paths)
 {
     loops_t loop = loops();
-    double weights[BLOCK], sums[3];
-    for (int64_t path = 0; path < paths; path++) {
-        out[4 * path] = INFINITY, out[4 * path + 1] = -INFINITY;
-        out[4 * path + 2] = out[4 * path + 3] = 0.0;
-    }
-    for (int64_t leaf = 0; leaf < leaves; leaf++) {
-        int64_t begin = row_start[leaf], end = row_start[leaf + 1], k = path_start[leaf + 1] - path_start[leaf];
-        double *ranges = out + 4 * path_start[leaf];
+    double of_block[BLOCK], *h = weights > 0 ? of_block : NULL;
+    const double *values = rows->values;
+    for (int64_t path = 0; path < paths; path++)
+        memcpy(out + 4 * path, (double[]){INFINITY, -INFINITY, 0.0, 0.0}, 4 * sizeof *out);
+    for (int64_t leaf = 0; leaf < rows->n_leaves; leaf++) {
+        int64_t begin = rows->start[leaf], end = rows->start[leaf + 1], path = rows->path_start[leaf];
+        int64_t k = rows->path_start[leaf + 1] - path;
         for (int64_t block = begin; block < end; block += BLOCK) {
-            int64_t n = end - block < BLOCK ? end - block : BLOCK;
-            double whole = (double)n;
-            if (all_rows > 0) {
+            int64_t n = least_of(end - block, BLOCK);
+            double sums[3], weight = (double)n; /* sum, smallest, largest */
+            if (h) {
                 for (int64_t i = 0; i < n; i++)
-                    weights[i] = hess[first_row + order[block + i]];
-                loop.ends(weights, NULL, n, sums);
-                whole = sums[0];
+                    h[i] = hess[rows->first + rows->order[block + i]];
+                loop.ends(h, NULL, n, sums);
+                weight = sums[0];
             }
-            const double *h = all_rows > 0 ? weights : NULL;
             for (int64_t j = 0; j < k; j++) {
-                const double *z = grouped + j * (end - begin) + block - begin;
-                double *range = ranges + 4 * j;
+                const double *z = values + j * (end - begin) + block - begin;
+                double *range = out + 4 * (path + j), total = range[2], mass = range[3];
                 loop.ends(z, h, n, sums);
                 if (sums[0] != sums[0]) { /* some are missing */
                     add_known(z, h, n, range);
                     continue;
                 }
-                if (sums[1] == 0.0)
-                    sums[1] = has_zero(z, n, 1) ? -0.0 : 0.0;
-                if (sums[2] == 0.0)
-                    sums[2] = has_zero(z, n, 0) ? 0.0 : -0.0;
-                add_ends(sums[1], sums[2], range);
-                range[2] += sums[0];
-                range[3] += whole;
+                for (int i = 1; i <= 2; i++)
+                    if (sums[i] == 0.0)
+                        sums[i] = zero_of(z, n, i == 1);
+                add_known(sums + 1, NULL, 2, range);
+                range[2] = total + sums[0];
+                range[3] = mass + weight;
             }
         }
-        grouped += k * (end - begin);
+        values += k * (end - begin);
     }
     return 0;
 }
 
 /* ------------------------------------------------------------------------------------- Gram matrices and moments */
 
-/* Adds sums over the rows of each leaf; `grad` is (outputs, rows), the rest as in `leaf_ranges`.
+/* Adds sums over the rows of each leaf; `grad` is (outputs, rows), an empty `hess` means ones.
 
-   gram: (sum of terms^2,), lower triangles; moment: (sum of terms * outputs,). A missing value counts as `fill`. */
-API int64_t boostbp_leaf_sums(const int64_t *row_start, const uint16_t *order, int64_t first_row,
-                              const int64_t *path_start, const double *grouped, const double *center,
-                              const double *scale, const double *fill,
-                              int64_t degree, const double *grad, const double *hess, double *gram, double *moment,
-                              int64_t leaves, int64_t rows, int64_t paths, int64_t outputs, int64_t all_rows,
-                              int64_t weights)
+   gram: (sum of terms^2,), lower triangles; moment: (sum of terms * outputs,). units: (3, paths), the center and inverse
+   scale of each path column, and the u of a missing value. */
+API int64_t boostbp_leaf_sums(const leaf_rows_t *rows, const double *units, int64_t degree, const double *grad,
+                              const double *hess, double *gram, double *moment, int64_t paths, int64_t outputs,
+                              int64_t all_rows, int64_t weights)
 {
+    SCRATCH scratch = {0};
     loops_t loop = loops();
-    int64_t most = 1 + degree * largest_part(path_start, leaves) + outputs + 4; /* `tile` reads so far */
-    double *room = calloc((size_t)(most * BLOCK + LANES), sizeof *room), h[BLOCK];
-    if (!room)
+    const double *values = rows->values;
+    int64_t most = 1 + degree * largest_part(rows->path_start, rows->n_leaves) + outputs + 4; /* `tile` reads so far */
+    char *memory = take(&scratch, most * BLOCK + LANES, sizeof(double));
+    if (scratch.is_lacking)
         return -1;
-    double *terms = (double *)(((uintptr_t)room + 63) & ~(uintptr_t)63);
-    for (int64_t leaf = 0; leaf < leaves; leaf++) {
-        int64_t path = path_start[leaf], k = path_start[leaf + 1] - path, p = 1 + degree * k;
-        int64_t begin = row_start[leaf], end = row_start[leaf + 1];
+    double *terms = memset(memory + (64 - (uintptr_t)memory % 64), 0, (size_t)(most * BLOCK) * sizeof(double));
+    double h[BLOCK];
+    for (int64_t leaf = 0; leaf < rows->n_leaves; leaf++) {
+        int64_t path = rows->path_start[leaf], k = rows->path_start[leaf + 1] - path, p = 1 + degree * k;
+        int64_t begin = rows->start[leaf], end = rows->start[leaf + 1];
         for (int64_t first = begin; first < end; first += BLOCK) {
-            int64_t n = end - first < BLOCK ? end - first : BLOCK, different = 0;
-            const uint16_t *restrict row = order + first;
-            if (weights > 0)
-                for (int64_t i = 0; i < n; i++) {
-                    h[i] = hess[first_row + row[i]];
-                    different += h[i] != 1.0;
-                }
+            int64_t n = least_of(end - first, BLOCK), different = 0;
+            const uint16_t *restrict row = rows->order + first;
+            for (int64_t i = 0; i < n && weights > 0; i++) {
+                h[i] = hess[rows->first + row[i]];
+                different += h[i] != 1.0;
+            }
             for (int64_t i = n; i % LANES; i++)
                 h[i] = 0.0;
             for (int64_t output = 0; output < outputs; output++) {
-                const double *restrict g = grad + output * all_rows + first_row;
+                const double *restrict g = grad + output * all_rows + rows->first;
                 double *restrict target = terms + (p + output) * BLOCK;
                 for (int64_t i = 0; i < n; i++)
                     target[i] = -g[row[i]];
             }
-            block_t block = {grouped + first - begin, n, end - begin, k, degree, p, outputs, center + path,
-                             scale + path, fill + path, different ? h : NULL, terms, gram, moment};
+            block_t block = {values + first - begin, n, end - begin, k, degree, p, outputs, units + path,
+                             units + paths + path, units + 2 * paths + path, different ? h : NULL, terms, gram, moment};
             loop.add_block(&block);
         }
-        grouped += k * (end - begin);
+        values += k * (end - begin);
         gram += p * p;
         moment += p * outputs;
     }
-    free(room);
     return 0;
 }
 
@@ -233,31 +210,25 @@ API int64_t boostbp_leaf_sums(const int64_t *row_start, const uint16_t *order, i
    leaf: leaf numbers, (trees, rows); Z: (rows, columns), without clipping, u = 0 for missing values;
    G: (rows, outputs). */
 API int64_t boostbp_term_moments(const leaves_t *leaves, const void *leaf, int64_t bytes, const double *Z,
-                                 const double *G, double *out, int64_t trees, int64_t n_leaves, int64_t paths,
-                                 int64_t rows, int64_t columns, int64_t m)
+                                 const double *G, double *out, int64_t rows, int64_t columns, int64_t m)
 {
-    for (int64_t tree = 0; tree < trees; tree++) {
-        int64_t degree = leaves->tree_degree[tree];
+    for (int64_t tree = 0; tree < leaves->n_trees; tree++)
         for (int64_t row = 0; row < rows; row++) {
-            int64_t number = leaves->tree_leaf[tree] + leaf_at(leaf, bytes, tree * rows + row);
-            int64_t path = leaves->start[number], k = leaves->start[number + 1] - path;
-            double *restrict to = out + leaves->weight_start[number];
+            regression_t r = regression_of(leaves, tree, leaf_at(leaf, bytes, tree * rows + row));
+            double *restrict to = out + (r.constant - leaves->weight);
             const double *restrict g = G + row * m;
             for (int64_t output = 0; output < m; output++)
                 to[output] += g[output];
-            for (int64_t j = 0; j < k; j++) {
-                const double *scaling = leaves->scaling + 4 * (path + j);
-                double z = Z[row * columns + leaves->column[path + j]];
+            for (int64_t j = 0; j < r.k; j++) {
+                double z = Z[row * columns + r.column[j]];
+                double u = (z - r.scaling[4 * j + CENTER]) * r.scaling[4 * j + INV_SCALE], square = u * u;
                 if (z != z)
                     continue;
-                double u = (z - scaling[CENTER]) * scaling[INV_SCALE], square = u * u;
                 for (int64_t output = 0; output < m; output++)
                     to[(1 + j) * m + output] += u * g[output];
-                if (degree == 2)
-                    for (int64_t output = 0; output < m; output++)
-                        to[(1 + k + j) * m + output] += square * g[output];
+                for (int64_t output = 0; output < m && r.degree == 2; output++)
+                    to[(1 + r.k + j) * m + output] += square * g[output];
             }
         }
-    }
     return 0;
 }

@@ -4,7 +4,6 @@
    added in the same order, so both give the same bits. */
 
 #include "boostbp.h"
-#include "stages.h"
 
 static int is_one(const double *h, int64_t n)
 {
@@ -33,174 +32,127 @@ static void add_ranges(double *restrict ranges, const double *restrict others, i
 /* Whether two trees of n splits, which begin at `first` and `other`, have the same structure. */
 static int alike(const nodes_t *nodes, int64_t first, int64_t other, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) {
-        int64_t a = first + i, b = other + i;
+    for (int64_t a = first, b = other; a < first + n; a++, b++)
         if (nodes->feature[a] != nodes->feature[b] || nodes->left[a] != nodes->left[b]
             || nodes->right[a] != nodes->right[b] || nodes->missing_left[a] != nodes->missing_left[b]
             || nodes->cat_start[a] != nodes->cat_start[b] || nodes->cat_words[a] != nodes->cat_words[b]
             || (nodes->threshold[a] != nodes->threshold[b] && nodes->cat_start[a] < 0)) /* it is NaN for a set */
             return 0;
-    }
     return 1;
 }
 
-/* The current tree, and memory for the sums of any tree of the fit. */
-typedef struct {
-    int64_t n_leaves, n_paths, n_weights, n_gram;
-    int64_t *row_start, *paths; /* (blocks, leaves + 1), (leaves + 1,) */
-    double *ranges, *of_block;  /* (paths, 4), twice */
-    double *center, *scale, *fill;
-    double *gram, *part; /* Gram matrices; those of one block, with the moments behind them */
-} tree_t;
-
-/* Allocates memory for the largest of the trees; -1 if it is lacking. */
-static int64_t open_tree(tree_t *tree, const int64_t *tree_split, const int64_t *start, int64_t trees, int64_t n_blocks,
-                         int64_t degree)
-{
-    size_t leaves = 1, paths = 0, gram = 0;
-    const int64_t *of_leaf = start;
-    for (int64_t k = 0; k < trees; k++) {
-        size_t n_leaves = (size_t)(tree_split[k + 1] - tree_split[k] + 1), n_paths, n_gram = 0;
-        for (size_t leaf = 0; leaf < n_leaves; leaf++) {
-            size_t p = (size_t)(1 + degree * (of_leaf[leaf + 1] - of_leaf[leaf]));
-            n_gram += p * p;
-        }
-        n_paths = (size_t)(of_leaf[n_leaves] - of_leaf[0]);
-        of_leaf += n_leaves;
-        leaves = n_leaves > leaves ? n_leaves : leaves;
-        paths = n_paths > paths ? n_paths : paths;
-        gram = n_gram > gram ? n_gram : gram;
-    }
-    size_t weights = leaves + (size_t)degree * paths;
-    tree->row_start = malloc(sizeof(int64_t) * (leaves + 1) * (size_t)(n_blocks + 1));
-    tree->ranges = malloc(sizeof(double) * (11 * paths + 2 * gram + weights));
-    if (!tree->row_start || !tree->ranges) {
-        free(tree->row_start);
-        free(tree->ranges);
-        return -1;
-    }
-    tree->paths = tree->row_start + (leaves + 1) * (size_t)n_blocks;
-    tree->of_block = tree->ranges + 4 * paths;
-    tree->center = tree->of_block + 4 * paths;
-    tree->scale = tree->center + paths;
-    tree->fill = tree->scale + paths;
-    tree->gram = tree->fill + paths;
-    tree->part = tree->gram + gram;
-    return 0;
-}
-
-/* Sets the current tree to that of some leaves. */
-static void begin_tree(tree_t *tree, const int64_t *start, int64_t n_leaves, int64_t degree)
-{
-    tree->n_leaves = n_leaves;
-    tree->n_paths = start[n_leaves] - start[0];
-    tree->n_weights = n_leaves + degree * tree->n_paths;
-    tree->n_gram = 0;
-    for (int64_t leaf = 0; leaf <= n_leaves; leaf++)
-        tree->paths[leaf] = start[leaf] - start[0];
-    for (int64_t leaf = 0; leaf < n_leaves; leaf++) {
-        int64_t p = 1 + degree * (start[leaf + 1] - start[leaf]);
-        tree->n_gram += p * p;
-    }
-}
-
-/* Writes the scaling of each path column, and the units in which the sums read it.
+/* Writes the scaling of each path column, and the units in which the sums read it: center, inverse scale, and the u of a
+   missing value, (3, paths).
 
    Without `standardize`, weights are penalised in the user's units, as in the paper: the sums are in these units, and
    the solution is rescaled later. */
-static void scale_paths(tree_t *tree, int64_t standardize, double *scaling)
+static void scale_paths(const double *ranges, int64_t paths, int64_t standardize, double *scaling, double *units)
 {
-    for (int64_t j = 0; j < tree->n_paths; j++, scaling += 4) {
-        scaling_of(tree->ranges + 4 * j, standardize ? 0.0 : 1.0, scaling);
-        tree->center[j] = standardize ? scaling[CENTER] : 0.0;
-        tree->scale[j] = standardize ? scaling[INV_SCALE] : 1.0;
-        tree->fill[j] = standardize ? 0.0 : scaling[CENTER];
+    for (int64_t j = 0; j < paths; j++, scaling += 4) {
+        scaling_of(ranges + 4 * j, standardize ? 0.0 : 1.0, scaling);
+        units[j] = standardize ? scaling[CENTER] : 0.0;
+        units[paths + j] = standardize ? scaling[INV_SCALE] : 1.0;
+        units[2 * paths + j] = standardize ? 0.0 : scaling[CENTER];
     }
+}
+
+/* Writes where the leaves of a tree begin among its path columns; returns the size of their Gram matrices. */
+static int64_t paths_of_tree(const int64_t *start, int64_t n_leaves, int64_t degree, int64_t *path_start)
+{
+    int64_t n_gram = 0;
+    path_start[0] = 0;
+    for (int64_t leaf = 0; leaf < n_leaves; leaf++) {
+        int64_t p = 1 + degree * (start[leaf + 1] - start[leaf]);
+        path_start[leaf + 1] = start[leaf + 1] - start[0];
+        n_gram += p * p;
+    }
+    return n_gram;
 }
 
 /* Fits the leaves of trees that serve one output each, and adds their values to the running fit.
 
-   nodes, tree_split: splits of all trees, and the first of each; start, column: from `paths_of`; bins, lower, upper:
-   from `put_in_bins`; grad: (trees, rows); hess: (trees, rows) or (1, rows); block_rows: rows whose sums are taken
-   together, at most 2^16; order, (rows,), and values, (rows x most path columns of a leaf,): scratch. Written: scaling,
-   (path columns, 4), and weight, (terms,), of the leaves of all trees, and leaf numbers, (trees, rows). Added to: out,
-   (trees, rows). A tree with the structure of the previous one reuses its grouping of rows. */
-API int64_t boostbp_fit_trees(const nodes_t *nodes, const int64_t *tree_split, const int64_t *start,
-                              const int32_t *column, const uint8_t *bins, const double *lower, const double *upper,
-                              const double *X, const double *Z, int64_t degree, const double *grad, const double *hess,
-                              double penalty, int64_t penalize_constant, int64_t standardize, double learning_rate,
-                              int64_t block_rows, uint16_t *order, double *values, double *scaling, double *weight,
-                              void *leaf, int64_t bytes, double *out, int64_t splits, int64_t trees, int64_t leaves,
-                              int64_t paths, int64_t features, int64_t rows, int64_t columns, int64_t hessians)
+   nodes, tree_split: splits of all trees, and the first of each; leaves: from `paths_of`, their scalings and weights are
+   written; grad: (trees, rows); hess: (trees, rows) or (1, rows); block_rows: rows whose sums are taken together, at
+   most 2^16; order, (rows,), and values, (rows x most path columns of a leaf,): scratch. Written: leaf numbers, (trees,
+   rows). Added to: out, (trees, rows). A tree with the structure of the previous one reuses its grouping of rows. */
+API int64_t boostbp_fit_trees(const nodes_t *nodes, const int64_t *tree_split, const leaves_t *leaves,
+                              const binned_t *in, const double *grad, const double *hess, double penalty,
+                              int64_t penalize_constant, int64_t standardize, double learning_rate, int64_t block_rows,
+                              uint16_t *order, double *values, void *leaf, int64_t bytes, double *out,
+                              int64_t hessians)
 {
-    grouping_t grouping = {.nodes = nodes, .bins = bins, .X = X, .Z = Z, .n_rows = rows, .n_features = features,
-                           .n_columns = columns, .leaf = leaf, .bytes = bytes, .block_rows = block_rows};
-    tree_t of;
-    int64_t n_blocks = rows > 0 ? (rows + block_rows - 1) / block_rows : 1, failed = 0;
-    int64_t most = largest_part(start, leaves);
-    if (open_grouping(&grouping, largest_part(tree_split, trees)))
+    SCRATCH scratch = {0};
+    int64_t n_hess = 0, failed = 0;
+    grouping_t grouping = {.nodes = nodes, .in = in, .leaf = leaf, .bytes = bytes};
+    int64_t n_trees = leaves->n_trees, n_rows = in->n_rows, degree = n_trees > 0 ? *leaves->tree_degree : 1;
+    int64_t n_blocks = most_of(1, (n_rows + block_rows - 1) / block_rows), most = largest_part(tree_split, n_trees) + 1;
+    int64_t *path_start = take(&scratch, most + 1, sizeof *path_start), most_paths = 0, most_gram = 0;
+    int64_t *row_start = take(&scratch, n_blocks * (most + 1), sizeof *row_start);
+    leaf_rows_t *rows = take(&scratch, n_blocks, sizeof *rows);
+    if (scratch.is_lacking)
         return -1;
-    if (open_tree(&of, tree_split, start, trees, n_blocks, degree)) {
-        close_grouping(&grouping);
-        return -1;
+    for (int64_t tree = 0; tree < n_trees; tree++) {
+        int64_t n_leaves = tree_split[tree + 1] - tree_split[tree] + 1;
+        most_gram = most_of(most_gram, paths_of_tree(leaves->start + leaves->tree_leaf[tree], n_leaves, degree,
+                                                     path_start));
+        most_paths = most_of(most_paths, path_start[n_leaves]);
     }
-    int unit = hessians == 1 && is_one(hess, rows);
-    for (int64_t tree = 0; tree < trees && !failed; tree++) {
-        int64_t first = tree_split[tree], n_splits = tree_split[tree + 1] - first;
-        int64_t before = tree > 0 ? tree_split[tree - 1] : 0;
-        begin_tree(&of, start, n_splits + 1, degree);
-        if (hessians > 1)
-            unit = is_one(hess + tree * rows, rows);
-        const double *h = hess + (hessians > 1 ? tree * rows : 0);
-        int64_t n_hess = unit ? 0 : rows;
-        int grouped = tree > 0 && first - before == n_splits && alike(nodes, first, before, n_splits);
+    double *ranges = take(&scratch, 4 * most_paths, sizeof *ranges), *others = take(&scratch, 4 * most_paths, 8);
+    double *units = take(&scratch, 3 * most_paths, sizeof *units), *gram = take(&scratch, most_gram, sizeof *gram);
+    double *part = take(&scratch, most_gram + most + degree * most_paths, sizeof *part); /* sums of one block */
+    open_grouping(&grouping, &scratch, most - 1, least_of(block_rows, n_rows));
+    if (scratch.is_lacking)
+        return -1;
+    most = largest_part(leaves->start, leaves->n_leaves);
+    for (int64_t block = 0; block < n_blocks; block++) {
+        int64_t top = block * block_rows;
+        rows[block] = (leaf_rows_t){.first = top, .order = order + top, .path_start = path_start,
+                                    .values = values + top * most, .n_rows = least_of(n_rows - top, block_rows)};
+    }
+    for (int64_t tree = 0; tree < n_trees && !failed; tree++) {
+        int64_t first = tree_split[tree], n_leaves = tree_split[tree + 1] - first + 1, of_first = leaves->tree_leaf[tree];
+        int64_t before = tree > 0 ? tree_split[tree - 1] : 0, path = leaves->start[of_first];
+        int64_t n_gram = paths_of_tree(leaves->start + of_first, n_leaves, degree, path_start);
+        int64_t n_paths = path_start[n_leaves], n_weights = n_leaves + degree * n_paths;
+        double *scaling = leaves->scaling + 4 * path, *weight = leaves->weight + leaves->weight_start[of_first];
+        const double *h = hess + (hessians > 1 ? tree * n_rows : 0);
+        if (tree == 0 || hessians > 1)
+            n_hess = is_one(h, n_rows) ? 0 : n_rows;
+        int grouped = tree > 0 && first - before == n_leaves - 1 && alike(nodes, first, before, n_leaves - 1);
         if (grouped)
-            memcpy((char *)leaf + tree * rows * bytes, (char *)leaf + (tree - 1) * rows * bytes,
-                   (size_t)(rows * bytes));
+            memcpy((char *)leaf + tree * n_rows * bytes, (char *)leaf + (tree - 1) * n_rows * bytes,
+                   (size_t)(n_rows * bytes));
         else
-            sides(&grouping, first, n_splits, lower, upper);
-        for (int64_t block = 0; block < n_blocks && !failed; block++) {
-            int64_t top = block * block_rows, n = rows - top < block_rows ? rows - top : block_rows;
-            int64_t *row_start = of.row_start + block * (of.n_leaves + 1);
+            sides(&grouping, first, n_leaves - 1);
+        for (int64_t block = 0; block < n_blocks; block++) {
+            rows[block].n_leaves = n_leaves;
+            rows[block].start = row_start + block * (n_leaves + 1);
             if (!grouped)
-                group_tree(&grouping, first, n_splits, tree, top, n, of.paths, column + start[0], order + top,
-                      values + top * most, row_start);
-            failed |= boostbp_leaf_ranges(row_start, order + top, top, of.paths, values + top * most, h,
-                                          block == 0 ? of.ranges : of.of_block, of.n_leaves, n, n_hess, of.n_paths);
+                group_tree(&grouping, first, tree, leaves->column + path, rows + block);
+            boostbp_leaf_ranges(rows + block, h, block > 0 ? others : ranges, n_hess, n_paths);
             if (block > 0)
-                add_ranges(of.ranges, of.of_block, of.n_paths);
+                add_ranges(ranges, others, n_paths);
         }
-        scale_paths(&of, standardize, scaling);
-        memset(of.gram, 0, sizeof *of.gram * (size_t)of.n_gram);
-        memset(weight, 0, sizeof *weight * (size_t)of.n_weights);
-        for (int64_t block = 0; block < n_blocks && !failed; block++) {
-            int64_t top = block * block_rows, n = rows - top < block_rows ? rows - top : block_rows;
-            double *gram = block == 0 ? of.gram : of.part, *moment = block == 0 ? weight : of.part + of.n_gram;
+        scale_paths(ranges, n_paths, standardize, scaling, units);
+        memset(gram, 0, sizeof *gram * (size_t)n_gram);
+        memset(weight, 0, sizeof *weight * (size_t)n_weights);
+        for (int64_t block = 0; block < n_blocks; block++) {
+            double *of_block = block > 0 ? part : gram, *moment = block > 0 ? part + n_gram : weight;
             if (block > 0)
-                memset(of.part, 0, sizeof *of.part * (size_t)(of.n_gram + of.n_weights));
-            failed |= boostbp_leaf_sums(of.row_start + block * (of.n_leaves + 1), order + top, top, of.paths,
-                                        values + top * most, of.center, of.scale, of.fill, degree, grad + tree * rows,
-                                        h, gram, moment, of.n_leaves, n, of.n_paths, 1, rows, n_hess);
+                memset(part, 0, sizeof *part * (size_t)(n_gram + n_weights));
+            failed |= boostbp_leaf_sums(rows + block, units, degree, grad + tree * n_rows, h, of_block, moment, n_paths,
+                                        1, n_rows, n_hess);
             if (block > 0) {
-                add_to(of.gram, gram, of.n_gram);
-                add_to(weight, moment, of.n_weights);
+                add_to(gram, part, n_gram);
+                add_to(weight, part + n_gram, n_weights);
             }
         }
-        failed |= boostbp_solve_leaves(of.paths, degree, 1, of.gram, weight, penalty, penalize_constant, learning_rate,
-                                       of.n_leaves);
+        failed |= boostbp_solve_leaves(path_start, degree, 1, gram, weight, penalty, penalize_constant, learning_rate,
+                                       n_leaves);
         if (!standardize)
-            failed |= boostbp_scale_weights(of.paths, degree, 1, scaling, weight, of.n_leaves, of.n_paths);
-        for (int64_t block = 0; block < n_blocks && !failed; block++) {
-            int64_t top = block * block_rows;
-            boostbp_add_values(of.row_start + block * (of.n_leaves + 1), order + top, top, of.paths,
-                               values + top * most, degree, scaling, weight, out + tree * rows, of.n_leaves, 1, rows);
-        }
-        start += of.n_leaves;
-        scaling += 4 * of.n_paths;
-        weight += of.n_weights;
+            boostbp_scale_weights(path_start, degree, 1, scaling, weight, n_leaves, n_paths);
+        for (int64_t block = 0; block < n_blocks; block++)
+            boostbp_add_values(rows + block, degree, scaling, weight, out + tree * n_rows, 1, n_rows);
     }
-    free(of.row_start);
-    free(of.ranges);
-    close_grouping(&grouping);
     return failed ? -1 : 0;
 }

@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boostbp import core
-from boostbp.core import Leaves
+from boostbp.core import LeafRows, Leaves
 from boostbp.runtime import threads
 from boostbp.runtime.arrays import Floats
 from boostbp.trees.basis import BASES, Basis
@@ -199,16 +200,9 @@ class ColumnBins:
         core.put_in_bins(X, cuts, bins, lower, upper)
         return cls(bins, lower, upper)
 
-
-@dataclass(frozen=True, slots=True)
-class LeafRows:
-    """The rows of one block of the input, grouped by leaf, with the columns that their leaves read."""
-
-    first: int  # first row of the block
-    start: NDArray[np.int64]  # (leaves + 1,)
-    # (rows of the block,) uint16: leaf ``l`` has rows ``first + order[start[l]:start[l + 1]]``
-    order: NDArray[np.integer]
-    values: Floats  # (at least rows of each leaf x its path columns,): see `core.group_paths`
+    def with_input(self, X: Floats, Z: Floats) -> tuple[NDArray[Any], ...]:
+        """Return the record of the core of an input, (rows, features), and what leaves read, (rows, columns)."""
+        return X, Z, self.bins, self.lower, self.upper
 
 
 class Workspace:
@@ -226,6 +220,11 @@ class Workspace:
         order = order if len(order) >= n_rows else np.empty(n_rows, np.uint16)
         values = values if len(values) >= n_values else np.empty(n_values)
         return order[:n_rows], values[:n_values]
+
+    def rows(self, first: int, n_rows: int, leaves: Leaves) -> LeafRows:
+        """Return undefined `LeafRows` of a block of `n_rows` that begins at `first`."""
+        order, values = self.lend(n_rows, leaves)
+        return LeafRows(first, np.empty(len(leaves.start), np.int64), order, leaves.start, values)
 
     def take_back(self, order: NDArray[np.integer], values: Floats) -> None:
         """Take back what `lend` returned, which the caller must not use any more."""
@@ -252,13 +251,9 @@ def rows_by_leaf(
         rows = slice(first, min(first + BLOCK_ROWS, len(X)))
         if bins is None:
             return _sparse_rows(tree, leaves, X, Z, rows, leaf[rows], space)
-        order, values = space.lend(rows.stop - first, leaves)
-        start = np.empty(len(leaves.start), np.int64)
-        core.group_block(
-            tree.nodes, bins.bins, bins.lower, bins.upper, X, Z, first, leaves.start, leaves.column, leaf[None],
-            order, values, start,
-        )  # fmt: skip
-        return LeafRows(first, start, order, values)
+        grouped = space.rows(first, rows.stop - first, leaves)
+        core.group_block(tree.nodes, bins.with_input(X, Z), leaves.column, leaf[None], grouped)
+        return grouped
 
     # a worker without rows has one empty block, for its sums
     return threads.parallel_map(group, range(0, max(len(X), 1), BLOCK_ROWS), n_threads)
@@ -270,7 +265,7 @@ def _sparse_rows(
     """Group one block of a sparse input; only columns that the tree splits on become dense."""
     features, place = np.unique(tree.feature, return_inverse=True)
     nodes, column = tree.nodes._replace(feature=place.astype(np.int32)), np.searchsorted(features, leaves.column)
-    order, values = space.lend(len(leaf), leaves)
+    grouped = space.rows(block.start, len(leaf), leaves)
     # Two passes: route all rows of the block, then write their path columns leaf by leaf.
     parts = row_blocks(block.start, block.stop, len(features))
     part = np.empty((0, 0))
@@ -278,21 +273,20 @@ def _sparse_rows(
         part = columns_of(X, features, rows)
         part_leaf = leaf[None, rows.start - block.start : rows.stop - block.start]
         core.route(nodes, tree.tree_split, part, 0, len(part), part_leaf)
-    start = np.empty(len(leaves.start), np.int64)
-    core.group_rows(leaf[None], 0, 0, len(leaf), order, start)
-    at, source = start[:-1].copy(), Z if isinstance(Z, Sparse) else X  # a constant basis reads no column
+    core.group_rows(leaf, grouped.order, grouped.start)
+    at, source = grouped.start[:-1].copy(), Z if isinstance(Z, Sparse) else X  # a constant basis reads no column
     for rows in parts:
         part = columns_of(source, features, rows) if len(parts) > 1 or source is not X else part
         begin, end = rows.start - block.start, rows.stop - block.start
-        core.group_paths(order, start, leaves.start, column.astype(np.int32), part, begin, end, at, values)
-    return LeafRows(block.start, start, order, values)
+        core.group_paths(grouped, column.astype(np.int32), part, begin, end, at)
+    return grouped
 
 
 def add_rows(leaves: Leaves, blocks: Sequence[LeafRows], out: Floats, n_threads: int = 1) -> None:
     """Add the values of training rows under one tree, grouped by leaf, to `out`, (outputs, rows)."""
-    of_tree = *leaves.tree_degree.tolist(), leaves.scaling, leaves.weight, out
+    [degree] = leaves.tree_degree.tolist()
 
     def add_block(rows: LeafRows) -> None:
-        core.add_values(rows.start, rows.order, rows.first, leaves.start, rows.values, *of_tree)
+        core.add_values(rows, degree, leaves.scaling, leaves.weight, out)
 
     threads.parallel_map(add_block, blocks, n_threads)

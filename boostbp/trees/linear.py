@@ -137,7 +137,7 @@ class Standardised:
 def _call(Z: Matrix, of_dense: Kernel, of_sparse: Kernel, *rest: NDArray[np.generic]) -> None:
     """Call the loop for dense or for sparse input."""
     if isinstance(Z, Sparse):
-        of_sparse(*Z.arrays, *rest)
+        of_sparse(Z.arrays, *rest)
     else:
         of_dense(Z, *rest)
 

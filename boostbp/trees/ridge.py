@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp import core
-from boostbp.core import CENTER, INV_SCALE, Leaves
+from boostbp.core import CENTER, INV_SCALE, LeafRows, Leaves
 from boostbp.runtime import threads
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
@@ -19,7 +19,6 @@ from boostbp.trees.basis import Basis
 from boostbp.trees.leaves import (
     BLOCK_ROWS,
     ColumnBins,
-    LeafRows,
     Workspace,
     add_rows,
     concat_leaves,
@@ -49,15 +48,16 @@ class Ridge:
     # not depend on the units of the input. False penalises the weights in the user's units, as in the paper.
     standardize: bool = True
 
-    def units(self, scaling: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return centre, scale and value of missing cells for `LeafSums.of`, (path columns,) each.
+    def units(self, scaling: Floats) -> Floats:
+        """Return centre, inverse scale and ``u`` of missing values of each path column, (3, path columns).
 
         Without `standardize`, sums are in the user's units (centre 0, scale 1), and `core.scale_weights` converts the
         solution. In both cases a missing value counts as the leaf's mean.
         """
+        zeros, ones = np.zeros(len(scaling)), np.ones(len(scaling))
         if self.standardize:
-            return scaling[:, CENTER].copy(), scaling[:, INV_SCALE].copy(), np.zeros(len(scaling))
-        return np.zeros(len(scaling)), np.ones(len(scaling)), scaling[:, CENTER].copy()
+            return np.stack([scaling[:, CENTER], scaling[:, INV_SCALE], zeros])
+        return np.stack([zeros, ones, scaling[:, CENTER]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class LeafRanges:
     def of(cls, rows: LeafRows, leaves: Leaves, hess: Floats) -> LeafRanges:
         """Return the ranges over one block of the rows of a tree."""
         values = np.empty((len(leaves.column), 4))
-        core.leaf_ranges(rows.start, rows.order, rows.first, leaves.start, rows.values, hess, values)
+        core.leaf_ranges(rows, hess, values)
         return cls(values)
 
     def __add__(self, other: LeafRanges) -> LeafRanges:
@@ -114,19 +114,16 @@ class LeafSums:
     n_outputs: int
 
     @classmethod
-    def of(
-        cls, rows: LeafRows, leaves: Leaves, grad: Floats, hess: Floats, center: Floats, scale: Floats, fill: Floats
-    ) -> LeafSums:
-        """Return the sums over a block of the rows of a tree; ``u = (z - center) * scale``, `fill` where z is missing.
+    def of(cls, rows: LeafRows, leaves: Leaves, grad: Floats, hess: Floats, units: Floats) -> LeafSums:
+        """Return the sums over a block of the rows of a tree, in the units of `Ridge.units`.
 
-        `grad` is (outputs, all rows) float64, C-contiguous, `hess` (all rows,), the others are (path columns,).
+        `grad` is (outputs, all rows) float64, C-contiguous, and `hess` (all rows,).
         """
         [degree] = leaves.tree_degree.tolist()
         # A leaf with t terms has t^2 products, and t moments for each output.
         terms = 1 + degree * np.diff(leaves.start)
         gram, moment = np.zeros(terms @ terms), np.zeros(terms.sum() * len(grad))
-        of_rows = rows.start, rows.order, rows.first, leaves.start, rows.values
-        core.leaf_sums(*of_rows, center, scale, fill, degree, grad, hess, gram, moment)
+        core.leaf_sums(rows, units, degree, grad, hess, gram, moment)
         return cls(gram, moment, len(grad))
 
     def __add__(self, other: LeafSums) -> LeafSums:
@@ -182,7 +179,7 @@ def fit_together(
 
     def sums_of(tree: TreeRows, hess: Floats, scaling: Floats) -> LeafSums:
         units = ridge.units(scaling)
-        return summed(lambda rows: LeafSums.of(rows, tree.leaves, tree.grad, hess, *units), tree)
+        return summed(lambda rows: LeafSums.of(rows, tree.leaves, tree.grad, hess, units), tree)
 
     # Two passes over the rows of a leaf: the terms u = (z - center) * inv_scale need its scaling first.
     ranges = LeafRanges.over_workers(list(map(ranges_of, trees, weights)))
@@ -196,13 +193,13 @@ def _fitted(tree: TreeRows, scaling: Floats, sums: LeafSums, ridge: Ridge, learn
     """Return the fitted leaves of a tree, which is monotone if `sign` is not empty."""
     leaves, [degree] = tree.leaves, tree.leaves.tree_degree.tolist()
     if len(sign):
-        weight, of_tree = sums.moment.copy(), (leaves.start, leaves.column, degree, scaling)
+        leaves = leaves._replace(scaling=scaling, weight=sums.moment.copy())
         penalty = ridge.reg_lambda, ridge.penalize_constant, learning_rate
-        core.solve_monotone(tree.nodes, 0, sign, *of_tree, sums.gram, weight, *penalty)
-    else:
-        weight = solve(sums, leaves, ridge, learning_rate)
-        if not ridge.standardize:
-            core.scale_weights(leaves.start, degree, sums.n_outputs, scaling, weight)
+        core.solve_monotone(tree.nodes, leaves, sign, sums.gram, *penalty)
+        return leaves
+    weight = solve(sums, leaves, ridge, learning_rate)
+    if not ridge.standardize:
+        core.scale_weights(leaves.start, degree, sums.n_outputs, scaling, weight)
     return leaves._replace(scaling=scaling, weight=weight)
 
 
@@ -276,9 +273,8 @@ def fit_round(
     # One call of the core for all trees; the widest leaf determines the memory for path columns.
     order, values = space.lend(len(X), leaves)
     core.fit_trees(
-        trees.nodes, trees.tree_split, leaves.start, leaves.column, bins.bins, bins.lower, bins.upper, X, Z,
-        basis.powers, grad, hess, ridge.reg_lambda, ridge.penalize_constant, ridge.standardize, learning_rate,
-        BLOCK_ROWS, order, values, leaves.scaling, leaves.weight, leaf, out,
+        trees.nodes, trees.tree_split, leaves, bins.with_input(X, Z), grad, hess, ridge.reg_lambda,
+        ridge.penalize_constant, ridge.standardize, learning_rate, BLOCK_ROWS, order, values, leaf, out,
     )  # fmt: skip
     space.take_back(order, values)
     return leaves

@@ -71,7 +71,7 @@ class Sparse:
     def dense(self, columns: NDArray[np.integer], rows: slice) -> Floats:
         """Return some columns of successive rows, (rows, columns), C-contiguous."""
         out = np.zeros((rows.stop - rows.start, len(columns)))
-        core.fill(*self.arrays, columns, rows.start, rows.stop, out)
+        core.fill(self.arrays, columns, rows.start, rows.stop, out)
         return out
 
     def toarray(self) -> Floats:

@@ -81,7 +81,7 @@ def test_leaf_numbers_of_any_type_are_written_and_read(dtype):
     np.testing.assert_array_equal(leaf[0], expected)
     order = np.empty(len(rows), np.uint16)
     start = np.empty(n_splits + 2, np.int64)
-    core.group_rows(leaf, 0, 0, len(rows), order, start)
+    core.group_rows(leaf[0], order, start)
     np.testing.assert_array_equal(np.diff(start).nonzero()[0], np.unique(expected))
     np.testing.assert_array_equal(leaf[0, order], np.sort(expected))
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from boostbp import core
+from boostbp.core import LeafRows
 from boostbp.trees.leaves import ColumnBins
 from boostbp.trees.tree import Tree
 
@@ -22,9 +23,8 @@ def grouped(tree, X, first=0, last=None):
     start, column = tree.paths()
     values = np.empty((last - first) * max(1, len(column)))
     row_start = np.empty(tree.n_leaves + 1, np.int64)
-    core.group_block(
-        tree.nodes, bins.bins, bins.lower, bins.upper, X, X, first, start, column, leaf, order, values, row_start
-    )
+    rows = LeafRows(first, row_start, order, start, values)
+    core.group_block(tree.nodes, bins.with_input(X, X), column, leaf, rows)
     return leaf[0, first:last], [first + order[a:b] for a, b in pairwise(row_start)], values
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from boostbp import core
-from boostbp.core import BLOCK, LANES
+from boostbp.core import BLOCK, LANES, LeafRows
 
 SIZES = [0, 1, 7, 8, 9, 31, 256, 257, 700]
 
@@ -46,11 +46,11 @@ def hessians(rng, n, kind):
 def test_sums_of_products(degree, outputs, kind, missing):
     rng = np.random.default_rng(0)
     start, order, path_start, grouped, rows, columns = leaves(rng, k=7, missing=missing)
-    center, scale, fill = rng.standard_normal((3, path_start[-1]))
+    center, scale, fill = units = rng.standard_normal((3, path_start[-1]))
     grad, hess = rng.standard_normal((outputs, start[-1] + 2)), hessians(rng, start[-1] + 2, kind)
     n_terms = 1 + degree * np.diff(path_start)
     gram, moment = np.ones((n_terms**2).sum()), np.ones((n_terms * outputs).sum())
-    core.leaf_sums(start, order, 2, path_start, grouped, center, scale, fill, degree, grad, hess, gram, moment)
+    core.leaf_sums(LeafRows(2, start, order, path_start, grouped), units, degree, grad, hess, gram, moment)
     g = m = 0
     for i, (of_leaf, column) in enumerate(zip(rows, columns, strict=True)):
         paths = slice(path_start[i], path_start[i + 1])
@@ -74,7 +74,7 @@ def test_ranges(kind, missing):
     start, order, path_start, grouped, rows, columns = leaves(rng, k=7, missing=missing)
     hess = hessians(rng, start[-1] + 2, kind)
     out = np.empty((path_start[-1], 4))
-    core.leaf_ranges(start, order, 2, path_start, grouped, hess, out)
+    core.leaf_ranges(LeafRows(2, start, order, path_start, grouped), hess, out)
     for i, (of_leaf, column) in enumerate(zip(rows, columns, strict=True)):
         h = hess[2 + of_leaf] if len(hess) else np.ones(len(of_leaf))
         for z, found in zip(column, out[path_start[i] : path_start[i + 1]], strict=True):
@@ -104,7 +104,7 @@ def ordered(z):
 def test_ranges_of_numbers_whose_sum_is_none(column):
     z, out = np.array(column), np.empty((1, 4))
     start, order = np.array([0, len(z)]), np.arange(len(z), dtype=np.uint16)
-    core.leaf_ranges(start, order, 0, np.array([0, 1]), z, np.empty(0), out)
+    core.leaf_ranges(LeafRows(0, start, order, np.array([0, 1]), z), np.empty(0), out)
     with np.errstate(all="ignore"):
         expected = [ordered(z)[0], ordered(z)[-1], z.sum(), len(z)]
     np.testing.assert_array_equal(out[0], expected)

@@ -103,11 +103,11 @@ def test_sums_and_ranges_of_two_parts_add_up_to_those_of_the_whole(seed, basis, 
     tree = random_tree(rng, 5)
     leaf, paths, Z = tree.leaf_of(X), leaves_on_paths(tree, phi, 2), phi.expand(X)
     grad, h = rng.standard_normal((200, 2)), rng.uniform(0.5, 2.0, 200)
-    unit = np.zeros(len(paths.column)), np.ones(len(paths.column)), np.full(len(paths.column), 0.5)
+    unit = np.repeat([[0.0], [1.0], [0.5]], len(paths.column), axis=1)
 
     def of(begin, end):
         rows = grouped(begin, leaf[begin:end], paths, Z[begin:end])
-        return LeafRanges.of(rows, paths, h), LeafSums.of(rows, paths, np.ascontiguousarray(grad.T), h, *unit)
+        return LeafRanges.of(rows, paths, h), LeafSums.of(rows, paths, np.ascontiguousarray(grad.T), h, unit)
 
     (ranges, sums), first, second = of(0, 200), of(0, cut), of(cut, 200)
     np.testing.assert_allclose((first[0] + second[0]).values, ranges.values, rtol=1e-12, atol=1e-12)
@@ -122,7 +122,7 @@ def test_sums_are_the_normal_equations():
     Z, grad, h = rng.standard_normal((300, 2)), rng.standard_normal((300, 3)), rng.uniform(0.5, 2.0, 300)
     paths = unfitted([0, 2], [0, 1], degree=2, outputs=3)
     [rows] = blocks(np.zeros(300, np.int32), paths, Z)
-    sums = LeafSums.of(rows, paths, np.ascontiguousarray(grad.T), h, np.zeros(2), np.ones(2), np.zeros(2))
+    sums = LeafSums.of(rows, paths, np.ascontiguousarray(grad.T), h, np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 0.0]]))
     Phi = plain_terms(Z, 2)
     gram = Phi.T @ (h[:, None] * Phi)
     np.testing.assert_allclose(np.tril(sums.gram.reshape(5, 5)), np.tril(gram), rtol=1e-12, atol=1e-11)
