@@ -145,16 +145,16 @@ column_squares_sparse = Loop(
     "column_squares_sparse", ENTRIES, "weight: f8[_]", "scaling: f8[all_columns, 4]", "out: f8[all_columns] out"
 )
 add_products = Loop(
-    "add_products", "Z: f8[rows, all_columns]", *STANDARDISED, "V: f8[columns, outputs]", "out: f8[rows, outputs] out"
+    "add_products", "Z: f8[rows, all_columns]", STANDARDISED, "V: f8[columns, outputs]", "out: f8[rows, outputs] out"
 )
 add_products_sparse = Loop(
-    "add_products_sparse", ENTRIES, *STANDARDISED, "V: f8[columns, outputs]", "out: f8[_, outputs] out"
+    "add_products_sparse", ENTRIES, STANDARDISED, "V: f8[columns, outputs]", "out: f8[_, outputs] out"
 )
 add_moments = Loop(
-    "add_moments", "Z: f8[rows, all_columns]", *STANDARDISED, "G: f8[rows, outputs]", "out: f8[columns, outputs] out"
+    "add_moments", "Z: f8[rows, all_columns]", STANDARDISED, "G: f8[rows, outputs]", "out: f8[columns, outputs] out"
 )
 add_moments_sparse = Loop(
-    "add_moments_sparse", ENTRIES, *STANDARDISED, "G: f8[_, outputs]", "out: f8[columns, outputs] out"
+    "add_moments_sparse", ENTRIES, STANDARDISED, "G: f8[_, outputs]", "out: f8[columns, outputs] out"
 )
 fill = Loop("fill", ENTRIES, "column: i8[columns]", "begin: int", "end: int", "out: f8[_, columns] out")
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,13 +39,11 @@ def shared_library() -> ctypes.CDLL:
         ) from error
 
 
-class _Call:
-    """The arguments of one call as the C function takes them."""
-
-    def __init__(self, sizes: dict[str, int] | None = None) -> None:
-        self.values: list[Any] = []
-        self.sizes: dict[str, int] = sizes.copy() if sizes else {}
-        self.converted: list[NDArray[Any]] = []  # arrays that must outlive the call
+# Arguments of a call append what the C function takes to `values`, note the sizes of arrays in `sizes`, and append
+# copies of arrays, which must outlive the call, to `kept`.
+_Values: TypeAlias = list[Any]
+_Sizes: TypeAlias = dict[str, int]
+_Kept: TypeAlias = list[NDArray[Any]]
 
 
 class _Number:
@@ -56,7 +54,7 @@ class _Number:
         self.convert, c_type = _NUMBERS[type_]
         self.c_types = [c_type]
 
-    def add_to(self, values: list[Any], call: _Call, value: Any) -> None:
+    def add_to(self, values: _Values, sizes: _Sizes, kept: _Kept, value: Any) -> None:
         values.append(self.convert(value))
 
 
@@ -81,7 +79,7 @@ class _Array:
         self.fixed = [(axis, int(text)) for axis, text in enumerate(names) if text.isdigit()]
         self.c_types: list[Any] = [ctypes.c_void_p, ctypes.c_int64] if self.is_leaf else [ctypes.c_void_p]
 
-    def add_to(self, values: list[Any], call: _Call, array: Any) -> None:
+    def add_to(self, values: _Values, sizes: _Sizes, kept: _Kept, array: Any) -> None:
         """Append the address of an array's first number, after checks; read-only arrays may be converted."""
         dtype = array.dtype
         is_plain = (
@@ -89,8 +87,8 @@ class _Array:
         ) and array.flags.carray
         if not is_plain:
             array = self._converted(array)
-            call.converted.append(array)
-        shape, sizes = array.shape, call.sizes
+            kept.append(array)
+        shape = array.shape
         if len(shape) != self.n_axes:
             raise ValueError(f"{self.name} has {len(shape)} axes instead of {self.n_axes}.")
         for axis, size, more in self.sizes:
@@ -130,11 +128,11 @@ class _Record:
         kinds = [kind for field in self.fields for kind in field.c_types] + self.size_names
         self._structure = struct.Struct(f"{len(kinds)}q").pack
 
-    def add_to(self, values: list[Any], call: _Call, record: Any) -> None:
-        passed: list[int] = []
+    def add_to(self, values: _Values, sizes: _Sizes, kept: _Kept, record: Any) -> None:
+        passed: _Values = []
         for field, value in zip(self.fields, record, strict=True):
-            field.add_to(passed, call, value)
-        values.append(self._structure(*passed, *[call.sizes[size] for size in self.size_names]))
+            field.add_to(passed, sizes, kept, value)
+        values.append(self._structure(*passed, *[sizes[size] for size in self.size_names]))
 
 
 def _sizes_of(argument: Any) -> list[str]:
@@ -180,25 +178,30 @@ class Loop:
 
     def __call__(self, *args: Any) -> None:
         """Call the function without the interpreter lock."""
-        self._run(self._function, _Call(), self.arguments, args)
+        self._run(self._function, {}, self.arguments, args)
 
     def bind_first(self, *first: Any) -> Callable[..., None]:
         """Return the function with its first arguments bound; they must not be changed afterwards."""
-        bound, later = _Call(), self.arguments[len(first) :]
+        values: _Values = []
+        sizes: _Sizes = {}
+        kept: list[Any] = list(first)
+        later = self.arguments[len(first) :]
         for argument, value in zip(self.arguments, first, strict=False):
-            argument.add_to(bound.values, bound, value)
-        function, sizes = partial(self._function, *bound.values), bound.sizes
+            argument.add_to(values, sizes, kept, value)
+        function = partial(self._function, *values)
 
         def call(*last: Any) -> None:
-            self._run(function, _Call(sizes), later, last)
+            self._run(function, sizes.copy(), later, last)
 
-        call.__dict__["arrays"] = first, bound.converted  # keeps the arrays alive
+        call.__dict__["arrays"] = kept  # keeps the arrays alive
         return call
 
-    def _run(self, function: Callable[..., int], call: _Call, arguments: list[Any], args: tuple[Any, ...]) -> None:
+    def _run(self, function: Callable[..., int], sizes: _Sizes, arguments: list[Any], args: tuple[Any, ...]) -> None:
+        values: _Values = []
+        kept: _Kept = []
         for argument, value in zip(arguments, args, strict=True):
-            argument.add_to(call.values, call, value)
-        if function(*call.values, *[call.sizes[size] for size in self._size_names]):
+            argument.add_to(values, sizes, kept, value)
+        if function(*values, *[sizes[size] for size in self._size_names]):
             raise MemoryError(f"Not enough memory for {self.__name__}.")
 
     @cached_property

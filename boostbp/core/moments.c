@@ -32,6 +32,20 @@ static inline double standardised(double z, const double *scaling)
     return u == u ? u : 0.0;
 }
 
+/* The columns that a product reads. */
+typedef struct {
+    const int32_t *column; /* (n,) their numbers */
+    const double *scaling; /* (n, 4) */
+    const double *zero;    /* (n,) */
+    int64_t n;
+} columns_t;
+
+/* Returns u - zero of a number in the j-th of these columns. */
+static inline double factor_of(const columns_t *U, int64_t j, double z)
+{
+    return standardised(z, U->scaling + 4 * j) - U->zero[j];
+}
+
 /* Runs a statement for each number z but zeros, in column j and `row`. */
 #define EACH_DENSE(statement) \
     for (int64_t row = 0; row < rows; row++, Z += columns) \
@@ -47,7 +61,7 @@ static inline double standardised(double z, const double *scaling)
     for (int64_t k = first_of(Z, of), last = first_of(Z, (of) + 1); k < last; k++) \
         if (in.data[k] != 0.0) { \
             double z = in.data[k]; \
-            int64_t row = leaf_at(in.indices, in.bytes, k); \
+            int64_t row = in.bytes == 4 ? ((const uint32_t *)in.indices)[k] : leaf_at(in.indices, in.bytes, k); \
             statement \
         }
 
@@ -139,17 +153,16 @@ static inline void add_row(double *to, double factor, const double *from, int64_
 typedef double four_t __attribute__((vector_size(32), aligned(8), may_alias));
 
 /* Adds one row of U - zero times 4 n columns of V to `out`; the sums stay in n = 1, 2 or 4 registers. */
-static inline __attribute__((always_inline)) void add_tile(const double *Z, const int32_t *column,
-                                                           const double *scaling, const double *zero, int64_t columns,
-                                                           const double *V, int64_t outputs, double *out, const int n)
+static inline __attribute__((always_inline)) void add_tile(const double *Z, const columns_t *U, const double *V,
+                                                           int64_t outputs, double *out, const int n)
 {
     four_t *sum = (four_t *)out, a = sum[0], b = a, c = a, d = a;
     if (n > 1)
         b = sum[1];
     if (n > 2)
         c = sum[2], d = sum[3];
-    for (int64_t j = 0; j < columns; j++, V += outputs) {
-        double z = Z[column[j]], factor = standardised(z, scaling + 4 * j) - zero[j];
+    for (int64_t j = 0; j < U->n; j++, V += outputs) {
+        double z = Z[U->column[j]], factor = factor_of(U, j, z);
         const four_t *v = (const four_t *)V;
         if (z == 0.0)
             continue;
@@ -166,87 +179,80 @@ static inline __attribute__((always_inline)) void add_tile(const double *Z, cons
         sum[2] = c, sum[3] = d;
 }
 
-WIDE static void add_products(const double *Z, const int32_t *column, const double *scaling, const double *zero,
-                              int64_t columns, const double *V, int64_t outputs, double *out)
+WIDE static void add_products(const double *Z, const columns_t *U, const double *V, int64_t outputs, double *out)
 {
     int64_t o = 0;
     for (; o + 16 <= outputs; o += 16)
-        add_tile(Z, column, scaling, zero, columns, V + o, outputs, out + o, 4);
+        add_tile(Z, U, V + o, outputs, out + o, 4);
     if (o + 8 <= outputs) {
-        add_tile(Z, column, scaling, zero, columns, V + o, outputs, out + o, 2);
+        add_tile(Z, U, V + o, outputs, out + o, 2);
         o += 8;
     }
     if (o + 4 <= outputs) {
-        add_tile(Z, column, scaling, zero, columns, V + o, outputs, out + o, 1);
+        add_tile(Z, U, V + o, outputs, out + o, 1);
         o += 4;
     }
-    double last = o < outputs ? out[o] : 0.0;
-    for (int64_t j = 0; j < columns && o < outputs; j++) {
-        double z = Z[column[j]], factor = standardised(z, scaling + 4 * j) - zero[j];
+    int64_t left = outputs - o; /* at most three sums, in registers, too */
+    double a = left > 0 ? out[o] : 0.0, b = left > 1 ? out[o + 1] : 0.0, c = left > 2 ? out[o + 2] : 0.0;
+    for (int64_t j = 0; j < U->n && left > 0; j++) {
+        double z = Z[U->column[j]], factor = factor_of(U, j, z);
+        const double *v = V + j * outputs + o;
         if (z == 0.0)
             continue;
-        if (o == outputs - 1)
-            last += factor * V[j * outputs + o];
-        else
-            add_few(out + o, factor, V + j * outputs + o, outputs - o);
+        a += factor * v[0];
+        if (left > 1)
+            b += factor * v[1];
+        if (left > 2)
+            c += factor * v[2];
     }
-    if (o == outputs - 1)
-        out[o] = last;
+    memcpy(out + o, (double[]){a, b, c}, (size_t)left * sizeof *out);
 }
 
 /* Adds (U - zero) V to `out`, (rows, outputs). */
-API int64_t boostbp_add_products(const double *Z, const int32_t *column, const double *scaling, const double *zero,
-                                 const double *V, double *out, int64_t rows, int64_t all_columns, int64_t columns,
-                                 int64_t outputs)
+API int64_t boostbp_add_products(const double *Z, const columns_t *U, const double *V, double *out, int64_t rows,
+                                 int64_t all_columns, int64_t outputs)
 {
-    for (int64_t row = 0; row < rows; row++, Z += all_columns, out += outputs)
-        add_products(Z, column, scaling, zero, columns, V, outputs, out);
+    for (int64_t row = 0; row < rows; row++)
+        add_products(Z + row * all_columns, U, V, outputs, out + row * outputs);
     return 0;
 }
 
-API int64_t boostbp_add_products_sparse(const entries_t *Z, const int32_t *column, const double *scaling,
-                                        const double *zero, const double *V, double *out, int64_t columns,
+API int64_t boostbp_add_products_sparse(const entries_t *Z, const columns_t *U, const double *V, double *out,
                                         int64_t outputs)
 {
-    for (int64_t j = 0; j < columns; j++) {
-        EACH_SPARSE(column[j], add_row(out + row * outputs, standardised(z, scaling + 4 * j) - zero[j], V + j * outputs,
-                                       outputs);)
+    for (int64_t j = 0; j < U->n; j++) {
+        EACH_SPARSE(U->column[j], add_row(out + row * outputs, factor_of(U, j, z), V + j * outputs, outputs);)
     }
     return 0;
 }
 
 /* Adds one row of U - zero, column by column, times a row g. */
-static inline void add_moments(const double *Z, const int32_t *column, const double *scaling, const double *zero,
-                               int64_t columns, const double *g, int64_t outputs, double *out)
+static inline void add_moments(const double *Z, const columns_t *U, const double *g, int64_t outputs, double *out)
 {
-    for (int64_t j = 0; j < columns; j++)
-        if (Z[column[j]] != 0.0)
-            add_few(out + j * outputs, standardised(Z[column[j]], scaling + 4 * j) - zero[j], g, outputs);
+    for (int64_t j = 0; j < U->n; j++)
+        if (Z[U->column[j]] != 0.0)
+            add_few(out + j * outputs, factor_of(U, j, Z[U->column[j]]), g, outputs);
 }
 
-WIDE static void add_many_moments(const double *Z, const int32_t *column, const double *scaling, const double *zero,
-                                  int64_t columns, const double *g, int64_t outputs, double *out)
+WIDE static void add_many_moments(const double *Z, const columns_t *U, const double *g, int64_t outputs, double *out)
 {
-    add_moments(Z, column, scaling, zero, columns, g, outputs, out);
+    add_moments(Z, U, g, outputs, out);
 }
 
 /* Adds (U - zero)' G to `out`, (columns, outputs). */
-API int64_t boostbp_add_moments(const double *Z, const int32_t *column, const double *scaling, const double *zero,
-                                const double *G, double *out, int64_t rows, int64_t all_columns, int64_t columns,
-                                int64_t outputs)
+API int64_t boostbp_add_moments(const double *Z, const columns_t *U, const double *G, double *out, int64_t rows,
+                                int64_t all_columns, int64_t outputs)
 {
-    for (int64_t row = 0; row < rows; row++, Z += all_columns, G += outputs)
-        (outputs >= MANY ? add_many_moments : add_moments)(Z, column, scaling, zero, columns, G, outputs, out);
+    for (int64_t row = 0; row < rows; row++)
+        (outputs >= MANY ? add_many_moments : add_moments)(Z + row * all_columns, U, G + row * outputs, outputs, out);
     return 0;
 }
 
-API int64_t boostbp_add_moments_sparse(const entries_t *Z, const int32_t *column, const double *scaling,
-                                       const double *zero, const double *G, double *out, int64_t columns,
+API int64_t boostbp_add_moments_sparse(const entries_t *Z, const columns_t *U, const double *G, double *out,
                                        int64_t outputs)
 {
-    for (int64_t j = 0; j < columns; j++) {
-        EACH_SPARSE(column[j], add_row(out + j * outputs, standardised(z, scaling + 4 * j) - zero[j], G + row * outputs,
-                                       outputs);)
+    for (int64_t j = 0; j < U->n; j++) {
+        EACH_SPARSE(U->column[j], add_row(out + j * outputs, factor_of(U, j, z), G + row * outputs, outputs);)
     }
     return 0;
 }

@@ -97,15 +97,15 @@ class Standardised:
     def times(self, V: Floats) -> Floats:
         """Return ``U @ V``, (rows, outputs): the product of a row of zeros, plus the effects of nonzero values."""
         out = np.tile(self.zero @ V, (len(self.Z), 1))
-        rest = self.column, self.scaling, self.zero, np.ascontiguousarray(V), out
-        _call(self.Z, core.add_products, core.add_products_sparse, *rest)
+        columns = self.column, self.scaling, self.zero
+        _call(self.Z, core.add_products, core.add_products_sparse, columns, np.ascontiguousarray(V), out)
         return out
 
     def moment(self, G: Floats) -> Floats:
         """Return ``U' @ G``, (columns, outputs)."""
         out = self.zero[:, None] * G.sum(axis=0)
-        rest = self.column, self.scaling, self.zero, np.ascontiguousarray(G), out
-        _call(self.Z, core.add_moments, core.add_moments_sparse, *rest)
+        columns = self.column, self.scaling, self.zero
+        _call(self.Z, core.add_moments, core.add_moments_sparse, columns, np.ascontiguousarray(G), out)
         return out
 
     def project(self, directions: Floats) -> Floats:
@@ -134,7 +134,7 @@ class Standardised:
         return np.where(std > 1e-14 * (1.0 + np.abs(self.scaling[:, 0]) * self.scaling[:, 1]), std, np.inf)
 
 
-def _call(Z: Matrix, of_dense: Kernel, of_sparse: Kernel, *rest: NDArray[np.generic]) -> None:
+def _call(Z: Matrix, of_dense: Kernel, of_sparse: Kernel, *rest: object) -> None:
     """Call the loop for dense or for sparse input."""
     if isinstance(Z, Sparse):
         of_sparse(Z.arrays, *rest)
