@@ -108,9 +108,10 @@ static void partition(const grouping_t *grouping, int64_t first, int64_t tree, c
     start[0] = 0;
     for (int64_t leaf = 0; leaf < rows->n_leaves; leaf++) {
         uint16_t *of_leaf = rows->order + start[leaf];
-        memcpy(of_leaf, sorted + begin_of[leaf], sizeof *sorted * (size_t)start[leaf + 1]);
-        for (int64_t i = 0; i < start[leaf + 1]; i++)
-            put_leaf(grouping->leaf, grouping->bytes, tree * in->n_rows + top + of_leaf[i], leaf);
+        int64_t n = start[leaf + 1], place = tree * in->n_rows + top; /* no record is read again after each byte */
+        memcpy(of_leaf, sorted + begin_of[leaf], sizeof *sorted * (size_t)n);
+        for (int64_t i = 0; i < n; i++)
+            put_leaf(grouping->leaf, grouping->bytes, place + of_leaf[i], leaf);
         start[leaf + 1] += start[leaf];
     }
 }
@@ -176,8 +177,8 @@ void open_grouping(grouping_t *grouping, scratch_t *scratch, int64_t most_splits
 {
     grouping->to = take(scratch, most_splits, BINS);
     grouping->room = take(scratch, 5 * most_splits + 8, sizeof(int64_t));
-    grouping->sorted = take(scratch, most_rows, sizeof(uint16_t));
-    grouping->right_rows = take(scratch, most_rows, sizeof(uint16_t));
+    grouping->sorted = take(scratch, 2 * most_rows, sizeof(uint16_t));
+    grouping->right_rows = grouping->sorted + most_rows;
 }
 
 void group_tree(const grouping_t *grouping, int64_t first, int64_t tree, const int32_t *column,

@@ -76,6 +76,12 @@ static loops_t loops(void)
 
 /* ------------------------------------------------------------------------------------------------------- ranges */
 
+/* Whether one number comes before another; -0.0 comes before 0.0. */
+static inline int before(double a, double b)
+{
+    return a < b || (a == b && signbit(a) > signbit(b));
+}
+
 /* Returns the bits of a number as an integer of the same order, or such an integer as bits: -0.0 comes before 0.0.
 
    Numbers are ordered by sign and size, so the bits below the sign of a negative one are inverted. */
@@ -138,7 +144,7 @@ API int64_t boostbp_leaf_ranges(const leaf_rows_t *rows, const double *hess, dou
             }
             for (int64_t j = 0; j < k; j++) {
                 const double *z = values + j * (end - begin) + block - begin;
-                double *range = out + 4 * (path + j), total = range[2], mass = range[3];
+                double *range = out + 4 * (path + j);
                 loop.ends(z, h, n, sums);
                 if (sums[0] != sums[0]) { /* some are missing */
                     add_known(z, h, n, range);
@@ -147,9 +153,12 @@ API int64_t boostbp_leaf_ranges(const leaf_rows_t *rows, const double *hess, dou
                 for (int i = 1; i <= 2; i++)
                     if (sums[i] == 0.0)
                         sums[i] = zero_of(z, n, i == 1);
-                add_known(sums + 1, NULL, 2, range);
-                range[2] = total + sums[0];
-                range[3] = mass + weight;
+                if (before(sums[1], range[0]))
+                    range[0] = sums[1];
+                if (before(range[1], sums[2]))
+                    range[1] = sums[2];
+                range[2] += sums[0];
+                range[3] += weight;
             }
         }
         values += k * (end - begin);

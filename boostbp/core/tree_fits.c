@@ -100,7 +100,7 @@ API int64_t boostbp_fit_trees(const nodes_t *nodes, const int64_t *tree_split, c
     double *ranges = take(&scratch, 4 * most_paths, sizeof *ranges), *others = take(&scratch, 4 * most_paths, 8);
     double *units = take(&scratch, 3 * most_paths, sizeof *units), *gram = take(&scratch, most_gram, sizeof *gram);
     double *part = take(&scratch, most_gram + most + degree * most_paths, sizeof *part); /* sums of one block */
-    open_grouping(&grouping, &scratch, most - 1, least_of(block_rows, n_rows));
+    open_grouping(&grouping, &scratch, most - 1, block_rows);
     if (scratch.is_lacking)
         return -1;
     most = largest_part(leaves->start, leaves->n_leaves);
