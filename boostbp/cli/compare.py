@@ -16,7 +16,7 @@ from boostbp.inputs.files.tables import ColumnRoles
 from boostbp.runtime.atomic_write import atomic_write
 from boostbp.runtime.messages import printable
 
-_DEFAULT_DATA = ["breast_cancer", "digits", "diabetes"]
+_DEFAULT_DATA = ["breast_cancer", "diabetes", "robot_arm"]
 _BACKEND = "Library under deep models. Repeatable. Default: lightgbm and xgboost."
 _DATA = f"Data sets: names, openml:NAME, .csv or .parquet files. Default: {' '.join(_DEFAULT_DATA)}."
 
@@ -38,7 +38,7 @@ def compare(
     json_out: Annotated[Path | None, Option("--json", help="Write the results to this file, too.")] = None,
     html_out: Annotated[Path | None, Option("--html", help="Write a report with pictures to this single file.")] = None,
 ) -> None:
-    """Train deep and single-layer models on the same split, and print score, seconds and memory.
+    """Train deep and single-layer models on the same split, and print scores, seconds, and whether depth pays.
 
     Every model trains on the same rows in its own process, and chooses its length on the same validation rows. Test
     rows are used only for the table. A rehearsal on few rows comes before the clock starts, so imports do not count.
@@ -47,7 +47,7 @@ def compare(
     from boostbp.cli.report import comparison, page
     from boostbp.cli.report.contenders import SINGLE_LAYER, deep
     from boostbp.cli.report.datasets import NAMES, load_dataset
-    from boostbp.cli.report.result import tables_for
+    from boostbp.cli.report.result import depth_in_words, tables_for
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
     from boostbp.runtime.versions import versions
 
@@ -81,6 +81,8 @@ def compare(
         facts = f"{dataset.task}, {rows} rows, {features} features, {splitting}"
         for table in tables_for(results, printable(f"{dataset.name}: {facts}"), cli.output()):
             cli.output().print(table)
+        for line in depth_in_words(results):
+            cli.output().print(printable(line), soft_wrap=True)
         for result in results:
             if result.state != "ran":
                 cli.say(f"{result.model} {result.state}: {result.reason}")

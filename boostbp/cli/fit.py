@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -95,9 +94,9 @@ def fit_file(
     count = "read block by block" if by_blocks else f"{len(y)} rows"
     cli.say(f"{data.name}: {count}, {X.shape[1]} features, {learnt_task} of {target!r}", quiet)
 
-    has_bar = estimator.verbose == 0 and not quiet and (sys.stderr.isatty() if progress is None else progress)
-    if has_bar:
-        estimator.set_params(verbose=1)
+    verbose = estimator.verbose
+    if verbose == "auto":  # otherwise --set has it
+        estimator.set_params(verbose=0 if quiet else {None: "auto", True: 1, False: 0}[progress])
     start, interrupted = time.perf_counter(), False
     try:
         estimator.fit(init_model=initial, **rows)
@@ -106,8 +105,7 @@ def fit_file(
             raise
         interrupted = True
     seconds = time.perf_counter() - start
-    if has_bar:
-        estimator.set_params(verbose=0)  # the bar belongs to this command, not to the model
+    estimator.set_params(verbose=verbose)  # the bar belongs to this command, not to the model
     storage.save(estimator, model)
     for line in (*estimator.summary().splitlines(), f"Fitted in {seconds:.1f} s and saved to {model}."):
         cli.say(line, quiet and not interrupted)

@@ -38,6 +38,7 @@ ONE_SINGLE_LAYER = (
     "Candidates of a single layer were not compared: without evaluation sets and held-out rows (fewer than 36 rows, or "
     "early_stopping=False), the model is one layer of n_estimators rounds."
 )
+SITE = "https://boostbp.github.io/boostbp"
 C = TypeVar("C", bound=type)
 if TYPE_CHECKING:  # the parameters are attributes
     from boostbp.estimators.regressor import CommonParameters as _Attributes
@@ -154,6 +155,12 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         summed over outputs. It covers slopes, splits, categories and missing values in all layers.
         """
         return self.importance("attribution")
+
+    def _get_doc_link(self) -> str:
+        """Return the address of the page to which the view of scikit-learn in notebooks links."""
+        package, _, module = type(self).__module__.partition(".")
+        name = ".".join(["boostbp", *(["dask"] if module == "dask" else []), type(self).__name__])
+        return f"{SITE}/reference/generated/{name}.html" if package == "boostbp" else ""
 
     @property
     def _n_features_out(self) -> int:

@@ -19,7 +19,7 @@ from boostbp.estimators.conformal import predict_set
 from boostbp.estimators.inspected import fitted_model
 from boostbp.estimators.nested_parameters import documented_as, takes
 from boostbp.estimators.regressor import BoostBPRegressor, SupervisedParameters
-from boostbp.estimators.supervised import Supervised, check_offset, staged_raw
+from boostbp.estimators.supervised import OFFSET_IS_ROUTED, Supervised, check_offset, staged_raw
 from boostbp.losses import Loss
 from boostbp.model.model import Model, Targets
 from boostbp.runtime import messages
@@ -63,6 +63,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
     ----------
     classes_ : (classes,) ndarray
         Labels in `y`. A class whose rows all have weight 0 counts too; its probability is a millionth or less.
+    n_classes_ : int
     network_, history_, n_iter_, best_iteration_, best_score_, evals_result_, feature_importances_ :
         As in `BoostBPRegressor`.
     feature_summary_, n_features_in_, feature_names_in_ :
@@ -70,6 +71,9 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
     """
 
     class_weight: Any
+
+    __metadata_request__predict_proba = __metadata_request__predict_log_proba = OFFSET_IS_ROUTED
+    __metadata_request__decision_function = OFFSET_IS_ROUTED
 
     @takes(ClassifierParameters)
     def __init__(self) -> None: ...
@@ -80,6 +84,11 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         classes = fitted_model(self).targets.classes
         assert classes is not None
         return classes
+
+    @property
+    def n_classes_(self) -> int:
+        """Number of classes."""
+        return len(self.classes_)
 
     def decision_function(self, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
         """Return raw outputs: log-odds, (rows,), for two classes; (rows, classes) for more.

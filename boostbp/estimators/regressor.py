@@ -49,7 +49,7 @@ class CommonParameters:
     categorical_features: Literal["from_dtype"] | Sequence[Any] | None = "from_dtype"
     n_jobs: int | None = None
     random_state: int | np.random.RandomState | None = None
-    verbose: int = 0
+    verbose: int | Literal["auto"] = "auto"
     backend_params: Mapping[str, Any] | None = None
 
 
@@ -166,9 +166,10 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         Number of threads; -1 uses all cores. The model does not depend on it.
     random_state : int, RandomState or None
         Seed of all random draws.
-    verbose : int
+    verbose : int or "auto"
         0 is silent, 1 shows a progress bar, and 2 logs the parts and each epoch to the logger ``boostbp``, which writes
-        to standard error unless logging is set up.
+        to standard error unless logging is set up. "auto" shows a bar on a terminal or in a notebook while a fit takes
+        longer than a second, and none in worker processes and threads.
     backend_params : dict or None
         Native parameters of the library under its own names, for every layer. Values must have the right type and lie
         within the library's bounds. `fit` refuses, with the reason, parameters that would break the method, that have

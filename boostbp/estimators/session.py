@@ -36,7 +36,8 @@ from boostbp.model.health import warn_if_ill
 from boostbp.model.model import Model, Targets
 from boostbp.model.summary import Summary, summary_of
 from boostbp.network import checkpoints
-from boostbp.network.callbacks import Checkpoint, ProgressBar, StageLog, StopOnInterrupt, log_evaluation, show_log
+from boostbp.network.callbacks import Checkpoint, StopOnInterrupt, log_evaluation
+from boostbp.network.displays import ProgressBar, current_display, showing
 from boostbp.network.history import History
 from boostbp.network.monitor import Callback, Evaluation, NetworkTask, Progress, Stage, State
 from boostbp.network.network import Network
@@ -179,10 +180,11 @@ def all_or_nothing(*, blocks: bool = False) -> Callable[[F], F]:
             refuse_unknown(method, type(estimator), options)
             attributes = dict(vars(estimator))
             try:
-                if blocks and is_blocks(args[0] if args else options.get("X")):
-                    fit_blocks(fit, estimator, *args, **options)
-                else:
-                    fit(estimator, *args, **options)
+                with showing(estimator.verbose):
+                    if blocks and is_blocks(args[0] if args else options.get("X")):
+                        fit_blocks(fit, estimator, *args, **options)
+                    else:
+                        fit(estimator, *args, **options)
             except BaseException:
                 estimator.__dict__.clear()
                 estimator.__dict__.update(attributes)
@@ -241,16 +243,10 @@ def fit_blocks(
 def run_training(estimator: BaseBoostBP, training: Training, options: FitOptions, resume: State | None) -> None:
     """Train an estimator, from the state `resume` if there is one, and store the model in it."""
     callbacks = options.checked_callbacks()
-    if not isinstance(estimator.verbose, Integral):
-        raise ValueError(f"verbose={estimator.verbose!r} is not a whole number: 0 is silent, 1 a bar, 2 a log.")
-    display: ProgressBar | StageLog | None = None
-    if estimator.verbose == 1:
-        callbacks.append(display := ProgressBar())
-    elif int(estimator.verbose) >= 2:
-        callbacks.append(log_evaluation())
-        show_log()
-        display = StageLog()
-    report: Callable[[Stage], object] = bool if display is None or workers().rank else display.stage
+    display = current_display()
+    if display is not None:
+        callbacks.append(display if isinstance(display, ProgressBar) else log_evaluation())
+    report: Callable[[Stage], object] = bool if display is None else display.stage
     states: list[State] = []
 
     def keep(progress: Progress) -> None:
@@ -258,11 +254,7 @@ def run_training(estimator: BaseBoostBP, training: Training, options: FitOptions
 
     if options.keep_state:
         callbacks.append(keep)
-    try:
-        network, history = training.train(callbacks, resume, report)
-    finally:
-        if isinstance(display, ProgressBar):
-            display.close()
+    network, history = training.train(callbacks, resume, report)
     try:
         summary = training.summarise(network)
     except KeyboardInterrupt as interrupt:  # the summary takes little time, so the fit completes

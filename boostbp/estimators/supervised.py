@@ -42,7 +42,7 @@ from boostbp.runtime import threads
 from boostbp.runtime.arrays import Floats, TableLike
 from boostbp.runtime.group import training_in, workers
 
-_ROUTED: dict[str, bool] = {"offset": True}
+OFFSET_IS_ROUTED: dict[str, bool] = {"offset": True}
 
 
 @public_methods
@@ -50,8 +50,7 @@ class Supervised(BaseBoostBP):
     """Fit, offsets and calibration; subclasses read targets in `_learn_target`."""
 
     # Every method requests the offset by default: an offset in `fit` alone would make predictions and scores wrong.
-    __metadata_request__fit = __metadata_request__predict = __metadata_request__predict_proba = _ROUTED
-    __metadata_request__predict_log_proba = __metadata_request__decision_function = __metadata_request__score = _ROUTED
+    __metadata_request__fit = __metadata_request__predict = __metadata_request__score = OFFSET_IS_ROUTED
 
     _min_hidden = 0  # a single layer is a model
     loss: Any

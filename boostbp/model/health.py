@@ -17,6 +17,17 @@ MAX_ALWAYS_DEAD = 0.99  # the same, in all epochs
 MIN_STD = 1e-3  # standard deviation, as a share of that at the start
 MIN_R2 = 0.3  # of the refits
 MAX_GAP = 0.3  # share of the target's variance that is explained on training rows and not on held-out rows
+# Field of `LayerHealth` -> its meaning in the table.
+SHOWN = {
+    "dead": "rows without gradient (dead)",
+    "drift": "movement in an epoch, in standard deviations (drift)",
+    "std_start": "standard deviation at the start (std_start)",
+    "std": "standard deviation now (std)",
+    "r2": "R2 of the refits to moved values (r2)",
+    "explained": "target explained, training rows (explained)",
+    "explained_held": "target explained, held-out rows (explained_held)",
+    "gap": "difference of these two (gap)",
+}
 # Sentences on a `LayerHealth`, each with its cure.
 DEAD = (
     "Back-propagation is dead at hidden layer {0.layer}: {0.dead:.0%} of the rows have a gradient of exactly zero. The "
@@ -130,11 +141,13 @@ class Health:
         if not self.layers:
             words = weight_in_words(self.weight) or "all of the weight in the model"
             return DIRECTIONS.format(words=words) if self.weight else NO_HIDDEN_LAYERS
-        columns = ("dead", "drift", "std_start", "std", "r2", "explained", "explained_held", "gap")
-        rows = [["layer", *columns]]
-        rows += [[str(layer.layer), *(f"{getattr(layer, name):.3g}" for name in columns)] for layer in self.layers]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        table = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+        heads = ["", *(f"layer {layer.layer}" for layer in self.layers)]
+        rows = [[meaning, *(f"{getattr(layer, name):.3g}" for layer in self.layers)] for name, meaning in SHOWN.items()]
+        first, *widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+        table = [
+            "  ".join([meaning.ljust(first), *map(str.rjust, cells, widths)]).rstrip()
+            for meaning, *cells in [heads, *rows]
+        ]
         words = weight_in_words(self.weight)
         of = f", of a network with {words}" if words else ""
         return "\n".join([f"Hidden layers at epoch {self.epoch}{of}:", *table, *self.warnings])

@@ -117,8 +117,13 @@ class ModelChoice:
     @property
     def parts_in_words(self) -> str:
         """A sentence that lists the parts of the model, the largest weight first."""
-        made_of = " + ".join(f"{part.weight:.2f} {part.name}" for part in self.parts)
+        made_of = " + ".join(f"{share_in_words(part.weight)} {part.name}" for part in self.parts)
         return f"{'The model' if self.members == 1 else 'This member'} is {made_of}."
+
+    @property
+    def depth_pays(self) -> bool:
+        """Whether the hidden layers of the model have a measurable gain: at least twice its standard error."""
+        return bool(self.weight()) and 0.0 < self.gain >= 2.0 * self.error
 
     @property
     def depth_in_words(self) -> str:
@@ -133,20 +138,27 @@ class ModelChoice:
         change = f"{0.0 - self.gain:+.3g} ± {self.error:.2g}: {effect} (optimistic: these rows chose the model)"
         return f"Hidden layers changed the held-out loss by {change}."
 
+    @property
+    def seconds_in_words(self) -> str:
+        """Sentences on the seconds of each stage, and on `max_time`; empty if there is nothing to say."""
+        stages = "; ".join(f"{name} {seconds:.1f}" for name, seconds in self.seconds.items())
+        total = f"Training took {math.fsum(self.seconds.values()):.1f} s: {stages}." if stages else ""
+        cut = "max_time cut candidates short, or left them out: more time may give a better model."
+        return "\n".join(filter(None, [total, cut if self.cut_by_time else ""]))
+
     def __str__(self) -> str:
-        """Return sentences on the loss of each candidate, the gain of hidden layers, and the parts of the model."""
-        lines = ["Loss on held-out rows:", *(f"  {result.loss:.6g}  {result.name}" for result in self.candidates)]
-        lines += [*filter(None, [self.depth_in_words]), self.parts_in_words]
+        """Return the gain of hidden layers in words, and a table of the candidates with their weight and loss."""
+        of_member = "" if self.members == 1 else " of the first member"
+        lines = [f"Candidates{of_member}, with their weight in the model and their loss on held-out rows:"]
+        for result in sorted(self.candidates, key=lambda candidate: (-candidate.weight, candidate.loss)):
+            weight = share_in_words(result.weight) if result.weight else "-"
+            lines.append(f"  {weight:>4}  {result.loss:<12.6g}{result.name}")
+        lines = [*filter(None, [self.depth_in_words]), *lines]
         if self.members > 1:
             mean = f"The model is the mean of {self.members} such members, each with held-out rows of its own"
             lines.append(f"{mean}; members that are clearly worse than the best count less.")
         if self.failed:
             lines.append(f"Failed, and left out after that: {'; '.join(self.failed)}.")
-        if self.seconds:
-            stages = ", ".join(f"{name} {seconds:.1f}" for name, seconds in self.seconds.items())
-            lines.append(f"Training took {math.fsum(self.seconds.values()):.1f} s: {stages}.")
-        if self.cut_by_time:
-            lines.append("max_time cut candidates short, or left them out: more time may give a better model.")
         return "\n".join(lines)
 
 
@@ -156,4 +168,9 @@ def weight_in_words(weight: float) -> str:
         return ""
     if weight == 0.0:
         return "no weight in the model"
-    return f"{f'{weight:.0%}' if weight >= 0.005 else 'less than 1%'} of the weight in the model"
+    return f"{share_in_words(weight).replace('<', 'less than ')} of the weight in the model"
+
+
+def share_in_words(weight: float) -> str:
+    """Return a weight above 0 in whole per cent."""
+    return f"{weight:.0%}" if weight >= 0.005 else "<1%"

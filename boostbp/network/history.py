@@ -12,7 +12,7 @@ from boostbp.network.choice import NETWORK, ModelChoice, weight_in_words
 from boostbp.runtime.messages import counted, require
 
 # The sentence of summaries for `History.refitted`.
-REFITTED = "The leaves of its output layers were then fitted again on all rows."
+REFITTED = "At the end, the leaves of the output layers were fitted again on all rows, the held-out ones included."
 
 
 class Stop(Enum):
@@ -254,37 +254,36 @@ class History:
         return self.epochs[self.best_epoch].metrics if self.choice is None else self.choice.metrics
 
     def summary(self) -> str:
-        """Return sentences on the training, the parts of the model, the gain of hidden layers, and the scores."""
-        lines = [self._training_in_words(), self._best_epoch_in_words()]
+        """Return sentences on the model, its scores, the gain of hidden layers, its parts, and the training."""
+        lines = [self._training_in_words()]
         if self.choice is not None:
-            lines.append(str(self.choice))
-            if self.scores:
-                lines.append(f"It has {self.format_metrics(self.scores)}.")
+            scores = f" It has {self.format_metrics(self.scores)}." if self.scores else ""
+            lines = [f"The model {self.choice.made_of}.{scores}", str(self.choice), *lines]
         if self.refitted:
             lines.append(REFITTED)
-        return "\n".join(lines)
+        if self.choice is not None:
+            lines.append(self.choice.seconds_in_words)
+        return "\n".join(filter(None, lines))
 
     def _training_in_words(self) -> str:
-        if self.network is not None:
-            seconds = sum(epoch.seconds for epoch in self.epochs)
-            return f"{counted(len(self.epochs) - 1, 'epoch')} in {seconds:.1f} s. {self.stop.value}"
-        interrupted = f" {self.stop.value}" if self.stop is Stop.INTERRUPTED else ""
-        if self.choice is None:
-            rounds = f" of {counted(self.best_iteration, 'round')}" if self.looks else ""
-            return f"The model is a single layer{rounds}.{interrupted}"
-        if any(part.network for part in self.choice.candidates):
-            return f"Networks were trained, but none is part of the model, which {self.choice.made_of}.{interrupted}"
-        return f"No network was trained; the model {self.choice.made_of}.{interrupted}"
-
-    def _best_epoch_in_words(self) -> str:
-        best = self.epochs[self.best_epoch]
-        metrics = f", {self.format_metrics(best.metrics)}" if best.metrics else ""
-        if self.network is None:
-            return f"Training loss {best.loss:.6g}{'' if self.choice else metrics}."
+        kept, network = self.epochs[self.best_epoch], self.network
+        scores = ", ".join([*filter(None, [self.format_metrics(kept.metrics)]), f"training loss {kept.loss:.6g}"])
+        if network is None:
+            interrupted = f" {self.stop.value}" if self.stop is Stop.INTERRUPTED else ""
+            if self.choice is None:
+                rounds = f" of {counted(self.best_iteration, 'round')}" if self.looks else ""
+                return f"The model is a single layer{rounds}: {scores}.{interrupted}"
+            tried = any(part.network for part in self.choice.candidates)
+            networks = "Networks were trained, but none is part of the model." if tried else "No network was trained."
+            return f"{networks} The training loss of the model is {kept.loss:.6g}.{interrupted}"
+        seconds = sum(epoch.seconds for epoch in self.epochs)
         words = self.network_in_words
-        of = f" of the {self.network}, which has {words}" if words else ""
-        start = f"training loss of epoch 0, before any back-propagation: {self.epochs[0].loss:.6g}"
-        return f"Best epoch {self.best_epoch}{of}: training loss {best.loss:.6g}{metrics}; {start}."
+        of = f" of the {network}, which has {words}," if words else ""
+        start = f"{self.epochs[0].loss:.6g} before back-propagation" if kept.epoch else "before any back-propagation"
+        return (
+            f"Back-propagation: {counted(len(self.epochs) - 1, 'epoch')} in {seconds:.1f} s. {self.stop.value}\n"
+            f"Epoch {kept.epoch}{of} was kept: {scores} ({start})."
+        )
 
     def format_metrics(self, metrics: dict[str, float]) -> str:
         """Return metrics by name of the evaluation set as words."""

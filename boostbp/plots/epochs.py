@@ -77,7 +77,7 @@ def layer_health(
 ) -> NDArray[np.object_]:
     """Draw the records of each hidden layer by epoch, with a panel for each entry of `PANELS`.
 
-    In the last panel, solid lines are training rows and dashed lines are other rows. For an average, the layers are
+    In the last panel, solid lines are training rows and dashed lines are held-out rows. For an average, the layers are
     those of the network with most weight, which the titles state.
 
     Parameters
@@ -117,7 +117,7 @@ def panel(model: BaseBoostBP | History, name: str, ax: Axes | None = None, *, la
         if name == "explained":
             epochs, held_out = _by_epoch(history, "explained_held", layer)
             if np.isfinite(held_out).any():
-                ax.plot(epochs, held_out, ".--", color=line.get_color(), label=f"{label_of_layer}, not trained on")
+                ax.plot(epochs, held_out, ".--", color=line.get_color(), label=f"{label_of_layer}, held-out rows")
     panels.by_epoch(ax, unit, title if label else panels.titled(title, panels.of_network(history)))
     ax.legend()
     if name == "dead":

@@ -29,7 +29,7 @@ def test_a_fit_shows_its_progress_where_it_is_asked_to(table, tmp_path, flags, s
     assert result.exit_code == 0, result.output
     assert ("boostbp, first layers" in result.stderr) is shows
     assert result.stdout == ""
-    assert storage.load(tmp_path / "model").verbose == 0
+    assert storage.load(tmp_path / "model").verbose == "auto"
     if "-q" not in flags:
         [seconds] = re.findall(r"Fitted in ([\d.]+) s and saved to", result.stderr)
         [training] = re.findall(r"Training took ([\d.]+) s", result.stderr)

@@ -177,7 +177,8 @@ def test_what_is_said_of_a_network_tells_its_weight_in_the_model(folder, tmp_pat
     printed = " ".join(inspected.output.split())
     for part in (model.summary(), str(model.health())):
         assert " ".join(part.split()) in printed
-    assert printed.count(f" of the network, which has {words}:" if words else "Best epoch 2:") == 1
+    of = f" of the network, which has {words}," if words else ""
+    assert printed.count(f"Epoch 2{of} was kept:") == 1
     assert f"Hidden layers at epoch 2{f', of a network with {words}' if words else ''}:" in printed
     arguments = ("transform", folder / "diabetes.parquet", "--model", tmp_path / "average.boostbp")
     said = run(*arguments, "--out", tmp_path / "hidden.csv").output

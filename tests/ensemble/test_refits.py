@@ -164,7 +164,7 @@ def test_it_says_so_and_scores_are_those_before(before_refit, tmp_path):
     assert [one.history_.refitted for one in (model, before)] == [True, False]
     assert model.history_.scores == before.history_.scores == before.history_.choice.metrics
     assert list(model.history_.scores) == ["held_out"]
-    assert model.summary().endswith(f" on held_out.\n{REFITTED}")
+    assert f"\n{REFITTED}\n" in model.summary()
     assert REFITTED not in before.summary()
     save(model, tmp_path / "model")
     again = load(tmp_path / "model")

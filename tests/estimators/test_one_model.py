@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from contextlib import nullcontext
 
@@ -98,7 +99,7 @@ def test_all_views_are_of_one_model(kind, fitted, tmp_path):
     assert len(health.layers) == len(history[0].stds)
     assert health.weight == (history.weight(history.network) if history.network else history.weight())
     assert ("no hidden layers" in str(health)) == (not hidden)
-    assert (" epochs in " in text.splitlines()[0]) == (history.network is not None)
+    assert ("Back-propagation: " in text) == (history.network is not None)
     assert ("The model is a single layer" in text) == (history.choice is None and not hidden)
     if history.network and history.choice is not None and history.network_in_words:
         assert f"of the {history.network}, which has {history.network_in_words}" in text
@@ -113,7 +114,8 @@ def test_all_views_are_of_one_model(kind, fitted, tmp_path):
     made_of = [group for group in groups([Result("m", "ran", "", {"r2": 1.0}, evidence=evidence)]) if group.notes]
     if history.choice is not None:
         assert history.choice.parts_in_words in made_of[0].notes[0]
-        assert history.choice.parts_in_words in text
+        for part in history.choice.parts:
+            assert re.search(rf"(\d%|<1%)  \S+ +{re.escape(part.name)}\n", text)
     facts = description_of(model)
     assert (facts["training"]["network"], facts["training"]["weight_of_hidden_layers"]) == (
         history.network,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, LayerSpec, fit_layer
+from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.nested_parameters import SPECS
 
 KINDS = [BoostBPRegressor, BoostBPClassifier, BoostBPAutoencoder]
@@ -146,3 +148,20 @@ def test_weights_that_are_shares_are_as_good_as_ones(backend, deep):
     np.testing.assert_allclose(shares.predict(X), plain.predict(X), rtol=1e-6)
     layers = [fit_layer(X, y, {"n_estimators": 3}, backend=backend, sample_weight=w) for w in (None, 1e-3)]
     np.testing.assert_allclose(layers[0].predict(X), layers[1].predict(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("module", ["boostbp", "boostbp.dask"])
+def test_views_in_notebooks_link_to_a_page_of_the_reference(module):
+    listed = (Path(__file__).parents[2] / "docs" / "reference" / "index.md").read_text(encoding="utf-8").split()
+    site = "https://boostbp.github.io/boostbp/reference/generated"
+    for kind in vars(pytest.importorskip(module)).values():
+        if inspect.isclass(kind) and issubclass(kind, BaseBoostBP) and kind.__module__.startswith(module):
+            name = f"{module}.{kind.__name__}"
+            assert f'href="{site}/{name}.html"' in kind()._repr_html_()
+            assert name.removeprefix("boostbp.") in listed  # for which Sphinx makes the page
+    assert type("Mine", (BoostBPRegressor,), {"__module__": "mine"})()._get_doc_link() == ""
+
+
+def test_number_of_classes_is_that_of_their_labels():
+    model = BoostBPClassifier(quality=1, n_estimators=2, random_state=0).fit(np.eye(40)[:, :2], np.arange(40) % 3)
+    assert model.n_classes_ == len(model.classes_) == 3

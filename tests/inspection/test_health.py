@@ -32,7 +32,7 @@ def test_report_is_of_the_epoch_that_the_model_is_of(kind, backend):
         assert (layer.layer, layer.dead, layer.std) == (number, best.dead[number], best.stds[number])
         assert 0.0 < layer.explained <= 1.0
         assert layer.gap == pytest.approx(best.explained[number] - best.explained_held[number], nan_ok=True)
-        assert f"\n{number:>5}" in str(health)
+        assert f"  layer {number}" in str(health)
     json.dumps(health.to_dict(), allow_nan=False)
 
 

@@ -80,7 +80,7 @@ def test_layer_health_shows_the_history():
         for layer in (0, 1):
             expected = [(e.epoch, getattr(e, name)[layer]) for e in shown.epochs[first:]]
             np.testing.assert_array_equal(line(ax, f"mine layer {layer}"), expected)
-    held = line(axes.flat[-1], "mine layer 1, not trained on")
+    held = line(axes.flat[-1], "mine layer 1, held-out rows")
     np.testing.assert_array_equal(held[:, 1], [e.explained_held[1] for e in shown.epochs])
 
 

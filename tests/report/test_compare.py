@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import signal
 import sys
+from dataclasses import replace
 
 import lightgbm
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.datasets import load_diabetes, load_iris
 from benchmarks.rivals.contenders import trees_of
 from boostbp.cli.report.comparison import Job, Peak, compare_models, measure, rehearse, splits
 from boostbp.cli.report.contenders import SINGLE_LAYER, deep
-from boostbp.cli.report.result import Result, columns, table, tables_for
+from boostbp.cli.report.result import Result, columns, depth_in_words, table, tables_for
 
 QUICK = {"epochs": 1, "hidden_layer_sizes": (2,), "n_estimators": 3, "deep": True}
 DEEP = [deep(backend, QUICK) for backend in ("lightgbm", "xgboost")]
@@ -218,6 +219,20 @@ def test_length_of_a_deep_model_is_that_of_its_leading_piece(params):
     outcome = measure(Job(deep("lightgbm", params), 1, 0, evidence=True), data)
     assert outcome.length == outcome.evidence.history.best_iteration
     assert outcome.length > 0 or not outcome.evidence.history.by_rounds
+    assert outcome.unit == ("rounds" if outcome.evidence.history.by_rounds else "epochs")
+    assert outcome.depth == outcome.evidence.history.choice.depth_in_words
+
+
+def test_it_says_whether_depth_pays():
+    single, deep_model = (
+        Result("one layer", "ran", ""),
+        Result("deep", "ran", "", depth="They helped.", depth_pays=True),
+    )
+    assert depth_in_words([single]) == []
+    assert depth_in_words([single, deep_model]) == ["Depth pays on this table.", "  deep: They helped."]
+    no_gain = replace(deep_model, depth="No effect.", depth_pays=False)
+    assert depth_in_words([no_gain])[0] == "Depth does not pay on this table: try quality=1, which takes less time."
+    assert depth_in_words([no_gain, deep_model])[0] == "Depth pays on this table."
 
 
 @pytest.mark.parametrize("params", [{}, {"deep": True, "backprop": {"output_target": "moved"}}])

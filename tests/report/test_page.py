@@ -67,12 +67,12 @@ def test_nothing_comes_from_outside(text):
 
 def test_table_says_what_the_results_say(text):
     rows = Page(text).cells
-    assert rows[0] == ["model", "accuracy", "log-loss", "fit s", "predict s", "peak MB", "model MB", "length"]
+    assert rows[0] == ["model", "accuracy", "log-loss", "fit s", "predict s", "peak MB", "model MB", "kept"]
     assert [row[0] for row in rows[1:5]] == [*MODELS, "GBDT-NN"]
     std = np.std([0.0, 0.01, 0.02], ddof=1)
     assert rows[2][1] == f"0.6100 ± {std:.4f}"
     assert rows[1][2] == "1.9000 ± 0.1000"
-    assert rows[1][3:] == ["10.00", "0.0000", "\u2013", "4.50", "9"]
+    assert rows[1][3:] == ["10.00", "0.0000", "\u2013", "4.50", "9 rounds"]
     assert rows[4][1:] == ["skipped", "skipped", "\u2013", "\u2013", "\u2013", "\u2013", "\u2013"]
 
 
@@ -178,7 +178,7 @@ def test_legends_and_titles_stand_beside_the_pictures_in_their_colours(text):
     for key in keys:
         [colour] = re.fullmatch(r"--colour: (#\w{6})", key).groups()
         assert any(colour in svg for svg in svgs)
-    assert "boostbp (lightgbm) layer 0, not trained on" in text
+    assert "boostbp (lightgbm) layer 0, held-out rows" in text
     assert len(page.all("figcaption")) > 10
 
 
@@ -192,4 +192,4 @@ def test_it_says_what_the_models_are_made_of(tmp_path):
     ]
     write_report(tmp_path / "report.html", [replace(written, results=made)], {})
     text = " ".join((tmp_path / "report.html").read_text(encoding="utf-8").split())
-    assert "The model is 0.75 single layer + 0.25 network. Hidden layers changed the held-out loss by +0 ± 0.1" in text
+    assert "The model is 75% single layer + 25% network. Hidden layers changed the held-out loss by +0 ± 0.1" in text

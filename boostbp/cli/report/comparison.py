@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +28,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 from boostbp.cli.report.contenders import Contender, Fitted, Model, Split, Table, train_contender
 from boostbp.cli.report.result import Evidence, Result, curve_of, over_folds
 from boostbp.losses.base import Task
+from boostbp.network.history import History
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.threads import count
 
@@ -181,7 +182,11 @@ def measure(job: Job, data: Data) -> Result:
     size = len(pickle.dumps(model, protocol=5))
     evidence = _evidence(job, data, model, length, predicted) if job.evidence else None
     costs = fit_seconds, predict_seconds, peak_bytes, length, size
-    return Result(job.contender.label, "ran", "", scores, *costs, evidence=evidence)
+    history: History | None = getattr(model, "history_", None)
+    choice = None if history is None else history.choice
+    told = (choice.depth_in_words, choice.depth_pays) if choice is not None else ("", False)
+    unit: Literal["rounds", "epochs"] = "rounds" if history is None or history.by_rounds else "epochs"
+    return Result(job.contender.label, "ran", "", scores, *costs, (), evidence, unit, *told)
 
 
 def rehearse(job: Job, data: Data) -> Fitted:

@@ -1,4 +1,4 @@
-"""Data sets by name: those of scikit-learn, a synthetic one, files of the user, OpenML."""
+"""Data sets by name: those of scikit-learn, synthetic ones, files of the user, OpenML."""
 
 from __future__ import annotations
 
@@ -50,6 +50,18 @@ def task_of_data(y: NDArray[Any], task: Task | None = None, *, n_offsets: int = 
     return "regression" if y.dtype.kind in "iu" and is_amount else "classification"
 
 
+def robot_arm(n_rows: int = 1500) -> tuple[Table, NDArray[Any]]:
+    """Return the angles of the eight joints of a robot's arm, (rows, 8), and its reach with some noise.
+
+    The reach depends on sums of angles, so hidden layers pay.
+    """
+    rng = np.random.default_rng(0)
+    angles = rng.uniform(-np.pi / 4, np.pi / 4, (n_rows, 8))
+    directions = np.cumsum(angles, axis=1)
+    reach = np.hypot(np.cos(directions).sum(axis=1), np.sin(directions).sum(axis=1))
+    return angles, reach + 0.05 * rng.standard_normal(n_rows)
+
+
 # Name -> function that returns X and y, and the task.
 _LOADERS: dict[str, tuple[Callable[[], tuple[Table, NDArray[Any]]], Task]] = {
     "breast_cancer": (partial(datasets.load_breast_cancer, return_X_y=True), "classification"),
@@ -57,6 +69,7 @@ _LOADERS: dict[str, tuple[Callable[[], tuple[Table, NDArray[Any]]], Task]] = {
     "digits": (partial(datasets.load_digits, return_X_y=True), "classification"),
     "friedman1": (partial(datasets.make_friedman1, 2000, noise=1.0, random_state=0), "regression"),
     "iris": (partial(datasets.load_iris, return_X_y=True), "classification"),
+    "robot_arm": (robot_arm, "regression"),
     "wine": (partial(datasets.load_wine, return_X_y=True), "classification"),
 }
 NAMES = tuple(_LOADERS)

@@ -84,6 +84,11 @@ class Result:
     model_bytes: int | None = None  # size of the fitted model as pickle writes it; mean over folds
     folds: Sequence[Mapping[str, float]] = ()  # scores of each fold; empty for a single split
     evidence: Evidence | None = field(default=None, repr=False, compare=False)  # of the first fold, if asked for
+    unit: Literal["rounds", "epochs"] = "rounds"  # of `length`
+    # Of a deep model, over folds of that of the first one: what hidden layers gained, in words ("" if none were tried),
+    # and whether that is a measurable gain.
+    depth: str = ""
+    depth_pays: bool = False
 
     def score_text(self, score: str) -> str:
         """Return a score with four digits, and its standard deviation over folds if there are any."""
@@ -140,7 +145,7 @@ _COSTS = (
     ("predict s", ".4f", "wall time of predicting the test rows", "predict_seconds", 1),
     ("peak MB", ".0f", "peak memory of the fit", "peak_bytes", 1e6),
     ("model MB", ".2f", "size of the pickled model", "model_bytes", 1e6),
-    ("length", ".0f", "epochs or rounds that the validation rows chose", "length", 1),
+    ("kept", ".0f", "rounds or epochs that the validation rows chose; of an average, of its leading part", "length", 1),
 )
 
 
@@ -175,9 +180,27 @@ def columns(results: Sequence[Result]) -> list[Column]:
             shown.append(Column(*score, cells))
     for heading, form, note, name, unit in _COSTS:
         costs = [getattr(result, name) for result in results]
-        cells = [Cell("", None) if cost is None else Cell(f"{cost / unit:{form}}", cost / unit) for cost in costs]
+        units = [f" {result.unit}" if name == "length" else "" for result in results]
+        cells = [
+            Cell("", None) if cost is None else Cell(f"{cost / unit:{form}}{of}", cost / unit)
+            for cost, of in zip(costs, units, strict=True)
+        ]
         shown.append(Column(heading, note, False, cells))
     return shown
+
+
+def depth_in_words(results: Sequence[Result]) -> list[str]:
+    """Return lines on whether hidden layers pay on the data of a comparison; none if no model tried any."""
+    deep = [result for result in results if result.depth]
+    if not deep:
+        return []
+    pays = any(result.depth_pays for result in deep)
+    verdict = (
+        "Depth pays on this table."
+        if pays
+        else "Depth does not pay on this table: try quality=1, which takes less time."
+    )
+    return [verdict, *(f"  {result.model}: {result.depth}" for result in deep)]
 
 
 def tables_for(results: Sequence[Result], title: str, console: Console) -> list[Table]:
