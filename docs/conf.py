@@ -36,7 +36,7 @@ exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "sg_execution_t
 root_doc = "index"
 
 # Markdown: anchors of headings to the depth that pages link to.
-myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
 
 # Reference: every public object has a page of its own.
@@ -49,6 +49,8 @@ numpydoc_xref_param_type = False
 html_theme = "pydata_sphinx_theme"
 html_title = "boostbp"
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_theme_options = {
     "use_edit_page_button": False,
     "show_toc_level": 2,
@@ -80,6 +82,7 @@ sphinx_gallery_conf = {
     "download_all_examples": True,
     "remove_config_comments": True,
     "show_memory": False,
+    "write_computation_times": False,
     "abort_on_example_error": True,
 }
 
