@@ -42,7 +42,7 @@ class _Likelihood:
         return log_mean(y, weight)
 
 
-class _LogLink(_Likelihood):
+class LogLink(_Likelihood):
     """Link and traits of a loss whose raw output is the logarithm of the prediction.
 
     Exponentials are computed only between `lowest` and `highest`. Beyond, losses continue as their tangents, so that
@@ -76,7 +76,7 @@ class _LogLink(_Likelihood):
 
 
 @dataclass(frozen=True, slots=True)
-class Poisson(_LogLink):
+class Poisson(LogLink):
     """``exp(h) - y h``, for counts and rates ``y >= 0``; baseline: log of the weighted mean.
 
     Above ``h = 50`` the value continues as its tangent, and `link` stays at ``exp(50)``, about 5e21.
@@ -116,7 +116,7 @@ class Poisson(_LogLink):
 
 
 @dataclass(frozen=True, slots=True)
-class Gamma(_LogLink):
+class Gamma(LogLink):
     """``h + y exp(-h)`` for ``y > 0``; baseline: log of the weighted mean.
 
     It is the negative log-likelihood of a gamma distribution with mean ``exp(h)``, divided by its shape, up to a
@@ -146,7 +146,7 @@ class Gamma(_LogLink):
 
 
 @dataclass(frozen=True, slots=True)
-class Tweedie(_LogLink):
+class Tweedie(LogLink):
     """``p^(2 - power) / (2 - power) + y p^(1 - power) / (power - 1)`` with ``p = exp(h)``, for ``y >= 0``.
 
     It is the negative log-likelihood of a sum of a Poisson number of gamma variables, with mean `p` and a variance

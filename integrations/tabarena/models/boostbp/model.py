@@ -61,7 +61,7 @@ class BoostBPModel(AbstractModel):
 
         begun = time.monotonic()
         regression = self.problem_type == "regression"
-        params: dict[str, Any] = {"n_jobs": num_cpus}
+        params: dict[str, Any] = {"n_jobs": num_cpus, "verbose": 0}
         if regression and self.stopping_metric.name in _METRICS:
             params["eval_metric"] = self.stopping_metric.name
         params |= self._get_model_params()
