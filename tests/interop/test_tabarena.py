@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from boostbp.search import SPACES, Choice, Integer, Number, Shape
+from boostbp.search import SPACES, Choice, Integer, Number
 
 ROOT = Path(__file__).parents[2]
 SENT = ROOT / "integrations" / "tabarena" / "models" / "boostbp"
@@ -31,22 +31,16 @@ def test_model_that_is_sent_is_that_of_the_package_but_for_one_default():
     sent, ours = definitions(SENT / "model.py"), definitions(ROOT / "boostbp" / "interop" / "autogluon.py")
     assert ours.pop("__all__") == "['BoostBPModel']"
     own = sent.pop("_set_default_params")
-    assert "('deep', True)" in own
+    assert "('quality', 1)" in own
     assert {"_fit", "_estimate_memory_usage_static", "_with_all_classes", "_ROUNDS", "ag_key"} <= ours.keys()
     assert sent == ours
 
 
-def test_space_that_is_sent_is_that_of_the_package_without_rounds_and_epochs():
+def test_space_that_is_sent_is_that_of_the_package_without_rounds():
     parsed = ast.parse((SENT / "hpo.py").read_text(encoding="utf-8"))
     [space] = [node.value for node in parsed.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict)]
     kinds = {"Categorical": lambda *options: Choice(options), "Int": Integer, "Real": Number}
     sent = eval(compile(ast.Expression(space), "hpo.py", "eval"), kinds)
-    ours = {
-        name: value for name, value in SPACES["deep"].items() if name not in ("epochs", "output__n_estimators", "deep")
-    }
-    shape = ours["hidden_layer_sizes"]
-    assert isinstance(shape, Shape)
-    layers = range(shape.layers.low, shape.layers.high + 1)
-    sizes = Choice(tuple([units] * count for count in layers for units in shape.units.options))
-    whole = ours["min_samples_leaf"]
-    assert sent == ours | {"hidden_layer_sizes": sizes, "min_samples_leaf": Integer(whole.low, whole.high)}
+    ours = {name: value for name, value in SPACES["single"].items() if name != "n_estimators"}
+    leaves = ours["min_samples_leaf"]
+    assert sent == ours | {"min_samples_leaf": Integer(leaves.low, leaves.high)}  # AutoGluon's Int has no logarithm

@@ -1,4 +1,4 @@
-"""BoostBP, one network: model, search space and metadata."""
+"""BoostBP, one layer: model, search space and metadata."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Search space of BoostBP: that of the package, without the numbers of rounds and epochs.
+"""Search space of BoostBP: that of the package, without the number of rounds.
 
-Those are chosen by the validation rows in every configuration, below a bound that is not searched.
+The validation rows choose it in every configuration, below a bound that is not searched.
 """
 
 from __future__ import annotations
@@ -11,22 +11,13 @@ from tabarena.models.boostbp.model.model import BoostBPModel
 from tabarena.utils.config_utils import ConfigGenerator
 
 _SEARCH_SPACE = {
-    "hidden_layer_sizes": Categorical([8], [16], [32], [64], [8, 8], [16, 16], [32, 32], [64, 64]),
-    "hidden__n_estimators": Categorical(0, 5, 20, 60),  # trees of each hidden unit; 0: regressions alone
-    "hidden__max_depth": Int(1, 5),
-    "hidden__reg_lambda": Real(0.1, 100.0, log=True),
-    "output__max_depth": Int(2, 6),
-    "output__reg_lambda": Real(1.0, 100.0, log=True),
-    "min_samples_leaf": Int(5, 50),
-    "hidden__basis": Categorical("linear", "quadratic"),  # of the regressions in leaves
-    "output__basis": Categorical("linear", "quadratic"),
-    "hidden__base_lambda": Categorical(None, 1.0),
-    "hidden__multi_strategy": Categorical("one_output_per_tree", "multi_output_tree"),
-    "backprop__structure_epochs": Categorical(1, "auto"),
-    "backprop__structure_samples": Categorical(None, 0.5),
-    "backprop__skip": Categorical(False, True),
-    "backprop__start": Categorical("projection", "principal", "identity", "noise"),
-    "backprop__step_size": Real(0.3, 1.0, log=True),
+    "learning_rate": Real(0.03, 0.2, log=True),
+    "max_depth": Int(1, 6),
+    "min_samples_leaf": Int(5, 100),
+    "output__reg_lambda": Real(0.1, 100.0, log=True),
+    "output__basis": Categorical("constant", "linear", "quadratic"),  # of the regressions in leaves
+    "output__base": Categorical("ridge", "additive", "zero"),
+    "output__extra_trees": Categorical("auto", False),
 }
 
 gen_boostbp = ConfigGenerator(

@@ -1,4 +1,4 @@
-"""Metadata of BoostBP, one network."""
+"""Metadata of BoostBP, one layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BoostBP as a model: one network of boosted trees, trained by back-propagation."""
+"""BoostBP as a model: one layer of boosted trees with linear regressions in their leaves."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ _METRICS = ("mean_absolute_error", "mean_absolute_percentage_error")
 
 
 class BoostBPModel(AbstractModel):
-    """Layers of boosted trees with linear regressions in their leaves, trained by back-propagation.
+    """A layer of boosted trees with linear regressions in their leaves.
 
-    One network, without the average with single layers that is the default of the package (see
+    Two layers are begun, with constants and with regressions in the leaves, and the one with less error on the
+    validation rows is kept. It is one model, without the average with networks that is the default of the package (see
     ``tabarena.systems.boostbp``). Categories and missing values go to it as they are.
 
     Paper: Learning Multi-Layered GBDT Via Back Propagation
@@ -89,7 +90,7 @@ class BoostBPModel(AbstractModel):
         return X
 
     def _set_default_params(self) -> None:
-        self._set_default_param_value("deep", True)
+        self._set_default_param_value("quality", 1)
 
     @classmethod
     def _estimate_memory_usage_static(
