@@ -79,15 +79,16 @@ def main() -> None:
     parser.add_argument("--recorded", action="store_true", help=f"begin with the fits in {RECORDED.name}")
     options = parser.parse_args()
     tables = options.tables or (TABLES[:TUNED] if options.configurations else TABLES)
+    models = tuple(dict.fromkeys((REFERENCE, *options.models)))
     results = Results(options.out / "arena.jsonl", RECORDED if options.recorded else None)
     groups = [
-        [Cell(table, model, number) for table in part for model in options.models if model in MODELS or number == 0]
+        [Cell(table, model, number) for table in part for model in models if model in MODELS or number == 0]
         for number in range(options.configurations + 1)
         for part in (tables[worker :: options.workers] for worker in range(options.workers))
     ]
     how = {"workers": options.workers, "until": time.monotonic() + 60 * options.minutes, "say": _say}
     run_groups(groups, results, lambda cell: (run, cell, options.data_dir), **how)
-    print(*summary(results, tables, options.models, options.configurations), sep="\n")
+    print(*summary(results, tables, models, options.configurations), sep="\n")
 
 
 def run(cell: Cell, data_dir: Path | None) -> dict[str, Any]:
