@@ -44,3 +44,10 @@ def test_space_that_is_sent_is_that_of_the_package_without_rounds():
     ours = {name: value for name, value in SPACES["single"].items() if name != "n_estimators"}
     leaves = ours["min_samples_leaf"]
     assert sent == ours | {"min_samples_leaf": Integer(leaves.low, leaves.high)}  # AutoGluon's Int has no logarithm
+
+
+def test_files_that_are_sent_import_each_other_by_their_names():
+    for path in SENT.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tabarena.models.boostbp."):
+                assert (SENT / f"{node.module.removeprefix('tabarena.models.boostbp.')}.py").exists()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from autogluon.common.space import Categorical, Int, Real
 
-from tabarena.models.boostbp.model.model import BoostBPModel
+from tabarena.models.boostbp.model import BoostBPModel
 from tabarena.utils.config_utils import ConfigGenerator
 
 _SEARCH_SPACE = {

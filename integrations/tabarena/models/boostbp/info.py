@@ -5,7 +5,7 @@ from __future__ import annotations
 from tabarena.models._method_metadata import MethodMetadata
 from tabarena.models._model_info import ModelInfo
 from tabarena.models.boostbp.hpo import gen_boostbp
-from tabarena.models.boostbp.model.model import BoostBPModel
+from tabarena.models.boostbp.model import BoostBPModel
 
 boostbp_method_metadata = MethodMetadata.config(
     method="BoostBP",
