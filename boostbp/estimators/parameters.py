@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -82,16 +82,16 @@ def training_settings(
 def _layer_specs(estimator: BaseBoostBP, backprop: BackpropSpec, n_hidden: int, n_outputs: int) -> list[LayerSpec]:
     """Return the complete spec of each layer: its fields, then the estimator's parameters, then the defaults."""
     any_layer = LayerSpec(**{name: getattr(estimator, name) for name in LAYER_PARAMETERS})
-    specs: Any = estimator.hidden
+    specs: Any = cast(Any, estimator.hidden)
     several = isinstance(specs, Sequence) and not isinstance(specs, str | bytes)
     if several and len(specs) != n_hidden:
         raise ValueError(
             f"hidden={checks.shown(specs)} has {len(specs)} specs for {n_hidden} hidden layers: give one, or as many."
         )
     if several:
-        given = [LayerSpec.of(value, f"hidden[{number}]") for number, value in enumerate(specs)]
+        given = [LayerSpec.of(cast(Any, value), f"hidden[{number}]") for number, value in enumerate(specs)]
     else:
-        given = [LayerSpec.of(specs, "hidden")] * n_hidden  # checked although it may not be used
+        given = [LayerSpec.of(cast(Any, specs), "hidden")] * n_hidden  # checked although it may not be used
     hidden = [spec.or_else(any_layer).complete(HIDDEN) for spec in given]
     default = OUTPUT
     if n_hidden and is_classifier(estimator):

@@ -120,7 +120,7 @@ class ProgressBar:
             if self._bar is None:
                 return
             for hint in self._hints:
-                self._bar.write(hint, file=_Lenient(sys.stderr))
+                self._bar.write(hint, file=self._bar.fp)
             self._hints.clear()
             self._bar.n = self._state["n"]
             self._bar.set_description_str(self._description, refresh=False)
