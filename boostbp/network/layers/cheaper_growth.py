@@ -139,7 +139,12 @@ class FixedStructure:
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Return the trees of the next round."""
         self.round += 1
-        return self.trees.take(np.array([of_output[self.round - 1] for of_output in self.numbers]))
+        numbers = [of_output[self.round - 1] for of_output in self.numbers]
+        # Consecutive trees are a slice, which is not copied.
+        first, count = numbers[0], len(numbers)
+        if numbers == list(range(first, first + count)):
+            return self.trees[first : first + count]
+        return self.trees.take(np.array(numbers))
 
 
 def random_direction(n_outputs: int, rng: np.random.Generator) -> Floats:
