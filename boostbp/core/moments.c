@@ -130,13 +130,13 @@ API int64_t boostbp_column_squares_sparse(const entries_t *Z, const double *weig
 
 enum { MANY = 16 }; /* row length from which the loop for this processor's registers is faster; arbitrary */
 
-static inline void add_few(double *restrict to, double factor, const double *restrict from, int64_t n)
+static inline __attribute__((always_inline)) void add_few(double *restrict to, double factor, const double *restrict from, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         to[i] += factor * from[i];
 }
 
-WIDE static void add_many(double *to, double factor, const double *from, int64_t n)
+WIDE static void add_many(double *restrict to, double factor, const double *restrict from, int64_t n)
 {
     add_few(to, factor, from, n);
 }
@@ -220,14 +220,16 @@ API int64_t boostbp_add_products(const double *Z, const columns_t *U, const doub
 API int64_t boostbp_add_products_sparse(const entries_t *Z, const columns_t *U, const double *V, double *out,
                                         int64_t outputs)
 {
-    for (int64_t j = 0; j < U->n; j++) {
-        EACH_SPARSE(U->column[j], add_row(out + row * outputs, factor_of(U, j, z), V + j * outputs, outputs);)
+    const columns_t own = *U;
+    for (int64_t j = 0; j < own.n; j++) {
+        EACH_SPARSE(own.column[j], add_row(out + row * outputs, factor_of(&own, j, z), V + j * outputs, outputs);)
     }
     return 0;
 }
 
 /* Adds one row of U - zero, column by column, times a row g. */
-static inline void add_moments(const double *Z, const columns_t *U, const double *g, int64_t outputs, double *out)
+static inline __attribute__((always_inline)) void add_moments(const double *Z, const columns_t *U, const double *g,
+                                                              int64_t outputs, double *out)
 {
     for (int64_t j = 0; j < U->n; j++)
         if (Z[U->column[j]] != 0.0)
@@ -236,7 +238,16 @@ static inline void add_moments(const double *Z, const columns_t *U, const double
 
 WIDE static void add_many_moments(const double *Z, const columns_t *U, const double *g, int64_t outputs, double *out)
 {
-    add_moments(Z, U, g, outputs, out);
+    const columns_t own = *U; /* in registers: `out` might overlap with what U points to */
+    for (int64_t j = 0; j < own.n; j++, out += outputs) {
+        double z = Z[own.column[j]];
+        if (z == 0.0)
+            continue;
+        const double *restrict from = g;
+        double *restrict to = out, factor = factor_of(&own, j, z);
+        for (int64_t i = 0; i < outputs; i++)
+            to[i] += factor * from[i];
+    }
 }
 
 /* Adds (U - zero)' G to `out`, (columns, outputs). */
@@ -251,8 +262,9 @@ API int64_t boostbp_add_moments(const double *Z, const columns_t *U, const doubl
 API int64_t boostbp_add_moments_sparse(const entries_t *Z, const columns_t *U, const double *G, double *out,
                                        int64_t outputs)
 {
-    for (int64_t j = 0; j < U->n; j++) {
-        EACH_SPARSE(U->column[j], add_row(out + j * outputs, factor_of(U, j, z), G + row * outputs, outputs);)
+    const columns_t own = *U;
+    for (int64_t j = 0; j < own.n; j++) {
+        EACH_SPARSE(own.column[j], add_row(out + j * outputs, factor_of(&own, j, z), G + row * outputs, outputs);)
     }
     return 0;
 }
