@@ -110,7 +110,7 @@ def _gain_of_depth(raws: Floats, raw: Floats, deep: Sequence[bool], problem: Pro
     difference = problem.row_losses(without) - problem.row_losses(raw)
     share = problem.held_out.weight / problem.held_out.weight.sum()
     gain = float(share @ difference)
-    return gain, float(np.sqrt(np.square(share) @ np.square(difference - gain)))
+    return gain, problem.error_of_mean(difference, gain)
 
 
 def t_statistic(raw: Floats, target: Floats, baseline: Floats, weight: Floats, loss: Loss) -> float:
@@ -183,7 +183,7 @@ def _descend(raws: Floats, problem: Problem) -> Floats:
     left = path_length(problem, score)
     for _ in range(constants.MAX_STACKING_STEPS if len(raws) > 1 else 0):
         if slopes is None:
-            gradient = share[:, None] * problem.loss.gradient(raw + problem.held_out.offset, problem.smoothed)
+            gradient = share[:, None] * problem.held_out_loss.gradient(raw + problem.held_out.offset, problem.smoothed)
             slopes = np.tensordot(raws - raw, gradient, 2) / problem.scale_of(score)
         rate = min(rate, left)
         moved = weights * np.exp(np.clip(-rate * slopes, -MAX_LOG_CHANGE, MAX_LOG_CHANGE))
@@ -214,7 +214,7 @@ class HeldOutScore(NamedTuple):
         mean = float(share @ losses)
         if not np.isfinite(mean):
             return cls(mean, np.nan)
-        return cls(mean, float(np.sqrt(np.square(share) @ np.square(losses - mean))))
+        return cls(mean, problem.error_of_mean(losses, mean))
 
 
 def member_weights(scores: Sequence[HeldOutScore], scale_of: Callable[[float], float]) -> list[float]:

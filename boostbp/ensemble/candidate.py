@@ -155,7 +155,14 @@ def problem_of_mean(levels: Problem) -> Problem:
     first = replace(first, rows=replace(held_out, offset=NO_OFFSET))
     evaluation, baseline = replace(levels.evaluation, sets=(first, *others)), best_constant(loss, rows)
     return replace(
-        levels, loss=loss, rows=rows, baseline=baseline, target=target, smoothed=target, evaluation=evaluation
+        levels,
+        loss=loss,
+        rows=rows,
+        baseline=baseline,
+        target=target,
+        smoothed=target,
+        held_out_loss=loss,
+        evaluation=evaluation,
     )
 
 
@@ -176,7 +183,7 @@ class NetworkTraining:
         # whether all epochs run, however much work they take, because the user continues a training
         self.required = problem.resume is not None and problem.resume.since >= 0
         self._first_look = AFTER_ALL_EPOCHS if self.required else constants.FIRST_LOOK
-        self.epoch_work = epoch_work(problem.settings, problem.n_rows, problem.rows.X.shape[1], problem.rows.y.shape[1])
+        self.epoch_work = epoch_work(problem.settings, problem.n_rows, problem.rows.X.shape[1], len(problem.baseline))
 
     @property
     def epoch(self) -> int:

@@ -207,7 +207,7 @@ def _averaged(race: Race, interrupt: KeyboardInterrupt | None, *, shows_network:
     """
     problem, trained = race.problem, race.trained()
     average = average_of(distinct(trained), problem, shows_network=shows_network)
-    score = HeldOutScore.of(np.broadcast_to(average.held_out, problem.target.shape), problem)
+    score = HeldOutScore.of(np.broadcast_to(average.held_out, problem.constant_raw.shape), problem)
     models = [part.model for part in average.parts]
     model = average.network(models)
     refits = race.refit and interrupt is None and bool(average.parts)

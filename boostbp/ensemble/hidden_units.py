@@ -114,7 +114,7 @@ def encodings_layer(problem: Problem) -> tuple[Layer, Floats]:
     means over the rows of the other folds.
     """
     rows = problem.rows
-    target = -problem.loss.gradient(problem.start, rows.y)
+    target = -problem.loss.prepared(rows.y, rows.weight).gradient(problem.start, rows.y)
     numbers, total = workers().row_numbers(len(rows))
     fold = np.random.default_rng(problem.settings.seed).permutation(total)[numbers] % constants.ENCODING_FOLDS
     trees, values, units = [], [], []

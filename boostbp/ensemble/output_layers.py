@@ -90,7 +90,8 @@ class Boosted:
             bound = bound.with_backend(*kept_structures(structures_of, growth))
         y, fit = np.asfortranarray(rows.y), np.asfortranarray(self.fit)  # the memory order of the running fit
         first_round = number * bound.settings.n_estimators
-        objective = LossObjective(problem.loss, y, rows.weight, fit, first_round=first_round)
+        loss = problem.loss.prepared(y, rows.weight)
+        objective = LossObjective(loss, y, rows.weight, fit, first_round=first_round)
         n_threads, seed = problem.settings.n_threads, problem.settings.seed + number
         piece = layers.fit(bound, objective, n_threads=n_threads, seed=seed)
         next_bound = self.bound if number else self.bound.with_settings(base=None)
@@ -207,7 +208,7 @@ class LayerTraining:
     def _work(self, grown: float) -> float:
         """Return the work of a piece that grows this share of its structures."""
         problem = self.boosted.problem
-        n_features, n_outputs = problem.rows.X.shape[1], problem.rows.y.shape[1]
+        n_features, n_outputs = problem.rows.X.shape[1], len(problem.baseline)
         n_rounds = max(self.settings.n_estimators, 1)  # a layer without rounds still has a base
         one_structure = problem.shares_structures
         return n_rounds * round_work(self.settings, problem.n_rows, n_features, n_outputs, grown, one_structure)

@@ -52,6 +52,7 @@ class Problem(NetworkTask):
     # which score candidates. Without evaluation sets they have no rows.
     target: Floats
     smoothed: Floats
+    held_out_loss: CheckedLoss  # the loss, prepared for the held-out rows if it is joint
     report: Callable[[Stage], object] = bool  # called at each stage of the fit
 
     @classmethod
@@ -60,14 +61,15 @@ class Problem(NetworkTask):
         rows = task.rows
         with training_in(rows.group):
             baseline = baseline_of(task.loss, rows, task.settings.output_target)
-            loss = try_loss(task.loss, baseline + rows.offset, rows.y)
+            loss = held_out_loss = try_loss(task.loss, baseline + rows.offset, rows.y)
         target = smoothed = np.empty((0, rows.y.shape[1]))
         if task.evaluation.sets:
             held_out = task.evaluation.sets[0].rows
             target = to_target(held_out.y)
             smoothed = smooth_labels(target, held_out.weight, loss)
+            held_out_loss = loss.prepared(smoothed, held_out.weight)
         given: dict[str, Any] = {field.name: getattr(task, field.name) for field in fields(task)} | {"loss": loss}
-        return cls(**given, baseline=baseline, target=target, smoothed=smoothed)
+        return cls(**given, baseline=baseline, target=target, smoothed=smoothed, held_out_loss=held_out_loss)
 
     @property
     def held_out(self) -> Rows:
@@ -82,7 +84,7 @@ class Problem(NetworkTask):
     @property
     def start(self) -> Floats:
         """Raw output that boosting starts from on the training rows, offset included, (rows, outputs)."""
-        return np.broadcast_to(self.baseline + self.rows.offset, self.rows.y.shape)
+        return np.broadcast_to(self.baseline + self.rows.offset, (len(self.rows), len(self.baseline)))
 
     @property
     def growing_backend(self) -> Backend:
@@ -139,7 +141,15 @@ class Problem(NetworkTask):
     def row_losses(self, raw: Floats) -> Floats:
         """Return the loss of each held-out row for a raw output, (held-out rows,); infinite where it overflows."""
         with np.errstate(over="ignore"):
-            return self.loss.value(raw + self.held_out.offset, self.smoothed)
+            return self.held_out_loss.value(raw + self.held_out.offset, self.smoothed)
+
+    def error_of_mean(self, losses: Floats, mean: float) -> float:
+        """Return the standard error of the weighted mean of losses of held-out rows, (rows,)."""
+        share, deviations = self.held_out.weight / self.held_out.weight.sum(), losses - mean
+        if traits_of(self.loss).joint == "groups":  # rows of a group are not independent
+            _, group = np.unique(self.target[:, -1], return_inverse=True)
+            return float(np.linalg.norm(np.bincount(group, share * deviations)))
+        return float(np.sqrt(np.square(share) @ np.square(deviations)))
 
     def score(self, raw: Floats) -> float:
         """Return the weighted mean loss of a raw output on the held-out rows."""
@@ -148,7 +158,7 @@ class Problem(NetworkTask):
     @property
     def constant_raw(self) -> Floats:
         """Raw output that boosting starts from on the held-out rows, (held-out rows, outputs)."""
-        return np.broadcast_to(self.baseline, self.target.shape)
+        return np.broadcast_to(self.baseline, (len(self.target), len(self.baseline)))
 
     def scale_of(self, score: float) -> float:
         """Return the scale with which changes of a score are compared: the score itself.
@@ -194,6 +204,11 @@ class Problem(NetworkTask):
     def on_some_rows(self) -> Problem:
         """Return the problem on a sample of the training rows of weight above 0."""
         counted = np.flatnonzero(self.rows.weight > 0)
+        if traits_of(self.loss).joint == "groups":
+            _, group, size = np.unique(self.rows.y[counted, -1], return_inverse=True, return_counts=True)
+            order = np.random.default_rng(self.settings.seed).permutation(len(size))
+            drawn = order[np.cumsum(size[order]) <= constants.SAMPLE_ROWS]
+            return replace(self, rows=self.rows.take(counted[np.isin(group, drawn)]))
         with training_in(self.rows.group.select_rows(counted)):
             rows = counted[drawn_rows(len(counted), constants.SAMPLE_ROWS, self.settings.seed)]
         return replace(self, rows=self.rows.take(rows))

@@ -95,6 +95,7 @@ def _has_learned(boosted: Boosted) -> bool:
     """Return whether the loss on the training rows is at most that of the raw output that boosting starts from."""
     problem, rows = boosted.problem, boosted.problem.rows
     with np.errstate(all="ignore"):
-        losses = [problem.loss.value(raw, rows.y) for raw in (boosted.fit, problem.start)]
+        loss_of_rows = problem.loss.prepared(rows.y, rows.weight)
+        losses = [loss_of_rows.value(raw, rows.y) for raw in (boosted.fit, problem.start)]
     loss, constant = workers().sum(*(rows.weight @ np.where(np.isnan(values), np.inf, values) for values in losses))
     return bool(loss - constant <= ROUNDING * abs(constant))

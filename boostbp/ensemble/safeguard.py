@@ -114,7 +114,8 @@ def training_loss(model: Network | None, problem: Problem) -> float:
     rows = _some_training_rows(problem)
     raw = problem.baseline if model is None else model.predict(rows.X, n_jobs=problem.settings.n_threads)
     with np.errstate(all="ignore"):
-        values = problem.loss.value(np.broadcast_to(raw + rows.offset, rows.y.shape), rows.y)
+        raw = np.broadcast_to(raw + rows.offset, (len(rows), len(problem.baseline)))
+        values = problem.loss.prepared(rows.y, rows.weight).value(raw, rows.y)
     loss, total = workers().sum(rows.weight @ np.where(np.isnan(values), np.inf, values), rows.weight.sum())
     return float(loss / total)
 

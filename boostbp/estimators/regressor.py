@@ -278,11 +278,12 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         traits = losses.traits_of(loss)
         if traits.task == "classification":
             raise ValueError(f"loss={self.loss!r} is for classification: use BoostBPClassifier.")
-        n_outputs = traits.copies or target.shape[1]
+        n_outputs = traits.copies or traits.n_outputs(target)
         shift, scale = np.zeros(n_outputs), np.ones(n_outputs)
         if earlier is not None and earlier.targets.n_outputs == n_outputs:
             shift, scale = earlier.targets.shift, earlier.targets.scale
-        return Targets(loss, shift, scale, None, values.ndim == 1 and traits.copies is None), target, weight
+        one_dimensional = bool(traits.columns) or (values.ndim == 1 and traits.copies is None)
+        return Targets(loss, shift, scale, None, one_dimensional), target, weight
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

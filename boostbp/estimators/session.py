@@ -15,6 +15,7 @@ from traceback import clear_frames
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
@@ -32,6 +33,7 @@ from boostbp.inputs.blocks import rows_of
 from boostbp.inputs.disk_arrays import on_disk
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.sources import is_blocks
+from boostbp.losses import Loss, traits_of
 from boostbp.model.health import warn_if_ill
 from boostbp.model.model import Model, Targets
 from boostbp.model.summary import Summary, summary_of
@@ -96,9 +98,10 @@ def training_of(
 ) -> Training:
     """Return the training of an estimator; `others` return rows and evaluation of further members of an average."""
     check_options(estimator, options)
+    _refuse_divided(fitted.targets.loss, rows)
     random = checks.random_state("random_state", estimator.random_state)
     [n_rows], seed = workers().sum(len(rows)), workers().agree(int(random.randint(2**31 - 1)))
-    settings = training_settings(estimator, int(n_rows), rows.y.shape[1], seed, fitted.schema)
+    settings = training_settings(estimator, int(n_rows), fitted.targets.n_outputs, seed, fitted.schema)
     problem_of = partial(_problem_of, fitted.targets, backend=load_backend(estimator.backend), settings=settings)
     # Only rank 0 may have callbacks.
     ensemble_settings = workers().agree(ensemble_settings_of(estimator, options))
@@ -127,6 +130,19 @@ def _problem_of(
     evaluation = replace(evaluation, sets=tuple(sets))
     task = NetworkTask(rows=counted, backend=backend, loss=targets.loss, settings=settings, evaluation=evaluation)
     return Problem.of(task, targets.to_loss)
+
+
+def _refuse_divided(loss: Loss, rows: Rows) -> None:
+    """Raise ValueError if several workers divide rows on which the loss of a row depends."""
+    joint, group = traits_of(loss).joint, workers()
+    if group.is_single or joint is None:
+        return
+    if joint == "rows":
+        raise ValueError(f"loss={loss.name!r} depends on all rows at once, which workers divide: train in one process.")
+    numbers, counts = np.unique(np.concatenate(group.gather(np.unique(rows.y[:, -1]))), return_counts=True)
+    if (counts > 1).any():
+        name, number = (traits_of(loss).columns or ("group",))[-1], numbers[counts > 1][0]
+        raise ValueError(f"{name} {number:g} has rows on {counts.max()} workers: keep all of its rows on one worker.")
 
 
 def state_to_resume(estimator: BaseBoostBP, options: FitOptions, *, n_rows: int) -> State | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from numbers import Real
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from boostbp.losses.base import Loss, Task, Traits, traits_of
 from boostbp.losses.log_link import Gamma, Logistic, Poisson, Softmax, Tweedie
@@ -37,6 +37,7 @@ __all__ = [
 # Classes by name. They are called without arguments, or with the parameters in a model file.
 _KNOWN = (SquaredError, AbsoluteError, Huber, Quantile, Quantiles, Poisson, Gamma, Tweedie, Logistic, Softmax)
 LOSSES: dict[str, type[Any]] = {loss.name: loss for loss in _KNOWN}
+_ESTIMATORS = {"ranking": "BoostBPRanker", "survival": "BoostBPSurvival"}  # by the task of their losses alone
 _MEMBERS = ("name", "scale_free", "value", "gradient", "hessian", "link", "baseline", "check")
 
 
@@ -55,8 +56,9 @@ def load_loss(
     alpha : float, sequence of float or None
         Level of ``"quantile"``, or several ascending levels, with an output for each. Other losses ignore one level, as
         in scikit-learn and LightGBM, and refuse several.
-    task : {"regression", "classification"}, optional
-        The error for an unknown name lists the losses of this task; all if left out.
+    task : {"classification", "ranking", "regression", "survival"}, optional
+        The error for an unknown name lists the losses of this task; all if left out. Losses of rankings and survival
+        times are refused for another task.
 
     Raises
     ------
@@ -76,11 +78,18 @@ def load_loss(
     if missing := [member for member in _MEMBERS if not hasattr(loss, member)]:
         raise TypeError(f"loss={loss!r} lacks {', '.join(missing)}: add them (see boostbp.losses.Loss).")
     traits = traits_of(loss)
-    if traits.task not in (None, "regression", "classification"):
-        raise ValueError(f"loss={loss!r} has task={traits.task!r}: let it be 'regression' or 'classification'.")
+    if traits.task not in (None, *get_args(Task)):
+        raise ValueError(f"loss={loss!r} has task={traits.task!r}: let it be one of {', '.join(get_args(Task))}.")
+    _refuse_task(loss, traits, task)
     if traits.copies is not None and not traits.takes(n_outputs):
         raise ValueError(f"loss={loss!r} takes one target, y has {n_outputs}: train a model for each column of y.")
     return loss
+
+
+def _refuse_task(loss: object, traits: Traits, task: Task | None) -> None:
+    """Refuse a loss of rankings or survival times for another estimator."""
+    if task != traits.task and (estimator := _ESTIMATORS.get(traits.task or "")) is not None:
+        raise ValueError(f"loss={loss!r} is for {traits.task}: use {estimator}.")
 
 
 def task_of(name: str) -> Task | None:
@@ -115,6 +124,7 @@ def _by_name(name: str, n_outputs: int, task: Task | None) -> Loss:
         close = nearest(name, names)
         cure = f"did you mean {close!r}?" if close else f"use one of {', '.join(names)}, or an object of your own."
         raise ValueError(f"loss={name!r} is unknown: {cure}")
+    _refuse_task(name, traits_of(losses[0]), task)
     suitable = [loss for loss in LOSSES.values() if traits_of(loss).takes(n_outputs)]
     if of_size := [loss for loss in losses if loss in suitable]:
         return cast("Loss", of_size[0]())

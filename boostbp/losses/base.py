@@ -5,7 +5,7 @@ Conventions, the same for every loss:
 ==========  ====================  ==================================================================
 ``h``       (rows, outputs)       raw output of the network, float64, finite
 ``y``       (rows, outputs)       target, float64: the values (regression), one column of 0 and 1
-                                  (logistic), one-hot (softmax)
+                                  (logistic), one-hot (softmax); or with the columns of `Traits.columns`
 ``weight``  (rows,)               weight of each row, float64, >= 0, not all 0
 value       (rows,)               loss of each row, summed over outputs, without weight
 gradient    (rows, outputs)       d value / d h of each row, **not divided by the number of rows**
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from boostbp.runtime.arrays import Floats
 
-Task = Literal["classification", "regression"]
+Task = Literal["classification", "ranking", "regression", "survival"]
 LinkName = Literal["identity", "log", "logit", "softmax", "sorted"]
 LEAST_HESSIAN = 1e-6  # an arbitrary small number
 
@@ -47,6 +47,12 @@ class Loss(Protocol):
     together. With a method ``inverse_link(prediction) -> h``, the mean of the loss is a metric with the name of the
     loss. A method ``deviation(prediction)`` returns the scale of residuals, (rows, outputs), by which prediction
     intervals divide them.
+
+    A loss whose value of a row depends on other rows says so by `Traits.joint`. It has a method
+    ``prepare(y, weight) -> Loss``, which is called once for a set of rows. The members of the loss that it returns are
+    called with this `y` alone, so they may use an order or groups of the rows that `prepare` has computed. The loss of
+    the rows is ``weight @ value``, and its derivative ``weight[:, None] * gradient``. Without ``prepare``, all weights
+    are 1.
 
     A single output has these shapes, too: LightGBM and XGBoost take a gradient of (rows,), which is
     ``gradient[:, None]`` here. A fit refuses other shapes, and a loss that writes into `h` or `y`.
@@ -103,9 +109,9 @@ class Traits:
 
     Attributes
     ----------
-    task : {"regression", "classification", None}
-        The kind of estimator that accepts the loss; None: both kinds. A regressor refuses metrics of classes with any
-        loss.
+    task : {"regression", "classification", "ranking", "survival", None}
+        The kind of estimator that accepts the loss; None: a regressor or a classifier. A regressor refuses metrics of
+        classes with any loss.
     aliases : tuple of str
         Other names, in LightGBM, XGBoost or scikit-learn. Two losses may share an alias if no number of outputs is
         valid for both.
@@ -115,6 +121,13 @@ class Traits:
         of class 0 of two classes, which avoids rounding errors.
     min_outputs, max_outputs : int, int or None
         Valid numbers of target columns; None: no limit.
+    columns : tuple of str
+        Names of the target's columns if they are not outputs, such as the bounds of a survival time. The loss then has
+        one output. Empty: outputs are the columns of the target.
+    joint : {"groups", "rows", None}
+        Other rows on which the loss of a row depends: those with the same number in the last column of the target, or
+        all. None: the loss is a sum over rows. Joint losses are not computed in blocks of rows; groups are held out and
+        sampled whole, and each must lie on one of several workers. Losses of all rows are trained in one process.
     copies : int or None
         Number of outputs for a target of one column: ``y`` then has as many copies of this column. None: outputs are
         the columns of the target.
@@ -139,6 +152,8 @@ class Traits:
     link_name: LinkName | None = None
     min_outputs: int = 1
     max_outputs: int | None = None
+    columns: tuple[str, ...] = ()
+    joint: Literal["groups", "rows"] | None = None
     copies: int | None = None
     default_metric: str | None = None
     homogeneous: bool = False
@@ -149,6 +164,10 @@ class Traits:
     def takes(self, n_outputs: int) -> bool:
         """Return whether targets may have `n_outputs` columns."""
         return self.min_outputs <= n_outputs and (self.max_outputs is None or n_outputs <= self.max_outputs)
+
+    def n_outputs(self, y: Floats) -> int:
+        """Return the number of outputs for a target, (rows, columns)."""
+        return 1 if self.columns else y.shape[1]
 
 
 _DEFAULTS: list[tuple[str, Any]] = [(field.name, field.default) for field in fields(Traits)]

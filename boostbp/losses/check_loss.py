@@ -61,7 +61,7 @@ class _Trial(NamedTuple):
 
     def mean(self, constant: Floats) -> float:
         """Return the weighted mean loss of a constant raw output, (outputs,)."""
-        losses = self.loss.raw_value(np.broadcast_to(constant, self.y.shape).copy(), self.y)
+        losses = self.loss.raw_value(np.broadcast_to(constant, self.h.shape).copy(), self.y)
         return float(self.weight @ losses / self.weight.sum())
 
     def refuse_where(self, wrong: NDArray[np.bool_], member: str, returned: Floats, expected: Floats, why: str) -> None:
@@ -121,16 +121,19 @@ def check_loss(
     loaded = load_loss(loss, n_outputs=target.shape[1])
     target = np.repeat(target, traits_of(loaded).copies or 1, axis=1)
     CheckedLoss(loaded).check(target)
-    # Evenly spaced rows, as the target may be sorted.
-    rows = np.linspace(0, len(target) - 1, min(len(target), MOST_ROWS)).astype(int)
+    # Evenly spaced rows, as the target may be sorted; neighbours of a joint loss, as others would hardly share a group.
+    n_rows = min(len(target), MOST_ROWS)
+    rows = np.arange(n_rows) if traits_of(loaded).joint else np.linspace(0, len(target) - 1, n_rows).astype(int)
     target = np.ascontiguousarray(target[rows])
     weight = np.ones(len(target)) if sample_weight is None else np.asarray(sample_weight, np.float64)[rows]
     baseline = CheckedLoss(loaded).baseline(target, weight)
     checked = try_loss(loaded, baseline, target)
     # Raw outputs vary around the baseline, in units of the target if the link is the identity.
-    unit = float(np.std(target)) if np.allclose(checked.link(target), target) and np.ptp(target) > 0 else 1.0
-    noise = np.random.default_rng(random_state).standard_normal(target.shape)
-    trial = _Trial(checked, baseline + unit * noise, target, weight)
+    of_outputs = len(baseline) == target.shape[1] and np.ptp(target) > 0
+    unit = float(np.std(target)) if of_outputs and np.allclose(checked.link(target), target) else 1.0
+    noise = np.random.default_rng(random_state).standard_normal((len(target), len(baseline)))
+    weight = weight if traits_of(loaded).joint is None else np.ones(len(target))
+    trial = _Trial(checked.prepared(target, weight), baseline + unit * noise, target, weight)
     gradient_error, of_gradient = _compare_gradient(trial)
     hessian_error, of_hessian = _compare_hessian(trial)
     varies = "rounds that raise the loss are shortened, as its hessian varies"
@@ -148,7 +151,8 @@ def check_loss(
 
 def _compare_gradient(trial: _Trial) -> tuple[float, str]:
     gradient = trial.loss.gradient(trial.h, trial.y).astype(np.float64)
-    slope, holds = slopes(lambda at: trial.loss.raw_value(at, trial.y), trial.h, KINK)
+    joint = trial.loss.of_rows is not None
+    slope, holds = slopes(lambda at: trial.loss.raw_value(at, trial.y), trial.h, KINK, joint=joint)
     # A gradient near 0 is compared in units of the mean slope.
     size = np.maximum(np.abs(slope), float(np.abs(slope[holds]).mean()) if holds.any() else 1.0)
     error = np.where(holds, np.abs(gradient - slope) / np.maximum(size, np.finfo(float).tiny), 0.0)
@@ -160,7 +164,8 @@ def _compare_gradient(trial: _Trial) -> tuple[float, str]:
 
 def _compare_hessian(trial: _Trial) -> tuple[float, str]:
     hessian = trial.loss.hessian(trial.h, trial.y).astype(np.float64)
-    curvature, holds = slopes(lambda at: trial.loss.gradient(at, trial.y), trial.h, KINK)
+    joint = trial.loss.of_rows is not None
+    curvature, holds = slopes(lambda at: trial.loss.gradient(at, trial.y), trial.h, KINK, joint=joint)
     trial.loss.refuse_unusable({"hessian": hessian}, trial.h, trial.y, "in check_loss")
     # With a hessian below half of the second derivative, steps are over twice the distance to the minimum, and diverge.
     too_small = holds & (hessian < LEAST_SHARE * curvature - CLOSE)
@@ -181,7 +186,7 @@ def _compare_baseline(trial: _Trial, baseline: Floats, unit: float) -> str:
     # If none of these steps along an output lowers a convex loss, its minimum is near the baseline.
     moved = [baseline + move * unit * axis for axis in np.eye(len(baseline)) for move in MOVES]
     with np.errstate(all="ignore"):
-        size = float(np.abs(trial.loss.raw_value(np.broadcast_to(baseline, trial.y.shape), trial.y)).mean())
+        size = float(np.abs(trial.loss.raw_value(np.broadcast_to(baseline, trial.h.shape), trial.y)).mean())
         best = min(moved, key=lambda constant: np.nan_to_num(trial.mean(constant), nan=np.inf))
         here, lowest = trial.mean(baseline), trial.mean(best)
     # In units of the mean absolute loss, as losses may be negative.

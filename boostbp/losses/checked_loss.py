@@ -7,14 +7,15 @@ before training refuses unusable losses, and finds out whether the hessian varie
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from numbers import Number
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.losses.base import Loss
+from boostbp.losses.base import Loss, traits_of
 from boostbp.runtime.arrays import Floats, read_only, refuse_writes
 from boostbp.runtime.group import workers
 
@@ -31,6 +32,7 @@ class CheckedLoss:
     # would be too long, and rounds that raise the loss are shortened.
     curved: bool = True
     separable: bool = False  # whether outputs can be boosted in parallel; `try_loss` determines both
+    of_rows: Loss | None = None  # of a joint loss, what its `prepare` returned
     name = cast(str, property(lambda self: self.loss.name))  # protocols do not see the attributes of `__getattr__`
     scale_free = cast(bool, property(lambda self: self.loss.scale_free))
 
@@ -38,6 +40,12 @@ class CheckedLoss:
         if name in self.__slots__:  # while the object is being copied
             raise AttributeError(name)
         return getattr(self.loss, name)
+
+    def prepared(self, y: Floats, weight: Floats) -> CheckedLoss:
+        """Return the loss of some rows, whose methods must be called with this `y`; unchanged unless it is joint."""
+        if traits_of(self.loss).joint is None:
+            return self
+        return replace(self, of_rows=replace(self, of_rows=None)._call("prepare", y, weight))
 
     def value(self, h: Floats, y: Floats) -> Floats:
         """Return the loss of each row, (rows,); raise ValueError if it is NaN where the raw output is a number."""
@@ -65,7 +73,8 @@ class CheckedLoss:
 
         If a subclass overrides one of the three, but not `derivatives`, each is called separately.
         """
-        members = [getattr(self.loss, "__dict__", {}), *map(vars, type(self.loss).__mro__)]
+        loss = self.of_rows or self.loss
+        members = [getattr(loss, "__dict__", {}), *map(vars, type(loss).__mro__)]
         if next((names for names in members if _MEMBERS & names.keys()), {}).get("derivatives") is None:
             return self.raw_value(h, y), self.gradient(h, y), self.hessian(h, y)
         triple = self._call("derivatives", h, y)
@@ -82,7 +91,7 @@ class CheckedLoss:
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
         """Return the best constant raw output, (outputs,), float64; raise ValueError if it is not finite."""
-        constant = self._array("baseline", self._call("baseline", y, weight), y.shape[1:])
+        constant = self._array("baseline", self._call("baseline", y, weight), (traits_of(self.loss).n_outputs(y),))
         if not np.isfinite(constant).all():
             raise self.error(f"its baseline is {constant}: let it be finite, or let check() refuse y")
         return np.asarray(constant, np.float64)  # running fits start from it, and are float64
@@ -115,7 +124,7 @@ class CheckedLoss:
         """Call a member of the loss on read-only arrays."""
         received = f"h or y, or another array that its {member}() receives"
         with refuse_writes(f"loss={self.loss.name!r} writes into {received}: work on a copy."):
-            return getattr(self.loss, member)(*map(read_only, arrays))
+            return getattr(self.of_rows or self.loss, member)(*map(read_only, arrays))
 
     def _array(self, member: str, returned: object, shape: Shape, where: str = "") -> Floats:
         """Return the result of a member as an array; raise ValueError unless it holds numbers and has this shape."""
@@ -166,19 +175,22 @@ def try_loss(loss: Loss, start: Floats, y: Floats) -> CheckedLoss:
     """
     if isinstance(loss, CheckedLoss):
         return loss
-    checked, h = CheckedLoss(loss), np.broadcast_to(start, y.shape)
-    _check_members(checked, h, y)
-    rows = workers().sampled_rows(len(y), TRIED_ROWS)
+    checked, traits = CheckedLoss(loss), traits_of(loss)
+    h = np.broadcast_to(start, (len(y), traits.n_outputs(y)))
+    _check_members(checked.prepared(y, np.ones(len(y))), h, y)
+    # Of a joint loss, the first rows of each worker, as evenly spaced ones would hardly share a group.
+    rows = np.arange(min(len(y), TRIED_ROWS)) if traits.joint else workers().sampled_rows(len(y), TRIED_ROWS)
     h, y = workers().select_rows(rows).allgather_rows(np.ascontiguousarray(h[rows]), np.ascontiguousarray(y[rows]))
     checked.baseline(y, np.ones(len(y)))  # checks its shape
+    checked = checked.prepared(y, np.ones(len(y)))
     with np.errstate(all="ignore"):  # a loss may be undefined at some points of the trial
         _check_calls(checked, h, y)
         _check_gradient(checked, h, y)
-        if loss.scale_free:
+        if loss.scale_free and not traits.joint:
             _check_scale_free(checked, h, y)
         if not (curved := _is_curved(checked, h, y)):
             _check_step_length(checked, h, y)
-        return CheckedLoss(loss, curved, y.shape[1] == 1 or _is_separable(checked, h, y))
+        return CheckedLoss(loss, curved, h.shape[1] == 1 or (not traits.joint and _is_separable(checked, h, y)))
 
 
 def _check_members(loss: CheckedLoss, h: Floats, y: Floats) -> None:
@@ -203,6 +215,8 @@ def _check_calls(loss: CheckedLoss, h: Floats, y: Floats) -> None:
             raise loss.error(f"a later call changed an array that its {member}() returned: return a new one each time")
         if not _same(call(h, y), first):
             raise loss.error(f"its {member}() returned two results for the same h and y: let it depend on these alone")
+        if loss.of_rows is not None:
+            continue
         some = call(h[half], y[half])
         if len(some) and not _same(some, first[half]):
             row = int(np.argmax(~np.isclose(some, first[half], SAME, SAME).reshape(len(some), -1).all(axis=1)))
@@ -213,7 +227,7 @@ def _check_calls(loss: CheckedLoss, h: Floats, y: Floats) -> None:
 
 def _check_gradient(loss: CheckedLoss, h: Floats, y: Floats) -> None:
     """Refuse a gradient along which the value falls."""
-    slope, smooth = slopes(lambda at: loss.raw_value(at, y), h, ALIKE)
+    slope, smooth = slopes(lambda at: loss.raw_value(at, y), h, ALIKE, joint=loss.of_rows is not None)
     gradient = loss.gradient(h, y)
     known = smooth & np.isfinite(gradient)
     slope, gradient = slope[known], gradient[known].astype(np.float64)
@@ -229,7 +243,7 @@ def _check_gradient(loss: CheckedLoss, h: Floats, y: Floats) -> None:
 
 def _check_step_length(loss: CheckedLoss, h: Floats, y: Floats) -> None:
     """Refuse a constant hessian far below the second derivative, as steps of such a loss are not shortened."""
-    curvature, smooth = slopes(lambda at: loss.gradient(at, y), h, ALIKE)
+    curvature, smooth = slopes(lambda at: loss.gradient(at, y), h, ALIKE, joint=loss.of_rows is not None)
     # Medians, as the curvature of some rows may differ much, or have large rounding errors.
     curvature = curvature[smooth]
     hessian = float(np.median(loss.hessian(h, y)))
@@ -257,7 +271,7 @@ def _is_curved(loss: CheckedLoss, h: Floats, y: Floats) -> bool:
     """Return whether the hessian varies."""
     # Hessians are compared where training will go: around the start, and up to the targets.
     units, points = {1.0}, [h, _uneven(h)]  # softmax does not change if all outputs move equally
-    if np.allclose(loss.link(h), h):  # the target is on the scale of raw outputs
+    if h.shape == y.shape and np.allclose(loss.link(h), h):  # the target is on the scale of raw outputs
         units.add(float(np.std(y)) or 1.0)
         points.append(y)
     points += [h + shift * unit for unit in units for shift in SHIFTS]
@@ -287,25 +301,29 @@ def _uneven(h: Floats) -> Floats:
     return h + np.cos(np.arange(h.size)).reshape(h.shape)
 
 
-def slopes(function: Callable[[Floats], Floats], h: Floats, alike: float) -> tuple[Floats, NDArray[np.bool_]]:
+def slopes(
+    function: Callable[[Floats], Floats], h: Floats, alike: float, *, joint: bool = False
+) -> tuple[Floats, NDArray[np.bool_]]:
     """Return central differences of a function by each output, and where they are valid, each (rows, outputs).
 
     They are valid where they are finite and agree for steps of two lengths, up to the relative difference `alike`. They
     do not agree at kinks, or where rounding errors dominate. The function returns (rows,), or (rows, outputs), where
-    each output is differentiated by itself.
+    each output is differentiated by itself. The outputs of all rows move at once; with `joint` one row after another
+    moves, and the sum of (rows,) is differentiated.
     """
     fine, coarse = np.empty(h.shape), np.empty(h.shape)
     with np.errstate(all="ignore"):
         for step, quotients in zip(STEPS, (fine, coarse), strict=True):
-            for output in range(h.shape[1]):
+            rows = [slice(row, row + 1) for row in range(len(h))] if joint else [slice(None)]
+            for moved in product(rows, range(h.shape[1])):
                 up, down = h.copy(), h.copy()
                 # Relative to large raw outputs, which a small fixed step would not change.
-                width = step * np.maximum(1.0, np.abs(h[:, output]))
-                up[:, output] += width
-                down[:, output] -= width
+                width = step * np.maximum(1.0, np.abs(h[moved]))
+                up[moved] += width
+                down[moved] -= width
                 rise = function(up) - function(down)
-                # Divide by the rounded width, up - down.
-                quotients[:, output] = (rise if rise.ndim == 1 else rise[:, output]) / (up - down)[:, output]
+                of_moved = rise[moved] if rise.ndim == 2 else rise.sum(keepdims=True) if joint else rise
+                quotients[moved] = of_moved / (up - down)[moved]  # by the rounded width
         smooth = np.abs(fine - coarse) <= alike * (np.abs(fine) + np.abs(coarse)) + CLOSE
     return fine, smooth & np.isfinite(fine)
 

@@ -46,8 +46,9 @@ class Targets:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns of the target: one for each output, or one for several quantiles."""
-        return self.n_outputs if traits_of(self.loss).copies is None else 1
+        """Number of columns of the target: one for each output, unless the loss says otherwise."""
+        traits = traits_of(self.loss)
+        return len(traits.columns) or (self.n_outputs if traits.copies is None else 1)
 
     def read(self, y: ArrayLike, n_rows: int) -> Floats:
         """Return a target with `n_rows` rows as metrics read it, (rows, columns).
@@ -65,7 +66,7 @@ class Targets:
 
     def read_offset(self, offset: ArrayLike, n_rows: int, name: str = "offset") -> Floats:
         """Return an offset, (rows, columns); raise ValueError if it cannot be read or its exponential is clipped."""
-        known = read_offset(offset, n_rows, self.n_columns, name)
+        known = read_offset(offset, n_rows, self.n_columns if traits_of(self.loss).copies else self.n_outputs, name)
         if self.link_name == "log":
             low, high = getattr(self.loss, "lowest", -np.inf), getattr(self.loss, "highest", np.inf)
             wrong = known[(known < low) | (known > high)]
@@ -222,5 +223,6 @@ def units_of(target: Floats, weight: Floats, loss: Loss) -> tuple[Floats, Floats
     They are 0 and 1 for a loss that depends on the units, and the median and quartiles for a robust loss.
     """
     if not loss.scale_free:
-        return np.zeros(target.shape[1]), np.ones(target.shape[1])
+        n_outputs = traits_of(loss).n_outputs(target)
+        return np.zeros(n_outputs), np.ones(n_outputs)
     return (robust_units if traits_of(loss).robust else standard_units)(target, weight)

@@ -135,7 +135,7 @@ def _check(state: State, epochs: int, fingerprint: Mapping[str, str]) -> None:
 def _check_shapes(state: State, trainer: Trainer) -> None:
     """Refuse arrays and trees whose sizes do not fit this training: the fingerprint in a file may be false."""
     rows, settings, wrong = trainer.rows, trainer.settings, ""
-    sizes = (*settings.units, rows.y.shape[1])
+    sizes = (*settings.units, len(trainer.baseline))
     shapes = [h.shape for h in state.h]
     if shapes != [(len(rows), size) for size in sizes]:
         wrong = f"hidden variables of the shapes {shapes}"

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from boostbp.inputs.rows import Rows
-from boostbp.losses import Loss
+from boostbp.losses import Loss, traits_of
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats, read_only, refuse_writes
@@ -304,7 +304,7 @@ STARTS: dict[str, Start] = {"identity": identity, "noise": noise, "principal": p
 
 def baseline_of(loss: Loss, rows: Rows, output_target: str) -> Floats:
     """Return the raw output that training starts from: 0 in Algorithm 1, the best constant if the loss is boosted."""
-    return best_constant(loss, rows) if output_target == "loss" else np.zeros(rows.y.shape[1])
+    return best_constant(loss, rows) if output_target == "loss" else np.zeros(traits_of(loss).n_outputs(rows.y))
 
 
 def best_constant(loss: Loss, rows: Rows) -> Floats:
@@ -320,7 +320,7 @@ def best_constant(loss: Loss, rows: Rows) -> Floats:
     # The best constant of such a loss shifts with the target: it is that of the target minus the offset.
     if loss.scale_free:
         return checked.baseline(y - offset, weight)
-    constant = checked.baseline(y, weight)
+    constant, checked = checked.baseline(y, weight), checked.prepared(y, weight)
     # The slope of a convex loss rises in c, so the best c lies between those for the largest and the smallest offset.
     low, high = constant - offset.max(axis=0), constant - offset.min(axis=0)
     constant = constant - weight @ offset / weight.sum()

@@ -51,9 +51,9 @@ class Trainer:
             raise ValueError("X is sparse, which is not supported with skip=True. Use skip=False, or pass X.toarray().")
         self.input: BoundInput | None = None  # h_0 never changes, so it is binned once
         self.baseline = baseline_of(loss, rows, settings.output_target)
-        self.loss = try_loss(loss, self.baseline + rows.offset, rows.y)
+        self.loss = try_loss(loss, self.baseline + rows.offset, rows.y).prepared(rows.y, rows.weight)
         self.total = workers().sum(rows.weight.sum())[0]
-        self.constant = self._loss(np.broadcast_to(self.baseline, rows.y.shape))
+        self.constant = self._loss(np.broadcast_to(self.baseline, (len(rows), len(self.baseline))))
         self.epoch = -1  # epoch 0 is the stack of layers before any back-propagation
         # Hidden variables h_0 .. h_L, gradients and momenta, (rows, units); those of h_0 are placeholders.
         self.h: list[Floats] = [rows.X]
@@ -109,7 +109,7 @@ class Trainer:
             below = Table(self.h[i]) if i else self.rows.table
             return start_of(self.settings.start, below, self.rows.weight, self.settings.units[i], self.rng)
         # A moved target starts with a step of equation 6 from the constant. Boosting on the loss ignores it.
-        baseline = np.broadcast_to(self.baseline, self.rows.y.shape)
+        baseline = np.broadcast_to(self.baseline, (len(self.rows), len(self.baseline)))
         return baseline - self.settings.step.alpha * self._loss_gradient(baseline)
 
     def _move(self) -> list[Floats]:
@@ -218,7 +218,9 @@ class Trainer:
 
     def _probes(self, held_out: Rows | None) -> list[tuple[float, float]]:
         """Return the linear probe of each hidden layer, on some training rows and on held-out rows."""
-        y, weight = self.rows.y, self.rows.weight
+        # A target whose columns are not outputs has a single output, which its first column stands for.
+        target = slice(len(self.baseline))
+        y, weight = self.rows.y[:, target], self.rows.weight
         # Samples of the rows, as regressions on all of them would take a noticeable part of an epoch.
         rows = workers().sampled_rows(len(y), MAX_ROWS)
         group = workers().select_rows(rows)
@@ -227,7 +229,7 @@ class Trainer:
         probes = []
         for i, h in enumerate(self.h[1:-1], start=1):
             sampled_h, sampled_y, sampled_weight = group.allgather_rows(h[rows], y[rows], weight[rows])
-            of_held_out = None if held_out is None else (hidden[i], held_out.y, held_out.weight)
+            of_held_out = None if held_out is None else (hidden[i], held_out.y[:, target], held_out.weight)
             probes.append(linear_probe_r2(sampled_h, sampled_y, sampled_weight, of_held_out))
         return probes
 

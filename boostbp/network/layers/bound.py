@@ -223,18 +223,19 @@ class LossObjective:
     @classmethod
     def of(cls, loss: Loss, y: Floats, weight: Floats, baseline: Floats) -> Self:
         """Return the objective of a loss after a trial of the loss on a few rows."""
-        return cls(try_loss(loss, baseline, y), y, weight, baseline)
+        return cls(try_loss(loss, baseline, y).prepared(y, weight), y, weight, baseline)
 
     @property
     def n_outputs(self) -> int:
         """Number of outputs."""
-        return self.y.shape[1]
+        return self.baseline.shape[-1]
 
     def derivatives(self, fit: Floats) -> tuple[float, Floats, Floats]:
         """Return the weighted sum of the loss, its gradient and hessian."""
         value = np.empty(len(fit))
         grad, hess = (np.empty(fit.shape[::-1]).T for _ in range(2))  # by output, as the running fit is kept
-        for rows in row_blocks(0, len(fit), fit.shape[1], BLOCK):
+        whole = self.loss.of_rows is not None
+        for rows in [slice(0, len(fit))] if whole else row_blocks(0, len(fit), fit.shape[1], BLOCK):
             weight = self.weight[rows, None]
             h = fit[rows] + (self.baseline[rows] if self.baseline.ndim > 1 else self.baseline)
             value[rows], of_fit, curvature = self.loss.derivatives(h, self.y[rows])
@@ -244,7 +245,7 @@ class LossObjective:
 
     def gradient(self, fit: Floats, outputs: slice) -> tuple[Floats, Floats]:
         """Return the weighted gradient and hessian of the loss, each (rows, outputs)."""
-        h, y = fit + self.baseline[..., outputs], self.y[:, outputs]
+        h, y = fit + self.baseline[..., outputs], self._target_of(outputs)
         weight = self.weight[:, None]
         return weight * self.loss.gradient(h, y), weight * self.loss.hessian(h, y)
 
@@ -259,7 +260,10 @@ class LossObjective:
         hess = np.where((hess == 0.0) & (self.weight < LEAST_WEIGHT)[:, None], weight, hess)
         returned, h = {"gradient": grad / weight, "hessian": hess / weight}, fit + self.baseline[..., outputs]
         when = f"in round {self.first_round + number + 1}{self.where} of training"
-        self.loss.refuse_unusable(returned, h, self.y[:, outputs], when)
+        self.loss.refuse_unusable(returned, h, self._target_of(outputs), when)
+
+    def _target_of(self, outputs: slice) -> Floats:
+        return self.y if self.n_outputs == 1 else self.y[:, outputs]  # one output may have several columns
 
     def refuse_value(self, fit: Floats) -> None:
         """Refuse a sum of values that is NaN; the error names the first row with one."""
@@ -268,9 +272,9 @@ class LossObjective:
 
     def gathered(self) -> Self:
         """Return the objective of the rows of all workers."""
-        baseline = np.broadcast_to(self.baseline, self.y.shape)
+        baseline = np.broadcast_to(self.baseline, (len(self.y), self.n_outputs))
         y, weight, baseline = workers().allgather_rows(self.y, self.weight, baseline)
-        return replace(self, y=y, weight=weight, baseline=baseline)
+        return replace(self, loss=self.loss.prepared(y, weight), y=y, weight=weight, baseline=baseline)
 
 
 Objective: TypeAlias = SquaredObjective | LossObjective
