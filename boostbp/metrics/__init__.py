@@ -7,6 +7,9 @@ for more, they have a column for each class. For several regression outputs, the
 All names and aliases of both libraries are known, except for ranking, survival, and LightGBM's
 ``cross_entropy_lambda``, which reads weights as numbers of trials. If the two libraries define a name differently
 (``mape`` of a small `y`, ``gamma_deviance``), the metric is XGBoost's.
+
+Metrics of rankings and of survival times are functions of arrays: they depend on queries, or on how training rows are
+censored.
 """
 
 from __future__ import annotations
@@ -21,12 +24,35 @@ import numpy as np
 from boostbp.losses import LOSSES, Loss, traits_of
 from boostbp.metrics import scores
 from boostbp.metrics.custom_metrics import CustomMetric, is_maximised, name_of
+from boostbp.metrics.ranking import mean_average_precision, ndcg
 from boostbp.metrics.scores import against_the_rest, by_sklearn, of_labels
+from boostbp.metrics.survival import (
+    brier_score,
+    concordance_index_censored,
+    concordance_index_ipcw,
+    cumulative_dynamic_auc,
+    integrated_brier_score,
+)
+from boostbp.metrics.survival_curves import StepFunction, breslow, kaplan_meier_estimator
 from boostbp.runtime import messages
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.messages import nearest, unsupported
 
-__all__ = ["Metric", "default_metric", "load_metric"]
+__all__ = [
+    "Metric",
+    "StepFunction",
+    "breslow",
+    "brier_score",
+    "concordance_index_censored",
+    "concordance_index_ipcw",
+    "cumulative_dynamic_auc",
+    "default_metric",
+    "integrated_brier_score",
+    "kaplan_meier_estimator",
+    "load_metric",
+    "mean_average_precision",
+    "ndcg",
+]
 
 Function = Callable[[Floats, Floats, Floats], float]
 

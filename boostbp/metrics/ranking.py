@@ -1,0 +1,148 @@
+"""Metrics of rankings: NDCG and mean average precision.
+
+Values are those of LightGBM: rows of a query are ordered by score, and tied ones stay in their order. A query without
+a relevant row counts 1, in LightGBM and XGBoost; XGBoost's names with a minus, such as ``ndcg@5-``, and scikit-learn's
+`ndcg_score` count 0, which is ``without_relevant=0.0`` here. XGBoost's ``ndcg`` and ``map`` without a number are those
+at 32. LightGBM with weights gives such queries the weight 1 in NDCG, and here they keep theirs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array, check_consistent_length
+
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.checks import whole
+
+LARGEST_GRADE = 30  # of LightGBM's default gains
+
+
+def ndcg(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    group: ArrayLike | None = None,
+    qid: ArrayLike | None = None,
+    k: int | None = None,
+    label_gain: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    without_relevant: float = 1.0,
+    per_query: bool = False,
+) -> Any:
+    """Return the mean over queries of the normalised discounted cumulative gain, or the values of all queries.
+
+    The gain of the row at position 1, 2, ... is divided by ``log2(1 + position)``. The sum over the first `k` rows is
+    divided by the same of the rows ordered by grade.
+
+    Parameters
+    ----------
+    y_true : (rows,)
+        Grades: whole numbers from 0.
+    y_score : (rows,)
+        Predicted scores, the largest first.
+    group : (queries,)
+        Numbers of rows of the queries, whose rows are together; or else `qid`.
+    qid : (rows,)
+        Query of each row; rows of a query are together.
+    k : int
+        Number of first rows that count; None: all.
+    label_gain : (grades,)
+        Gain of each grade; None: ``2**grade - 1``.
+    sample_weight : (rows,)
+        Weights. The weight of a query in the mean is the mean of its rows, as in LightGBM.
+    without_relevant : float
+        Value for a query without gain.
+    per_query : bool
+        Whether to return the value of each query, (queries,), instead of the mean.
+    """
+    grade, score, bounds = _rows(y_true, y_score, group, qid)
+    gains = 2.0 ** np.arange(LARGEST_GRADE + 1) - 1.0 if label_gain is None else np.asarray(label_gain, float)
+    if not ((grade >= 0) & (grade % 1 == 0) & (grade < len(gains))).all():
+        raise ValueError(f"y_true must hold whole grades from 0 to {len(gains) - 1}: label_gain sets gains of others.")
+    query, position = _places(bounds)
+    discount = (position < _first_rows(k)) / np.log2(position + 2.0)
+    gain = gains[grade.astype(np.intp)]
+    found, ideal = (np.bincount(query, gain[np.lexsort((-order, query))] * discount) for order in (score, grade))
+    values = np.divide(found, ideal, out=np.full(len(ideal), float(without_relevant)), where=ideal > 0)
+    return values if per_query else _mean(values, bounds, sample_weight)
+
+
+def mean_average_precision(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    group: ArrayLike | None = None,
+    qid: ArrayLike | None = None,
+    k: int | None = None,
+    sample_weight: ArrayLike | None = None,
+    without_relevant: float = 1.0,
+    per_query: bool = False,
+) -> Any:
+    """Return the mean over queries of the average precision, or the values of all queries, with parameters of `ndcg`.
+
+    The precisions at the relevant rows among the first `k`, those of a grade above 0.5, are summed and divided by the
+    number of relevant rows, or by `k` if it is smaller. XGBoost takes grades 0 and 1 only.
+    """
+    grade, score, bounds = _rows(y_true, y_score, group, qid)
+    query, position = _places(bounds)
+    relevant = (grade > 0.5)[np.lexsort((-score, query))]
+    until = np.append(0, np.cumsum(relevant))
+    precision = (until[1:] - until[bounds[:-1]][query]) / (position + 1)
+    sums = np.bincount(query, precision * (relevant & (position < _first_rows(k))))
+    n_relevant = np.minimum(np.diff(until[bounds]), _first_rows(k))
+    values = np.divide(sums, n_relevant, out=np.full(len(sums), float(without_relevant)), where=n_relevant > 0)
+    return values if per_query else _mean(values, bounds, sample_weight)
+
+
+def query_bounds(n_rows: int, group: ArrayLike | None = None, qid: ArrayLike | None = None) -> NDArray[np.intp]:
+    """Return the first row of each query, and the number of rows, (queries + 1,), from sizes of queries or their ids.
+
+    Raises ValueError if neither or both are given, sizes do not sum to the rows, or rows of a query are not together.
+    """
+    if (group is None) == (qid is None):
+        raise ValueError("give either group, the sizes of the queries, or qid, the query of each row.")
+    if group is not None:
+        sizes = np.asarray(group)
+        if sizes.ndim != 1 or not (sizes >= 1).all() or (sizes % 1 != 0).any() or sizes.sum() != n_rows:
+            raise ValueError(f"group must hold sizes of queries, of 1 or more rows, that sum to {n_rows}.")
+        return np.append(0, np.cumsum(sizes.astype(np.intp)))
+    ids = np.asarray(qid)
+    if ids.shape != (n_rows,):
+        raise ValueError(f"qid has shape {ids.shape}: give the query of each row, ({n_rows},).")
+    starts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))
+    if len(np.unique(ids)) != len(starts):
+        raise ValueError("qid has a query whose rows are not together: sort the rows by it.")
+    return np.append(starts, n_rows)
+
+
+def _rows(
+    y_true: ArrayLike, y_score: ArrayLike, group: ArrayLike | None, qid: ArrayLike | None
+) -> tuple[Floats, Floats, NDArray[np.intp]]:
+    grade, score = (
+        check_array(values, ensure_2d=False, dtype=np.float64, input_name=name).reshape(-1)
+        for name, values in (("y_true", y_true), ("y_score", y_score))
+    )
+    check_consistent_length(grade, score)
+    return grade, score, query_bounds(len(grade), group, qid)
+
+
+def _places(bounds: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return query and position of each place of the ordered rows."""
+    sizes = np.diff(bounds)
+    query = np.repeat(np.arange(len(sizes)), sizes)
+    return query, np.arange(bounds[-1]) - bounds[query]
+
+
+def _first_rows(k: int | None) -> float:
+    return np.inf if k is None else whole("k", k, 1)
+
+
+def _mean(values: Floats, bounds: NDArray[np.intp], sample_weight: ArrayLike | None) -> float:
+    if sample_weight is None:
+        return float(values.mean())
+    weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    check_consistent_length(range(bounds[-1]), weight)
+    return float(np.average(values, weights=np.add.reduceat(weight, bounds[:-1]) / np.diff(bounds)))
