@@ -92,9 +92,10 @@ def concordance_index_ipcw(
         Weights of the compared rows; a pair has the product of theirs.
     """
     event, time = event_and_time(survival_test, "survival_test")
-    counted = event & (time < (np.inf if tau is None else tau))
+    weight = weights_of_rows(sample_weight, len(time))
+    counted = event & (weight > 0) & (time < (np.inf if tau is None else tau))
     uncensored = _inverse_probabilities(survival_train, time, counted)
-    return _concordance(event, time, estimate, uncensored**2, weights_of_rows(sample_weight, len(time)), tied_tol)
+    return _concordance(event, time, estimate, uncensored**2, weight, tied_tol)
 
 
 def brier_score(
@@ -125,7 +126,8 @@ def brier_score(
     if survival.shape[1] != len(points):
         raise ValueError(f"estimate is of one time, and times are {len(points)}: give a column for each time.")
     weight = weights_of_rows(sample_weight, len(time))
-    uncensored = _inverse_probabilities(survival_train, time, event & (time <= points[-1]), zero_allowed=True)
+    counted = event & (weight > 0) & (time <= points[-1])
+    uncensored = _inverse_probabilities(survival_train, time, counted, zero_allowed=True)
     at = _inverse_probabilities(survival_train, points, np.full(len(points), True), zero_allowed=True)
     # of rows that are censored before, and so unknown, `uncensored` is 0
     columns = zip(points, survival.T, at, strict=True)
@@ -181,7 +183,8 @@ def cumulative_dynamic_auc(
     event, time = event_and_time(survival_test, "survival_test")
     risk, points = _at_times(estimate, time, times)
     weight = weights_of_rows(sample_weight, len(time))
-    case = weight * _inverse_probabilities(survival_train, time, event & (time <= points[-1]))
+    counted = event & (weight > 0) & (time <= points[-1])
+    case = weight * _inverse_probabilities(survival_train, time, counted)
     of_all = _tied_groups(risk, tied_tol) if risk.ndim == 1 else None
     auc = np.empty(len(points))
     for k, t in enumerate(points):
