@@ -290,7 +290,9 @@ def test_users_losses_are_refused_by_the_estimator_that_they_are_not_for():
         BoostBPClassifier((2,), **parameters(loss=of_numbers, **FAST)).fit(X, labels)
     with pytest.raises(ValueError, match=r"^loss=.* is for classification"):
         BoostBPRegressor((2,), **parameters(loss=of_classes, **FAST)).fit(X, labels)
-    with pytest.raises(ValueError, match=r"has task='counts': let it be one of classification, ranking, regression, survival"):
+    with pytest.raises(
+        ValueError, match=r"has task='counts': let it be one of classification, ranking, regression, survival"
+    ):
         fit(UserLoss(task="counts"))
 
 
