@@ -71,6 +71,8 @@ def plot(
         needed = {PlotKind.residuals: "regressor", PlotKind.calibration: "classifier"}.get(kind)
         if needed is not None and hasattr(estimator, "predict_proba") != (needed == "classifier"):
             raise ValueError(f"--kind {kind} needs a {needed}, but the model is a {type(estimator).__name__}.")
+        if kind is PlotKind.calibration and estimator.multilabel_:
+            raise ValueError(f"--kind {kind} needs a model of one target: draw a label with boostbp.plots.calibration.")
         if kind is PlotKind.representation:
             plots.representations(estimator, X, y, axes[0], layer=layer, method=str(method))
         elif kind is PlotKind.residuals:

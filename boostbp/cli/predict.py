@@ -67,7 +67,12 @@ def predict_file(
             return _numbered("prediction", predicted)
         probability = estimator.predict_proba(X, offset=offsets)
         shares = {f"probability_{name}": share for name, share in zip(estimator.classes_, probability.T, strict=True)}
-        return {"prediction": estimator.classes_[probability.argmax(axis=1)]} | (shares if proba else {})
+        if estimator.multilabel_:
+            of_labels = estimator.predict(X, offset=offsets).T
+            predicted = {f"prediction_{name}": has for name, has in zip(estimator.classes_, of_labels, strict=True)}
+        else:
+            predicted = {"prediction": estimator.classes_[probability.argmax(axis=1)]}
+        return predicted | (shares if proba else {})
 
     columns = roles_of(estimator, dict.fromkeys([*(keep or ()), *(offset or ())]), missing)
     parts = ((outputs_of(X, beside), beside) for X, beside in chunks(data, columns))

@@ -114,8 +114,9 @@ class Problem(NetworkTask):
 
     @property
     def has_several_classes(self) -> bool:
-        """Whether there are three classes or more."""
-        return traits_of(self.loss).task == "classification" and self.rows.y.shape[1] >= constants.SEVERAL_CLASSES
+        """Whether there are three classes or more, or several labels of a row."""
+        traits, n_outputs = traits_of(self.loss), self.rows.y.shape[1]
+        return traits.multilabel or (traits.task == "classification" and n_outputs >= constants.SEVERAL_CLASSES)
 
     @property
     def _rarest_class(self) -> float:
@@ -230,5 +231,5 @@ def smooth_labels(target: Floats, weight: Floats, loss: Loss) -> Floats:
     if not traits_of(loss).soft_labels:
         return target
     other = constants.SMOOTHING_ROWS / (np.count_nonzero(weight) + 2.0)  # share of the other classes
-    n_others = max(target.shape[1] - 1, 1)
+    n_others = 1 if traits_of(loss).multilabel else max(target.shape[1] - 1, 1)
     return target * (1.0 - other) + (1.0 - target) * other / n_others

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_expit, log_softmax
 from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags
 from sklearn.utils.class_weight import compute_sample_weight
 
 from boostbp import losses
@@ -46,8 +47,8 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
     ----------
     hidden_layer_sizes, quality : as in `BoostBPRegressor`
     loss : str or Loss
-        ``"log_loss"`` is logistic for two classes and softmax for more. A custom loss has
-        ``task = "classification"`` and a `link` that returns probabilities.
+        ``"log_loss"`` is logistic for two classes and for each of several labels, and softmax for more classes. A
+        custom loss has ``task = "classification"`` and a `link` that returns probabilities.
     class_weight : dict, "balanced" or None
         Weight of each class, multiplied by `sample_weight`. It also applies to rows that `fit` holds out, but not to an
         `eval_set`, which has its own weights.
@@ -62,8 +63,13 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
     Attributes
     ----------
     classes_ : (classes,) ndarray
-        Labels in `y`. A class whose rows all have weight 0 counts too; its probability is a millionth or less.
+        Labels in `y`. A class whose rows all have weight 0 counts too; its probability is a millionth or less. Of
+        several labels, the names of the columns of a data frame, otherwise 0, 1, 2, ...
     n_classes_ : int
+    n_outputs_ : int
+        Number of raw outputs: 1 for two classes, otherwise that of the classes or labels.
+    multilabel_ : bool
+        Whether a row may have several labels: `y` was (rows, labels).
     network_, history_, n_iter_, best_iteration_, best_score_, evals_result_, feature_importances_ :
         As in `BoostBPRegressor`.
     feature_summary_, n_features_in_, feature_names_in_ :
@@ -87,11 +93,21 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
 
     @property
     def n_classes_(self) -> int:
-        """Number of classes."""
+        """Number of classes, or of labels."""
         return len(self.classes_)
 
+    @property
+    def n_outputs_(self) -> int:
+        """Number of raw outputs: 1 for two classes, otherwise that of the classes or labels."""
+        return fitted_model(self).targets.n_outputs
+
+    @property
+    def multilabel_(self) -> bool:
+        """Whether a row may have several labels."""
+        return fitted_model(self).targets.multilabel
+
     def decision_function(self, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
-        """Return raw outputs: log-odds, (rows,), for two classes; (rows, classes) for more.
+        """Return raw outputs: log-odds, (rows,), for two classes; (rows, classes) for more; (rows, labels).
 
         `offset` is that of `predict_proba`.
         """
@@ -99,7 +115,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         return raw.ravel() if raw.shape[1] == 1 else raw
 
     def predict_proba(self, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
-        """Return the probability of each class.
+        """Return the probability of each class, or of each of several labels.
 
         Parameters
         ----------
@@ -111,12 +127,14 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         Returns
         -------
         (rows, classes) float64
+            (rows, labels) for several labels, as of `sklearn.neural_network.MLPClassifier`: column k is the probability
+            of label k, whatever the others are. For other thresholds than 0.5: ``predict_proba(X) > thresholds``.
         """
         raw = self._raw(X, offset)
         return self.model_.targets.probabilities(raw)
 
     def predict_log_proba(self, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
-        """Return the logarithm of the probability of each class, (rows, classes).
+        """Return the logarithm of the probability of each class, (rows, classes), or label, (rows, labels).
 
         It is accurate even where a probability rounds to 0 or 1. `offset` is that of `predict_proba`.
         """
@@ -124,6 +142,8 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         targets = self.model_.targets
         if targets.link_name == "logit" and raw.shape[1] == 1:
             return log_expit(np.hstack([-raw, raw]))
+        if targets.link_name == "logit":
+            return np.asarray(log_expit(raw))
         if targets.link_name == "softmax":
             return log_softmax(raw, axis=1)
         with np.errstate(divide="ignore"):
@@ -138,7 +158,10 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         return map(fitted_model(self).targets.labels, staged_raw(self, X, offset))
 
     def predict(self, X: TableLike, *, offset: ArrayLike | None = None) -> NDArray[Any]:
-        """Return the most probable class of each row, (rows,). `offset` is that of `predict_proba`."""
+        """Return the most probable class of each row, (rows,). `offset` is that of `predict_proba`.
+
+        For several labels, (rows, labels): 1 where the probability is above 0.5 and otherwise 0, in the dtype of `y`.
+        """
         raw = self._raw(X, offset)
         return self.model_.targets.labels(raw)
 
@@ -147,15 +170,25 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
     def score(
         self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, offset: ArrayLike | None = None
     ) -> float:
-        """Return the accuracy. `offset` is that of `BoostBPRegressor.score`."""
+        """Return the accuracy: for several labels, the share of rows with all of them right.
+
+        `offset` is that of `BoostBPRegressor.score`.
+        """
         from sklearn.metrics import accuracy_score  # imported here, as it slows the import of the package
 
         check_offset(self, offset, "score")
-        return float(accuracy_score(y, self.predict(X, offset=offset), sample_weight=sample_weight))
+        predicted = self.predict(X, offset=offset)
+        y = self.model_.targets.read(y, len(predicted)) if self.multilabel_ else y  # a frame of any library
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def _learn_target(
-        self, values: NDArray[Any], weight: Floats, earlier: Model | None
+        self, values: NDArray[Any], weight: Floats, earlier: Model | None, names: tuple[str, ...] | None
     ) -> tuple[Targets, Floats, Floats]:
+        if earlier is not None:
+            earlier.targets.check_labels(values, names)
+        if values.ndim == 2:
+            targets = targets_of_labels(self, values, names if earlier is None else earlier.targets.classes)
+            return targets, targets.one_hot(values), weight
         if self.class_weight is not None:
             weight = weight * weights_of_classes(self.class_weight, values)
             if not workers().max(weight.max(initial=0.0))[0] > 0:
@@ -174,13 +207,43 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         targets = Targets(loss_for_classes(self.loss, n_outputs), np.zeros(n_outputs), np.ones(n_outputs), classes)
         return targets, targets.one_hot(values), weight
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
 
-def loss_for_classes(loss: str | Loss, n_outputs: int) -> Loss:
-    """Return the loss; raise ValueError unless it supports classes."""
+
+def targets_of_labels(
+    estimator: BoostBPClassifier, values: NDArray[Any], names: tuple[str, ...] | NDArray[Any] | None
+) -> Targets:
+    """Return the targets for several labels of each row, (rows, labels), which have `names` or are 0, 1, 2, ..."""
+    n_labels = values.shape[1]
+    if estimator.class_weight is not None:
+        shown, cure = (
+            f"class_weight={estimator.class_weight!r}",
+            "pass sample_weight, or set thresholds of predict_proba",
+        )
+        raise ValueError(f"{shown} with several labels is not supported, as a row has no one class: {cure}.")
+    classes = np.arange(n_labels) if names is None else np.array(names)
+    if any(other != classes.tolist() for other in workers().gather(classes.tolist())):
+        raise ValueError(f"y has the labels {classes.tolist()} on one worker, and others on another: give the same.")
+    loss = loss_for_classes(estimator.loss, n_labels, multilabel=True)
+    zero_one = np.array([0, 1], values.dtype.newbyteorder("="))
+    return Targets(loss, np.zeros(n_labels), np.ones(n_labels), classes, zero_one=zero_one)
+
+
+def loss_for_classes(loss: str | Loss, n_outputs: int, *, multilabel: bool = False) -> Loss:
+    """Return the loss; raise ValueError unless it supports classes, or several labels."""
+    if multilabel and loss in (losses.Logistic.name, *losses.Logistic.aliases):
+        loss = losses.Multilabel.name
     loaded = losses.load_loss(loss, n_outputs=n_outputs, task="classification")
     traits = losses.traits_of(loaded)
     if traits.task == "regression":
         raise ValueError(f"loss={loss!r} is for regression: use loss='log_loss', or BoostBPRegressor.")
+    if traits.multilabel != multilabel:
+        kinds = ("classes that exclude each other", "several labels")
+        fault = f"loss={loss!r} is for {kinds[not multilabel]}, and y has {kinds[multilabel]}"
+        raise ValueError(f"{fault}: use loss='log_loss', or set multilabel = {multilabel} in a loss of your own.")
     if not traits.takes(n_outputs):
         raise ValueError(f"loss={loss!r} does not support {max(n_outputs, 2)} classes: use loss='log_loss'.")
     return loaded

@@ -133,6 +133,7 @@ def conformity_scores(targets: Targets, raw: Floats, target: Floats) -> Floats:
 def _calibration(estimator: Supervised, coverage: float) -> tuple[Calibration, float]:
     """Return the calibration of a fitted estimator and the checked coverage."""
     calibration = fitted_model(estimator).calibration
+    refuse_several_labels(fitted_model(estimator).targets.multilabel)
     if calibration is None:
         raise ValueError(
             "The model is not calibrated: the last fit reserved no rows for calibration, and calibrate was not called "
@@ -140,6 +141,15 @@ def _calibration(estimator: Supervised, coverage: float) -> tuple[Calibration, f
             "that the fit did not have."
         )
     return calibration, checks.between("coverage", coverage, 0, 1)
+
+
+def refuse_several_labels(multilabel: bool) -> None:
+    """Raise ValueError if a row may have several labels, as sets of classes are calibrated for one true class."""
+    if multilabel:
+        raise ValueError(
+            "Several labels have no sets of classes, so calibration=..., calibrate and predict_set are not supported: "
+            "fit a model for each label, with sklearn.multioutput.MultiOutputClassifier(BoostBPClassifier())."
+        )
 
 
 def _deviation(targets: Targets, prediction: Floats) -> Floats:
@@ -153,7 +163,7 @@ def calibration_rows(
 ) -> NDArray[np.intp]:
     """Return the numbers of the rows that ``calibration``, which is not None, reserves; see `hold_out`."""
     share = checks.between("calibration", estimator.calibration, 0, 0.5)
-
+    refuse_several_labels(strata is not None and strata.ndim == 2)
     names = None if groups is None else read_groups(groups, len(weight))
     rows = at_random(estimator, table, weight, strata, names, 0, CALIBRATION_DRAW, share)
     if not len(rows):
@@ -168,6 +178,7 @@ def store_calibration(
 ) -> None:
     """Store the calibration of the fitted model on rows that it was not trained on."""
     counted, model = weight > 0, estimator.model_
+    refuse_several_labels(model.targets.multilabel)
     raw = model.add_offset(model.network.predict(table.X, n_jobs=threads.count(estimator.n_jobs)), offset)
     scores = conformity_scores(model.targets, raw, target)
     estimator.model_ = replace(model, calibration=Calibration(scores[counted], weight[counted]))

@@ -79,10 +79,10 @@ def hold_out(
     """Hold out rows as `early_stopping` and `validation` of the estimator specify; each `number` draws other rows.
 
     Rows of weight 0 are neither counted nor drawn at random. `strata`, (rows,), are classes, each of which keeps its
-    share, and at least one training row. Rows of a group stay on one side; without groups, repeated rows do
-    (`boostbp.inputs.repeats`). A splitter gets `X` as the user passed it. Returns the training rows, and the held-out
-    rows as one evaluation set, or no set. Raises ValueError if `validation` or `groups` cannot be used, or leave no
-    training row.
+    share, and at least one training row; or (rows, labels) of 0 and 1, see `_rarest_label`. Rows of a group stay on one
+    side; without groups, repeated rows do (`boostbp.inputs.repeats`). A splitter gets `X` as the user passed it.
+    Returns the training rows, and the held-out rows as one evaluation set, or no set. Raises ValueError if `validation`
+    or `groups` cannot be used, or leave no training row.
     """
     stopping = checks.one_of("early_stopping", estimator.early_stopping, (True, False, "auto"))
     validation = check_validation(estimator.validation)
@@ -171,6 +171,8 @@ def at_random(
     their table, or use `_by_hash` if there are many.
     """
     counted = np.flatnonzero(weight > 0)
+    if strata is not None and strata.ndim == 2:
+        strata = _rarest_label(strata, weight)
     together = workers().select_rows(counted)
     seeds = checks.random_state("random_state", estimator.random_state).randint(2**31 - 1, size=number + 1)
     seed = together.agree(int(seeds[-1]))
@@ -238,6 +240,19 @@ def _rarest_class(classes: RowNumbers, group: RowNumbers, weight: Floats) -> Row
     return order[rank]
 
 
+def _rarest_label(labels: NDArray[Any], weight: Floats) -> RowNumbers:
+    """Return the rarest label of each row, (rows,), or the number of labels for a row without any.
+
+    Stratified by it, each of several labels nearly keeps its share, as in Sechidis, Tsoumakas and Vlahavas (2011).
+    """
+    has_label = labels.astype(bool)
+    [rows] = workers().sum(np.count_nonzero(has_label[weight > 0], axis=0).astype(np.float64))
+    order = np.argsort(rows, kind="stable")
+    first = np.column_stack([has_label[:, order], np.ones(len(labels), bool)]).argmax(axis=1)
+    rarest: RowNumbers = np.append(order, len(order))[first]
+    return rarest
+
+
 def _by_hash(
     estimator: BaseBoostBP, table: Table, counted: RowNumbers, strata: NDArray[Any] | None, n_rows: int, seed: int
 ) -> RowNumbers:
@@ -293,7 +308,7 @@ def _check_sides(
     for rows in (train, held):
         if not weight[rows].any():
             raise ValueError(f"validation={_shown(validation)}: all rows of one side have weight 0: give it others.")
-    if strata is not None:
+    if strata is not None and strata.ndim == 1:
         missing = np.setdiff1d(strata[held[weight[held] > 0]], strata[train[weight[train] > 0]])
         if len(missing):
             raise ValueError(

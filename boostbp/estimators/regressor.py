@@ -271,7 +271,9 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         scores = [d2_pinball_score(y, at, sample_weight=sample_weight, alpha=level) for level, at in levels]
         return float(np.mean(scores))
 
-    def _learn_target(self, values: Floats, weight: Floats, earlier: Model | None) -> tuple[Targets, Floats, Floats]:
+    def _learn_target(
+        self, values: Floats, weight: Floats, earlier: Model | None, names: tuple[str, ...] | None
+    ) -> tuple[Targets, Floats, Floats]:
         """Return targets with neutral units; `fit` learns the units from the rows that it does not hold out."""
         target = values.reshape(len(values), -1)
         loss = losses.load_loss(self.loss, n_outputs=target.shape[1], alpha=self.alpha, task="regression")

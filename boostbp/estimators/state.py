@@ -30,6 +30,7 @@ _STATE, _STATE_KIND = "_fitted_state", "state"
 TRAINING_ATTRIBUTES = ("_training", "_callback_fit_ctx", "_parent_callback_ctx")
 _LABELS = (bool, int, float, str)
 _LABEL_DTYPE = re.compile(r"U|\|O|\|b1|\|[iu]1|<[iu][248]|<f[248]")
+_SOMETIMES = {"zero_one"}
 _FACTS = {"network", "schema", "history", "loss", "classes", "one_dimensional", "is_input", "with_offset"}
 _CALIBRATION = {field.name: f"calibration.{field.name}" for field in fields(Calibration)}
 
@@ -54,6 +55,7 @@ def model_facts(model: Model) -> tuple[dict[str, Any], Arrays]:
     facts |= {name: getattr(targets, name) for name in ("one_dimensional", "is_input")} | {
         "with_offset": model.with_offset
     }
+    facts |= {} if targets.zero_one is None else {"zero_one": _labels_of(targets.zero_one)}
     arrays |= {f"summary.{name}": getattr(model.summary, name) for name in SUMMARY}
     if targets.classes is None:
         arrays |= {"shift": targets.shift, "scale": targets.scale}
@@ -64,7 +66,7 @@ def model_facts(model: Model) -> tuple[dict[str, Any], Arrays]:
 
 def model_from(kind: type, facts: dict[str, Any], arrays: Arrays) -> Model:
     """Return the model of an estimator of a class from its JSON content and arrays; ValueError if they do not fit."""
-    _require(set(facts) == _FACTS, f"it holds {sorted(facts)}")
+    _require(set(facts) - _SOMETIMES == _FACTS, f"it holds {sorted(facts)}")
     network, schema = network_from(facts["network"], arrays), Schema.decoded(facts["schema"])
     n_features, n_outputs = schema.n_features, len(network.baseline)
     _require(network.layers[0].forest.n_features == n_features, "the network reads other features than the schema")
@@ -73,12 +75,17 @@ def model_from(kind: type, facts: dict[str, Any], arrays: Arrays) -> Model:
         _require(type(facts[name]) is bool, f"{name} is not a bool")
     loss = loss_from(facts["loss"])
     _require(traits_of(loss).copies in (None, n_outputs), f"{loss!r} and {n_outputs} outputs")
+    zero_one = _labels_from(facts["zero_one"]) if "zero_one" in facts else None
+    multilabel = zero_one is not None
+    _require(zero_one is None or zero_one.tolist() == [0, 1], f"{facts.get('zero_one')!r:.99} for 0 and 1")
+    _require(traits_of(loss).multilabel == multilabel, f"{loss!r} for one of several labels, or several for one")
     classes, shift, scale = None, np.zeros(n_outputs), np.ones(n_outputs)
     has_classes = facts["classes"] is not None
     _require(issubclass(kind, ClassifierMixin) == has_classes, "the classes are missing, or too many")
+    _require(has_classes or not multilabel, "several labels without names")
     if has_classes:
-        classes = _labels_from(facts["classes"])
-        expected = 1 if len(classes) == 2 else len(classes)
+        classes = _labels_from(facts["classes"], ascending=not multilabel)
+        expected = 1 if len(classes) == 2 and not multilabel else len(classes)
         _require(n_outputs == expected, f"{len(classes)} classes and {n_outputs} outputs")
     else:
         shift, scale = (take(arrays, name, float, (n_outputs,)) for name in ("shift", "scale"))
@@ -86,7 +93,7 @@ def model_from(kind: type, facts: dict[str, Any], arrays: Arrays) -> Model:
     _require(not (one_dimensional and n_outputs > 1), f"{n_outputs} outputs in one dimension")
     _require(is_input == (kind.__name__ == "BoostBPAutoencoder"), "another target than the input")
     _require(not is_input or n_outputs == n_features, f"{n_outputs} outputs for {n_features} features")
-    targets = Targets(loss, shift, scale, classes, one_dimensional, is_input)
+    targets = Targets(loss, shift, scale, classes, one_dimensional, is_input, zero_one)
     calibration = None
     if _CALIBRATION["scores"] in arrays:
         calibration = _calibration_from(arrays, 1 if classes is not None else n_outputs)
@@ -111,14 +118,15 @@ def _labels_of(classes: NDArray[Any]) -> dict[str, Any]:
     return {"dtype": "U" if text else classes.dtype.newbyteorder("<").str, "values": values}
 
 
-def _labels_from(facts: dict[str, Any]) -> NDArray[Any]:
+def _labels_from(facts: dict[str, Any], *, ascending: bool = True) -> NDArray[Any]:
     values, kind = facts["values"], facts["dtype"]
     valid = len(facts) == 2 and isinstance(values, list) and all(type(value) in _LABELS for value in values)
     _require(valid and bool(_LABEL_DTYPE.fullmatch(kind)), f"the classes are {facts!r:.999}")
     labels = np.array(values, kind)
     exact = labels.shape == (len(values),) and labels.tolist() == values
-    ascending = len(values) >= 2 and all(a < b for a, b in pairwise(values))
-    _require(exact and ascending, f"the classes are {facts!r:.999}")
+    # several labels have the order of their columns
+    distinct = len(values) >= 2 and all(a < b for a, b in pairwise(values if ascending else sorted(values)))
+    _require(exact and distinct, f"the classes are {facts!r:.999}")
     return labels.astype(labels.dtype.newbyteorder("="))
 
 

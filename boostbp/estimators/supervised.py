@@ -32,7 +32,7 @@ from boostbp.estimators.inspected import fitted_model, model_of_trees
 from boostbp.estimators.session import all_or_nothing, run_training, state_to_resume
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.schema import learn_schema
-from boostbp.inputs.targets import read_target, read_weight
+from boostbp.inputs.targets import label_names, read_target, read_weight
 from boostbp.losses import traits_of
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.model.model import Model, Targets, units_of
@@ -87,7 +87,8 @@ class Supervised(BaseBoostBP):
             names. See ``docs/guide/beyond_memory.md``.
         y : array-like, (rows,) or (rows, outputs)
             Numbers for a regressor; text is refused even if it spells numbers. Labels, (rows,), for a classifier, which
-            warns of more than 50 labels that are numbers other than 0, 1, 2, ..., as they are probably an amount.
+            warns of more than 50 labels that are numbers other than 0, 1, 2, ..., as they are probably an amount. If a
+            row may have several labels, an array, data frame or sparse matrix with a column of 0 and 1 for each.
         sample_weight : array-like, (rows,), optional
             A weight of 2 equals the row twice, except that `min_samples_leaf` counts it once. Weights with a mean below
             1 are scaled to a mean of 1. Penalties treat weights as numbers of rows: divide weights that are not, such
@@ -95,8 +96,9 @@ class Supervised(BaseBoostBP):
         offset : array-like, (rows,) or (rows, outputs), optional
             A known part of the raw output of each row: the logarithm of its exposure for ``loss="poisson"``,
             ``"gamma"`` and ``"tweedie"``; an amount in the units of `y` for losses of residuals; log-odds of the
-            classes, (rows,) for two. The model learns the rest and does not store the offset: pass it to `predict`,
-            `score` and similar methods too. LightGBM calls it ``init_score``, XGBoost ``base_margin``.
+            classes, (rows,) for two, or of several labels. The model learns the rest and does not store the offset:
+            pass it to `predict`, `score` and similar methods too. LightGBM calls it ``init_score``, XGBoost
+            ``base_margin``.
         init_model : estimator of the same kind, optional
             A fitted or loaded model to continue from; these rows may differ from those it was trained on. Its raw
             output acts as an `offset`, new layers learn the rest, and the fitted model is the sum of both. `init_model`
@@ -149,7 +151,7 @@ class Supervised(BaseBoostBP):
             reserved = calibration_rows(self, table, passed_weight, strata, groups)
         weight = passed_weight.copy()
         weight[reserved] = 0.0
-        targets, target, weight = self._learn_target(values, weight, earlier)
+        targets, target, weight = self._learn_target(values, weight, earlier, label_names(y))
         loss = targets.loss
         if earlier is not None:
             check_target(earlier, loss, targets.n_outputs)
@@ -216,9 +218,12 @@ class Supervised(BaseBoostBP):
         return self
 
     def _learn_target(
-        self, values: NDArray[Any], weight: Floats, earlier: Model | None
+        self, values: NDArray[Any], weight: Floats, earlier: Model | None, names: tuple[str, ...] | None
     ) -> tuple[Targets, Floats, Floats]:
-        """Return the `Targets`, the target as the loss reads it, (rows, columns), and the weights of the rows."""
+        """Return the `Targets`, the target as the loss reads it, (rows, columns), and the weights of the rows.
+
+        `names` are those of the columns of the target, if it has any.
+        """
         raise NotImplementedError
 
     def __sklearn_tags__(self) -> Tags:

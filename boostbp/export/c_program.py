@@ -50,8 +50,8 @@ def to_c(model: Any, *, prefix: str = "boostbp") -> str:
         The file. ``int boostbp_predict(const double *rows, size_t n, double *out)``, with the prefix in place of
         ``boostbp``, takes rows as `to_onnx` describes them: categories as themselves if they are numbers, otherwise as
         codes; NaN is missing. A classifier also has ``boostbp_predict_proba``, and its ``boostbp_predict`` writes
-        indices into ``boostbp_labels`` to ``int *out``. The functions return 0; 1 if a cell is infinite; -1 if memory
-        runs out.
+        indices into ``boostbp_labels`` to ``int *out``; for several labels both write a number for each. The functions
+        return 0; 1 if a cell is infinite; -1 if memory runs out.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def _parts(model: Description) -> Iterator[str]:
         yield _file("export", "predict_numbers.c")
     else:
         yield _labels(model.labels)
-        yield _file("export", "predict_classes.c")
+        yield _file("export", "predict_labels.c" if model.multilabel else "predict_classes.c")
 
 
 def _file(room: str, name: str) -> str:

@@ -49,6 +49,7 @@ class Description:
     scale: Floats = field(default_factory=lambda: np.ones(1))
     shift: Floats = field(default_factory=lambda: np.zeros(1))
     one_dimensional: bool = False  # whether predictions are (rows,) and not (rows, outputs)
+    multilabel: bool = False  # whether each output is the log-odds of one of several labels
     # (classes,) object, bool, int64 or float64: labels of a classifier; see `labels_of`
     labels: NDArray[Any] | None = None
     # (categories,) for each column: the value of each category, which is the category if it is a number, otherwise its
@@ -73,6 +74,8 @@ def described(model: BaseBoostBP) -> Description:
     network, targets, schema = fitted.network, fitted.targets, fitted.schema
     forests, names = _used_forests(network), None if schema.names is None else list(schema.names)
     categories = {str(j): list(known) for j, known in schema.categories.items()}
+    zero_one = targets.zero_one
+    of_labels = {} if zero_one is None else {"labels": list(targets.names(()))}
     for forest in forests:
         if forest.basis.has_functions and len(forest.leaves.column):
             raise ValueError(f"basis={forest.basis!r} cannot be exported, as it is code. Use 'linear' or 'quadratic'.")
@@ -85,9 +88,10 @@ def described(model: BaseBoostBP) -> Description:
         scale=targets.scale,
         shift=targets.shift,
         one_dimensional=targets.one_dimensional,
-        labels=None if targets.classes is None else labels_of(targets.classes),
+        multilabel=targets.multilabel,
+        labels=None if targets.classes is None else labels_of(targets.classes if zero_one is None else zero_one),
         categories={j: _values_of(j, known) for j, known in schema.categories.items()},
-        facts={"model": type(model).__name__, "features": names, "categories": categories},
+        facts={"model": type(model).__name__, "features": names, "categories": categories, **of_labels},
     )
 
 

@@ -50,7 +50,7 @@ def to_onnx(
         ``model.schema_.categories[column]``, which is also in the metadata of the ONNX model. Any other number is an
         unseen category. Infinite cells, which `predict` refuses, are read as missing.
         Its output is ``prediction``, that of `predict`; for a classifier ``label``, (rows,), and ``probabilities``,
-        (rows, classes).
+        (rows, classes), or both (rows, labels) for several labels, whose names are in the metadata.
 
     Raises
     ------
@@ -182,7 +182,10 @@ def _outputs(graph: Graph, model: Description, raw: str) -> list[ValueInfoProto]
 def _outputs_of_classes(graph: Graph, model: Description, raw: str) -> list[ValueInfoProto]:
     """Add labels and probabilities; returns their declarations."""
     labels = np.asarray(model.labels)
-    if model.n_outputs > 1:
+    if model.multilabel:
+        number = graph.cast(graph.op("Greater", raw, np.zeros(())), np.int64)
+        graph.op("Sigmoid", raw, outputs=["probabilities"])
+    elif model.n_outputs > 1:
         number = graph.op("ArgMax", raw, axis=1, keepdims=0)
         graph.op("Softmax", raw, axis=1, outputs=["probabilities"])
     else:
@@ -191,4 +194,6 @@ def _outputs_of_classes(graph: Graph, model: Description, raw: str) -> list[Valu
         sides = graph.op("Sigmoid", graph.op("Neg", raw)), graph.op("Sigmoid", raw)
         graph.op("Concat", *sides, axis=1, outputs=["probabilities"])
     graph.op("Gather", graph.stored(labels), number, axis=0, outputs=["label"])
-    return [graph.typed("label", labels.dtype, ["rows"]), graph.typed("probabilities", shape=["rows", len(labels)])]
+    width = model.n_outputs if model.multilabel else len(labels)
+    label = graph.typed("label", labels.dtype, ["rows", width] if model.multilabel else ["rows"])
+    return [label, graph.typed("probabilities", shape=["rows", width])]

@@ -28,12 +28,15 @@ HEAVIEST = 1e30
 def read_target(y: ArrayLike | None, n_rows: int, *, labels: bool = False) -> NDArray[Any]:
     """Read the target of `n_rows` rows: class labels, (rows,), or numbers, (rows,) or (rows, outputs).
 
-    Numbers become float64, C-contiguous; labels stay as they are. Warns of a column, (rows, 1), and of bools instead of
-    numbers. Raises ValueError if `y` is None, has another number of rows, contains missing, infinite or extreme values,
-    or is of the other kind. Text is never read as numbers.
+    With `labels`, (rows, labels) of 0 and 1 says which of several labels each row has; it may be sparse, and has two
+    columns or more. Numbers become float64, C-contiguous; labels keep their dtype. Warns of a column, (rows, 1), and of
+    bools instead of numbers. Raises ValueError if `y` is None, has another number of rows, contains missing, infinite
+    or extreme values, or is of the other kind. Text is never read as numbers.
     """
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
+    if labels and sp.issparse(y):
+        y = y.toarray()  # type: ignore[union-attr]
     values = _frame_values(y, labels) if is_frame(y) else _array_of(y, "y")
     if values.ndim == 2 and values.shape[1] == 1:
         cure = "Please change the shape of y to (n_samples,), for example using ravel()."
@@ -43,14 +46,21 @@ def read_target(y: ArrayLike | None, n_rows: int, *, labels: bool = False) -> ND
     return _labels(values) if labels else _numbers(values)
 
 
+def label_names(y: object) -> tuple[str, ...] | None:
+    """Return the names of the columns of a target; None unless it is a frame whose names are strings."""
+    return open_source(y).names if is_frame(y) else None
+
+
 def _frame_values(y: object, labels: bool) -> NDArray[Any]:
-    """Return the target in a frame, (rows, columns): numbers, or labels in one column."""
+    """Return the target in a frame, (rows, columns): numbers, labels in one column, or a column of 0 and 1 for each."""
     columns = open_source(y).columns
     if len(columns) == 1:
         return _of_column(columns[0])[:, None]
-    if labels:
+    if labels and any(column.text() is not None for column in columns):
         named = ", ".join([*(column.label for column in columns[:2]), *["..."] * (len(columns) > 2)])
         _refuse_several(f"{len(columns)} columns ({named})")
+    if labels:
+        return np.column_stack([column.numbers() for column in columns])
     for column in columns:
         refuse_text(np.array([column.text()]), f"y: {column.label}")
     return matrix_of([column.numbers() for column in columns])
@@ -58,7 +68,7 @@ def _frame_values(y: object, labels: bool) -> NDArray[Any]:
 
 def _labels(values: NDArray[Any]) -> NDArray[Any]:
     if values.ndim != 1:
-        _refuse_several(f"an array of shape {values.shape}")
+        return _indicators(values)
     cure = "Drop these rows, or give them a class."
     if values.dtype.kind == "f":
         _refuse_where(~np.isfinite(values), values, "y", cure)
@@ -72,6 +82,17 @@ def _labels(values: NDArray[Any]) -> NDArray[Any]:
         raise ValueError(f"y has dtype {values.dtype}, which cannot be labels: make them text, as by y.astype(str).")
     check_classification_targets(values)
     return values
+
+
+def _indicators(values: NDArray[Any]) -> NDArray[Any]:
+    """Return which labels each row has, (rows, labels) of 0 and 1."""
+    shape = f"an array of shape {values.shape}"
+    if values.ndim != 2 or values.dtype.kind not in "biufO" or {str, bytes} & set(map(type, values.flat)):
+        _refuse_several(shape)
+    floats = _finite(values, "y", "Drop these rows, or give them labels.")
+    if len(others := np.setdiff1d(floats, [0.0, 1.0])):
+        _refuse_several(f"{shape} that holds {others[0]:g}")
+    return floats if values.dtype.kind == "O" else values
 
 
 def _numbers(values: NDArray[Any]) -> Floats:
@@ -212,8 +233,9 @@ def _finite(values: NDArray[Any], name: str, cure: str) -> Floats:
 
 
 def _refuse_several(received: str) -> NoReturn:
-    cure = "Give one column, or sklearn.multioutput.MultiOutputClassifier(BoostBPClassifier())"
-    raise ValueError(f"y should be a 1d array of labels, got {received} instead: a classifier has one target. {cure}.")
+    cure = "For several targets with classes, use sklearn.multioutput.MultiOutputClassifier(BoostBPClassifier())"
+    takes = "a classifier has one target, or several labels as columns of 0 and 1"
+    raise ValueError(f"y should be a 1d array of labels, got {received} instead: {takes}. {cure}.")
 
 
 def _refuse_where(bad: NDArray[np.bool_], values: NDArray[Any], name: str, cure: str, kind: str = "") -> None:

@@ -11,7 +11,7 @@ from numbers import Real
 from typing import Any, cast, get_args
 
 from boostbp.losses.base import Loss, Task, Traits, traits_of
-from boostbp.losses.log_link import Gamma, Logistic, Poisson, Softmax, Tweedie
+from boostbp.losses.log_link import Gamma, Logistic, Multilabel, Poisson, Softmax, Tweedie
 from boostbp.losses.residuals import AbsoluteError, Huber, Quantile, Quantiles, SquaredError
 from boostbp.runtime.messages import counted, nearest, unsupported
 
@@ -22,6 +22,7 @@ __all__ = [
     "Huber",
     "Logistic",
     "Loss",
+    "Multilabel",
     "Poisson",
     "Quantile",
     "Quantiles",
@@ -35,7 +36,9 @@ __all__ = [
 ]
 
 # Classes by name. They are called without arguments, or with the parameters in a model file.
-_KNOWN = (SquaredError, AbsoluteError, Huber, Quantile, Quantiles, Poisson, Gamma, Tweedie, Logistic, Softmax)
+_KNOWN = (
+    SquaredError, AbsoluteError, Huber, Quantile, Quantiles, Poisson, Gamma, Tweedie, Logistic, Softmax, Multilabel,
+)  # fmt: skip
 LOSSES: dict[str, type[Any]] = {loss.name: loss for loss in _KNOWN}
 _ESTIMATORS = {"ranking": "BoostBPRanker", "survival": "BoostBPSurvival"}  # by the task of their losses alone
 _MEMBERS = ("name", "scale_free", "value", "gradient", "hessian", "link", "baseline", "check")

@@ -5,7 +5,8 @@ Conventions, the same for every loss:
 ==========  ====================  ==================================================================
 ``h``       (rows, outputs)       raw output of the network, float64, finite
 ``y``       (rows, outputs)       target, float64: the values (regression), one column of 0 and 1
-                                  (logistic), one-hot (softmax); or with the columns of `Traits.columns`
+                                  (logistic), one-hot (softmax), a column of 0 and 1 for each label (multilabel), or
+                                  the columns of `Traits.columns`
 ``weight``  (rows,)               weight of each row, float64, >= 0, not all 0
 value       (rows,)               loss of each row, summed over outputs, without weight
 gradient    (rows, outputs)       d value / d h of each row, **not divided by the number of rows**
@@ -145,6 +146,9 @@ class Traits:
     soft_labels : bool
         Whether `value` accepts probabilities of classes in place of 0 and 1. Held-out labels are then smoothed in
         comparisons of candidates.
+    multilabel : bool
+        Whether the target has a column of 0 and 1 for each of several labels, any number of which a row may have.
+        `link` returns the probability of each label, and `value` the sum over them.
     """
 
     task: Task | None = None
@@ -160,6 +164,7 @@ class Traits:
     robust: bool = False
     least_squares: bool = False
     soft_labels: bool = False
+    multilabel: bool = False
 
     def takes(self, n_outputs: int) -> bool:
         """Return whether targets may have `n_outputs` columns."""

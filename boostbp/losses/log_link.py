@@ -232,6 +232,17 @@ class Logistic(_Classes):
 
 
 @dataclass(frozen=True, slots=True)
+class Multilabel(Logistic):
+    """The sum of `Logistic` over several labels, any number of which a row may have: ``y`` is (rows, labels)."""
+
+    name = "multilabel"
+    aliases: ClassVar[tuple[str, ...]] = ()  # a classifier chooses it by the target, from the names of `Logistic`
+    min_outputs: ClassVar[int] = 2
+    max_outputs: ClassVar[int | None] = None  # type: ignore[assignment]
+    multilabel: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
 class Softmax(_Classes):
     """``-log softmax(h)`` of the true class; baseline: log of the weighted class shares.
 

@@ -2,7 +2,8 @@
 
 A metric compares `prediction` with `y`, each (rows, outputs), under `weight`, (rows,). Predictions are on the scale of
 `y`, after the link of the loss. For two classes, `prediction` is a column of P(class 1), and `y` a column of 0 and 1;
-for more, they have a column for each class. For several regression outputs, the metric is the mean over the outputs.
+for more, they have a column for each class, and for several labels a column for each label. For several regression
+outputs, the metric is the mean over the outputs.
 
 All names and aliases of both libraries are known, except for ranking, survival, and LightGBM's
 ``cross_entropy_lambda``, which reads weights as numbers of trials. If the two libraries define a name differently
@@ -128,6 +129,12 @@ _CLASSES = {
     **_called("aucpr", True, scores.aucpr),
     **_called("average_precision", True, partial(against_the_rest, "average_precision", "average_precision_score")),
 }
+# Those of several labels of a row.
+_LABELS = {
+    **_called(_LOGLOSS, False, scores.logloss_of_labels),
+    **_called("accuracy", True, scores.accuracy_of_labels),
+    **{name: _CLASSES[name] for name in ("auc", "roc_auc", "aucpr", "average_precision")},
+}
 # Metrics with a number in the name, as in XGBoost: the metric, the check of the number, and the valid numbers in words.
 _AT: dict[str, tuple[Callable[..., float], Callable[[float], bool], str]] = {
     "tweedie-nloglik": (scores.tweedie, lambda power: 1 < power < 2, "rho, 1 < rho < 2"),
@@ -151,7 +158,8 @@ def load_metric(metric: MetricLike, loss: Loss, *, classes: bool | None = None, 
         None is `default_metric`.
         A callable is ``f(y_true, y_pred) -> float``, optionally with ``sample_weight``. It receives a single output as
         (rows,). For classes, `y_true` has the numbers 0, 1, ..., and `y_pred` probabilities, (rows,) of class 1 or
-        (rows, classes); scikit-learn's functions of labels (``accuracy_score``, ``f1_score``, ...) receive labels. It
+        (rows, classes); scikit-learn's functions of labels (``accuracy_score``, ``f1_score``, ...) receive labels. With
+        several labels of a row, all of these are (rows, labels). It
         is maximised if its name ends in ``_score``, as in scikit-learn, and minimised otherwise, or as a tuple says. A
         name that suggests the opposite of this rule (``accuracy``, ``brier_score``) needs a tuple.
     loss : Loss
@@ -164,6 +172,7 @@ def load_metric(metric: MetricLike, loss: Loss, *, classes: bool | None = None, 
     """
     if classes is None:
         classes = traits_of(loss).task == "classification"
+    multilabel = traits_of(loss).multilabel
     if metric is None:
         return default_metric(loss, classes=classes, scale=scale)
     if isinstance(metric, Metric):
@@ -174,9 +183,12 @@ def load_metric(metric: MetricLike, loss: Loss, *, classes: bool | None = None, 
         name, function, greater_is_better = metric
         if not isinstance(greater_is_better, bool | np.bool_):
             raise TypeError(f"eval_metric={metric!r}: its third part says whether greater is better: True or False.")
-        return Metric(str(name), bool(greater_is_better), CustomMetric.of(function, classes=classes))
+        return Metric(
+            str(name), bool(greater_is_better), CustomMetric.of(function, classes=classes, multilabel=multilabel)
+        )
     if callable(metric) and not hasattr(metric, "_score_func"):
-        return Metric(name_of(metric), is_maximised(metric), CustomMetric.of(metric, classes=classes))
+        adapted = CustomMetric.of(metric, classes=classes, multilabel=multilabel)
+        return Metric(name_of(metric), is_maximised(metric), adapted)
     cure = "pass a name, a function f(y_true, y_pred), or a tuple (name, function, greater_is_better)"
     raise TypeError(f"eval_metric={metric!r} is not a metric: {cure}; of a scikit-learn scorer, its metric function.")
 
@@ -216,8 +228,13 @@ def _by_name(name: str, loss: Loss, classes: bool, scale: Floats | float) -> Met
         raise _unknown(name, classes)
     if stem in _CLASSES and not classes:
         raise ValueError(f"eval_metric={name!r} is for classes, and loss={loss.name!r} for numbers: use e.g. 'rmse'.")
+    if traits_of(loss).multilabel and name not in _LABELS:
+        cure = (
+            "use logloss, accuracy, auc, aucpr, average_precision, or a function, such as sklearn.metrics.hamming_loss"
+        )
+        raise ValueError(f"eval_metric={name!r} is not for several labels: {cure}.")
     if not at:
-        return Metric(name, *_CLASSES[name])
+        return Metric(name, *(_LABELS if traits_of(loss).multilabel else _CLASSES)[name])
     function, is_valid, words = _AT[stem]
     if stem == "error" and not traits_of(loss).takes(1):  # two classes are one column
         raise ValueError(f"eval_metric={name!r} is for two classes: use 'multi_error', or 'multi_error@2'.")

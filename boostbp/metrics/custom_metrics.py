@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boostbp.metrics.scores import labels
 from boostbp.runtime.arrays import Floats, read_only, refuse_writes
@@ -43,20 +44,22 @@ class CustomMetric:
     classes: bool  # whether predictions are classes: the function then receives their numbers, not one-hot rows
     of_labels: bool  # whether it also receives labels instead of probabilities
     weighted: bool  # whether it takes ``sample_weight``
+    multilabel: bool = False  # whether a row may have several labels: the function then receives all columns
 
     @classmethod
-    def of(cls, function: Callable[..., object], *, classes: bool) -> CustomMetric:
+    def of(cls, function: Callable[..., object], *, classes: bool, multilabel: bool = False) -> CustomMetric:
         """Adapt a function; raise ValueError if it needs labels and predictions are numbers."""
         of_labels = _is_sklearn(function) and name_of(function) in _OF_LABELS.split()
         if of_labels and not classes:
             raise ValueError(f"eval_metric={name_of(function)} is for classes, and numbers are predicted: use 'rmse'.")
-        return cls(function, classes, of_labels, _takes_weight(function))
+        return cls(function, classes, of_labels, _takes_weight(function), multilabel)
 
     def __call__(self, prediction: Floats, y: Floats, weight: Floats) -> float:
         """Call the function on read-only arrays; TypeError unless it returns a single number."""
         # Functions of users and of scikit-learn expect one output as (rows,); (rows, 1) could broadcast to a matrix.
-        y_true = labels(y) if self.classes else _flat(y)
-        y_pred = labels(prediction) if self.of_labels else _flat(prediction)
+        as_labels = _indicators if self.multilabel else labels
+        y_true = as_labels(y) if self.classes else _flat(y)
+        y_pred = as_labels(prediction) if self.of_labels else _flat(prediction)
         options = {"sample_weight": read_only(weight)} if self.weighted else {}
         with refuse_writes(f"eval_metric={name_of(self.function)!r} writes into its arguments: work on a copy."):
             value: Any = self.function(read_only(y_true), read_only(y_pred), **options)
@@ -65,6 +68,10 @@ class CustomMetric:
                 return float(value)
         cure = "return a single number; the tuple (name, function, greater_is_better) says whether greater is better"
         raise TypeError(f"eval_metric={name_of(self.function)!r} returned {value!r}: {cure}.")
+
+
+def _indicators(columns: Floats) -> NDArray[np.int64]:
+    return np.asarray(columns > 0.5, np.int64)
 
 
 def _flat(columns: Floats) -> Floats:

@@ -159,6 +159,17 @@ def logloss(prediction: Floats, y: Floats, weight: Floats) -> float:
     return float(np.average(-np.log(np.clip(p, _LEAST, 1.0 - _LEAST)), weights=weight))
 
 
+def logloss_of_labels(prediction: Floats, y: Floats, weight: Floats) -> float:
+    """Return the mean negative log-likelihood of several labels, over rows and labels."""
+    p = np.where(y > 0.5, prediction, 1.0 - prediction)
+    return _mean(-np.log(np.clip(p, _LEAST, 1.0 - _LEAST)), weight)
+
+
+def accuracy_of_labels(prediction: Floats, y: Floats, weight: Floats) -> float:
+    """Return the share of rows with all of several labels right."""
+    return float(np.average(((prediction > 0.5) == (y > 0.5)).all(axis=1), weights=weight))
+
+
 def error_at(threshold: float, prediction: Floats, y: Floats, weight: Floats) -> float:
     """Return the share of rows with a wrong class, for two classes, where class 1 is predicted above a threshold."""
     if prediction.shape[1] != 1:  # from a custom loss; softmax is refused before training
@@ -214,10 +225,10 @@ def _precision_recall_area(y: Floats, p: Floats, weight: Floats) -> float:
 
 
 def _present(name: str, prediction: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return the rows with weight and the columns of their classes; raise ValueError if there is only one class."""
+    """Return the rows with weight and the columns that some of them have, not all; ValueError if there are none."""
     prediction, y, weight = _counted(prediction, y, weight)
-    present = y.any(axis=0)
-    if y[:, present].all():  # each row is of the only class present
+    present = y.any(axis=0) & ~y.all(axis=0)
+    if not present.any():
         raise _one_class(name)
     return prediction[:, present], y[:, present], weight
 

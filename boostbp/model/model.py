@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boostbp.inputs.schema import Schema
-from boostbp.inputs.targets import read_offset, read_target
+from boostbp.inputs.targets import label_names, read_offset, read_target
 from boostbp.losses import Loss, Quantiles, traits_of
 from boostbp.losses.base import weighted_quantile
 from boostbp.model.regressions import Names
@@ -35,9 +35,16 @@ class Targets:
     # (outputs,) each: ``raw * scale + shift`` has the units of the target; 0 and 1 for classes
     shift: Floats
     scale: Floats
-    classes: NDArray[Any] | None = None  # labels in ascending order; None for numeric targets
+    # Labels in ascending order, or the names of several labels in the order of the columns; None for numeric targets
+    classes: NDArray[Any] | None = None
     one_dimensional: bool = False  # whether the target was (rows,) and not (rows, outputs)
     is_input: bool = False  # whether the target is the input, as in an auto-encoder
+    zero_one: NDArray[Any] | None = None  # 0 and 1 in the dtype of the target if a row may have several labels
+
+    @property
+    def multilabel(self) -> bool:
+        """Whether the target has a column of 0 and 1 for each of several labels."""
+        return self.zero_one is not None
 
     @property
     def n_outputs(self) -> int:
@@ -53,16 +60,30 @@ class Targets:
     def read(self, y: ArrayLike, n_rows: int) -> Floats:
         """Return a target with `n_rows` rows as metrics read it, (rows, columns).
 
-        Raises ValueError if it cannot be read, or contains a class that `fit` did not see.
+        Raises ValueError if it cannot be read, contains a class that `fit` did not see, or has other labels.
         """
         if self.classes is None:
             target: Floats = read_target(y, n_rows)
             return target.reshape(n_rows, -1)
         labels = read_target(y, n_rows, labels=True)
-        unknown = np.setdiff1d(labels, self.classes)
-        if len(unknown):
+        self.check_labels(labels, label_names(y))
+        if not self.multilabel and len(unknown := np.setdiff1d(labels, self.classes)):
             raise ValueError(f"y has classes that it did not have at fit: {unknown.tolist()!r}. Leave those rows out.")
         return self.one_hot(labels)
+
+    def check_labels(self, labels: NDArray[Any], names: tuple[str, ...] | None) -> None:
+        """Raise ValueError unless labels, (rows,) or (rows, labels), have the columns of these targets.
+
+        Their names must be the same, too, if both have some.
+        """
+        assert self.classes is not None
+        width = f"(rows, {self.n_outputs})" if self.multilabel else "(rows,)"
+        if labels.shape[1:] != ((self.n_outputs,) if self.multilabel else ()):
+            raise ValueError(f"y has shape {labels.shape}, and the model has targets of shape {width}: give the same.")
+        if self.multilabel and names is not None and self.classes.dtype.kind == "U" and names != (*self.classes,):
+            raise ValueError(
+                f"y has the labels {names}, the model {(*self.classes.tolist(),)}: give the same, in order."
+            )
 
     def read_offset(self, offset: ArrayLike, n_rows: int, name: str = "offset") -> Floats:
         """Return an offset, (rows, columns); raise ValueError if it cannot be read or its exponential is clipped."""
@@ -78,8 +99,13 @@ class Targets:
         return known
 
     def one_hot(self, labels: NDArray[Any]) -> Floats:
-        """Return labels in one-hot encoding, (rows, classes); for two classes only the second column, (rows, 1)."""
+        """Return labels in one-hot encoding, (rows, classes); for two classes only the second column, (rows, 1).
+
+        Several labels of a row, (rows, labels), are encoded already.
+        """
         assert self.classes is not None
+        if self.multilabel:
+            return np.ascontiguousarray(labels, np.float64)
         columns = (labels[:, None] == self.classes).astype(np.float64)
         return columns[:, 1:] if len(self.classes) == 2 else columns
 
@@ -98,7 +124,7 @@ class Targets:
         return outcome.ravel() if self.one_dimensional else outcome
 
     def probabilities(self, raw: Floats) -> Floats:
-        """Return the probability of each class, (rows, classes)."""
+        """Return the probability of each class, (rows, classes), or of each of several labels, (rows, labels)."""
         if raw.shape[1] == 1 and self.link_name == "logit":
             # 1 - link(raw) would round small probabilities to 0
             return np.column_stack([self.loss.link(-raw), self.loss.link(raw)])
@@ -106,13 +132,14 @@ class Targets:
         return p if p.shape[1] > 1 else np.column_stack([1.0 - p, p])
 
     def labels(self, raw: Floats) -> NDArray[Any]:
-        """Return the most probable class of each row, (rows,)."""
+        """Return the most probable class of each row, (rows,); for several labels 0 and 1, (rows, labels)."""
         assert self.classes is not None
-        if raw.shape[1] > 1:
+        if raw.shape[1] > 1 and not self.multilabel:
             of_classes = raw if self.link_name == "softmax" else self.loss.link(raw)
             return self.classes[of_classes.argmax(axis=1)]
         is_second = raw > 0 if self.link_name == "logit" else self.loss.link(raw) > 0.5
-        return self.classes[is_second[:, 0].astype(int)]
+        number = is_second.astype(int)
+        return self.classes[number[:, 0]] if self.zero_one is None else self.zero_one[number]
 
     @property
     def link_name(self) -> str | None:
@@ -125,7 +152,7 @@ class Targets:
             return features
         if self.classes is not None:
             labels = tuple(map(str, self.classes))
-            return labels[1:] if len(labels) == 2 else labels
+            return labels[1:] if len(labels) == 2 and not self.multilabel else labels
         if isinstance(self.loss, Quantiles):
             return tuple(f"q{level:g}" for level in self.loss.alpha)
         return ("y",) if self.n_outputs == 1 else tuple(f"y{k}" for k in range(self.n_outputs))

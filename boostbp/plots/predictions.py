@@ -89,6 +89,9 @@ def calibration(
 
 def _class_numbers(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
     """Return the number of each label in `classes`, (rows,)."""
+    if y.ndim != 1:
+        cure = "draw one label k at a time, with y[:, k] and np.column_stack([1 - p[:, k], p[:, k]])"
+        raise ValueError(f"y has shape {y.shape}, not (rows,): {cure}.")
     is_class = y[:, None] == classes
     if not is_class.any(axis=1).all():
         raise ValueError(f"y has labels {np.setdiff1d(y, classes)[:5]} that are not among classes={classes}.")

@@ -89,6 +89,10 @@ LABELS: dict[str, Callable[[np.random.Generator, int], Any]] = {
     "ten": lambda rng, n: rng.integers(0, 10, n),
     "each its own": lambda rng, n: np.arange(n) % 30,
     "extreme": lambda rng, n: rng.choice([-(2**63), 2**63 - 1, 0], n),
+    "several": lambda rng, n: (rng.random((n, 3)) < [0.1, 0.5, 0.9]).astype(int),
+    "several bools": lambda rng, n: rng.random((n, 2)) < 0.5,
+    "several, some constant": lambda rng, n: (rng.random((n, 4)) < [0.0, 0.5, 1.0, 0.1]).astype(np.float32),
+    "several classes": lambda rng, n: rng.integers(0, 3, (n, 2)),
 }
 WEIGHTS: dict[str, Callable[[np.random.Generator, int], Any]] = {
     "none": lambda rng, n: None,

@@ -157,6 +157,11 @@ MODELS = {
     "classes": _model(
         lambda: BoostBPClassifier(**parameters(**TINY, calibration=0.3)).set_output(transform="pandas"), frame, labels
     ),
+    "several labels": _model(
+        lambda: BoostBPClassifier(**parameters(**TINY)),
+        lambda: numbers()[0],
+        lambda: pd.DataFrame({"one": numbers()[1] > 0, "two": numbers()[1] > -0.5, "an": numbers()[0][:, 0] > 0}),
+    ),
     "quantiles": _model(
         lambda: BoostBPRegressor(**parameters(**TINY, loss="quantile", alpha=[0.2, 0.8], calibration=0.3)),
         lambda: numbers()[0],

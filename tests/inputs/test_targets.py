@@ -140,7 +140,7 @@ def test_targets_that_are_no_finite_numbers_are_refused(y, message):
         ([0.0, 1.0, NAN], "Input y contains NaN: 1 of 3 rows, the first in row 2"),
         ([0.0, 1.0, np.inf], "Input y contains infinity"),
         ([0.5, 1.25, 2.0], "Unknown label type: continuous"),
-        ([[0, 1], [1, 0], [1, 1]], r"y should be a 1d array of labels, got an array of shape \(3, 2\)"),
+        ([[0, 2], [1, 0], [1, 1]], r"y should be a 1d array of labels, got an array of shape \(3, 2\)"),
         (np.array([{1}, {2}, {3}], object), "y holds objects that cannot be categories: unhashable type"),
         (np.array([dt.date(2020, 1, 1)] * 3), "Unknown label type"),
         (np.array([1, 2, 3], "M8[D]"), r"y has dtype datetime64\[D\], which cannot be labels: make them text"),
@@ -158,7 +158,7 @@ def test_targets_that_are_no_labels_are_refused(y, message):
     ("columns", "named"),
     [
         ({"p": LABELS, "q": LABELS}, r"2 columns \(Column 'p', Column 'q'\)"),
-        ({"p": [0, 1, 0], "q": [1, 1, 0]}, r"2 columns \(Column 'p', Column 'q'\)"),
+        ({"p": [0, 1, 0], "q": LABELS}, r"2 columns \(Column 'p', Column 'q'\)"),
         ({"p": [0.5, 1.0, 0.0], "q": LABELS, "r": LABELS}, r"3 columns \(Column 'p', Column 'q', \.\.\.\)"),
     ],
 )
@@ -166,6 +166,52 @@ def test_frames_of_several_columns_of_labels_are_refused_as_such(container, colu
     with pytest.raises(ValueError, match=rf"1d array of labels, got {named}.*one target.*MultiOutputClassifier"):
         read_target(container(columns), 3, labels=True)
     assert read_target(container({"q": columns["q"]})["q"], 3, labels=True).tolist() == columns["q"]
+
+
+INDICATORS = np.array([[0, 1, 1], [0, 0, 0], [1, 0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("y", "dtype"),
+    [
+        (INDICATORS, np.int64),
+        (INDICATORS.astype(np.float32), np.float32),
+        (INDICATORS.astype(bool).tolist(), bool),
+        (sp.csr_array(INDICATORS), np.int64),
+        (sp.csc_matrix(INDICATORS.astype(np.uint8)), np.uint8),
+        (pd.DataFrame(INDICATORS, columns=list("bca")), np.int64),
+        (pd.DataFrame(INDICATORS.astype(bool)), bool),
+        (pd.DataFrame(INDICATORS).astype("Int64"), np.int64),
+        (pl.DataFrame(INDICATORS), np.int64),
+        (pa.table({"b": [0, 0, 1], "c": [1, 0, 0], "a": [True, False, True]}), np.int64),
+        (INDICATORS.astype(object), np.float64),
+    ],
+)
+def test_several_labels_are_a_column_of_0_and_1_each_in_any_container(y, dtype):
+    read = read_target(y, 3, labels=True)
+    assert read.dtype == dtype
+    np.testing.assert_array_equal(read, INDICATORS)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (INDICATORS + 1, r"got an array of shape \(3, 3\) that holds 2.*MultiOutputClassifier"),
+        (INDICATORS.astype(str), r"got an array of shape \(3, 3\) instead.*MultiOutputClassifier"),
+        (np.where(INDICATORS == 1, "yes", None), r"got an array of shape \(3, 3\) instead"),
+        (np.where(INDICATORS == 1, np.nan, 1.0), "Input y contains NaN.*or give them labels"),
+        (pd.DataFrame(INDICATORS).astype("Int64").where(INDICATORS == 1), "Input y contains NaN"),
+        (INDICATORS[:2], "inconsistent numbers of samples"),
+    ],
+)
+def test_columns_of_anything_else_are_refused(y, message):
+    with pytest.raises(ValueError, match=message):
+        read_target(y, 3, labels=True)
+
+
+def test_a_sparse_target_of_numbers_is_refused():
+    with pytest.raises(TypeError, match="Sparse data was passed for y"):
+        read_target(sp.csr_array(INDICATORS), 3)
 
 
 NUMERALS = ["1.5", "0", "2"]

@@ -21,6 +21,7 @@ from boostbp.losses import (
     AbsoluteError,
     Huber,
     Logistic,
+    Multilabel,
     Poisson,
     Quantile,
     Quantiles,
@@ -55,7 +56,7 @@ def raw_and_target(draw: st.DrawFn, loss: object, size: float = 6.0) -> tuple[np
     rows = draw(st.integers(1, 6))
     outputs = columns_of(loss) or draw(st.integers(2, 4))
     h, kind = draw(floats(-size, size, rows, outputs)), kind_of_target(loss)
-    if kind == "classes" and outputs > 1:
+    if kind == "classes" and outputs > 1 and not traits_of(loss).multilabel:
         return h, np.eye(outputs)[draw(arrays(np.int64, rows, elements=st.integers(0, outputs - 1)))]
     least, most = {"counts": (0, 50), "positive": (1, 50), "classes": (0, 1)}.get(kind, (None, None))
     if least is None:
@@ -89,14 +90,14 @@ def test_gradient_is_derivative_of_value(loss, data):
     np.testing.assert_allclose(loss.gradient(h, y), numeric, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("loss", [SquaredError(), Poisson(max_delta_step=0.0), Logistic(), Softmax()])
+@pytest.mark.parametrize("loss", [SquaredError(), Poisson(max_delta_step=0.0), Logistic(), Multilabel(), Softmax()])
 @given(data=st.data())
 def test_hessian_is_diagonal_of_second_derivative(loss, data):
     h, y = data.draw(raw_and_target(loss))
     numeric = derivative(lambda at: loss.gradient(at, y), h, 1e-5)
     classes = h.shape[1]
     factor = classes / (classes - 1) if isinstance(loss, Softmax) else 1.0
-    floor = 1e-6 if loss.name in ("logistic", "softmax", "poisson") else 0.0
+    floor = 0.0 if loss.name == "squared_error" else 1e-6
     np.testing.assert_allclose(loss.hessian(h, y), np.maximum(factor * numeric, floor), rtol=1e-6, atol=1e-6)
 
 
@@ -436,9 +437,19 @@ def test_names_of_the_libraries_load(names, n_outputs, expected):
 
 @every_loss
 def test_a_loss_loads_by_its_own_name_and_as_an_object(loss):
-    n_outputs = 3 if isinstance(loss, Softmax) else 1
+    n_outputs = traits_of(loss).min_outputs
     assert type(load_loss(loss.name, n_outputs=n_outputs)) is type(loss)
     assert load_loss(loss, n_outputs=n_outputs) is loss
+
+
+@given(data=st.data())
+def test_several_labels_are_a_sum_over_logistic_losses(data):
+    h, y = data.draw(raw_and_target(Multilabel()))
+    columns = [Logistic().derivatives(h[:, [k]], y[:, [k]]) for k in range(h.shape[1])]
+    value, gradient, hessian = Multilabel().derivatives(h, y)
+    np.testing.assert_allclose(value, np.sum([part[0] for part in columns], axis=0), rtol=1e-12)
+    np.testing.assert_array_equal(gradient, np.hstack([part[1] for part in columns]))
+    np.testing.assert_array_equal(hessian, np.hstack([part[2] for part in columns]))
 
 
 @every_loss

@@ -146,6 +146,19 @@ def test_frames_with_categories_gaps_and_empty_partitions_give_the_model_of_one_
     assert model.score(parts[columns], parts["label"]) == one.score(rows[columns], rows["label"])
 
 
+def test_several_labels_give_the_model_of_one_machine(client, rows_apart):
+    rows = frame()
+    labels, columns = rows[["y"]].assign(one=rows["y"] > 0, two=rows["a"] > 0)[["one", "two"]], [*"abcde", "text"]
+    one = BoostBPClassifier((4,), **HOW).fit(rows[columns], labels)
+    X, y = dd.from_pandas(rows[columns], npartitions=4, sort=False), dd.from_pandas(labels, npartitions=4, sort=False)
+    model = DaskBoostBPClassifier((4,), **HOW).fit(X, y, client=client)
+    assert same_trees(model, one)
+    assert model.classes_.tolist() == ["one", "two"]
+    np.testing.assert_allclose(model.predict_proba(X).compute(), one.predict_proba(rows[columns]), rtol=0, atol=1e-9)
+    assert (model.predict(X).compute() == one.predict(rows[columns])).all()
+    assert model.score(X, y) == one.score(rows[columns], labels)
+
+
 def test_columns_of_one_folder_of_parquet_files_go_together(client, tmp_path):
     rows = frame(400)
     for number in range(4):

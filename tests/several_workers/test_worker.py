@@ -80,6 +80,18 @@ def test_any_number_of_workers_ends_with_the_model_of_one_machine(pool, sizes, k
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("deep", [True, "auto"])
+def test_workers_train_several_labels_together(pool, deep):
+    X, y, weight = table(600, 0)
+    labels = pd.DataFrame({"high": y > 1, "low": y < -0.5, "rare": y > 3, "ulm": X["city"] == "Ulm"})
+    model = BoostBPClassifier((4,), **HOW | {"deep": deep})
+    one, two = (fit_together(pool, clone(model), size, X, labels, weight) for size in (1, 2))
+    assert same_trees(two, one)
+    assert two.classes_.tolist() == list(labels.columns)
+    np.testing.assert_allclose(two.predict_proba(X), one.predict_proba(X), rtol=0, atol=1e-9)
+
+
+@pytest.mark.slow
 def test_bins_of_a_small_sample_and_held_out_rows_are_the_same_for_any_number_of_workers(pool):
     X, y, weight = table(900, 0)
     X.loc[899, "city"] = "Rom"  # a code that no other row, and no sample, has
