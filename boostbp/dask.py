@@ -13,17 +13,16 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence, Sized
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import accuracy_score
-from sklearn.utils.validation import check_is_fitted
 
 from boostbp.distributed.cluster import Collection, computed, fit_cluster, is_collection, parts_of
+from boostbp.distributed.on_cluster import OnCluster, no_rows_of
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.supervised import Supervised
 from boostbp.network.monitor import Progress
@@ -36,10 +35,9 @@ __all__ = ["DaskBoostBPClassifier", "DaskBoostBPRegressor"]
 Table: TypeAlias = "Collection | ArrayLike"
 
 
-class _OnDask:
+class _OnDask(OnCluster):
     """Methods of a Dask estimator: it fits on the cluster, and predicts partition by partition."""
 
-    _local: ClassVar[type[Any]]
     _score: ClassVar[Callable[..., float]]
 
     def fit(
@@ -91,18 +89,9 @@ class _OnDask:
         extra: dict[str, object] = {"eval_set": eval_set, "eval_names": eval_names, "eval_X": eval_X, "eval_y": eval_y}
         extra |= {"eval_sample_weight": eval_sample_weight, "callbacks": callbacks, "checkpoint": checkpoint}
         extra = {name: value for name, value in extra.items() if value is not None}
-        params = self.get_params(deep=False)  # type: ignore[attr-defined]
-        fitted = fit_cluster(self._local(**params), columns, client=client, timeout=timeout, **extra)
-        vars(self).pop("feature_names_in_", None)  # from an earlier fit; this one may have none
-        vars(self).update({name: value for name, value in vars(fitted).items() if name not in params})
+        local = self._local(**self.get_params(deep=False))
+        self._take(fit_cluster(local, columns, client=client, timeout=timeout, **extra))
         return self
-
-    def to_local(self) -> Any:
-        """Return the fitted estimator for one machine, which does not need Dask."""
-        check_is_fitted(self)
-        local = self._local(**self.get_params(deep=False))  # type: ignore[attr-defined]
-        vars(local).update(vars(self))
-        return local
 
     def _by_part(self, method: str, X: Table, *arguments: float) -> Any:
         """Apply a method of the local estimator, to a Dask collection lazily and by partition."""
@@ -112,12 +101,9 @@ class _OnDask:
         from dask import array
         from dask.delayed import delayed
 
-        row = np.full((1, local.n_features_in_), np.nan)  # determines the shape and dtype of the result
-        if hasattr(local, "feature_names_in_"):
-            row = import_module("pandas").DataFrame(row, columns=local.feature_names_in_)
-        like = getattr(local, method)(row, *arguments)[:0]
+        like = no_rows_of(local, method, *arguments)
         apply, model, parts = delayed(_applied, pure=False), delayed(local), parts_of(X)
-        lengths = cast(Any, X).chunks[0] if hasattr(X, "chunks") else [np.nan] * len(parts)
+        lengths = cast(Any, X).chunks[0] if hasattr(X, "chunks") else [math.nan] * len(parts)
         predicted = [
             array.from_delayed(apply(model, method, part, arguments, like), (length, *like.shape[1:]), meta=like)
             for part, length in zip(parts, lengths, strict=True)

@@ -28,7 +28,7 @@ FLOORS = (
     {"ensemble", "model"},
     {"estimators"},
     {"distributed", "export", "interop", "mlflow", "plots", "search", "storage", "torch"},
-    {"__init__", "cli", "dask"},
+    {"__init__", "cli", "dask", "spark"},
     {"__main__"},
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
@@ -55,6 +55,7 @@ OPTIONAL = {
     "pandas",
     "polars",
     "pyarrow",
+    "pyspark",
     "shap",
     "skops",
     "torch",

@@ -159,7 +159,7 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _get_doc_link(self) -> str:
         """Return the address of the page to which the view of scikit-learn in notebooks links."""
         package, _, module = type(self).__module__.partition(".")
-        name = ".".join(["boostbp", *(["dask"] if module == "dask" else []), type(self).__name__])
+        name = ".".join(["boostbp", *([module] if module in ("dask", "spark") else []), type(self).__name__])
         return f"{SITE}/reference/generated/{name}.html" if package == "boostbp" else ""
 
     @property

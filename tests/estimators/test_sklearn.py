@@ -150,7 +150,7 @@ def test_weights_that_are_shares_are_as_good_as_ones(backend, deep):
     np.testing.assert_allclose(layers[0].predict(X), layers[1].predict(X), rtol=1e-6)
 
 
-@pytest.mark.parametrize("module", ["boostbp", "boostbp.dask"])
+@pytest.mark.parametrize("module", ["boostbp", "boostbp.dask", "boostbp.spark"])
 def test_views_in_notebooks_link_to_a_page_of_the_reference(module):
     listed = (Path(__file__).parents[2] / "docs" / "reference" / "index.md").read_text(encoding="utf-8").split()
     site = "https://boostbp.github.io/boostbp/reference/generated"
