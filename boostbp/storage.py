@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, cast
 
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
+from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRanker, BoostBPRegressor
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.nested_parameters import SPECS
 from boostbp.estimators.parameters import training_settings
@@ -35,7 +35,7 @@ from boostbp.trees.basis import BASES, Basis
 __all__ = ["load", "save"]
 
 KIND = "model"
-_ESTIMATORS = {kind.__name__: kind for kind in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor)}
+_ESTIMATORS = {kind.__name__: kind for kind in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRanker, BoostBPRegressor)}
 Path = str | os.PathLike[str]
 _OUTPUT_CONFIG = "_sklearn_output_config"  # attribute of scikit-learn for set_output
 _OUTPUTS = [{"transform": container} for container in ("default", "pandas", "polars")]

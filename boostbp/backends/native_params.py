@@ -138,7 +138,7 @@ LIGHTGBM = Natives(
             "hidden layers have units in the place of features. Use max_bins.": "max_bin_by_feature",
             "only 'gbdt' grows trees by the gradient alone (dart and rf rescale earlier ones).": "boosting",
             "boostbp itself chooses how workers share the rows. Use 'serial'.": "tree_learner",
-            "it belongs to ranking, which is not supported. Use LGBMRanker of LightGBM.": "eval_at label_gain "
+            "it belongs to rankings. Use BoostBPRanker, and losses.LambdaRank for its loss.": "eval_at label_gain "
             "lambdarank_norm lambdarank_position_bias_regularization lambdarank_truncation_level",
         }
     ),

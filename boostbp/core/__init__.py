@@ -180,6 +180,13 @@ fit_trees = Loop(
     "order: u2[rows] out", "values: f8[_] out", "leaf: leaf[trees, rows] out", "out: f8[trees, rows] out",
 )  # fmt: skip
 
+# ranking.c
+lambdas = Loop(
+    "lambdas", "bounds: i8[queries+1]", "score: f8[rows]", "gain: f8[rows]", "discount: f8[longest]",
+    "inverse: f8[queries]", "top: int", "sigmoid: float", "normalised: bool", "weighted: bool",
+    "space: f8[3, longest] out", "value: f8[rows] out", "grad: f8[rows] out", "hess: f8[rows] out",
+)  # fmt: skip
+
 # rows.c
 LOCKSTEP = 16  # trees that are walked together
 AT_ONCE = 512  # trees that are walked before their leaves are read

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
 from boostbp.backends.xgboost_network import Address, connected
-from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
+from boostbp.estimators import BoostBPClassifier, BoostBPRanker, BoostBPRegressor
 from boostbp.estimators.parameters import training_settings
 from boostbp.inputs.sources import is_blocks
 from boostbp.network.callbacks import Checkpoint
@@ -25,7 +25,7 @@ from boostbp.runtime import checks
 from boostbp.runtime.group import Group, training_in
 from boostbp.runtime.versions import versions
 
-E = TypeVar("E", BoostBPClassifier, BoostBPRegressor)
+E = TypeVar("E", BoostBPClassifier, BoostBPRanker, BoostBPRegressor)
 # Packages whose versions must be the same on all workers; otherwise sums would combine different computations.
 PACKAGES = ("boostbp", "lightgbm", "numpy", "scipy", "xgboost", "xgboost-cpu")
 _SENTENCE = "{}={} is not supported on several workers: {}."
@@ -121,8 +121,10 @@ def _ctrl_c_ends_fit() -> Iterator[None]:
 
 def refuse_unsupported(estimator: E, X: object = None, fit: Mapping[str, object] = {}) -> None:
     """Refuse arguments that are not supported on several workers, and with a TypeError another estimator."""
-    if not isinstance(estimator, BoostBPClassifier | BoostBPRegressor):
-        raise TypeError(_SENTENCE.format("estimator", checks.shown(estimator), "give a regressor or classifier"))
+    if not isinstance(estimator, BoostBPClassifier | BoostBPRanker | BoostBPRegressor):
+        raise TypeError(
+            _SENTENCE.format("estimator", checks.shown(estimator), "give a regressor, a classifier or a ranker")
+        )
     if faults := list(_unsupported(estimator, X, fit)):
         raise ValueError(" ".join(_SENTENCE.format(name, checks.shown(value), cure) for name, value, cure in faults))
 

@@ -21,7 +21,7 @@ from boostbp.inputs.sources import is_frame
 from boostbp.inputs.targets import read_weight
 from boostbp.losses import Loss
 from boostbp.losses.checked_loss import CheckedLoss
-from boostbp.metrics import Metric, load_metric
+from boostbp.metrics import AT_FIRST_ROWS, Metric, load_metric
 from boostbp.model.model import Model, Targets
 from boostbp.network.callbacks import Checkpoint, checkpoint
 from boostbp.network.fingerprint import words_of
@@ -188,13 +188,13 @@ def listed(
         raise ValueError("eval_set and eval_X, eval_y are both given: give eval_set, or eval_X and eval_y.")
     parts = _of_columns(eval_X, eval_y) if by_column else _of_pairs(eval_set)
     if eval_sample_weight is not None:
-        for number, weight in enumerate(_entries("eval_sample_weight", eval_sample_weight, len(parts))):
+        for number, weight in enumerate(entries("eval_sample_weight", eval_sample_weight, len(parts))):
             if weight is not None and parts[number].weight is not None:
                 source = parts[number].source
                 raise ValueError(f"{source} has weights, and eval_sample_weight has others: leave one of them out.")
             parts[number] = parts[number] if weight is None else parts[number]._replace(weight=weight)
     if eval_offset is not None:
-        offsets = _entries("eval_offset", eval_offset, len(parts))
+        offsets = entries("eval_offset", eval_offset, len(parts))
         parts = [part._replace(offset=offset) for part, offset in zip(parts, offsets, strict=True)]
     return parts
 
@@ -223,7 +223,10 @@ def metric_of(
     """Return the metric of the evaluation sets, None without any; training divides targets by `scale`."""
     if not sets and estimator.eval_metric is None:
         return None
-    metric = load_metric(estimator.eval_metric, loss, classes=is_classifier(estimator), scale=scale)
+    asked, at = estimator.eval_metric, getattr(estimator, "_eval_at", None)  # of a ranking, the first rows that count
+    if at is not None and asked in (None, *AT_FIRST_ROWS):
+        asked = f"{asked or 'ndcg'}@{at}"
+    metric = load_metric(asked, loss, classes=is_classifier(estimator), scale=scale)
     return metric if sets else None  # load_metric refuses a wrong name even if nothing is scored
 
 
@@ -284,12 +287,12 @@ def _of_columns(eval_X: Any, eval_y: Any) -> list[PassedSet]:
         passed, other = ("eval_X", "eval_y") if eval_y is None else ("eval_y", "eval_X")
         raise ValueError(f"{passed} is given without {other}: give both, or neither.")
     several = isinstance(eval_X, (tuple, list)) and not _is_table(eval_X)
-    targets = _entries("eval_y", eval_y, len(eval_X)) if several else [eval_y]
+    targets = entries("eval_y", eval_y, len(eval_X)) if several else [eval_y]
     named = zip(named_tables("eval_X", eval_X), targets, strict=True)
     return [PassedSet(f"{source}, {source.replace('X', 'y')}", X, y) for (source, X), y in named]
 
 
-def _entries(argument: str, value: OneOrMore, count: int) -> list[Any]:
+def entries(argument: str, value: OneOrMore, count: int) -> list[Any]:
     """Return the entries of an argument, one for each evaluation set."""
     entries: list[Any] | None = list(value) if isinstance(value, (tuple, list)) else None
     if entries is not None and all(np.ndim(part) == 0 and part is not None for part in entries):

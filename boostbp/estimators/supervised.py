@@ -54,7 +54,7 @@ class Supervised(BaseBoostBP):
 
     _min_hidden = 0  # a single layer is a model
     loss: Any
-    calibration: Any
+    calibration: Any = None
 
     @all_or_nothing(blocks=True)
     def fit(

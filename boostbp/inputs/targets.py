@@ -147,13 +147,13 @@ def read_numbers(values: ArrayLike, n_rows: int, name: str) -> Floats:
     return numbers
 
 
-def read_groups(groups: ArrayLike, n_rows: int) -> NDArray[np.integer]:
+def read_groups(groups: ArrayLike, n_rows: int, name: str = "groups") -> NDArray[np.integer]:
     """Read the groups of rows, numbers or text, as group numbers, (rows,); each row must have one."""
     if isinstance(groups, str) or np.ndim(groups) == 0:
-        raise ValueError(f"groups={groups!r} is not known: give the group of each row, (rows,), such as a column of X.")
-    values = _one_axis(groups, "groups", n_rows)
-    place = ArrayColumn(values.astype(object) if values.dtype.kind in "mMSU" else values, "groups").factors.place
-    _refuse_where(place < 0, values, "groups", "Drop these rows, or give each a group of its own.")
+        raise ValueError(f"{name}={groups!r} is not known: give the group of each row, (rows,), such as a column of X.")
+    values = _one_axis(groups, name, n_rows)
+    place = ArrayColumn(values.astype(object) if values.dtype.kind in "mMSU" else values, name).factors.place
+    _refuse_where(place < 0, values, name, "Drop these rows, or give each a group of its own.")
     return place
 
 

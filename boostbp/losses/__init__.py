@@ -12,6 +12,7 @@ from typing import Any, cast, get_args
 
 from boostbp.losses.base import Loss, Task, Traits, traits_of
 from boostbp.losses.log_link import Gamma, Logistic, Multilabel, Poisson, Softmax, Tweedie
+from boostbp.losses.ranking import LambdaRank, ListwiseRanking, PairwiseRanking
 from boostbp.losses.residuals import AbsoluteError, Huber, Quantile, Quantiles, SquaredError
 from boostbp.runtime.messages import counted, nearest, unsupported
 
@@ -20,9 +21,12 @@ __all__ = [
     "AbsoluteError",
     "Gamma",
     "Huber",
+    "LambdaRank",
+    "ListwiseRanking",
     "Logistic",
     "Loss",
     "Multilabel",
+    "PairwiseRanking",
     "Poisson",
     "Quantile",
     "Quantiles",
@@ -37,8 +41,9 @@ __all__ = [
 
 # Classes by name. They are called without arguments, or with the parameters in a model file.
 _KNOWN = (
-    SquaredError, AbsoluteError, Huber, Quantile, Quantiles, Poisson, Gamma, Tweedie, Logistic, Softmax, Multilabel,
-)  # fmt: skip
+    *(SquaredError, AbsoluteError, Huber, Quantile, Quantiles, Poisson, Gamma, Tweedie, Logistic, Softmax, Multilabel),
+    *(ListwiseRanking, LambdaRank, PairwiseRanking),
+)
 LOSSES: dict[str, type[Any]] = {loss.name: loss for loss in _KNOWN}
 _ESTIMATORS = {"ranking": "BoostBPRanker", "survival": "BoostBPSurvival"}  # by the task of their losses alone
 _MEMBERS = ("name", "scale_free", "value", "gradient", "hessian", "link", "baseline", "check")

@@ -129,6 +129,9 @@ class Traits:
         Other rows on which the loss of a row depends: those with the same number in the last column of the target, or
         all. None: the loss is a sum over rows. Joint losses are not computed in blocks of rows; groups are held out and
         sampled whole, and each must lie on one of several workers. Losses of all rows are trained in one process.
+    exact_gradient : bool
+        Whether `gradient` is the derivative of `value`, so that rounds which raise the value are shortened. False for
+        LambdaMART, whose gradient is that of a smooth replacement of the value.
     copies : int or None
         Number of outputs for a target of one column: ``y`` then has as many copies of this column. None: outputs are
         the columns of the target.
@@ -158,6 +161,7 @@ class Traits:
     max_outputs: int | None = None
     columns: tuple[str, ...] = ()
     joint: Literal["groups", "rows"] | None = None
+    exact_gradient: bool = True
     copies: int | None = None
     default_metric: str | None = None
     homogeneous: bool = False

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boostbp.losses import load_loss
+from boostbp.losses import load_loss, task_of
 from boostbp.losses.base import Loss, traits_of
 from boostbp.losses.checked_loss import CLOSE, CheckedLoss, slopes, try_loss
 from boostbp.runtime.arrays import Floats, numpy_errstate
@@ -118,7 +118,9 @@ def check_loss(
     """
     target = np.asarray(y, np.float64)
     target = target.reshape(len(target), -1)
-    loaded = load_loss(loss, n_outputs=target.shape[1])
+    loaded = load_loss(
+        loss, n_outputs=target.shape[1], task=task_of(loss) if isinstance(loss, str) else traits_of(loss).task
+    )
     target = np.repeat(target, traits_of(loaded).copies or 1, axis=1)
     CheckedLoss(loaded).check(target)
     # Evenly spaced rows, as the target may be sorted; neighbours of a joint loss, as others would hardly share a group.
@@ -144,12 +146,14 @@ def check_loss(
         f"baseline: {_compare_baseline(trial, baseline, unit)}",
         f"link: {_compare_link(trial)}",
         *(f"{name}: it is so" for name in _compare_traits(trial)),
-        f"{varies if checked.curved else 'its hessian is constant'}; outputs are boosted {side_by_side}",
+        f"{varies if checked.curved else 'no round is shortened'}; outputs are boosted {side_by_side}",
     )
     return LossReport(loaded.name, checked.curved, checked.separable, gradient_error, hessian_error, baseline, lines)
 
 
 def _compare_gradient(trial: _Trial) -> tuple[float, str]:
+    if not traits_of(trial.loss).exact_gradient:
+        return np.nan, "not compared, as it is declared not to be the derivative of value"
     gradient = trial.loss.gradient(trial.h, trial.y).astype(np.float64)
     joint = trial.loss.of_rows is not None
     slope, holds = slopes(lambda at: trial.loss.raw_value(at, trial.y), trial.h, KINK, joint=joint)

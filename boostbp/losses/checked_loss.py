@@ -188,7 +188,7 @@ def try_loss(loss: Loss, start: Floats, y: Floats) -> CheckedLoss:
         _check_gradient(checked, h, y)
         if loss.scale_free and not traits.joint:
             _check_scale_free(checked, h, y)
-        if not (curved := _is_curved(checked, h, y)):
+        if not (curved := traits.exact_gradient and _is_curved(checked, h, y)) and traits.exact_gradient:
             _check_step_length(checked, h, y)
         return CheckedLoss(loss, curved, h.shape[1] == 1 or (not traits.joint and _is_separable(checked, h, y)))
 

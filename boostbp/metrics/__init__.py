@@ -5,12 +5,12 @@ A metric compares `prediction` with `y`, each (rows, outputs), under `weight`, (
 for more, they have a column for each class, and for several labels a column for each label. For several regression
 outputs, the metric is the mean over the outputs.
 
-All names and aliases of both libraries are known, except for ranking, survival, and LightGBM's
+All names and aliases of both libraries are known, except for survival, and LightGBM's
 ``cross_entropy_lambda``, which reads weights as numbers of trials. If the two libraries define a name differently
 (``mape`` of a small `y`, ``gamma_deviance``), the metric is XGBoost's.
 
-Metrics of rankings and of survival times are functions of arrays: they depend on queries, or on how training rows are
-censored.
+NDCG and mean average precision are metrics of the losses of rankings alone, whose `y` has the columns relevance and
+query. Metrics of survival times are functions of arrays: they depend on how training rows are censored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 from boostbp.losses import LOSSES, Loss, traits_of
 from boostbp.metrics import scores
 from boostbp.metrics.custom_metrics import CustomMetric, is_maximised, name_of
-from boostbp.metrics.ranking import mean_average_precision, ndcg
+from boostbp.metrics.ranking import by_query, mean_average_precision, ndcg
 from boostbp.metrics.scores import against_the_rest, by_sklearn, of_labels
 from boostbp.metrics.survival import (
     brier_score,
@@ -143,6 +143,12 @@ _AT: dict[str, tuple[Callable[..., float], Callable[[float], bool], str]] = {
 }
 
 
+# Metrics of rankings, at a number of first rows of a query in the name.
+AT_FIRST_ROWS: dict[str, Callable[..., float]] = {
+    "ndcg": ndcg,
+    **dict.fromkeys(("map", "mean_average_precision"), mean_average_precision),
+}
+
 MetricLike = str | Callable[..., float] | tuple[str, Callable[..., float], bool] | Metric | None
 
 
@@ -217,7 +223,19 @@ def _of_losses() -> list[str]:
     return [name for name, loss in LOSSES.items() if not traits_of(loss).default_metric and _told_by_predictions(loss)]
 
 
+def _of_ranking(name: str, loss: Loss) -> Metric:
+    stem, _, number = name.partition("@")
+    if stem not in AT_FIRST_ROWS or (number and not (number.isdecimal() and int(number) > 0)):
+        raise ValueError(
+            f"eval_metric={name!r} is not of rankings: use 'ndcg' or 'map', or 'ndcg@5' of the first 5 rows."
+        )
+    options = {"label_gain": getattr(loss, "label_gain", None)} if stem == "ndcg" else {}
+    return Metric(name, True, partial(by_query, partial(AT_FIRST_ROWS[stem], k=int(number or 0) or None, **options)))
+
+
 def _by_name(name: str, loss: Loss, classes: bool, scale: Floats | float) -> Metric:
+    if traits_of(loss).task == "ranking":
+        return _of_ranking(name, loss)
     # The mean of a loss has the parameters of the training's loss if it has the same name, otherwise the defaults.
     if name in _of_losses():
         return _mean_of(loss, scale) if isinstance(loss, LOSSES[name]) else _mean_of(LOSSES[name](), 1.0)

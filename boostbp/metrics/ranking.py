@@ -8,16 +8,16 @@ at 32. LightGBM with weights gives such queries the weight 1 in NDCG, and here t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, check_consistent_length
 
+from boostbp.losses.ranking import LARGEST_GRADE
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.checks import whole
-
-LARGEST_GRADE = 30  # of LightGBM's default gains
 
 
 def ndcg(
@@ -95,6 +95,13 @@ def mean_average_precision(
     n_relevant = np.minimum(np.diff(until[bounds]), _first_rows(k))
     values = np.divide(sums, n_relevant, out=np.full(len(sums), float(without_relevant)), where=n_relevant > 0)
     return values if per_query else _mean(values, bounds, sample_weight)
+
+
+def by_query(function: Callable[..., float], prediction: Floats, y: Floats, weight: Floats) -> float:
+    """Return a metric of scores, (rows, 1), for a target of relevance and query, (rows, 2), in any order of rows."""
+    order = np.argsort(y[:, 1], kind="stable")
+    relevance, query = y[order].T
+    return function(relevance, prediction[order, 0], qid=query, sample_weight=weight[order])
 
 
 def query_bounds(n_rows: int, group: ArrayLike | None = None, qid: ArrayLike | None = None) -> NDArray[np.intp]:

@@ -102,7 +102,7 @@ _OTHER_NAMES: Mapping[str, str] = {
     "init_model": "xgb_model",
 }
 MEANT = {other: name for name, others in _OTHER_NAMES.items() for other in others.split()}
-_RANKING = "ranking is not supported, as losses are of single rows: use LGBMRanker of LightGBM or XGBRanker of XGBoost."
+_RANKING = "use BoostBPRanker, whose fit takes group or qid; losses.LambdaRank has parameters of lambdarank."
 _SURVIVAL = "survival times are not supported: use XGBoost (survival:cox, survival:aft) or scikit-survival."
 # Names of native parameters in `backend_params`.
 _NATIVE = """
@@ -120,7 +120,8 @@ NOT_THERE: Mapping[str, str] = {
     **dict.fromkeys(("raw_score", "output_margin"), "use decision_function(X) of BoostBPClassifier."),
     **dict.fromkeys(("num_iteration", "start_iteration", "iteration_range", "ntree_limit"), "use staged_predict(X)."),
     "exposure": "give its logarithm as offset=... of fit and predict.",
-    **dict.fromkeys(("group", "qid", "eval_group", "eval_qid", "lambdarank_truncation_level", "label_gain"), _RANKING),
+    **dict.fromkeys(("group", "qid", "eval_group", "eval_qid", "eval_at"), _RANKING),
+    **dict.fromkeys(("lambdarank_truncation_level", "label_gain", "lambdarank_norm", "sigmoid"), _RANKING),
     **dict.fromkeys(("reg_alpha", "lambda_l1"), "leaf regressions have no L1 penalty; reg_lambda is their L2 penalty."),
     "alpha": "the level of a quantile is alpha of BoostBPRegressor; leaves have no L1 penalty, and reg_lambda is L2.",
     "activation": "units are boosted trees, which have no activation; basis says what their leaves compute.",
@@ -168,8 +169,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 # Objectives and metrics of other libraries, except those that begin with rank: or survival:.
 _UNSUPPORTED: Mapping[str, str] = {
-    **dict.fromkeys(("lambdarank", "rank_xendcg", "xendcg", "xe_ndcg", "xe_ndcg_mart", "xendcg_mart"), _RANKING),
-    **dict.fromkeys(("yetirank", "pairlogit", "ndcg", "map", "mean_average_precision"), _RANKING),
+    **dict.fromkeys(("yetirank", "ndcg", "map", "mean_average_precision"), _RANKING),
     **dict.fromkeys(("cox", "aft", "survivalaft", "cox-nloglik", "aft-nloglik"), _SURVIVAL),
 }
 

@@ -63,7 +63,7 @@ REASONS: dict[str, dict[str, tuple[Any, str]]] = {
         "zero_as_missing": (True, "routing could not tell 0.0 from NaN. Recode zeros as NaN"),
         "use_quantized_grad": (True, "wrong linear leaves"),
         "linear_trees": (True, "fits the leaves itself. .* leaves='native'"),
-        "lambdarank_norm": (True, "Use LGBMRanker"),
+        "lambdarank_norm": (True, "Use BoostBPRanker"),
         "boosting": ("dart", "only 'gbdt'"),
         "boost": ("rf", "only 'gbdt'"),
         "tree_learner": ("voting", "Use 'serial'"),

@@ -28,7 +28,7 @@ X, y = np.arange(40.0).reshape(20, 2), np.arange(20) % 2
         (BoostBPRegressor, "init_model", "did you mean init_model=... of fit?"),
         (BoostBPRegressor, "xgb_model", "did you mean init_model=... of fit?"),
         (BoostBPRegressor, "exposure", "give its logarithm as offset=... of fit and predict"),
-        (BoostBPRegressor, "group", r"ranking is not supported, .* LGBMRanker"),
+        (BoostBPRegressor, "group", "use BoostBPRanker, whose fit takes group or qid"),
         (BoostBPRegressor, "early_stopping_rounds", r"did you mean backprop=\{'n_iter_no_change': ...\}"),
         (BoostBPRegressor, "device", r"native parameter: give it as backend_params=\{'device': ...\}"),
         (BoostBPRegressor, "max_delta_step", r"native parameter: give it as backend_params=\{'max_delta_step': ...\}"),
@@ -61,7 +61,7 @@ def test_parameters_of_other_libraries_are_answered(kind, name, cure):
         (BoostBPRegressor, "categorical_feature", "did you mean 'categorical_features' of the constructor"),
         (BoostBPRegressor, "early_stopping_rounds", r"did you mean backprop=\{.*\} of the constructor"),
         (BoostBPRegressor, "exposure", "give its logarithm as offset"),
-        (BoostBPRegressor, "qid", "ranking is not supported"),
+        (BoostBPRegressor, "qid", "use BoostBPRanker"),
         (BoostBPAutoencoder, "offsets", "choose from 'X'|choose from X"),
     ],
 )
@@ -92,8 +92,8 @@ def test_arguments_of_other_librarys_predictions_are_answered(kind, name, cure):
 @pytest.mark.parametrize(
     ("name", "cure"),
     [
-        ("lambdarank", "use LGBMRanker of LightGBM"),
-        ("rank:ndcg", "XGBRanker of XGBoost"),
+        ("lambdarank", "use BoostBPRanker"),
+        ("rank:ndcg", "use BoostBPRanker"),
         ("survival:cox", "scikit-survival"),
         ("aft", "survival times are not supported"),
     ],
@@ -140,7 +140,7 @@ def test_metrics_and_losses_are_named_by_the_nearest_or_those_of_the_task():
 
 
 @pytest.mark.parametrize(
-    ("name", "cure"), [("ndcg@5", "LGBMRanker"), ("map", "LGBMRanker"), ("cox-nloglik", "scikit-survival")]
+    ("name", "cure"), [("ndcg@5", "BoostBPRanker"), ("map", "BoostBPRanker"), ("cox-nloglik", "scikit-survival")]
 )
 def test_metrics_of_ranking_and_survival_are_answered(name, cure):
     with pytest.raises(ValueError, match=rf"eval_metric='{name}': .*{cure}"):
@@ -149,7 +149,7 @@ def test_metrics_of_ranking_and_survival_are_answered(name, cure):
 
 @pytest.mark.parametrize("name", ["is_unbalance", "scale_pos_weight", "monotone_constraints", "lambdarank_norm"])
 def test_native_parameters_are_answered(name):
-    cures = {"monotone_constraints": "Use output=", "lambdarank_norm": "Use LGBMRanker"}
+    cures = {"monotone_constraints": "Use output=", "lambdarank_norm": "Use BoostBPRanker"}
     cure = cures.get(name, "Use class_weight of BoostBPClassifier, or sample_weight")
     with pytest.raises(ValueError, match=rf"backend_params\['{name}'\]=.* is not supported: .*{cure}"):
         BoostBPClassifier((), backend_params={name: [1, 0] if name == "monotone_constraints" else 1}).fit(X, y)

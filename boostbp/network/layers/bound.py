@@ -247,6 +247,9 @@ class LossObjective:
         """Return the weighted gradient and hessian of the loss, each (rows, outputs)."""
         h, y = fit + self.baseline[..., outputs], self._target_of(outputs)
         weight = self.weight[:, None]
+        if self.loss.of_rows is not None:  # an order of the rows serves both
+            _, gradient, hessian = self.loss.derivatives(h, y)
+            return weight * gradient, weight * hessian
         return weight * self.loss.gradient(h, y), weight * self.loss.hessian(h, y)
 
     def check(self, fit: Floats, outputs: slice, grad: Floats, hess: Floats, number: int) -> None:

@@ -1,0 +1,305 @@
+"""BoostBPRanker, and the queries of its rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn, Self, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import Tags
+from sklearn.utils.metadata_routing import UNUSED
+
+from boostbp import losses
+from boostbp.estimators.base import public_methods
+from boostbp.estimators.fit_options import EvalSets, OneOrMore, entries, listed
+from boostbp.estimators.inspected import fitted_model
+from boostbp.estimators.nested_parameters import documented_as, takes
+from boostbp.estimators.regressor import BoostBPRegressor, CommonParameters
+from boostbp.estimators.supervised import Supervised, check_offset, staged_raw
+from boostbp.inputs.sources import is_blocks
+from boostbp.inputs.targets import read_groups, read_target, read_weight
+from boostbp.losses import Loss
+from boostbp.metrics.ranking import ndcg, query_bounds
+from boostbp.model.model import Model, Targets
+from boostbp.network.monitor import Progress
+from boostbp.runtime import checks
+from boostbp.runtime.arrays import Floats, TableLike
+from boostbp.runtime.group import workers
+from boostbp.runtime.messages import named_in_errors
+
+PLACES = 10  # of the default metric
+_QUERIES: dict[str, Any] = {"qid": True}  # metadata that scikit-learn routes by default
+_QUERIES_OF_FIT = _QUERIES | {"groups": UNUSED}
+_NO_INTERVALS = (
+    "BoostBPRanker has no {}: the unit of its scores is arbitrary, and only their order within a query has a meaning. "
+    "Use BoostBPRegressor for intervals of the relevance."
+)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RankerParameters(CommonParameters):
+    """Parameters of the ranker."""
+
+    quality: Literal[1, 2, 3, 4, 5] = 3
+    deep: Literal["auto"] | bool = "auto"
+    loss: str | Loss = "rank_xendcg"
+
+
+@documented_as(BoostBPRegressor)
+@public_methods
+class BoostBPRanker(Supervised):
+    """Multi-layered gradient boosted trees for ranking, trained by back-propagation.
+
+    Rows belong to queries, and the model learns scores that order the rows of a query by their relevance.
+
+    Parameters
+    ----------
+    hidden_layer_sizes, quality : as in `BoostBPRegressor`
+    loss : str or Loss
+        ``"rank_xendcg"`` (listwise cross-entropy), ``"lambdarank"`` or ``"rank:ndcg"`` (LambdaMART),
+        ``"rank:pairwise"`` (logistic loss of pairs), or an object of `boostbp.losses` with other parameters:
+        ``LambdaRank(lambdarank_truncation_level=10, label_gain=(0, 1, 3))``.
+    backend, n_estimators, learning_rate, max_depth, min_samples_leaf : as in `BoostBPRegressor`
+    colsample_bytree, hidden, output, backprop, epochs, deep, early_stopping : as in `BoostBPRegressor`
+    validation : float or splitter
+        Share of the queries that is held out, drawn at random, or a splitter that takes groups, such as
+        `GroupShuffleSplit`.
+    eval_metric : str, callable, tuple or None
+        ``"ndcg"`` (None) or ``"map"`` at the largest number of ``eval_at``, or with a number, ``"ndcg@5"``. Or a
+        function ``f(y_true, y_pred)``, or a tuple, as in `BoostBPRegressor`; the columns of `y_true` are relevance and
+        query.
+    max_time, categorical_features, n_jobs, random_state, verbose : as in `BoostBPRegressor`
+    backend_params : as in `BoostBPRegressor`
+
+    Attributes
+    ----------
+    network_, history_, n_iter_, best_iteration_, best_score_, evals_result_, feature_importances_ :
+        As in `BoostBPRegressor`.
+    feature_summary_, n_features_in_, feature_names_in_ :
+        As in `BoostBPRegressor`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).random((400, 3))
+    >>> relevance, qid = np.floor(3 * X[:, 0]), np.arange(400) // 10
+    >>> model = BoostBPRanker(quality=1, random_state=0).fit(X, relevance, qid=qid)
+    >>> round(model.score(X, relevance, qid=qid), 2)
+    1.0
+    """
+
+    # Rows without their queries would have no meaning.
+    __metadata_request__fit, __metadata_request__score = _QUERIES_OF_FIT, _QUERIES
+
+    @takes(RankerParameters)
+    def __init__(self) -> None: ...
+
+    def fit(  # type: ignore[override]  # queries in place of groups
+        self,
+        X: TableLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        group: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        init_model: BoostBPRanker | None = None,
+        eval_set: EvalSets | None = None,
+        eval_names: Sequence[str] | None = None,
+        eval_group: OneOrMore | None = None,
+        eval_qid: OneOrMore | None = None,
+        eval_at: int | Sequence[int] = PLACES,
+        eval_X: OneOrMore | None = None,
+        eval_y: OneOrMore | None = None,
+        eval_sample_weight: OneOrMore | None = None,
+        eval_offset: OneOrMore | None = None,
+        callbacks: Sequence[Callable[[Progress], object]] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        keep_state: bool = False,
+    ) -> Self:
+        """Train the model.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix, (rows, features); path or dataset
+            As in `BoostBPRegressor.fit`. With files, `y`, `qid` and `sample_weight` are column names.
+        y : array-like, (rows,)
+            Relevance: grades 0, 1, 2, ..., up to 30 with the default gains ``2**grade - 1``. Queries of one row or with
+            equal grades are allowed, and teach nothing.
+        sample_weight : array-like, (rows,) or (queries,), optional
+            Weights of queries. Weights of rows must be the same in a query, as the loss is of the whole query.
+        group : array-like, (queries,), optional
+            Number of rows of each query; their rows are together, in this order. Or else `qid`.
+        qid : array-like, (rows,), optional
+            Query of each row, numbers or text, in any order of the rows.
+        eval_group, eval_qid : array-like or tuple of array-like, optional
+            `group` or `qid` of each evaluation set.
+        eval_at : int or sequence of int
+            Number of first rows of a query that count in the metric. Of several numbers, the largest is used.
+        offset, init_model, eval_set, eval_names : as in `BoostBPRegressor`
+        eval_X, eval_y, eval_sample_weight, eval_offset : as in `BoostBPRegressor`
+        callbacks, checkpoint, keep_state : as in `BoostBPRegressor`
+
+        Raises
+        ------
+        ValueError
+            If the input, the relevance, the queries or a parameter is not usable; the message names it and the cure.
+        KeyboardInterrupt
+            As in `BoostBPRegressor.fit`.
+        """
+        if is_blocks(X):
+            if not (isinstance(y, str) and isinstance(qid, str) and group is None):
+                raise ValueError("X in files needs the names of the columns: y='relevance', qid='query'.")
+            target, weight, query = cast("ArrayLike", [y, qid]), sample_weight, cast("ArrayLike", qid)
+        else:
+            first = sum(workers().gather(0 if group is None else len(np.atleast_1d(group)))[: workers().rank])
+            target, weight = _target_of(y, sample_weight, group, qid, first=first)
+            query = np.asarray(target)[:, 1]
+        sets, passed = [], listed(eval_set, eval_X, eval_y, eval_sample_weight)
+        of_sets = [
+            _entries_of(name, value, len(passed))
+            for name, value in (("eval_group", eval_group), ("eval_qid", eval_qid))
+        ]
+        for part, sizes, ids in zip(passed, *of_sets, strict=True):
+            with named_in_errors(part.source):
+                sets.append((part.X, *_target_of(part.y, part.weight, sizes, ids, prefix="eval_")))
+        self._eval_at = max(checks.whole("eval_at", number, 1) for number in np.atleast_1d(eval_at).tolist())
+        try:
+            return super().fit(
+                X, target, weight, offset=offset, init_model=init_model, eval_set=sets or None, eval_names=eval_names,
+                groups=query, eval_offset=eval_offset, callbacks=callbacks, checkpoint=checkpoint,
+                keep_state=keep_state,
+            )  # fmt: skip
+        finally:
+            del self._eval_at
+
+    def predict(self, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
+        """Return the scores, (rows,), by which the rows of a query are ordered, the largest first.
+
+        Parameters
+        ----------
+        X : array-like, (rows, features); path, or iterator of blocks of features
+        offset : array-like, (rows,), or 0, optional
+            As in `fit`; the default is 0. A model that was fitted with an offset warns without one.
+        """
+        raw = self._raw(X, offset)
+        return self.model_.targets.prediction(raw)
+
+    def staged_predict(self, X: TableLike, *, offset: ArrayLike | None = None) -> Iterator[Floats]:
+        """Yield the scores after each round of the output layer; see `BoostBPRegressor.staged_predict`."""
+        return map(fitted_model(self).targets.prediction, staged_raw(self, X, offset))
+
+    def score(
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        group: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+    ) -> float:
+        """Return the NDCG at 10, in which queries without a relevant row count 1, as in LightGBM.
+
+        Parameters
+        ----------
+        X, y, sample_weight, group, qid : as in `fit`
+        offset : array-like or 0, optional
+            As in `predict`; required if the model was fitted with one.
+        """
+        check_offset(self, offset, "score")
+        score = self.predict(X, offset=offset)
+        target, weight = _target_of(y, sample_weight, group, qid)
+        order = np.argsort(target[:, 1], kind="stable")
+        gains = getattr(self.model_.targets.loss, "label_gain", None)
+        of_rows = {"qid": target[order, 1], "sample_weight": None if weight is None else weight[order]}
+        return float(ndcg(target[order, 0], score[order], k=PLACES, label_gain=gains, **of_rows))
+
+    def calibrate(self, *args: object, **arguments: object) -> NoReturn:
+        """Raise ValueError: a ranking has no intervals."""
+        raise ValueError(_NO_INTERVALS.format("calibration"))
+
+    def predict_interval(self, *args: object, **arguments: object) -> NoReturn:
+        """Raise ValueError: a ranking has no intervals."""
+        raise ValueError(_NO_INTERVALS.format("intervals"))
+
+    def _learn_target(self, values: Floats, weight: Floats, earlier: Model | None) -> tuple[Targets, Floats, Floats]:
+        loss = losses.load_loss(self.loss, n_outputs=1, task="ranking")
+        if losses.traits_of(loss).task != "ranking":
+            raise ValueError(f"loss={self.loss!r} is not for ranking: use loss='rank_xendcg', or another estimator.")
+        _check_weight(values, weight)
+        return Targets(loss, np.zeros(1), np.ones(1), None, one_dimensional=True), values, weight
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "ranker"
+        return tags
+
+
+def _entries_of(name: str, value: OneOrMore | None, count: int) -> list[Any]:
+    return [None] * count if value is None else entries(name, value, count)
+
+
+def _target_of(
+    y: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+    group: ArrayLike | None,
+    qid: ArrayLike | None,
+    *,
+    first: int = 0,
+    prefix: str = "",
+) -> tuple[Floats, Floats | None]:
+    """Return the target, (rows, 2), of relevance and query, and the weights of the rows, None without any.
+
+    Queries that `group` divides are numbered from `first`. Messages have the names of the arguments with a `prefix`.
+    """
+    if (group is None) == (qid is None):
+        given = "both given" if group is not None else "missing"
+        cure = (
+            f"give one of them: {prefix}group, the number of rows of each query, or {prefix}qid, the query of each row"
+        )
+        raise ValueError(f"{prefix}group and {prefix}qid are {given}: {cure}.")
+    n_rows = 0 if y is None else len(y)  # type: ignore[arg-type]  # what has no length is refused
+    relevance = read_target(y, n_rows)
+    if relevance.ndim > 1:
+        raise ValueError(f"y has {relevance.shape[1]} columns: give the relevance of each row, ({n_rows},).")
+    if qid is not None:
+        number, n_queries = _numbers_of(qid, n_rows, f"{prefix}qid")
+    else:
+        bounds = query_bounds(n_rows, group)
+        n_queries = len(bounds) - 1
+        number = np.repeat(np.arange(first, first + n_queries), np.diff(bounds)).astype(np.float64)
+    target = np.column_stack([relevance, number])
+    if sample_weight is None:
+        return target, None
+    by_query = np.ndim(sample_weight) == 1 and np.shape(sample_weight)[0] == n_queries != n_rows
+    weight = read_weight(sample_weight, n_queries if by_query else n_rows)
+    if by_query:
+        weight = weight[np.unique(number, return_inverse=True)[1]]
+    _check_weight(target, weight)
+    return target, weight
+
+
+def _numbers_of(qid: ArrayLike, n_rows: int, name: str) -> tuple[Floats, int]:
+    """Return the number of the query of each row, (rows,), the same on all workers, and how many queries there are."""
+    place = read_groups(qid, n_rows, name)
+    values = np.asarray(qid)
+    if values.dtype.kind not in "iuf" or np.abs(values).max(initial=0) > 2**53:  # float64 holds whole numbers up to it
+        values = values.astype(str)
+        known = np.unique(np.concatenate(workers().gather(np.unique(values))))
+        values = np.searchsorted(known, values)
+    return values.astype(np.float64), len(np.unique(place))
+
+
+def _check_weight(target: Floats, weight: Floats) -> None:
+    """Raise ValueError unless all rows of a query have the same weight."""
+    _, first, query = np.unique(target[:, 1], return_index=True, return_inverse=True)
+    if (wrong := weight != weight[first][query]).any():
+        row = int(np.argmax(wrong))
+        both = f"{weight[row]:g} in row {row} and {weight[first[query[row]]]:g} in row {first[query[row]]}"
+        raise ValueError(
+            f"sample_weight is {both} of one query: give one weight for each query, or the same to its rows."
+        )
