@@ -226,7 +226,9 @@ class BoostBPRanker(Supervised):
         """Raise ValueError: a ranking has no intervals."""
         raise ValueError(_NO_INTERVALS.format("intervals"))
 
-    def _learn_target(self, values: Floats, weight: Floats, earlier: Model | None) -> tuple[Targets, Floats, Floats]:
+    def _learn_target(
+        self, values: Floats, weight: Floats, earlier: Model | None, names: tuple[str, ...] | None
+    ) -> tuple[Targets, Floats, Floats]:
         loss = losses.load_loss(self.loss, n_outputs=1, task="ranking")
         if losses.traits_of(loss).task != "ranking":
             raise ValueError(f"loss={self.loss!r} is not for ranking: use loss='rank_xendcg', or another estimator.")
