@@ -79,7 +79,7 @@ class _OnSpark(OnCluster):
         ValueError
             If the input or a parameter is not usable, or not supported on several workers.
         WorkersLostError
-            If a worker did not answer in time. If one died, Spark starts the tasks again, or raises its own error.
+            If a worker died, or did not answer in time.
         """
         local = self._local(**self.get_params(deep=False))
         refuse_unsupported(local, fit=fit)
@@ -95,7 +95,13 @@ class _OnSpark(OnCluster):
         order = str(len(columns) - 1)
         rows = named.repartitionByRange(n_workers, order).sortWithinPartitions(order)
         task = _task(local, features, len(labels), sample_weight is not None, timeout, fit)
-        results = [pickle.loads(row[0]) for row in rows.mapInPandas(task, "result binary", barrier=True).collect()]
+        try:
+            collected = rows.mapInPandas(task, "result binary", barrier=True).collect()
+        except Exception as error:  # of classes that differ between versions of Spark
+            if "barrier" not in str(error):
+                raise
+            raise WorkersLostError("A barrier task ended without an answer: Spark's error, above, says why.") from error
+        results = [pickle.loads(row[0]) for row in collected]
         errors = [result for result in results if isinstance(result, Exception)]
         if errors:  # that of the cause, rather than of a worker that only lost it
             raise min(errors, key=lambda error: isinstance(error, WorkersLostError))
@@ -192,7 +198,7 @@ def _task(
             with stack:
                 X = _table(rows.iloc[:, :n_features], features)
                 result = fit_worker(estimator, X, y, weight, address=address, rank=rank, **fit)
-        except Exception as error:  # returned, as Spark would run the tasks again, and raise another error
+        except Exception as error:  # returned, so that the driver raises it, and not an error of Spark
             error.add_note(f"In the barrier task {task} of Spark.")
             result = error
         if rank == 0 or isinstance(result, Exception):

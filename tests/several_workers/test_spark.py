@@ -15,6 +15,7 @@ from cluster_rows import frame, numbers
 from process_workers import same_trees
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
+from boostbp.distributed import WorkersLostError
 from boostbp.spark import SparkBoostBPClassifier, SparkBoostBPRegressor, _task
 
 pyspark = pytest.importorskip("pyspark", reason="needs Spark: pip install 'boostbp[spark]'")
@@ -148,8 +149,9 @@ def test_a_fit_that_lost_a_worker_says_so_and_goes_on_from_its_checkpoint(sessio
     how = {"early_stopping": False, "output": {"subsample": 0.8}} | HOW
     one, model = BoostBPRegressor((3,), **how).fit(X, y), SparkBoostBPRegressor((3,), **how)
     kept = {"checkpoint": str(tmp_path / "state"), "timeout": 300.0}
-    with pytest.raises(Exception, match="Python worker exited unexpectedly"):
+    with pytest.raises(WorkersLostError, match="A barrier task ended without an answer") as raised:
         model.fit(df, list("abcde"), "y", callbacks=[die_later], **kept)
+    assert "Python worker exited unexpectedly" in str(raised.value.__cause__)
     assert (tmp_path / "state").exists()
     model.fit(df, list("abcde"), "y", **kept)
     np.testing.assert_allclose(array(model.predict(df), "prediction"), one.predict(X), rtol=0, atol=1e-9)
