@@ -136,6 +136,13 @@ static inline double or_zero(double value, int is_kept)
     return value;
 }
 
+/* Fetches numbers into the caches in order, before they are used out of order. */
+static inline void fetch(const double *numbers, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += 8)
+        __builtin_prefetch(numbers + i);
+}
+
 /* Returns the leaf of a row under a tree, from leaf numbers (trees, rows) of `bytes` bytes each. */
 static inline int64_t leaf_at(const void *leaf, int64_t bytes, int64_t place)
 {
@@ -224,19 +231,34 @@ API int64_t boostbp_add_values(const leaf_rows_t *rows, int64_t degree, const do
                                double *out, int64_t n_outputs, int64_t n_rows);
 
 /* grouping.c: grouping of rows by the leaves of one tree. */
+enum { MOST_KNOWN = 127 }; /* splits that have a code: with the 128 nodes below them, codes fit a byte */
+
+/* Where a split sends two runs of bins, begin .. begin + more, modulo 256; a single run stands twice. */
+typedef struct {
+    uint8_t from, begin[2], more[2], to[2]; /* codes of the split, and of its children */
+} move_t;
+
+/* A path column of a leaf, and the place of its first row among the copied numbers. */
+typedef struct {
+    int32_t column, place;
+} target_t;
+
 typedef struct {
     const nodes_t *nodes;
     const binned_t *in;
-    void *leaf;                    /* (trees, rows) numbers of `bytes` bytes, written */
-    int64_t bytes;
-    uint8_t *to;                   /* (splits, 256), where splits send bins */
-    int64_t *room;                 /* (5 splits + 8,) */
-    uint16_t *sorted, *right_rows; /* (most rows of a block,) */
+    void *leaf;        /* (trees, rows) numbers of `bytes` bytes, written */
+    int64_t bytes, n_moves;
+    move_t *move;      /* (n_moves,) split by split */
+    int32_t node[256]; /* the node of each code: a split, or ~leaf */
+    int64_t *ends;     /* (leaves,) scratch */
+    target_t *target;  /* (leaves, most columns of a leaf) scratch */
+    uint8_t *at;       /* (most rows of a block,) scratch: code of the node where each row is */
 } grouping_t;
 
-void open_grouping(grouping_t *grouping, scratch_t *scratch, int64_t most_splits, int64_t most_rows);
-/* Notes where splits first .. first + n_splits - 1 send each bin. */
-void sides(const grouping_t *grouping, int64_t first, int64_t n_splits);
+void open_grouping(grouping_t *grouping, scratch_t *scratch, int64_t most_splits, int64_t most_rows,
+                   int64_t most_columns);
+/* Notes where splits first .. first + n_splits - 1, those of a tree, send each bin. */
+void find_moves(grouping_t *grouping, int64_t first, int64_t n_splits);
 /* Groups the rows of a block by the leaves of a tree, whose splits begin at `first`, and copies their path columns. */
 void group_tree(const grouping_t *grouping, int64_t first, int64_t tree, const int32_t *column,
                 const leaf_rows_t *rows);

@@ -31,6 +31,8 @@ API int64_t boostbp_add_values(const leaf_rows_t *rows, int64_t degree, const do
                                double *out, int64_t n_outputs, int64_t n_rows)
 {
     double total[BLOCK], *values = rows->values;
+    for (int64_t output = 0; output < n_outputs; output++)
+        fetch(out + output * n_rows + rows->first, rows->n_rows);
     for (int64_t leaf = 0; leaf < rows->n_leaves; leaf++) {
         int64_t path = rows->path_start[leaf], k = rows->path_start[leaf + 1] - path;
         int64_t begin = rows->start[leaf], end = rows->start[leaf + 1];

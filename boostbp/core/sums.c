@@ -185,6 +185,8 @@ API int64_t boostbp_leaf_sums(const leaf_rows_t *rows, const double *units, int6
         return -1;
     double *terms = memset(memory + (64 - (uintptr_t)memory % 64), 0, (size_t)(most * BLOCK) * sizeof(double));
     double h[BLOCK];
+    for (int64_t output = 0; output < outputs; output++)
+        fetch(grad + output * all_rows + rows->first, rows->n_rows);
     for (int64_t leaf = 0; leaf < rows->n_leaves; leaf++) {
         int64_t path = rows->path_start[leaf], k = rows->path_start[leaf + 1] - path, p = 1 + degree * k;
         int64_t begin = rows->start[leaf], end = rows->start[leaf + 1];

@@ -100,14 +100,14 @@ API int64_t boostbp_fit_trees(const nodes_t *nodes, const int64_t *tree_split, c
     double *ranges = take(&scratch, 4 * most_paths, sizeof *ranges), *others = take(&scratch, 4 * most_paths, 8);
     double *units = take(&scratch, 3 * most_paths, sizeof *units), *gram = take(&scratch, most_gram, sizeof *gram);
     double *part = take(&scratch, most_gram + most + degree * most_paths, sizeof *part); /* sums of one block */
-    open_grouping(&grouping, &scratch, most - 1, block_rows);
+    int64_t widest = largest_part(leaves->start, leaves->n_leaves);
+    open_grouping(&grouping, &scratch, most - 1, block_rows, widest);
     if (scratch.is_lacking)
         return -1;
-    most = largest_part(leaves->start, leaves->n_leaves);
     for (int64_t block = 0; block < n_blocks; block++) {
         int64_t top = block * block_rows;
         rows[block] = (leaf_rows_t){.first = top, .order = order + top, .path_start = path_start,
-                                    .values = values + top * most, .n_rows = least_of(n_rows - top, block_rows)};
+                                    .values = values + top * widest, .n_rows = least_of(n_rows - top, block_rows)};
     }
     for (int64_t tree = 0; tree < n_trees && !failed; tree++) {
         int64_t first = tree_split[tree], n_leaves = tree_split[tree + 1] - first + 1, of_first = leaves->tree_leaf[tree];
@@ -123,7 +123,7 @@ API int64_t boostbp_fit_trees(const nodes_t *nodes, const int64_t *tree_split, c
             memcpy((char *)leaf + tree * n_rows * bytes, (char *)leaf + (tree - 1) * n_rows * bytes,
                    (size_t)(n_rows * bytes));
         else
-            sides(&grouping, first, n_leaves - 1);
+            find_moves(&grouping, first, n_leaves - 1);
         for (int64_t block = 0; block < n_blocks; block++) {
             rows[block].n_leaves = n_leaves;
             rows[block].start = row_start + block * (n_leaves + 1);

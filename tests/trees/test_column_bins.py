@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from helpers import plain_leaf_of, random_tree
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,6 +51,26 @@ def test_rows_reach_the_leaves_of_plain_routing(seed, n_splits, categorical, dig
         for j in column[start[number] : start[number + 1]]:
             np.testing.assert_array_equal(values[at : at + len(own)], X[own, j])
             at += len(own)
+
+
+@pytest.mark.parametrize("parents_first", [True, False])
+@pytest.mark.parametrize("n_splits", [127, 128, 250])
+def test_rows_of_large_trees_reach_the_leaves_of_plain_routing(n_splits, parents_first):
+    """Rows pass the first 127 splits together; a child may have a smaller number than its parent."""
+    rng = np.random.default_rng(n_splits)
+    tree = random_tree(rng, n_splits, categorical=(3,))
+    if not parents_first:
+        number = np.append(0, 1 + rng.permutation(n_splits - 1))  # of each split; the root stays the first one
+        old = np.argsort(number)
+        left, right = (np.where(child < 0, child, number[child.clip(0)])[old] for child in (tree.left, tree.right))
+        names = ("feature", "threshold", "missing_left", "cat_start", "cat_words", "gain")
+        others = {name: getattr(tree, name)[old] for name in names}
+        tree = Tree.of(left=left, right=right, categories=tree.categories, **others)
+    X = rng.standard_normal((700, 4))
+    X[:, 3] = rng.integers(-2, 70, 700)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    leaf, _, _ = grouped(tree, X)
+    np.testing.assert_array_equal(leaf, [plain_leaf_of(tree, x) for x in X])
 
 
 def test_thresholds_on_values_their_neighbours_and_between_them_are_exact():
