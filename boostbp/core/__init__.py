@@ -74,54 +74,37 @@ common_scalings = Loop(
 )  # fmt: skip
 
 # solving.c
-solve_leaves = Loop(
-    "solve_leaves", "path_start: i8[leaves+1]", "degree: int", "n_outputs: int", "gram: f8[_]", "weight: f8[_] out",
-    "penalty: float", "penalize_constant: bool", "scale: float",
-)  # fmt: skip
-scale_weights = Loop(
-    "scale_weights", "path_start: i8[leaves+1]", "degree: int", "n_outputs: int", "scaling: f8[paths, 4]",
-    "weight: f8[_] out",
-)  # fmt: skip
+PATHS = "path_start: i8[leaves+1]", "degree: int", "n_outputs: int"
+PENALTY = "penalty: float", "penalize_constant: bool"
+solve_leaves = Loop("solve_leaves", *PATHS, "gram: f8[_]", "weight: f8[_] out", *PENALTY, "scale: float")
+scale_weights = Loop("scale_weights", *PATHS, "scaling: f8[paths, 4]", "weight: f8[_] out")
 
 # monotone.c
-solve_monotone = Loop(
-    "solve_monotone", NODES, FITTED, "sign: i8[_]", "gram: f8[_]", "penalty: float", "penalize_constant: bool",
-    "scale: float",
-)  # fmt: skip
+solve_monotone = Loop("solve_monotone", NODES, FITTED, "sign: i8[_]", "gram: f8[_]", *PENALTY, "scale: float")
 
 # routing.c
-route = Loop(
-    "route", NODES, "tree_split: i8[trees+1]", "X: f8[rows, columns]", "begin: int", "end: int",
-    "leaf: leaf[trees, rows] out",
-)  # fmt: skip
-paths_of = Loop(
-    "paths_of", NODES, "tree_split: i8[trees+1]", "per_feature: int", "start: i8[leaves+1] out", "column: i4[room] out"
-)
+TREES = NODES, "tree_split: i8[trees+1]"
+SPAN = "begin: int", "end: int"
+route = Loop("route", *TREES, "X: f8[rows, columns]", *SPAN, "leaf: leaf[trees, rows] out")
+paths_of = Loop("paths_of", *TREES, "per_feature: int", "start: i8[leaves+1] out", "column: i4[room] out")
 
 # evaluation.c
+AT_LEAVES = LEAVES, "leaf: leaf[trees, rows]", "Z: f8[rows, columns]"
 add_values = Loop(
     "add_values", LEAF_ROWS, "degree: int", "scaling: f8[_, 4]", "weight: f8[_]", "out: f8[outputs, rows] out"
 )
-evaluate = Loop(
-    "evaluate", LEAVES, "leaf: leaf[trees, rows]", "Z: f8[rows, columns]", "clip: bool", "begin: int", "end: int",
-    "out: f8[rows, outputs] out",
-)  # fmt: skip
-jacobian = Loop(
-    "jacobian", LEAVES, "leaf: leaf[trees, rows]", "Z: f8[rows, columns]", "clip: bool", "unit: f8[columns]",
-    "begin: int", "end: int", "out: f8[rows, outputs, columns] out",
-)  # fmt: skip
+evaluate = Loop("evaluate", *AT_LEAVES, "clip: bool", *SPAN, "out: f8[rows, outputs] out")
+jacobian = Loop("jacobian", *AT_LEAVES, "clip: bool", "unit: f8[columns]", *SPAN, "out: f8[rows, outputs, columns] out")
 changes = Loop(
-    "changes", NODES, "tree_split: i8[trees+1]", LEAVES, "clip: bool", "leaf_a: leaf[trees, rows]",
-    "leaf_b: leaf[trees, rows]", "A: f8[rows, features]", "B: f8[rows, features]", "ZA: f8[rows, columns]",
-    "ZB: f8[rows, columns]", "begin: int", "end: int", "smooth: f8[rows, outputs, columns] out",
-    "jump: f8[rows, outputs, features] out",
+    "changes", *TREES, LEAVES, "clip: bool", "leaf_a: leaf[trees, rows]", "leaf_b: leaf[trees, rows]",
+    "A: f8[rows, features]", "B: f8[rows, features]", "ZA: f8[rows, columns]", "ZB: f8[rows, columns]", *SPAN,
+    "smooth: f8[rows, outputs, columns] out", "jump: f8[rows, outputs, features] out",
 )  # fmt: skip
 
 # backward.c
 vjp = Loop(
-    "vjp", LEAVES, "leaf: leaf[trees, rows]", "Z: f8[rows, columns]", "clip: bool", "G: f8[rows, outputs]",
-    "unit: f8[columns]", "begin: int", "end: int", "out: f8[rows, columns] out",
-)  # fmt: skip
+    "vjp", *AT_LEAVES, "clip: bool", "G: f8[rows, outputs]", "unit: f8[columns]", *SPAN, "out: f8[rows, columns] out"
+)
 
 # sums.c
 leaf_ranges = Loop("leaf_ranges", LEAF_ROWS, "hess: f8[weights]", "out: f8[paths, 4] out")
@@ -129,9 +112,7 @@ leaf_sums = Loop(
     "leaf_sums", LEAF_ROWS, "units: f8[3, paths]", "degree: int", "grad: f8[outputs, rows]", "hess: f8[weights]",
     "gram: f8[_] out", "moment: f8[_] out",
 )  # fmt: skip
-term_moments = Loop(
-    "term_moments", LEAVES, "leaf: leaf[trees, rows]", "Z: f8[rows, columns]", "G: f8[rows, outputs]", "out: f8[_] out"
-)
+term_moments = Loop("term_moments", *AT_LEAVES, "G: f8[rows, outputs]", "out: f8[_] out")
 
 # moments.c
 ENTRIES = "indptr: leaf[all_columns+1]", "indices: leaf[entries]", "data: f8[entries]"
@@ -175,9 +156,9 @@ group_block = Loop(
 
 # tree_fits.c
 fit_trees = Loop(
-    "fit_trees", NODES, "tree_split: i8[trees+1]", FITTED, BINNED, "grad: f8[trees, rows]", "hess: f8[hessians, rows]",
-    "penalty: float", "penalize_constant: bool", "standardize: bool", "learning_rate: float", "block_rows: int",
-    "order: u2[rows] out", "values: f8[_] out", "leaf: leaf[trees, rows] out", "out: f8[trees, rows] out",
+    "fit_trees", *TREES, FITTED, BINNED, "grad: f8[trees, rows]", "hess: f8[hessians, rows]", *PENALTY,
+    "standardize: bool", "learning_rate: float", "block_rows: int", "order: u2[rows] out", "values: f8[_] out",
+    "leaf: leaf[trees, rows] out", "out: f8[trees, rows] out",
 )  # fmt: skip
 
 # ranking.c

@@ -50,24 +50,18 @@ TARGET static inline void OF_WIDTH(tile)(const double *first, const double *seco
     REGISTER sums[8][OF_WIDTH(REGISTERS)];
     for (int pass = 0; pass < OF_WIDTH(REGISTERS); pass++) {
         const double *r = right + WIDTH * pass;
-        REGISTER s0 = {0.0}, s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0;
+        REGISTER s[8] = {{0.0}};
         for (int64_t i = 0; i < n; i += LANES) {
             REGISTER x = OF_WIDTH(load)(first + WIDTH * pass + i), y = OF_WIDTH(load)(second + WIDTH * pass + i);
-            REGISTER z = OF_WIDTH(load)(r + i);
-            KEEP(z);
-            s0 += x * z, s4 += y * z;
-            z = OF_WIDTH(load)(r + BLOCK + i);
-            KEEP(z);
-            s1 += x * z, s5 += y * z;
-            z = OF_WIDTH(load)(r + 2 * BLOCK + i);
-            KEEP(z);
-            s2 += x * z, s6 += y * z;
-            z = OF_WIDTH(load)(r + 3 * BLOCK + i);
-            KEEP(z);
-            s3 += x * z, s7 += y * z;
+#pragma GCC unroll 4
+            for (int col = 0; col < 4; col++) {
+                REGISTER z = OF_WIDTH(load)(r + col * BLOCK + i);
+                KEEP(z);
+                s[col] += x * z, s[4 + col] += y * z;
+            }
         }
-        sums[0][pass] = s0, sums[1][pass] = s1, sums[2][pass] = s2, sums[3][pass] = s3;
-        sums[4][pass] = s4, sums[5][pass] = s5, sums[6][pass] = s6, sums[7][pass] = s7;
+        for (int i = 0; i < 8; i++)
+            sums[i][pass] = s[i];
     }
     for (int row = 0; row < 2; row++) {
         four_t four[4];

@@ -263,17 +263,6 @@ void find_moves(grouping_t *grouping, int64_t first, int64_t n_splits);
 void group_tree(const grouping_t *grouping, int64_t first, int64_t tree, const int32_t *column,
                 const leaf_rows_t *rows);
 
-/* leaf_steps.c: leaves of one tree with one output, and the ranges of rows in each. */
-typedef struct {
-    const leaves_t *leaves;
-    double (*box)[2];  /* (paths,) thresholds that bound a column in its leaf */
-    uint8_t *may_miss; /* (paths,) */
-} boxes_t;
-
-void reach_of(const leaves_t *leaves, int64_t leaf, double *reach);
-void find_boxes(const boxes_t *boxes, const nodes_t *nodes, const int64_t *parent);
-double least_step(const boxes_t *boxes, int64_t feature, int rising, int64_t a, int64_t b);
-
 /* scaling.c */
 void scaling_of(const double *range, double flat_scale, double *out);
 

@@ -69,19 +69,25 @@ static inline double standardised_or_mean(double z, const double *scaling, int64
     return z == z ? standardised(z, scaling, clip) : 0.0;
 }
 
+/* Returns the value of a leaf for one row and output. */
+static inline double value_of(const regression_t *r, const double *z, int64_t clip, int64_t output)
+{
+    double total = r->constant[output];
+    for (int64_t j = 0; j < r->k; j++) {
+        double value = z[r->column[j]];
+        if (value != value)
+            continue;
+        double u = standardised(value, r->scaling + 4 * j, clip), linear = r->linear[j * r->m + output];
+        total += u * (r->degree == 2 ? linear + u * r->square[j * r->m + output] : linear);
+    }
+    return total;
+}
+
 /* Adds the values of a leaf for one row to `out`, of the tree's outputs. */
 static inline void add_leaf(const regression_t *r, const double *z, int64_t clip, double *out)
 {
     if (r->m == 1) {
-        double total = *r->constant;
-        for (int64_t j = 0; j < r->k; j++) {
-            double value = z[r->column[j]];
-            if (value != value)
-                continue;
-            double u = standardised(value, r->scaling + 4 * j, clip);
-            total += u * (r->degree == 2 ? r->linear[j] + u * r->square[j] : r->linear[j]);
-        }
-        *out += total;
+        *out += value_of(r, z, clip, 0);
         return;
     }
     for (int64_t o = 0; o < r->m; o++)
@@ -152,19 +158,6 @@ static int64_t where_parted(const nodes_t *nodes, int64_t first, const double *a
             return nodes->feature[split];
         node = left ? nodes->left[split] : nodes->right[split];
     }
-}
-
-/* Returns the value of a leaf for one row and output. */
-static double value_of(const regression_t *r, const double *z, int64_t clip, int64_t output)
-{
-    double total = r->constant[output];
-    for (int64_t j = 0; j < r->k; j++) {
-        double u = standardised_or_mean(z[r->column[j]], r->scaling + 4 * j, clip);
-        total += u * r->linear[j * r->m + output];
-        if (r->degree == 2)
-            total += u * u * r->square[j * r->m + output];
-    }
-    return total;
 }
 
 /* Adds `share` of the change within one leaf, column by column, to `out`, (columns,); returns its sum. */

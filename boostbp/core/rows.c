@@ -110,14 +110,8 @@ static void boostbp_walk(const boostbp_flat *flat, const boostbp_tree *tree, int
     const boostbp_node *g = flat->nodes + tree[6].root, *h = flat->nodes + tree[7].root;
 #define BOOSTBP_STEP(node) node += node->step + (number[node->column] > node->bound)
     for (; steps > 0; steps--) {
-        BOOSTBP_STEP(a);
-        BOOSTBP_STEP(b);
-        BOOSTBP_STEP(c);
-        BOOSTBP_STEP(d);
-        BOOSTBP_STEP(e);
-        BOOSTBP_STEP(f);
-        BOOSTBP_STEP(g);
-        BOOSTBP_STEP(h);
+        BOOSTBP_STEP(a), BOOSTBP_STEP(b), BOOSTBP_STEP(c), BOOSTBP_STEP(d);
+        BOOSTBP_STEP(e), BOOSTBP_STEP(f), BOOSTBP_STEP(g), BOOSTBP_STEP(h);
     }
     leaf[0] = *a, leaf[1] = *b, leaf[2] = *c, leaf[3] = *d, leaf[4] = *e, leaf[5] = *f, leaf[6] = *g, leaf[7] = *h;
     for (int i = 0; i < 8; i++) {

@@ -67,11 +67,6 @@ static inline void substitute(const double *a, double *w, int64_t p, int64_t m)
     }
 }
 
-WIDE static void substitute_many(const double *a, double *w, int64_t p, int64_t m)
-{
-    substitute(a, w, p, m);
-}
-
 /* Replaces the moments b of one leaf, `w` (p, m), by its ridge weights times `scale`.
 
    `a`, at least (p, p), is scratch: its lower triangle becomes the Cholesky factor of the penalised Gram matrix. */
@@ -86,9 +81,9 @@ void solve_leaf(const double *gram, double *w, int64_t p, int64_t m, double pena
     }
     factor(a, p);
     if (m == 1)
-        substitute(a, w, p, 1);
+        substitute(a, w, p, 1); /* a constant for the compiler */
     else
-        substitute_many(a, w, p, m);
+        substitute(a, w, p, m);
     for (int64_t i = 0; i < p * m; i++)
         w[i] *= scale;
 }

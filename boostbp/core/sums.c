@@ -82,32 +82,18 @@ static inline int before(double a, double b)
     return a < b || (a == b && signbit(a) > signbit(b));
 }
 
-/* Returns the bits of a number as an integer of the same order, or such an integer as bits: -0.0 comes before 0.0.
-
-   Numbers are ordered by sign and size, so the bits below the sign of a negative one are inverted. */
-static inline int64_t key_of(int64_t bits)
+/* Adds n values but those missing, row by row, to the sums of a range; writes their ends to sums[1] and sums[2]. */
+static void add_known(const double *z, const double *h, int64_t n, double *range, double *sums)
 {
-    return bits ^ ((bits >> 63) & INT64_MAX);
-}
-
-/* Adds n values but those missing, row by row, to a range: lower, upper, sum of h z, sum of h; h is NULL for ones. */
-static void add_known(const double *z, const double *h, int64_t n, double *range)
-{
-    int64_t ends[2], bits;
-    double total = range[2], weight = range[3];
-    memcpy(ends, range, sizeof ends);
-    int64_t lower = key_of(ends[0]), upper = key_of(ends[1]);
+    double lower = INFINITY, upper = -INFINITY, total = range[2], weight = range[3];
     for (int64_t i = 0; i < n; i++)
         if (z[i] == z[i]) {
-            memcpy(&bits, z + i, sizeof bits);
-            lower = least_of(key_of(bits), lower);
-            upper = most_of(key_of(bits), upper);
+            lower = lesser(lower, z[i]);
+            upper = greater(upper, z[i]);
             total += h ? h[i] * z[i] : z[i];
             weight += h ? h[i] : 1.0;
         }
-    ends[0] = key_of(lower), ends[1] = key_of(upper);
-    memcpy(range, ends, sizeof ends);
-    range[2] = total, range[3] = weight;
+    sums[1] = lower, sums[2] = upper, range[2] = total, range[3] = weight;
 }
 
 /* Returns the first or last zero among n numbers, of which at least one is: -0.0 comes before 0.0. */
@@ -146,10 +132,10 @@ API int64_t boostbp_leaf_ranges(const leaf_rows_t *rows, const double *hess, dou
                 const double *z = values + j * (end - begin) + block - begin;
                 double *range = out + 4 * (path + j);
                 loop.ends(z, h, n, sums);
-                if (sums[0] != sums[0]) { /* some are missing */
-                    add_known(z, h, n, range);
-                    continue;
-                }
+                if (sums[0] != sums[0]) /* some are missing */
+                    add_known(z, h, n, range, sums);
+                else
+                    range[2] += sums[0], range[3] += weight;
                 for (int i = 1; i <= 2; i++)
                     if (sums[i] == 0.0)
                         sums[i] = zero_of(z, n, i == 1);
@@ -157,8 +143,6 @@ API int64_t boostbp_leaf_ranges(const leaf_rows_t *rows, const double *hess, dou
                     range[0] = sums[1];
                 if (before(range[1], sums[2]))
                     range[1] = sums[2];
-                range[2] += sums[0];
-                range[3] += weight;
             }
         }
         values += k * (end - begin);
