@@ -136,7 +136,7 @@ def assert_labels(model: Any, labels: Any, expected: np.ndarray, what: str) -> N
     """Labels are the most probable ones, or those above a half."""
     if model.multilabel_:
         sure = np.abs(expected - 0.5) > 1e-12
-        assert (np.asarray(labels, bool)[sure] == (expected > 0.5)[sure]).all(), f"{what}: other labels"
+        assert (np.reshape(labels, expected.shape)[sure] == (expected > 0.5)[sure]).all(), f"{what}: other labels"
         return
     names = model.classes_.tolist()
     for row, label in enumerate(labels):
