@@ -92,6 +92,7 @@ LINEAR_NETWORK_WIDTH = 2
 
 # From this number of classes on, the trees of a round share one structure, and only high qualities train networks.
 # Journal, "One structure for all classes" and "Where networks are tried": with and without; the number was not varied.
+# Several labels of a row always do: "One structure for all labels".
 SEVERAL_CLASSES = 3
 
 # Directions of the gradient outer product, and the number of rows that its Jacobians are computed on. Not varied.

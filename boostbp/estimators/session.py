@@ -253,7 +253,10 @@ def fit_blocks(
     model = estimator.model_
     # copies that are not in the files of the fit
     network, calibration = copy.deepcopy((model.network, model.calibration))
-    estimator.model_ = replace(model, network=network, calibration=calibration)
+    targets = model.targets
+    if targets.multilabel and schema is None and isinstance(y, list | tuple) and isinstance(y[0], str):
+        targets = replace(targets, classes=np.array(y))  # several labels have the names of their columns
+    estimator.model_ = replace(model, targets=targets, network=network, calibration=calibration)
 
 
 def run_training(estimator: BaseBoostBP, training: Training, options: FitOptions, resume: State | None) -> None:

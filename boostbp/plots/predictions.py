@@ -300,6 +300,8 @@ def _scatter(ax: Axes, points: Floats, y: ArrayLike | None, size: float) -> None
         draw(*points.T)
         return
     y = np.asarray(y)
+    if y.ndim != 1:
+        raise ValueError(f"y has shape {y.shape}, not (rows,): colour the points by one column, such as y[:, 0].")
     labels = np.unique(y)
     if y.dtype.kind in "fiu" and len(labels) > _MAX_CLASSES:
         ax.figure.colorbar(draw(*points.T, c=y, cmap="viridis"), ax=ax, label="target")

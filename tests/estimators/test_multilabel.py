@@ -219,6 +219,7 @@ def test_rows_in_blocks_and_files_give_the_same_model(tmp_path, fitted):
     columns = [f"x{j}" for j in range(8)]
     pd.DataFrame(np.c_[X[TRAIN], Y[TRAIN]], columns=[*columns, *NAMES]).to_csv(tmp_path / "rows.csv", index=False)
     of_file = model().fit(tmp_path / "rows.csv", NAMES)
+    assert of_file.classes_.tolist() == NAMES
     np.testing.assert_array_equal(of_file.predict_proba(pd.DataFrame(X, columns=columns)), fitted.predict_proba(X))
 
 
