@@ -218,6 +218,8 @@ class LayerTraining:
         """The model of the best pieces."""
         pieces, model = self.boosted.pieces[: self.best], self.below
         layer = sum_of_pieces(pieces)
+        if not self.refits:
+            layer = Layer(replace(layer.forest, runs=()))
         plan = OutputLayerPlan(self.settings, pieces) if self.levels is None and self.refits else None
         if self.levels is not None:
             layer = repeated(layer, len(self.levels.baseline))
@@ -229,8 +231,7 @@ class LayerTraining:
 
 def sum_of_pieces(pieces: Sequence[Layer]) -> Layer:
     """Return the sum of layers on one input, as one layer."""
-    forest = Forest.concat([piece.forest for piece in pieces])
-    return Layer(replace(forest, n_base=pieces[0].forest.n_base))
+    return Layer(Forest.concat([piece.forest for piece in pieces]).as_run_of(pieces[0].forest))
 
 
 def residual_quantiles(mean: Floats, levels: Problem) -> Floats:
@@ -245,4 +246,4 @@ def repeated(layer: Layer, n_outputs: int) -> Layer:
     served = np.tile(np.array([0, n_outputs]), (forest.n_trees, 1))
     start, weight = forest.leaves.weight_start * n_outputs, np.repeat(forest.leaves.weight, n_outputs)
     leaves = forest.leaves._replace(tree_output=served, weight_start=start, weight=weight)
-    return Layer(replace(forest, n_outputs=n_outputs, leaves=leaves))
+    return Layer(replace(forest, n_outputs=n_outputs, leaves=leaves, runs=()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -52,6 +53,14 @@ def weighted_sum(networks: Sequence[Network], weights: Sequence[float]) -> Netwo
     layers.append(Layer(Forest.concat(outputs)))
     baseline = sum((weight * network.baseline for network, weight in zip(networks, weights, strict=True)), np.zeros(1))
     return Network(tuple(layers), baseline, skip)
+
+
+def continued(earlier: Network, network: Network) -> Network:
+    """Return the sum of a network and one that was trained with the output of the earlier one as offset."""
+    output = network.layers[-1].forest
+    stage = 1 + max((run.stage for run in earlier.layers[-1].forest.runs), default=0)
+    later = replace(output, runs=tuple(replace(run, stage=stage + run.stage) for run in output.runs))
+    return weighted_sum([earlier, replace(network, layers=(*network.layers[:-1], Layer(later)))], [1.0, 1.0])
 
 
 def _features(network: Network, i: int, below: dict[int, int], units: int, n_features: int) -> np.ndarray:

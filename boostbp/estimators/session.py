@@ -24,7 +24,7 @@ from boostbp.backends.base import Backend
 from boostbp.ensemble import ensemble
 from boostbp.ensemble.problem import EnsembleSettings, Problem
 from boostbp.ensemble.safeguard import back_propagate_alone
-from boostbp.ensemble.weighted_sum import weighted_sum
+from boostbp.ensemble.weighted_sum import continued
 from boostbp.estimators.fit_options import FitOptions, FittedOn, check_sum
 from boostbp.estimators.nested_parameters import refuse_unknown
 from boostbp.estimators.parameter_use import Way, warn_after, warn_before, way_of
@@ -78,7 +78,7 @@ class Training:
             others = (replace(problem_of(), settings=problem.settings) for problem_of in self.others)
             network, history = ensemble.train_model(problem, self.ensemble, others)
             if self.earlier is not None:
-                network = weighted_sum([self.earlier, network], [1.0, 1.0])
+                network = continued(self.earlier, network)
             return network, history
 
     def summarise(self, network: Network) -> Summary:

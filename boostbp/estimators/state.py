@@ -23,8 +23,8 @@ from boostbp.runtime.archive import Arrays, take
 if TYPE_CHECKING:
     from boostbp.estimators.base import BaseBoostBP
 
-VERSION = 9  # of the content of files and pickles
-OLDEST = 9  # earlier versions have another format
+VERSION = 10  # of the content of files and pickles
+OLDEST = 9  # earlier versions have another format; version 9 has no runs and refits
 _STATE, _STATE_KIND = "_fitted_state", "state"
 # Attributes of a training that copies of a fitted estimator leave out; scikit-learn does the same since 1.9.
 TRAINING_ATTRIBUTES = ("_training", "_callback_fit_ctx", "_parent_callback_ctx")

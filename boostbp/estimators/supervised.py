@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 from sklearn.utils import Tags
 
+from boostbp.ensemble.new_rows import refitted
 from boostbp.estimators.base import BaseBoostBP, public_methods
 from boostbp.estimators.conformal import calibration_rows, store_calibration
 from boostbp.estimators.fit_options import (
@@ -29,18 +30,22 @@ from boostbp.estimators.fit_options import (
 )
 from boostbp.estimators.held_out import hold_out, hold_out_others
 from boostbp.estimators.inspected import fitted_model, model_of_trees
+from boostbp.estimators.parameters import training_settings
 from boostbp.estimators.session import all_or_nothing, run_training, state_to_resume
+from boostbp.estimators.state import TRAINING_ATTRIBUTES
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.schema import learn_schema
 from boostbp.inputs.targets import label_names, read_target, read_weight
 from boostbp.losses import traits_of
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.model.model import Model, Targets, units_of
+from boostbp.model.summary import summary_of
 from boostbp.network.layers.layer import rounds_of, staged
 from boostbp.network.monitor import EvalSet, Evaluation, Progress, raw_output
-from boostbp.runtime import threads
+from boostbp.runtime import checks, interrupts, threads
 from boostbp.runtime.arrays import Floats, TableLike
 from boostbp.runtime.group import training_in, workers
+from boostbp.runtime.threads import single_threaded_blas
 
 OFFSET_IS_ROUTED: dict[str, bool] = {"offset": True}
 
@@ -216,6 +221,71 @@ class Supervised(BaseBoostBP):
             raise ValueError(f"y has {target.shape[1]} outputs, the model {targets.n_columns}: give as many.")
         store_calibration(self, table, target, read_weight(sample_weight, len(table.X)), offset)
         return self
+
+    @interrupts.deferred()
+    @single_threaded_blas()
+    def refit(
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        decay_rate: float = 0.9,
+        offset: ArrayLike | None = None,
+    ) -> Self:
+        """Return a copy of the model whose leaves are fitted again to other rows; its trees and hidden layers stay.
+
+        This follows a drifting target in a fraction of the time of `fit`. The estimator itself stays as it is, so it
+        can serve until the copy is checked. See ``docs/guide/continuing.md``.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix, (rows, features)
+            Read as by `predict`: the same columns; categories that `fit` did not see go the way of unseen ones.
+        y : array-like, (rows,) or (rows, outputs)
+            Of the classes that `fit` saw.
+        sample_weight : array-like, (rows,), optional
+            As in `fit`.
+        decay_rate : float
+            Share of the old leaves, from 0 to 1. 0: the leaves are fitted as if `fit` had grown these trees on these
+            rows, with their units and ranges; for old and new rows together. Above 0: each weight of a leaf is
+            ``decay_rate * old + (1 - decay_rate) * new``, as in LightGBM; for new rows alone. Units and ranges of the
+            leaves, the base that boosting starts from, and its constant then stay, and the loss of the rows does not
+            rise. 1 changes nothing. A leaf that no row reaches stays, unless there are monotone constraints.
+        offset : array-like, optional
+            As in `fit`; required if `fit` had one.
+
+        Returns
+        -------
+        estimator
+            Of the same parameters. It has no calibration, which was that of the old leaves: call `calibrate`. Its
+            `history_` has the refit, after the figures of the fit, and `feature_summary_` is that of these rows.
+
+        Raises
+        ------
+        ValueError
+            If the rows are not usable, or no leaf of the model can be fitted again: those of ``leaves="native"``, and
+            layers around a mean with several quantiles.
+        """
+        check_offset(self, offset, "refit")
+        decay_rate, model = checks.at_least("decay_rate", decay_rate, 0, 1), model_of_trees(self)
+        table, targets = self._read(X), model.targets
+        values = read_target(y, len(table.X), labels=is_classifier(self))
+        _, target, weight = self._learn_target(values, read_weight(sample_weight, len(table.X)), model)
+        if target.shape[1] != targets.n_columns:
+            raise ValueError(f"y has {target.shape[1]} outputs, the model {targets.n_columns}: give as many.")
+        CheckedLoss(targets.loss).check(target)
+        rows = Rows(table, target, weight, known_output(self, table.X, offset, targets, None)).counted()
+        rows, n_threads = rows.in_units(targets.shift, targets.scale), threads.count(self.n_jobs)
+        growth = training_settings(self, len(rows), targets.n_outputs, 0, model.schema).layers[-1].growth
+        network, record = refitted(model.network, rows, targets.loss, decay_rate, growth.monotone, n_threads)
+        summary = summary_of(network, rows.table, rows.weight, n_threads=n_threads)
+        history = replace(model.history, refits=[*model.history.refits, record])
+        new = object.__new__(type(self))
+        new.__dict__.update({name: value for name, value in vars(self).items() if name not in TRAINING_ATTRIBUTES})
+        with_offset = model.with_offset or offset is not None
+        new.model_ = Model(model.schema, targets, network, history, summary, with_offset)
+        return new
 
     def _learn_target(
         self, values: NDArray[Any], weight: Floats, earlier: Model | None, names: tuple[str, ...] | None

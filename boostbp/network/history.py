@@ -99,6 +99,31 @@ class Look:
     metrics: dict[str, float]
 
 
+@dataclass(frozen=True, slots=True)
+class Refit:
+    """A refit of the fitted model.
+
+    Attributes
+    ----------
+    rows : int
+        Number of its rows with weight.
+    decay_rate : float
+    before, after : float
+        Weighted mean loss of these rows before and after it.
+    """
+
+    rows: int
+    decay_rate: float
+    before: float
+    after: float
+
+    def __str__(self) -> str:
+        """Return a sentence on the refit."""
+        loss = f"their loss went from {self.before:.6g} to {self.after:.6g}"
+        fitted = f"the leaves of the output layer were fitted again on {counted(self.rows, 'row')}"
+        return f"After that, {fitted}, with decay_rate={self.decay_rate:g}: {loss}. The figures above precede this."
+
+
 @dataclass
 class History:
     """The training of the model, and its parts, which all reports on the model read.
@@ -121,6 +146,8 @@ class History:
         Whether leaves were fitted again on all rows at the end, the held-out ones included.
     looks : list of Look
         The scores of the leading piece during its growth, if it is a layer, before its leaves were fitted again.
+    refits : list of Refit
+        The calls of ``refit`` since the fit. Epochs, looks and scores precede them.
     interrupt : KeyboardInterrupt or None
         The interrupt that ended the training. The estimator raises it once it has stored the model.
     """
@@ -132,6 +159,7 @@ class History:
     choice: ModelChoice | None = None
     refitted: bool = False
     looks: list[Look] = field(default_factory=list)
+    refits: list[Refit] = field(default_factory=list)
     interrupt: KeyboardInterrupt | None = field(default=None, init=False, compare=False, repr=False)
 
     def interrupted(self, interrupt: KeyboardInterrupt) -> None:
@@ -263,6 +291,7 @@ class History:
             lines.append(REFITTED)
         if self.choice is not None:
             lines.append(self.choice.seconds_in_words)
+        lines += map(str, self.refits)
         return "\n".join(filter(None, lines))
 
     def _training_in_words(self) -> str:

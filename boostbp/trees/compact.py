@@ -16,6 +16,7 @@ that serves all of these outputs.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,8 @@ def rounded(forest: Forest, weight_bits: int) -> Forest:
     They count from the largest of these weights, or from the root mean square of all leaves' largest if that is less.
     """
     leaves = rescaled(forest.leaves, *_short_scalings(forest.leaves.scaling))
-    return replace(forest, leaves=leaves._replace(weight=_short_weights(leaves, weight_bits)))
+    runs = tuple(replace(run, short=True) for run in forest.runs)
+    return replace(forest, leaves=leaves._replace(weight=_short_weights(leaves, weight_bits)), runs=runs)
 
 
 def rescaled(leaves: core.Leaves, scaling: Floats, ratio: Floats, shift: Floats) -> core.Leaves:
@@ -119,7 +121,31 @@ def share_structures(forest: Forest) -> Forest:
     weight[first[leaf] + term * members[run[tree[leaf]]]] = leaves.weight
     gain = trees.gain * np.repeat(members, np.diff(trees.tree_split))
     leaves = kept._replace(weight_start=weight_start, weight=weight)
-    return replace(forest, trees=replace(trees, gain=gain), leaves=leaves)
+    ends = offsets([run.n_trees for run in forest.runs])
+    counts = [int(np.count_nonzero(begins[a:b])) for a, b in pairwise(ends)]
+    runs = tuple(replace(run, n_trees=count) for run, count in zip(forest.runs, counts, strict=True))
+    return replace(forest, trees=replace(trees, gain=gain), leaves=leaves, runs=runs)
+
+
+def separated(forest: Forest) -> Forest:
+    """Return the forest with a tree for each output in place of each tree that `share_structures` merged."""
+    [run], (_, served) = forest.runs, forest.leaves.tree_output.T
+    served = np.where(np.arange(forest.n_trees) < run.n_base, 1, served)
+    if (served == 1).all():
+        return forest
+    tree = np.arange(forest.n_trees).repeat(served)
+    place = np.arange(len(tree)) - offsets(served)[tree]
+    trees, leaves = forest.trees.take(tree), take_leaves(forest.leaves, tree)
+    # Weights of a term are adjacent: keep those of the output.
+    count, leaf = served[tree], np.diff(leaves.tree_leaf)
+    per_leaf, sizes = count.repeat(leaf), np.diff(leaves.weight_start)
+    at = np.arange(len(leaves.weight)) - leaves.weight_start[:-1].repeat(sizes)
+    kept = at % per_leaf.repeat(sizes) == place.repeat(leaf).repeat(sizes)
+    output = np.column_stack([leaves.tree_output[:, 0] + place, np.where(count > 1, 1, leaves.tree_output[:, 1])])
+    weight_start = offsets(sizes // per_leaf)
+    leaves = leaves._replace(tree_output=output, weight_start=weight_start, weight=leaves.weight[kept])
+    trees = replace(trees, gain=trees.gain / count.repeat(np.diff(trees.tree_split)))
+    return replace(forest, trees=trees, leaves=leaves, runs=(replace(run, n_trees=len(tree)),))
 
 
 def _begins_run(forest: Forest) -> NDArray[np.bool_]:
@@ -134,6 +160,7 @@ def _begins_run(forest: Forest) -> NDArray[np.bool_]:
     alike[1:] = (np.diff(leaves.tree_output, axis=0) == [1, 0]).all(1) & (np.diff(leaves.tree_degree) == 0)
     alike &= leaves.tree_output[:, 1] == 1
     alike[: forest.n_base + 1] = False
+    alike[np.cumsum([run.n_trees for run in forest.runs], dtype=int)[:-1]] = False
     for split, fields in (
         (forest.tree_split, forest.nodes[:-1]),
         (leaves.tree_leaf, (np.diff(leaves.start),)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from boostbp.runtime.arrays import Floats
 from boostbp.trees import basis as bases
 from boostbp.trees.basis import Basis
 from boostbp.trees.leaves import concat_leaves, take_leaves, zero_leaves
+from boostbp.trees.ridge import Ridge
 from boostbp.trees.sparse import Matrix, Sparse, dense, row_blocks
 from boostbp.trees.tree import Parts, Trees, share_rows
 
@@ -25,6 +26,23 @@ GAIN_BITS = 10
 FEW_ROWS = 8
 # Rows of a prediction whose leaf numbers are in memory at the same time. Arbitrary.
 CHUNK = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Successive trees of a forest that were boosted together, and how their leaves were fitted: what a refit needs."""
+
+    n_trees: int
+    n_base: int = 0  # those of the base, which come first
+    weight: float = 1.0  # factor on the outputs of the trees in the sum that the forest is
+    learning_rate: float = 0.0  # 0: the leaves are not fitted again, because they come from elsewhere
+    degree: int = 2  # of the leaf regressions; 1 for functions of the user's own
+    ridge: Ridge = field(default_factory=Ridge)
+    additive: bool = False  # whether the base is a sum of splines
+    base_lambda: float | None = None  # see `LayerSettings`
+    min_base_lambda: float | None = 0.0
+    stage: int = 0  # runs are boosted in parallel, except that those of a later stage begin at the sum of the earlier
+    short: bool = False  # whether the numbers of the leaves were rounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +56,7 @@ class Forest:
     basis: Basis
     clip: bool = True  # whether a leaf's inputs are clipped to the range that the leaf saw in training
     n_base: int = 0  # number of trees of the base, which come first
+    runs: tuple[Run, ...] = ()  # of all trees, in their order; () if no leaves can be fitted again
 
     @classmethod
     def concat(cls, parts: Sequence[Forest]) -> Forest:
@@ -59,11 +78,13 @@ class Forest:
         mantissa, exponent = np.frexp(trees.gain)
         gain = np.ldexp(np.rint(mantissa * 2.0**GAIN_BITS), exponent - GAIN_BITS)
         leaves = concat_leaves([part.leaves for part in parts])
-        return replace(first, trees=replace(trees, gain=gain), leaves=leaves, n_base=0)
+        known = any(part.runs for part in parts)
+        runs = [run for part in parts for run in part.runs or [Run(part.n_trees)] if run.n_trees] if known else []
+        return replace(first, trees=replace(trees, gain=gain), leaves=leaves, n_base=0, runs=tuple(runs))
 
     def take(self, trees: Parts) -> Forest:
         """Return some of the trees, as a forest without base; a slice gives views of the arrays."""
-        return replace(self, trees=self.trees.take(trees), leaves=take_leaves(self.leaves, trees), n_base=0)
+        return replace(self, trees=self.trees.take(trees), leaves=take_leaves(self.leaves, trees), n_base=0, runs=())
 
     def times(self, share: float) -> Forest:
         """Return the same trees with leaf values multiplied by `share`."""
@@ -71,7 +92,7 @@ class Forest:
 
     def zero(self, outputs: Sequence[int]) -> Forest:
         """Return stumps that predict 0 for some outputs of this forest, one each."""
-        return replace(self, trees=Trees.stumps(len(outputs)), leaves=zero_leaves(outputs), n_base=0)
+        return replace(self, trees=Trees.stumps(len(outputs)), leaves=zero_leaves(outputs), n_base=0, runs=())
 
     def placed(
         self, features: NDArray[np.integer], n_features: int, first_output: int, n_outputs: int, weight: float = 1.0
@@ -88,7 +109,13 @@ class Forest:
         served = leaves.tree_output + np.array([first_output, 0])
         column = (features[feature] * per_feature + function).astype(np.int32)
         leaves = leaves._replace(tree_output=served, column=column, weight=weight * leaves.weight)
-        return replace(self, trees=trees, leaves=leaves, n_features=n_features, n_outputs=n_outputs, n_base=0)
+        runs = tuple(replace(run, weight=weight * run.weight) for run in self.runs)
+        return Forest(trees, leaves, n_features, n_outputs, self.basis, self.clip, runs=runs)
+
+    def as_run_of(self, other: Forest) -> Forest:
+        """Return the forest with the base and the run of another one, whose trees these are."""
+        runs = tuple(replace(run, n_trees=self.n_trees) for run in other.runs)
+        return replace(self, n_base=other.n_base, runs=runs)
 
     @property
     def tree_split(self) -> NDArray[np.int64]:

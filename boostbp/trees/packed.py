@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp import core
+from boostbp.runtime import plain
 from boostbp.runtime.archive import Arrays, take
 from boostbp.trees.basis import BASES, Basis
-from boostbp.trees.forest import Forest
+from boostbp.trees.forest import Forest, Run
 from boostbp.trees.tree import ARRAYS, Trees, offsets
 
 _OWN = "own functions"
@@ -21,7 +22,7 @@ _MAX_SIZE = 1 << 31
 _LEAVES = {"tree_output": "i8", "tree_degree": "i8", "start": "i8", "column": "i4", "scaling": "f8", "weight": "f8"}
 _DTYPES = {"tree_split": "i8", "gain": "f8", **ARRAYS, **_LEAVES}  # in the order of files
 _SHAPES = {"tree_output": (None, 2), "scaling": (None, 4)}  # of arrays with two axes
-_FACTS = {"n_features", "n_outputs", "basis", "functions", "clip", "n_base"}
+_FACTS = {"n_features", "n_outputs", "basis", "functions", "clip", "n_base", "runs"}
 
 
 def pack(forest: Forest, *, functions: bool = False) -> tuple[dict[str, Any], Arrays]:
@@ -37,7 +38,7 @@ def pack(forest: Forest, *, functions: bool = False) -> tuple[dict[str, Any], Ar
         raise ValueError(f"basis={forest.basis!r} cannot be stored: {fault}. {cure}.")
     forest = _serving_all_outputs(forest)
     facts = {"n_features": forest.n_features, "n_outputs": forest.n_outputs, **facts_of(forest.basis)}
-    facts |= {"clip": bool(forest.clip), "n_base": forest.n_base}
+    facts |= {"clip": bool(forest.clip), "n_base": forest.n_base, "runs": plain.encode([*forest.runs], records=True)}
     trees, leaves = forest.trees, forest.leaves
     parts = {"tree_split": trees.tree_split, "gain": trees.gain, **trees.nodes._asdict(), **leaves._asdict()}
     return facts, {name: parts[name] for name in _DTYPES}
@@ -64,6 +65,7 @@ def unpack(facts: Mapping[str, Any], arrays: Arrays, prefix: str = "", *, functi
 
     `functions` is the basis of a forest with user-defined functions. Raises ValueError if the arrays are inconsistent.
     """
+    facts = {"runs": [], **facts} if isinstance(facts, dict) else facts  # files of version 9 have none
     basis = _basis(facts, functions)
     parts = {name: take(arrays, prefix + name, dtype, _SHAPES.get(name, (None,))) for name, dtype in _DTYPES.items()}
     nodes = core.Nodes(*[parts[name] for name in core.Nodes._fields])
@@ -74,7 +76,20 @@ def unpack(facts: Mapping[str, Any], arrays: Arrays, prefix: str = "", *, functi
     _require(len(parts["gain"]) == n_splits, "gain has another length than the splits")
     leaves = _leaves(parts, tree_split, n_features * basis.columns_per_feature, n_outputs)
     _require(n_base < len(tree_split), f"n_base is {n_base}")
-    return Forest(Trees(*nodes, parts["gain"], tree_split), leaves, n_features, n_outputs, basis, facts["clip"], n_base)
+    trees, runs = Trees(*nodes, parts["gain"], tree_split), _runs(facts["runs"], len(tree_split) - 1)
+    return Forest(trees, leaves, n_features, n_outputs, basis, facts["clip"], n_base, runs)
+
+
+def _runs(facts: object, n_trees: int) -> tuple[Run, ...]:
+    """Return the runs of a number of trees, checked."""
+    runs: list[Run] = plain.decode_as(list[Run], facts)
+    _require(not runs or sum(run.n_trees for run in runs) == n_trees, f"its runs are not those of {n_trees} trees")
+    for run in runs:
+        rate, penalties = run.learning_rate, (run.ridge.reg_lambda, run.base_lambda or 0.0, run.min_base_lambda or 0.0)
+        sizes = 0 <= run.n_base <= run.n_trees and run.degree in (0, 1, 2) and 0 <= run.stage < len(runs)
+        numbers = run.weight != 0 and np.isfinite(run.weight) and 0 <= rate <= 2 and min(penalties) >= 0
+        _require(sizes and numbers and np.isfinite(penalties).all(), f"it has the run {run}")
+    return tuple(runs)
 
 
 def _check_offsets(name: str, values: NDArray[np.int64], count: int, end: int) -> None:

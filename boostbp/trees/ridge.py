@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from boostbp.trees.leaves import (
     take_leaves,
 )
 from boostbp.trees.sparse import Matrix
-from boostbp.trees.tree import Trees
+from boostbp.trees.tree import Parts, Trees
 
 S = TypeVar("S", "LeafRanges", "LeafSums")
 # (features,): 1 where trees must rise, -1 where they must fall, otherwise 0; (0,) without constraints
@@ -150,6 +150,40 @@ def solve(sums: LeafSums, leaves: Leaves, ridge: Ridge, learning_rate: float = 1
     return weight
 
 
+class Prior(NamedTuple):
+    """Old leaves with which new ones of the same trees are blended.
+
+    A new regression has the units of the old one, and inputs that are clipped to its range, so their weighted mean is
+    the regression with the weighted mean of the weights. A leaf that no row reaches stays.
+    """
+
+    leaves: Leaves
+    share: float  # of the old leaves; the new ones have the rest
+    clip: bool
+
+    def of(self, trees: Parts) -> Prior:
+        """Return the part for some of the trees."""
+        return self._replace(leaves=take_leaves(self.leaves, trees))
+
+    def clip_inputs(self, blocks: Sequence[LeafRows]) -> None:
+        """Clip the path columns of rows of one tree to the ranges of their leaves, in place, if the forest clips."""
+        center, inverse, *bounds = self.leaves.scaling.T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            low, high = (center + bound / inverse for bound in bounds)
+        # A column with the scale 0 does not vary in its leaf, and has no effect.
+        ends = np.where(inverse == 0, -np.inf, low), np.where(inverse == 0, np.inf, high)
+        for rows in blocks if self.clip else ():
+            sizes = np.diff(rows.start).repeat(np.diff(rows.path_start))
+            values = rows.values[: sizes.sum()]
+            np.clip(values, *(end.repeat(sizes) for end in ends), out=values)
+
+    def blended(self, weight: Floats, blocks: Sequence[LeafRows], *, keeps_unreached: bool) -> Floats:
+        """Return the blended weights of one tree from the new ones."""
+        old, mixed = self.leaves.weight, self.share * self.leaves.weight + (1.0 - self.share) * weight
+        unreached = sum(np.diff(rows.start) for rows in blocks) == 0
+        return np.where(unreached.repeat(np.diff(self.leaves.weight_start)) & keeps_unreached, old, mixed)
+
+
 @dataclass(frozen=True, slots=True)
 class TreeRows:
     """Rows of a tree, and the gradients to which its regressions are fitted."""
@@ -159,6 +193,7 @@ class TreeRows:
     grad: Floats  # (outputs, rows) float64, C-contiguous
     hess: Floats  # (rows,)
     nodes: core.Nodes | None = None  # splits of the tree, if it must be monotone
+    prior: Prior | None = None  # of the tree
 
 
 def fit_together(
@@ -182,9 +217,10 @@ def fit_together(
         return summed(lambda rows: LeafSums.of(rows, tree.leaves, tree.grad, hess, units), tree)
 
     # Two passes over the rows of a leaf: the terms u = (z - center) * inv_scale need its scaling first.
-    ranges = LeafRanges.over_workers(list(map(ranges_of, trees, weights)))
+    priors = [tree.prior.leaves.scaling for tree in trees if tree.prior]
+    ranges = [] if priors else LeafRanges.over_workers(list(map(ranges_of, trees, weights)))
     # Without standardisation, a column that is constant in its leaf and the constant term share one weight.
-    scalings = [part.scaling(flat_scale=0.0 if ridge.standardize else 1.0) for part in ranges]
+    scalings = priors or [part.scaling(flat_scale=0.0 if ridge.standardize else 1.0) for part in ranges]
     sums = LeafSums.over_workers(list(map(sums_of, trees, weights, scalings)))
     return [_fitted(*of_tree, ridge, learning_rate, sign) for of_tree in zip(trees, scalings, sums, strict=True)]
 
@@ -196,10 +232,13 @@ def _fitted(tree: TreeRows, scaling: Floats, sums: LeafSums, ridge: Ridge, learn
         leaves = leaves._replace(scaling=scaling, weight=sums.moment.copy())
         penalty = ridge.reg_lambda, ridge.penalize_constant, learning_rate
         core.solve_monotone(tree.nodes, leaves, sign, sums.gram, *penalty)
-        return leaves
-    weight = solve(sums, leaves, ridge, learning_rate)
-    if not ridge.standardize:
-        core.scale_weights(leaves.start, degree, sums.n_outputs, scaling, weight)
+        weight = leaves.weight
+    else:
+        weight = solve(sums, leaves, ridge, learning_rate)
+        if not ridge.standardize:
+            core.scale_weights(leaves.start, degree, sums.n_outputs, scaling, weight)
+    if tree.prior:
+        weight = tree.prior.blended(weight, tree.blocks, keeps_unreached=not len(sign))
     return leaves._replace(scaling=scaling, weight=weight)
 
 
@@ -220,6 +259,7 @@ def fit_round(
     sign: Signs = NOT_MONOTONE,
     n_threads: int = 1,
     space: Workspace | None = None,
+    prior: Prior | None = None,
 ) -> Leaves:
     """Fit the leaves of each tree to ``-grad / hess`` of its outputs, and add its values to the running fit.
 
@@ -245,6 +285,8 @@ def fit_round(
         See `Signs`. With constraints, columns must be the features and the ridge standardised.
     space : Workspace
         Memory that fits of many trees reuse.
+    prior : Prior or None
+        Old leaves of the trees.
 
     Returns
     -------
@@ -253,7 +295,7 @@ def fit_round(
     """
     space, leaves = space or Workspace(), leaves_on_paths(trees, basis, n_outputs)
     shares_rows = n_threads > 1 and len(X) > BLOCK_ROWS
-    if bins is None or n_outputs > 1 or len(sign) or shares_rows or not workers().is_single:
+    if bins is None or n_outputs > 1 or len(sign) or shares_rows or prior or not workers().is_single:
         fitted: list[Leaves] = []
         # One at a time, a tree is fitted while its rows are in cache. In a group, several trees share messages.
         at_once = _trees_at_once(len(X), leaves)
@@ -263,7 +305,9 @@ def fit_round(
                 tree, of_tree = trees.take(slice(k, k + 1)), take_leaves(leaves, slice(k, k + 1))
                 blocks = rows_by_leaf(tree, of_tree, X, Z, bins, leaf[k], space, n_threads)
                 of_outputs = grad[k * n_outputs : (k + 1) * n_outputs]
-                parts.append(TreeRows(blocks, of_tree, of_outputs, hess[k if len(hess) > 1 else 0], tree.nodes))
+                if old := prior and prior.of(slice(k, k + 1)):
+                    old.clip_inputs(blocks)
+                parts.append(TreeRows(blocks, of_tree, of_outputs, hess[k if len(hess) > 1 else 0], tree.nodes, old))
             fitted += fit_together(parts, ridge, learning_rate, n_threads, sign)
             for k, part in enumerate(parts, first):
                 add_rows(fitted[k], part.blocks, out[k * n_outputs : (k + 1) * n_outputs], n_threads)

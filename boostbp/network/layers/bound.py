@@ -26,7 +26,7 @@ from boostbp.trees import basis as bases
 from boostbp.trees.basis import BASES, Basis, try_basis
 from boostbp.trees.leaves import ColumnBins
 from boostbp.trees.linear import RidgeBase
-from boostbp.trees.ridge import Ridge
+from boostbp.trees.ridge import Prior, Ridge
 from boostbp.trees.sparse import Sparse, Table, row_blocks
 
 R = TypeVar("R")
@@ -59,6 +59,7 @@ class LayerSettings:
     # smallest penalty of cross-validation as a share of a column's sum of squares; None: see `RidgeBase.bind`
     min_base_lambda: float | None = 0.0
     leaves: Literal["refit", "native"] = "refit"
+    prior: Prior | None = None  # leaves of all trees, with which those of kept structures are blended
 
 
 class BoundInput:

@@ -19,7 +19,7 @@ from boostbp.network.layers.cheaper_growth import along, random_direction
 from boostbp.runtime import interrupts, threads
 from boostbp.runtime.arrays import Floats, read_only, refuse_writes
 from boostbp.runtime.group import SAMPLE, workers
-from boostbp.trees.forest import Forest
+from boostbp.trees.forest import Forest, Run
 from boostbp.trees.leaves import Workspace, add_to, concat_leaves, leaves_of_tree, rows_by_leaf, with_missing_leaves
 from boostbp.trees.ridge import LeafRanges, fit_round
 from boostbp.trees.tree import Tree, Trees, leaf_type
@@ -61,7 +61,14 @@ class Rounds:
     def forest(self) -> Forest:
         """The base and all rounds in one forest."""
         empty = self._part(Trees.stumps(0), concat_leaves([]))
-        return replace(Forest.concat(self.parts or [empty]), n_base=self.bound.n_base)
+        forest, settings = Forest.concat(self.parts or [empty]), self.bound.settings
+        run = Run(
+            forest.n_trees, self.bound.n_base, 1.0, settings.learning_rate,
+            settings.basis.powers if settings.basis.columns_per_feature else 0, settings.ridge,
+            settings.base == "additive", settings.base_lambda, settings.min_base_lambda,
+        )  # fmt: skip
+        known = settings.leaves == "refit" and not settings.growth.multi_output and forest.n_trees
+        return replace(forest, n_base=self.bound.n_base, runs=(run,) if known else ())
 
     def _part(self, trees: Trees, leaves: Leaves) -> Forest:
         """Return some trees of the layer, with their leaves."""
@@ -155,7 +162,7 @@ class Rounds:
     def _backtracked(self, before: Floats, lowest: float, outputs: slice) -> tuple[float, tuple[float, Floats, Floats]]:
         """Halve a round of Newton steps until it does not raise a curved loss; return its share, and derivatives."""
         now, share = self._derivatives(outputs), 1.0
-        if now[0] <= lowest:
+        if now[0] <= lowest or self.bound.settings.prior:
             return share, now
         # A full Newton step may raise a loss whose hessian varies: halve the step until the loss does not rise.
         step = self.running - before
@@ -200,11 +207,13 @@ class Rounds:
         per_tree = (outputs.stop - outputs.start) // len(trees)
         first = bound.n_base + (number * n_outputs + outputs.start) // per_tree
         kept = self.leaf[first : first + len(trees)]
+        prior = settings.prior and settings.prior.of(slice(first, first + len(trees)))
         leaves = fit_round(
             trees, bound.table.X, bound.Z, self.bins, settings.basis, _by_output(grad), _by_output(weight),
             settings.ridge, learning_rate=settings.learning_rate,
             leaf=kept if self.keeps_leaf else np.empty((len(trees), len(bound.Z)), kept.dtype),
             out=self.running[outputs], n_outputs=per_tree, sign=self.sign, n_threads=n_threads, space=self.space,
+            prior=prior,
         )  # fmt: skip
         leaves.tree_output[:, 0] += outputs.start
         return leaves

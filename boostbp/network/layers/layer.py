@@ -157,7 +157,7 @@ def rounds_of(forest: Forest) -> int:
 
 def first_rounds(forest: Forest, n_rounds: int) -> Forest:
     """Return the forest of the base and the first rounds."""
-    return replace(forest.take(np.flatnonzero(round_of(forest) < n_rounds)), n_base=forest.n_base)
+    return forest.take(np.flatnonzero(round_of(forest) < n_rounds)).as_run_of(forest)
 
 
 def staged(forest: Forest, X: Floats, numbers: Sequence[int], *, n_threads: int = 1) -> Iterator[tuple[int, Floats]]:
