@@ -199,7 +199,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
             assert earlier.targets.classes is not None
             classes = earlier.targets.classes
             if len(unknown := np.setdiff1d(values, classes)):
-                raise ValueError(f"y has classes unknown to init_model, {unknown.tolist()!r}: leave their rows out.")
+                raise ValueError(f"y has classes unknown to the old model, {unknown.tolist()!r}: leave their rows out.")
         if len(classes) < 2:
             raise ValueError(f"y has only one class, {classes.tolist()[0]!r}: a classifier needs at least two.")
         warn_of_numbers(classes)

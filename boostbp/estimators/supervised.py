@@ -33,7 +33,7 @@ from boostbp.estimators.inspected import fitted_model, model_of_trees
 from boostbp.estimators.parameters import training_settings
 from boostbp.estimators.session import all_or_nothing, run_training, state_to_resume
 from boostbp.estimators.state import TRAINING_ATTRIBUTES
-from boostbp.inputs.rows import Rows
+from boostbp.inputs.rows import NO_OFFSET, Rows
 from boostbp.inputs.schema import learn_schema
 from boostbp.inputs.targets import label_names, read_target, read_weight
 from boostbp.losses import traits_of
@@ -275,8 +275,8 @@ class Supervised(BaseBoostBP):
         if target.shape[1] != targets.n_columns:
             raise ValueError(f"y has {target.shape[1]} outputs, the model {targets.n_columns}: give as many.")
         CheckedLoss(targets.loss).check(target)
-        rows = Rows(table, target, weight, known_output(self, table.X, offset, targets, None)).counted()
-        rows, n_threads = rows.in_units(targets.shift, targets.scale), threads.count(self.n_jobs)
+        known = NO_OFFSET if offset is None else model.add_offset(np.zeros((len(target), targets.n_outputs)), offset)
+        rows, n_threads = Rows(table, targets.to_loss(target), weight, known).counted(), threads.count(self.n_jobs)
         growth = training_settings(self, len(rows), targets.n_outputs, 0, model.schema).layers[-1].growth
         network, record = refitted(model.network, rows, targets.loss, decay_rate, growth.monotone, n_threads)
         summary = summary_of(network, rows.table, rows.weight, n_threads=n_threads)

@@ -119,9 +119,9 @@ class Refit:
 
     def __str__(self) -> str:
         """Return a sentence on the refit."""
+        fitted = f"Then the leaves of the output layer were fitted again to {counted(self.rows, 'row')}"
         loss = f"their loss went from {self.before:.6g} to {self.after:.6g}"
-        fitted = f"the leaves of the output layer were fitted again on {counted(self.rows, 'row')}"
-        return f"After that, {fitted}, with decay_rate={self.decay_rate:g}: {loss}. The figures above precede this."
+        return f"{fitted} with decay_rate={self.decay_rate:g}: {loss}. All other figures precede this."
 
 
 @dataclass

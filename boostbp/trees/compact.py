@@ -16,7 +16,6 @@ that serves all of these outputs.
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 from boostbp import core
 from boostbp.core import CENTER, INV_SCALE, LEAST_SCALE
 from boostbp.runtime.arrays import Floats
-from boostbp.trees.forest import Forest
+from boostbp.trees.forest import Forest, Run
 from boostbp.trees.leaves import take_leaves
 from boostbp.trees.tree import offsets
 
@@ -121,31 +120,28 @@ def share_structures(forest: Forest) -> Forest:
     weight[first[leaf] + term * members[run[tree[leaf]]]] = leaves.weight
     gain = trees.gain * np.repeat(members, np.diff(trees.tree_split))
     leaves = kept._replace(weight_start=weight_start, weight=weight)
-    ends = offsets([run.n_trees for run in forest.runs])
-    counts = [int(np.count_nonzero(begins[a:b])) for a, b in pairwise(ends)]
+    counts = np.diff(offsets(begins)[offsets([run.n_trees for run in forest.runs])]).tolist()
     runs = tuple(replace(run, n_trees=count) for run, count in zip(forest.runs, counts, strict=True))
     return replace(forest, trees=replace(trees, gain=gain), leaves=leaves, runs=runs)
 
 
-def separated(forest: Forest) -> Forest:
-    """Return the forest with a tree for each output in place of each tree that `share_structures` merged."""
-    [run], (_, served) = forest.runs, forest.leaves.tree_output.T
-    served = np.where(np.arange(forest.n_trees) < run.n_base, 1, served)
-    if (served == 1).all():
-        return forest
+def separated(forest: Forest, run: Run) -> Forest:
+    """Return the trees of a run with one for each output in place of each that `share_structures` made of several."""
+    served = np.where(np.arange(forest.n_trees) < run.n_base, 1, forest.leaves.tree_output[:, 1])
     tree = np.arange(forest.n_trees).repeat(served)
-    place = np.arange(len(tree)) - offsets(served)[tree]
-    trees, leaves = forest.trees.take(tree), take_leaves(forest.leaves, tree)
+    place, count, taken = np.arange(len(tree)) - offsets(served)[tree], served[tree], forest.take(tree)
+    trees, leaves = taken.trees, taken.leaves
     # Weights of a term are adjacent: keep those of the output.
-    count, leaf = served[tree], np.diff(leaves.tree_leaf)
-    per_leaf, sizes = count.repeat(leaf), np.diff(leaves.weight_start)
+    of_leaf, sizes = np.diff(leaves.tree_leaf), np.diff(leaves.weight_start)
+    n_outputs = count.repeat(of_leaf)
     at = np.arange(len(leaves.weight)) - leaves.weight_start[:-1].repeat(sizes)
-    kept = at % per_leaf.repeat(sizes) == place.repeat(leaf).repeat(sizes)
-    output = np.column_stack([leaves.tree_output[:, 0] + place, np.where(count > 1, 1, leaves.tree_output[:, 1])])
-    weight_start = offsets(sizes // per_leaf)
-    leaves = leaves._replace(tree_output=output, weight_start=weight_start, weight=leaves.weight[kept])
-    trees = replace(trees, gain=trees.gain / count.repeat(np.diff(trees.tree_split)))
-    return replace(forest, trees=trees, leaves=leaves, runs=(replace(run, n_trees=len(tree)),))
+    kept = at % n_outputs.repeat(sizes) == place.repeat(of_leaf).repeat(sizes)
+    output = leaves.tree_output + np.column_stack([place, 1 - count])
+    start, weight = offsets(sizes // n_outputs), leaves.weight[kept]
+    leaves = leaves._replace(tree_output=output, weight_start=start, weight=weight)
+    gain = trees.gain / count.repeat(np.diff(trees.tree_split))
+    runs = (replace(run, n_trees=len(tree)),)
+    return replace(taken, trees=replace(trees, gain=gain), leaves=leaves, runs=runs)
 
 
 def _begins_run(forest: Forest) -> NDArray[np.bool_]:

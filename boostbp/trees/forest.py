@@ -35,14 +35,18 @@ class Run:
     n_trees: int
     n_base: int = 0  # those of the base, which come first
     weight: float = 1.0  # factor on the outputs of the trees in the sum that the forest is
-    learning_rate: float = 0.0  # 0: the leaves are not fitted again, because they come from elsewhere
-    degree: int = 2  # of the leaf regressions; 1 for functions of the user's own
-    ridge: Ridge = field(default_factory=Ridge)
-    additive: bool = False  # whether the base is a sum of splines
-    base_lambda: float | None = None  # see `LayerSettings`
-    min_base_lambda: float | None = 0.0
+    degree: int = 0  # of the leaf regressions; 1 for functions of the user's own
     stage: int = 0  # runs are boosted in parallel, except that those of a later stage begin at the sum of the earlier
     short: bool = False  # whether the numbers of the leaves were rounded
+    learning_rate: float = 0.0  # 0: the leaves are not fitted again, because they come from elsewhere
+    ridge: Ridge = field(default_factory=Ridge)
+    base: str | None = None
+    base_lambda: float | None = None
+    min_base_lambda: float | None = None
+
+
+# Fields that mean the same in `LayerSettings`.
+RUN_SETTINGS = ("learning_rate", "ridge", "base", "base_lambda", "min_base_lambda")
 
 
 @dataclass(frozen=True, slots=True)

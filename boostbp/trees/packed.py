@@ -85,10 +85,10 @@ def _runs(facts: object, n_trees: int) -> tuple[Run, ...]:
     runs: list[Run] = plain.decode_as(list[Run], facts)
     _require(not runs or sum(run.n_trees for run in runs) == n_trees, f"its runs are not those of {n_trees} trees")
     for run in runs:
-        rate, penalties = run.learning_rate, (run.ridge.reg_lambda, run.base_lambda or 0.0, run.min_base_lambda or 0.0)
+        numbers = (run.learning_rate, run.ridge.reg_lambda, run.base_lambda or 0.0, run.min_base_lambda or 0.0)
         sizes = 0 <= run.n_base <= run.n_trees and run.degree in (0, 1, 2) and 0 <= run.stage < len(runs)
-        numbers = run.weight != 0 and np.isfinite(run.weight) and 0 <= rate <= 2 and min(penalties) >= 0
-        _require(sizes and numbers and np.isfinite(penalties).all(), f"it has the run {run}")
+        good = run.weight != 0 and np.isfinite([run.weight, *numbers]).all() and min(numbers) >= 0 and numbers[0] <= 2
+        _require(sizes and good and run.base in (None, "ridge", "additive"), f"it has the run {run}")
     return tuple(runs)
 
 

@@ -154,7 +154,7 @@ class Prior(NamedTuple):
     """Old leaves with which new ones of the same trees are blended.
 
     A new regression has the units of the old one, and inputs that are clipped to its range, so their weighted mean is
-    the regression with the weighted mean of the weights. A leaf that no row reaches stays.
+    the regression with the weighted mean of the weights.
     """
 
     leaves: Leaves
@@ -177,11 +177,9 @@ class Prior(NamedTuple):
             values = rows.values[: sizes.sum()]
             np.clip(values, *(end.repeat(sizes) for end in ends), out=values)
 
-    def blended(self, weight: Floats, blocks: Sequence[LeafRows], *, keeps_unreached: bool) -> Floats:
-        """Return the blended weights of one tree from the new ones."""
-        old, mixed = self.leaves.weight, self.share * self.leaves.weight + (1.0 - self.share) * weight
-        unreached = sum(np.diff(rows.start) for rows in blocks) == 0
-        return np.where(unreached.repeat(np.diff(self.leaves.weight_start)) & keeps_unreached, old, mixed)
+    def blended(self, leaves: Leaves) -> Leaves:
+        """Return the blend of the old leaves and new ones."""
+        return leaves._replace(weight=self.share * self.leaves.weight + (1.0 - self.share) * leaves.weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +220,8 @@ def fit_together(
     # Without standardisation, a column that is constant in its leaf and the constant term share one weight.
     scalings = priors or [part.scaling(flat_scale=0.0 if ridge.standardize else 1.0) for part in ranges]
     sums = LeafSums.over_workers(list(map(sums_of, trees, weights, scalings)))
-    return [_fitted(*of_tree, ridge, learning_rate, sign) for of_tree in zip(trees, scalings, sums, strict=True)]
+    fitted = [_fitted(*of_tree, ridge, learning_rate, sign) for of_tree in zip(trees, scalings, sums, strict=True)]
+    return [tree.prior.blended(new) if tree.prior else new for tree, new in zip(trees, fitted, strict=True)]
 
 
 def _fitted(tree: TreeRows, scaling: Floats, sums: LeafSums, ridge: Ridge, learning_rate: float, sign: Signs) -> Leaves:
@@ -232,13 +231,10 @@ def _fitted(tree: TreeRows, scaling: Floats, sums: LeafSums, ridge: Ridge, learn
         leaves = leaves._replace(scaling=scaling, weight=sums.moment.copy())
         penalty = ridge.reg_lambda, ridge.penalize_constant, learning_rate
         core.solve_monotone(tree.nodes, leaves, sign, sums.gram, *penalty)
-        weight = leaves.weight
-    else:
-        weight = solve(sums, leaves, ridge, learning_rate)
-        if not ridge.standardize:
-            core.scale_weights(leaves.start, degree, sums.n_outputs, scaling, weight)
-    if tree.prior:
-        weight = tree.prior.blended(weight, tree.blocks, keeps_unreached=not len(sign))
+        return leaves
+    weight = solve(sums, leaves, ridge, learning_rate)
+    if not ridge.standardize:
+        core.scale_weights(leaves.start, degree, sums.n_outputs, scaling, weight)
     return leaves._replace(scaling=scaling, weight=weight)
 
 

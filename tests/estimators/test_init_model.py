@@ -180,7 +180,7 @@ def test_classes_stay_those_of_the_first_model(n_classes):
     assert more.predict_proba(A[rows])[:, 1].mean() > first.predict_proba(A[rows])[:, 1].mean()
     raw = more.decision_function(A) - first.decision_function(A)
     assert np.isfinite(raw).all()
-    with pytest.raises(ValueError, match=r"classes unknown to init_model, \['d'\]"):
+    with pytest.raises(ValueError, match=r"classes unknown to the old model, \['d'\]"):
         BoostBPClassifier(**how).fit(A, np.where(rows, "d", labels), init_model=first)
 
 

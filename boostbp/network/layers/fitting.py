@@ -19,7 +19,7 @@ from boostbp.network.layers.cheaper_growth import along, random_direction
 from boostbp.runtime import interrupts, threads
 from boostbp.runtime.arrays import Floats, read_only, refuse_writes
 from boostbp.runtime.group import SAMPLE, workers
-from boostbp.trees.forest import Forest, Run
+from boostbp.trees.forest import RUN_SETTINGS, Forest, Run
 from boostbp.trees.leaves import Workspace, add_to, concat_leaves, leaves_of_tree, rows_by_leaf, with_missing_leaves
 from boostbp.trees.ridge import LeafRanges, fit_round
 from boostbp.trees.tree import Tree, Trees, leaf_type
@@ -62,13 +62,11 @@ class Rounds:
         """The base and all rounds in one forest."""
         empty = self._part(Trees.stumps(0), concat_leaves([]))
         forest, settings = Forest.concat(self.parts or [empty]), self.bound.settings
-        run = Run(
-            forest.n_trees, self.bound.n_base, 1.0, settings.learning_rate,
-            settings.basis.powers if settings.basis.columns_per_feature else 0, settings.ridge,
-            settings.base == "additive", settings.base_lambda, settings.min_base_lambda,
-        )  # fmt: skip
+        degree = settings.basis.powers if settings.basis.columns_per_feature else 0
         known = settings.leaves == "refit" and not settings.growth.multi_output and forest.n_trees
-        return replace(forest, n_base=self.bound.n_base, runs=(run,) if known else ())
+        kept = {name: getattr(settings, name) for name in RUN_SETTINGS}
+        run = Run(forest.n_trees, self.bound.n_base, 1.0, degree, **kept)
+        return replace(forest, n_base=run.n_base, runs=(run,) if known else ())
 
     def _part(self, trees: Trees, leaves: Leaves) -> Forest:
         """Return some trees of the layer, with their leaves."""
