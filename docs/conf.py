@@ -70,7 +70,7 @@ copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
 GALLERY = (  # in the order of the page
-    "robot_arm ordinary_table time_limit categories circle inverse_arm intervals monotone labels torch optuna "
+    "robot_arm ordinary_table time_limit categories circle inverse_arm intervals monotone labels drift torch optuna "
     "microcontroller dask"
 )
 sphinx_gallery_conf = {
