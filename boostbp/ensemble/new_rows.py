@@ -56,8 +56,8 @@ def refitted(
         )
     rows = replace(rows, table=table_above(below, rows.table, skip=network.skip, n_jobs=n_threads))
     baseline = network.baseline if decay_rate else best_constant(loss, rows)
-    start = fit = np.broadcast_to(baseline + rows.offset, rows.y.shape)
-    checked = try_loss(loss, start, rows.y)
+    start = fit = np.broadcast_to(baseline + rows.offset, (len(rows), len(baseline)))
+    checked = try_loss(loss, start, rows.y).prepared(rows.y, rows.weight)
 
     def mean_loss(forest: Forest, baseline: Floats) -> float:
         raw = forest.predict(rows.X, n_threads) + baseline + rows.offset

@@ -271,7 +271,7 @@ class Supervised(BaseBoostBP):
         decay_rate, model = checks.at_least("decay_rate", decay_rate, 0, 1), model_of_trees(self)
         table, targets = self._read(X), model.targets
         values = read_target(y, len(table.X), labels=is_classifier(self))
-        _, target, weight = self._learn_target(values, read_weight(sample_weight, len(table.X)), model)
+        _, target, weight = self._learn_target(values, read_weight(sample_weight, len(table.X)), model, label_names(y))
         if target.shape[1] != targets.n_columns:
             raise ValueError(f"y has {target.shape[1]} outputs, the model {targets.n_columns}: give as many.")
         CheckedLoss(targets.loss).check(target)

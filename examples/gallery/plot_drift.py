@@ -59,6 +59,6 @@ ax.legend()
 plt.show()
 
 # %%
-# The refit follows the drift as closely as new fits, in a fraction of their time. Its trees were grown on the 4,000 rows
-# of January and still say where the effects bend; a new fit has 150 rows for both. ``decay_rate`` is the share of the old
-# leaves: with less the model follows faster, with more it averages over more months.
+# The refit follows the drift as closely as new fits, in a fraction of their time. Its trees were grown on the 4,000
+# rows of January and still say where the effects bend; a new fit has 150 rows for both. ``decay_rate`` is the share of
+# the old leaves: with less the model follows faster, with more it averages over more months.
