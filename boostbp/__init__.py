@@ -1,7 +1,7 @@
 """Multi-layered gradient boosted trees, trained by back-propagation on the trees of LightGBM or XGBoost."""
 
 from boostbp.backends import check_backend
-from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRanker, BoostBPRegressor
+from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRanker, BoostBPRegressor, BoostBPSurvival
 from boostbp.estimators.nested_parameters import paper_settings
 from boostbp.estimators.single_layer import fit_layer
 from boostbp.export import lightgbm_linear_to_onnx, to_c, to_onnx
@@ -19,6 +19,7 @@ __all__ = [
     "BoostBPClassifier",
     "BoostBPRanker",
     "BoostBPRegressor",
+    "BoostBPSurvival",
     "Elementwise",
     "LayerSpec",
     "__version__",

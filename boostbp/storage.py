@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, cast
 
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRanker, BoostBPRegressor
+from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRanker, BoostBPRegressor, BoostBPSurvival
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.nested_parameters import SPECS
 from boostbp.estimators.parameters import training_settings
@@ -35,7 +35,10 @@ from boostbp.trees.basis import BASES, Basis
 __all__ = ["load", "save"]
 
 KIND = "model"
-_ESTIMATORS = {kind.__name__: kind for kind in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRanker, BoostBPRegressor)}
+_ESTIMATORS = {
+    kind.__name__: kind
+    for kind in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRanker, BoostBPRegressor, BoostBPSurvival)
+}
 Path = str | os.PathLike[str]
 _OUTPUT_CONFIG = "_sklearn_output_config"  # attribute of scikit-learn for set_output
 _OUTPUTS = [{"transform": container} for container in ("default", "pandas", "polars")]
@@ -49,7 +52,7 @@ def save(estimator: BaseBoostBP, path: Path | BinaryIO) -> None:
 
     Parameters
     ----------
-    estimator : BoostBPRegressor, BoostBPClassifier or BoostBPAutoencoder
+    estimator : BoostBPRegressor, BoostBPClassifier, BoostBPSurvival or BoostBPAutoencoder
         Fitted estimator. A splitter or rows in `validation` are not stored, nor are requests of metadata, such as those
         of `set_fit_request`.
     path : str, path or binary file
@@ -98,7 +101,7 @@ def save(estimator: BaseBoostBP, path: Path | BinaryIO) -> None:
 
 @numpy_errstate()
 @interrupts.deferred()  # otherwise an exception of a signal handler would look like a fault of the file
-def load(path: Path | BinaryIO) -> BoostBPRegressor | BoostBPClassifier | BoostBPAutoencoder:
+def load(path: Path | BinaryIO) -> BoostBPRegressor | BoostBPClassifier | BoostBPSurvival | BoostBPAutoencoder:
     """Load an estimator that `save` wrote; its predictions are the same to the bit.
 
     Loading executes no code from the file, and needs neither lightgbm nor xgboost.
@@ -110,7 +113,7 @@ def load(path: Path | BinaryIO) -> BoostBPRegressor | BoostBPClassifier | BoostB
 
     Returns
     -------
-    BoostBPRegressor, BoostBPClassifier or BoostBPAutoencoder
+    BoostBPRegressor, BoostBPClassifier, BoostBPSurvival or BoostBPAutoencoder
 
     Raises
     ------

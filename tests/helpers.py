@@ -15,7 +15,7 @@ from known_leaves import fit_leaves
 from boostbp import backends, core
 from boostbp.backends.base import TreeParams
 from boostbp.ensemble import constants
-from boostbp.losses import Loss
+from boostbp.losses import LOSSES, Loss, traits_of
 from boostbp.network import layers
 from boostbp.network.layers import BoundInput, Fit, LayerSettings, SquaredObjective
 from boostbp.trees.basis import Elementwise, Polynomial
@@ -353,6 +353,11 @@ KINDS_OF_TARGET = {
     "positive": np.array([[0.5, 2.0]]),
     "classes": np.array([[0.0, 1.0]]),
 }
+
+
+def losses_of_outputs() -> list[Loss]:
+    """The losses by name, with their defaults, whose targets have a column for each output."""
+    return [loss() for loss in LOSSES.values() if not traits_of(loss).columns]
 
 
 def kind_of_target(loss: Loss) -> str:

@@ -101,6 +101,8 @@ def _finished_alone(network: Network, history: History, problem: Problem) -> tup
     """Return a network or layer that was trained alone, shrunk if it is worse than the constant, and its history."""
     model = no_worse_than_constant(network, history, problem)
     choice = history.choice
+    if problem.evaluation.sets:
+        history.held_out = model.predict(problem.held_out.X, n_jobs=problem.settings.n_threads)
     if history.by_rounds:
         led_by_constant = choice is not None and choice.lead == CONSTANT
         history.looks = _looks_of(Network((), problem.baseline) if led_by_constant else network, problem)
@@ -207,7 +209,8 @@ def _averaged(race: Race, interrupt: KeyboardInterrupt | None, *, shows_network:
     """
     problem, trained = race.problem, race.trained()
     average = average_of(distinct(trained), problem, shows_network=shows_network)
-    score = HeldOutScore.of(np.broadcast_to(average.held_out, problem.constant_raw.shape), problem)
+    held_out = np.broadcast_to(average.held_out, problem.constant_raw.shape)
+    score = HeldOutScore.of(held_out, problem)
     models = [part.model for part in average.parts]
     model = average.network(models)
     refits = race.refit and interrupt is None and bool(average.parts)
@@ -217,7 +220,7 @@ def _averaged(race: Race, interrupt: KeyboardInterrupt | None, *, shows_network:
     by_name = {one.name: one for one in trained}
     network = by_name.get(average.choice.network or (NETWORK if shows_network else ""))
     history = (network and network.history) or _history_without_network(model, problem, metrics)
-    history.choice = average.choice
+    history.choice, history.held_out = average.choice, held_out
     if history.by_rounds:
         lead = by_name.get(average.choice.lead or "")  # None: the constant
         pieces = () if lead is None or lead.plan is None else lead.plan.pieces

@@ -27,7 +27,9 @@ from numpy.typing import ArrayLike, NDArray
 from boostbp.estimators.held_out import at_random
 from boostbp.estimators.inspected import fitted_model
 from boostbp.inputs.targets import read_groups
-from boostbp.losses import Quantiles
+from boostbp.losses import Quantiles, traits_of
+from boostbp.losses.checked_loss import CheckedLoss
+from boostbp.model.hazards import with_curves, with_scale
 from boostbp.model.model import Calibration, Targets
 from boostbp.runtime import checks, threads
 from boostbp.runtime.arrays import Floats, TableLike
@@ -180,5 +182,10 @@ def store_calibration(
     counted, model = weight > 0, estimator.model_
     refuse_several_labels(model.targets.multilabel)
     raw = model.add_offset(model.network.predict(table.X, n_jobs=threads.count(estimator.n_jobs)), offset)
+    if traits_of(model.targets.loss).task == "survival":
+        CheckedLoss(model.targets.loss).check(target[counted])
+        of_rows = raw[counted], target[counted], weight[counted]
+        estimator.model_ = with_curves(with_scale(model, *of_rows), *of_rows)
+        return
     scores = conformity_scores(model.targets, raw, target)
     estimator.model_ = replace(model, calibration=Calibration(scores[counted], weight[counted]))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import is_classifier
 
 from boostbp.estimators.parameter_use import Way, deep_of, level_of, way_of
 from boostbp.inputs.repeats import distinct_rows, hashes_of, number_values
@@ -109,7 +110,7 @@ def hold_out(
     if isinstance(validation, str | float):
         train = np.setdiff1d(np.arange(len(y)), held)
     if not isinstance(validation, float):
-        _check_sides(validation, train, held, weight, strata)
+        _check_sides(validation, train, held, weight, strata if is_classifier(estimator) else None)
     return rows.take(train), [EvalSet("held_out", rows.take(held).gathered(), from_training=True)]
 
 

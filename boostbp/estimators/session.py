@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import is_classifier
+from sklearn.utils import get_tags
 
 from boostbp.backends import load_backend
 from boostbp.backends.base import Backend
@@ -34,6 +34,7 @@ from boostbp.inputs.disk_arrays import on_disk
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.sources import is_blocks
 from boostbp.losses import Loss, traits_of
+from boostbp.model.hazards import with_curves, with_scale
 from boostbp.model.health import warn_if_ill
 from boostbp.model.model import Model, Targets
 from boostbp.model.summary import Summary, summary_of
@@ -45,7 +46,7 @@ from boostbp.network.monitor import Callback, Evaluation, NetworkTask, Progress,
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.runtime import checks, interrupts
-from boostbp.runtime.arrays import TableLike, numpy_errstate
+from boostbp.runtime.arrays import Floats, TableLike, numpy_errstate
 from boostbp.runtime.group import training_in, workers
 from boostbp.runtime.threads import single_threaded_blas
 
@@ -116,6 +117,22 @@ def training_of(
     return Training(fitted, problem_of(rows, evaluation), average, other_problems, earlier)
 
 
+def first_model(training: Training) -> Floats:
+    """Return the raw output, without offset, of the two single layers of quality 1 on the first evaluation set."""
+    problem, time_limit = training.problem, training.problem.settings.max_time
+    sets = (replace(problem.evaluation.sets[0], from_training=False),)  # nothing is refitted
+    settings = replace(problem.settings, max_time=None if time_limit is None else time_limit / 4)
+    problem = replace(problem, settings=settings, evaluation=replace(problem.evaluation, sets=sets))
+    first = replace(
+        training, problem=problem, ensemble=EnsembleSettings(deep=False, quality=1), others=(), earlier=None
+    )
+    _, history = first.train((), None, bool)
+    if history.interrupt is not None:
+        raise history.interrupt
+    assert history.held_out is not None
+    return history.held_out
+
+
 def _problem_of(
     targets: Targets, rows: Rows, evaluation: Evaluation, *, backend: Backend, settings: Settings
 ) -> Problem:
@@ -143,6 +160,20 @@ def _refuse_divided(loss: Loss, rows: Rows) -> None:
     if (counts > 1).any():
         name, number = (traits_of(loss).columns or ("group",))[-1], numbers[counts > 1][0]
         raise ValueError(f"{name} {number:g} has rows on {counts.max()} workers: keep all of its rows on one worker.")
+
+
+def _with_curves(model: Model, problem: Problem, *, scale: float | None) -> Model:
+    """Return a model of survival with its curves; held-out rows determine the scale of the noise if there is none."""
+    parts, n_threads = [problem.rows], problem.settings.n_threads
+    if problem.evaluation.sets:
+        held_out, raw = problem.held_out, model.history.held_out
+        parts += [held_out] if problem.learns_held_out else []
+        if scale is None and raw is not None:
+            model = with_scale(model, raw + held_out.offset, held_out.y, held_out.weight)
+    raw = np.concatenate([model.network.predict(part.X, n_jobs=n_threads) + part.offset for part in parts])
+    y, weight = (np.concatenate([getattr(part, name) for part in parts]) for name in ("y", "weight"))
+    with training_in(problem.rows.group):
+        return with_curves(model, raw, y, weight)
 
 
 def state_to_resume(estimator: BaseBoostBP, options: FitOptions, *, n_rows: int) -> State | None:
@@ -238,9 +269,10 @@ def fit_blocks(
         )
     named = {"y": y, "sample_weight": sample_weight, **{name: options.get(name) for name in ("offset", "groups")}}
     with on_disk():
-        labels, categorical_features = is_classifier(estimator), estimator.categorical_features
+        categorical_features = estimator.categorical_features
         schema = getattr(options.get("init_model"), "schema_", None)
-        X, columns = rows_of(X, named, labels=labels, categorical_features=categorical_features, schema=schema)
+        options_of_rows: Any = {"categorical_features": categorical_features, "schema": schema}
+        X, columns = rows_of(X, named, kind=get_tags(estimator).estimator_type, **options_of_rows)
         options |= {name: columns[name] for name in options.keys() & columns.keys()}
         try:
             fit(estimator, X, columns["y"], columns["sample_weight"], **options)
@@ -252,11 +284,11 @@ def fit_blocks(
             gc.collect()  # a training refers to its rows in a cycle
     model = estimator.model_
     # copies that are not in the files of the fit
-    network, calibration = copy.deepcopy((model.network, model.calibration))
     targets = model.targets
     if targets.multilabel and schema is None and isinstance(y, list | tuple) and isinstance(y[0], str):
         targets = replace(targets, classes=np.array(y))  # several labels have the names of their columns
-    estimator.model_ = replace(model, targets=targets, network=network, calibration=calibration)
+    names = ("network", "calibration", "event_times", "hazard")
+    estimator.model_ = replace(model, targets=targets, **{name: copy.deepcopy(getattr(model, name)) for name in names})
 
 
 def run_training(estimator: BaseBoostBP, training: Training, options: FitOptions, resume: State | None) -> None:
@@ -280,7 +312,11 @@ def run_training(estimator: BaseBoostBP, training: Training, options: FitOptions
         history.interrupted(interrupt)
         summary = training.summarise(network)
     fitted = training.fitted
-    estimator.model_ = Model(fitted.schema, fitted.targets, network, history, summary, fitted.with_offset)
+    model = Model(fitted.schema, fitted.targets, network, history, summary, fitted.with_offset)
+    if traits_of(fitted.targets.loss).task == "survival":
+        model = _with_curves(model, training.problem, scale=getattr(estimator.loss, "scale", None))
+    history.held_out = None
+    estimator.model_ = model
     if options.keep_state:
         estimator._training = replace(training, state=states[-1] if states else resume)
     else:

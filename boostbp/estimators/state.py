@@ -32,6 +32,7 @@ _LABELS = (bool, int, float, str)
 _LABEL_DTYPE = re.compile(r"U|\|O|\|b1|\|[iu]1|<[iu][248]|<f[248]")
 _SOMETIMES = {"zero_one"}
 _FACTS = {"network", "schema", "history", "loss", "classes", "one_dimensional", "is_input", "with_offset"}
+_CURVES = ("event_times", "hazard")
 _CALIBRATION = {field.name: f"calibration.{field.name}" for field in fields(Calibration)}
 
 
@@ -59,6 +60,7 @@ def model_facts(model: Model) -> tuple[dict[str, Any], Arrays]:
     arrays |= {f"summary.{name}": getattr(model.summary, name) for name in SUMMARY}
     if targets.classes is None:
         arrays |= {"shift": targets.shift, "scale": targets.scale}
+    arrays |= {name: getattr(model, name) for name in _CURVES if getattr(model, name) is not None}
     if model.calibration is not None:
         arrays |= {name: getattr(model.calibration, field) for field, name in _CALIBRATION.items()}
     return facts, arrays
@@ -97,9 +99,24 @@ def model_from(kind: type, facts: dict[str, Any], arrays: Arrays) -> Model:
     calibration = None
     if _CALIBRATION["scores"] in arrays:
         calibration = _calibration_from(arrays, 1 if classes is not None else n_outputs)
+    curves = {}
+    if traits_of(loss).task == "survival":
+        curves = _curves_from(arrays, with_hazard=traits_of(loss).link_name == "identity")
+    _require(bool(curves) == (kind.__name__ == "BoostBPSurvival"), f"the loss {loss!r}")
     history = history_from(facts["history"])
     of_rows = Summary(summary["center"], summary.__getitem__)
-    return Model(schema, targets, network, history, of_rows, facts["with_offset"], calibration)
+    return Model(schema, targets, network, history, of_rows, facts["with_offset"], calibration, **curves)
+
+
+def _curves_from(arrays: Arrays, *, with_hazard: bool) -> Arrays:
+    times = take(arrays, "event_times", float, (None,))
+    _require(len(times) > 0 and bool(np.isfinite(times).all() and times[0] >= 0), "its times are no times")
+    _require(bool((np.diff(times) > 0).all()), "its times do not ascend")
+    if not with_hazard:
+        return {"event_times": times}
+    hazard = take(arrays, "hazard", float, (len(times),))
+    _require(bool(np.isfinite(hazard).all() and (np.diff(hazard, prepend=0.0) >= 0).all()), "its hazard falls")
+    return {"event_times": times, "hazard": hazard}
 
 
 def _calibration_from(arrays: Arrays, n_columns: int) -> Calibration:

@@ -9,8 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import is_classifier
-from sklearn.utils import Tags
+from sklearn.utils import Tags, get_tags
 
 from boostbp.ensemble.new_rows import refitted
 from boostbp.estimators.base import BaseBoostBP, public_methods
@@ -35,7 +34,8 @@ from boostbp.estimators.session import all_or_nothing, run_training, state_to_re
 from boostbp.estimators.state import TRAINING_ATTRIBUTES
 from boostbp.inputs.rows import NO_OFFSET, Rows
 from boostbp.inputs.schema import learn_schema
-from boostbp.inputs.targets import label_names, read_target, read_weight
+from boostbp.inputs.survival_times import read_by_kind
+from boostbp.inputs.targets import label_names, read_weight
 from boostbp.losses import traits_of
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.model.model import Model, Targets, units_of
@@ -148,8 +148,7 @@ class Supervised(BaseBoostBP):
             schema, table = learn_schema(self, X, categorical_features=self.categorical_features)
         else:
             schema, table = earlier.schema, self._read(X, earlier.schema)
-        values = read_target(y, len(table.X), labels=is_classifier(self))
-        strata = values if is_classifier(self) else None
+        values, strata = read_by_kind(y, len(table.X), get_tags(self).estimator_type)
         passed_weight = read_weight(sample_weight, len(table.X))
         reserved = np.arange(0)
         if self.calibration is not None:

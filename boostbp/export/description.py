@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRanker, BoostBPRegressor
+from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRanker, BoostBPRegressor, BoostBPSurvival
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.inputs.categories import Category
 from boostbp.losses import Loss, traits_of
@@ -20,7 +20,7 @@ from boostbp.network.network import Network
 from boostbp.runtime.arrays import Floats
 from boostbp.trees.forest import Forest
 
-_ESTIMATORS = (BoostBPAutoencoder, BoostBPClassifier, BoostBPRanker, BoostBPRegressor)
+_ESTIMATORS = (BoostBPAutoencoder, BoostBPClassifier, BoostBPRanker, BoostBPRegressor, BoostBPSurvival)
 # Type of all labels -> type of their array.
 _LABEL_TYPES = ((str, object), (bool, np.bool_), (int, np.int64), (int | float, np.float64))
 _PROBES = np.array([-60.0, -3.0, -0.5, 0.0, 0.25, 2.0, 60.0])  # raw outputs at which links are compared

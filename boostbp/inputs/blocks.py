@@ -24,7 +24,8 @@ from boostbp.inputs.files.reading import typed_columns
 from boostbp.inputs.files.tables import TableFiles, open_table, quoted
 from boostbp.inputs.schema import CategoricalFeatures, RowsOnDisk, Schema
 from boostbp.inputs.sources import DECLARED, Source, open_source, warn_of_row_index
-from boostbp.inputs.targets import read_numbers, read_target
+from boostbp.inputs.survival_times import read_by_kind
+from boostbp.inputs.targets import read_numbers
 from boostbp.runtime import interrupts
 from boostbp.runtime.arrays import Floats, scratch_folder
 from boostbp.runtime.messages import named_in_errors
@@ -39,7 +40,7 @@ def rows_of(
     X: Blocks,
     beside: Mapping[str, Any],
     *,
-    labels: bool,
+    kind: str | None,
     categorical_features: CategoricalFeatures,
     schema: Schema | None,
 ) -> tuple[Any, dict[str, Any]]:
@@ -47,9 +48,9 @@ def rows_of(
 
     `X` is a file in CSV, Parquet or NumPy's format, a folder of the first two, or blocks ``(X, y)`` or
     ``(X, y, sample_weight)``. `beside` has ``y``, ``sample_weight``, ``offset`` and ``groups`` as the user passed them:
-    column names of a table, NumPy files, arrays of all rows, or None. `labels` says whether targets are class labels.
-    `schema` is that of the rows if it is already known. Raises ValueError if there are no rows, or blocks or files are
-    inconsistent, and OSError if the disk is full.
+    column names of a table, NumPy files, arrays of all rows, or None. `kind` is that of the
+    estimator, as in scikit-learn's tags, and `schema` that of the rows if it is already known. Raises ValueError if
+    there are no rows, or blocks or files are inconsistent, and OSError if the disk is full.
     """
     if _is_array_file(X):
         array = read_array(X)
@@ -66,7 +67,7 @@ def rows_of(
         names = {name: columns for name, value in beside.items() if (columns := _names(value))}
         table = table.resolve(beside=list(chain(*names.values())), categorical=_names(categorical_features))
         blocks, declared = _blocks_of_table(table, names), {*table.roles.categorical}
-    with closing(_BlockReader(labels, categorical_features, schema)) as reader:
+    with closing(_BlockReader(kind, categorical_features, schema)) as reader:
         for number, (features, values) in enumerate(blocks):
             interrupts.check()
             with named_in_errors(f"block {number} of X"):
@@ -153,8 +154,8 @@ def _number_labels(labels: NDArray[Any], number_of: dict[Any, int]) -> NDArray[n
 class _BlockReader:
     """The content of the blocks so far."""
 
-    def __init__(self, labels: bool, categorical_features: CategoricalFeatures, schema: Schema | None) -> None:
-        self.labels, self.categorical_features, self.schema = labels, categorical_features, schema
+    def __init__(self, kind: str | None, categorical_features: CategoricalFeatures, schema: Schema | None) -> None:
+        self.kind, self.categorical_features, self.schema = kind, categorical_features, schema
         self.X = _StoredValues()
         self.parts: list[tuple[int, Schema]] = []  # rows and schema of each block
         self.first: Source | None = None
@@ -168,7 +169,7 @@ class _BlockReader:
         schema = self.schema or Schema.of(source, categorical_features=self.categorical_features, checked=False)
         if self.first is None:
             self.first = source
-            labels = {"groups", "y"} if self.labels else {"groups"}
+            labels = {"groups", "y"} if self.kind == "classifier" else {"groups"}
             self.columns = {name: _StoredValues(of_labels=name in labels) for name in values}
         X = schema.read(source).X
         if isinstance(X, Sparse):
@@ -185,7 +186,7 @@ class _BlockReader:
 
     def _read(self, name: str, value: ArrayLike, n_rows: int) -> NDArray[Any]:
         if name == "y":
-            return read_target(value, n_rows, labels=self.labels)
+            return read_by_kind(value, n_rows, self.kind)[0]
         return np.asarray(value) if name == "groups" else read_numbers(value, n_rows, name)
 
     def close(self) -> None:

@@ -37,7 +37,7 @@ def read_target(y: ArrayLike | None, n_rows: int, *, labels: bool = False) -> ND
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
     if labels and sp.issparse(y):
         y = y.toarray()  # type: ignore[union-attr]
-    values = _frame_values(y, labels) if is_frame(y) else _array_of(y, "y")
+    values = _frame_values(y, labels) if is_frame(y) else array_of(y, "y")
     if values.ndim == 2 and values.shape[1] == 1:
         cure = "Please change the shape of y to (n_samples,), for example using ravel()."
         messages.warn(f"A column-vector y was passed when a 1d array was expected. {cure}", DataConversionWarning)
@@ -71,10 +71,10 @@ def _labels(values: NDArray[Any]) -> NDArray[Any]:
         return _indicators(values)
     cure = "Drop these rows, or give them a class."
     if values.dtype.kind == "f":
-        _refuse_where(~np.isfinite(values), values, "y", cure)
+        refuse_where(~np.isfinite(values), values, "y", cure)
     elif values.dtype.kind == "O":
         factors = ArrayColumn(values, "y").factors
-        _refuse_where(factors.place < 0, values, "y", cure)
+        refuse_where(factors.place < 0, values, "y", cure)
         if len({isinstance(value, str) for value in factors.values}) > 1:
             kinds = sorted({type(value).__name__ for value in factors.values})
             raise ValueError(f"y holds labels of type {' and '.join(kinds)}: make all of them text, or numbers.")
@@ -116,7 +116,7 @@ def read_weight(sample_weight: ArrayLike | None, n_rows: int) -> Floats:
         sample_weight = np.full(n_rows, 1.0 if sample_weight is None else sample_weight)
     values = _one_axis(sample_weight, "sample_weight", n_rows)
     weight = _finite(values, "sample_weight", "Drop these rows, or give them weight 0.")
-    _refuse_where(weight < 0, weight, "sample_weight", "Weights must be 0 or more.", "negative values")
+    refuse_where(weight < 0, weight, "sample_weight", "Weights must be 0 or more.", "negative values")
     [largest] = workers().max(weight.max(initial=0.0))
     if not largest > 0:
         raise ValueError("sample_weight is zero for every row: at least one weight must be non-zero.")
@@ -132,17 +132,17 @@ def read_offset(offset: ArrayLike, n_rows: int, n_outputs: int, name: str = "off
         raise ValueError(f"{name}={offset!r} is not an array: give a number for each row, {shape}.")
     if is_frame(offset):
         offset = matrix_of([column.numbers() for column in open_source(offset).columns])
-    values = _floats(_array_of(offset, name), name)
+    values = floats_of(array_of(offset, name), name)
     if values.shape not in ((n_rows,), (n_rows, 1), (n_rows, n_outputs)) or values.size != n_rows * n_outputs:
         raise ValueError(f"{name} has shape {values.shape}: give {shape}.")
     values = _finite(values, name, "Drop these rows, or give them an offset, such as 0.")
-    _refuse_where(np.abs(values) > LARGEST, values, name, "Float64 does not hold its square.", "large numbers")
+    refuse_where(np.abs(values) > LARGEST, values, name, "Float64 does not hold its square.", "large numbers")
     return values.reshape(n_rows, n_outputs)
 
 
 def read_numbers(values: ArrayLike, n_rows: int, name: str) -> Floats:
     """Read numbers of rows, (rows,) or (rows, columns); ValueError if they are text, or not `n_rows`."""
-    numbers = _floats(_array_of(values, name), name)
+    numbers = floats_of(array_of(values, name), name)
     check_consistent_length(range(n_rows), numbers)
     return numbers
 
@@ -153,7 +153,7 @@ def read_groups(groups: ArrayLike, n_rows: int, name: str = "groups") -> NDArray
         raise ValueError(f"{name}={groups!r} is not known: give the group of each row, (rows,), such as a column of X.")
     values = _one_axis(groups, name, n_rows)
     place = ArrayColumn(values.astype(object) if values.dtype.kind in "mMSU" else values, name).factors.place
-    _refuse_where(place < 0, values, name, "Drop these rows, or give each a group of its own.")
+    refuse_where(place < 0, values, name, "Drop these rows, or give each a group of its own.")
     return place
 
 
@@ -184,7 +184,7 @@ def refuse_text(values: NDArray[Any], name: str) -> None:
         raise ValueError(f"{name} holds text, such as {text!r}: numbers are needed. {cure}.")
 
 
-def _array_of(values: ArrayLike, name: str) -> NDArray[Any]:
+def array_of(values: ArrayLike, name: str) -> NDArray[Any]:
     """Return a list, array or column as an array of one or two axes, of any dtype; missing text is None."""
     if isinstance(values, (list, tuple)):
         # together with strings, None and NaN would become strings
@@ -200,7 +200,7 @@ def _array_of(values: ArrayLike, name: str) -> NDArray[Any]:
 
 
 def _one_axis(values: ArrayLike, name: str, n_rows: int) -> NDArray[Any]:
-    values = _array_of(values, name)
+    values = array_of(values, name)
     if values.ndim != 1:
         raise ValueError(f"{name} must be a 1D array, (rows,); got shape {values.shape}.")
     check_consistent_length(range(n_rows), values)
@@ -216,7 +216,8 @@ def _of_column(column: Column) -> NDArray[Any]:
     return np.array([*values, None], object)[place]
 
 
-def _floats(values: NDArray[Any], name: str) -> Floats:
+def floats_of(values: NDArray[Any], name: str) -> Floats:
+    """Return an array of any dtype as float64; raise ValueError for text and dates."""
     if values.dtype.kind in "mM":
         raise ValueError(f"{name} has dtype {values.dtype}: turn it into numbers.")
     refuse_text(values, name)
@@ -227,8 +228,8 @@ def _floats(values: NDArray[Any], name: str) -> Floats:
 
 
 def _finite(values: NDArray[Any], name: str, cure: str) -> Floats:
-    floats = _floats(values, name)
-    _refuse_where(~np.isfinite(floats), floats, name, cure)
+    floats = floats_of(values, name)
+    refuse_where(~np.isfinite(floats), floats, name, cure)
     return floats
 
 
@@ -238,7 +239,7 @@ def _refuse_several(received: str) -> NoReturn:
     raise ValueError(f"y should be a 1d array of labels, got {received} instead: {takes}. {cure}.")
 
 
-def _refuse_where(bad: NDArray[np.bool_], values: NDArray[Any], name: str, cure: str, kind: str = "") -> None:
+def refuse_where(bad: NDArray[np.bool_], values: NDArray[Any], name: str, cure: str, kind: str = "") -> None:
     """Raise ValueError if a value in an array of any shape is bad: of `kind` or, by default, infinite or missing."""
     if bad.any():
         rows = np.flatnonzero(bad.reshape(len(bad), -1).any(axis=1))

@@ -10,15 +10,19 @@ from collections.abc import Iterable, Sequence
 from numbers import Real
 from typing import Any, cast, get_args
 
+from boostbp.losses.aft import AFT
 from boostbp.losses.base import Loss, Task, Traits, traits_of
+from boostbp.losses.cox import Cox
 from boostbp.losses.log_link import Gamma, Logistic, Multilabel, Poisson, Softmax, Tweedie
 from boostbp.losses.ranking import LambdaRank, ListwiseRanking, PairwiseRanking
 from boostbp.losses.residuals import AbsoluteError, Huber, Quantile, Quantiles, SquaredError
 from boostbp.runtime.messages import counted, nearest, unsupported
 
 __all__ = [
+    "AFT",
     "LOSSES",
     "AbsoluteError",
+    "Cox",
     "Gamma",
     "Huber",
     "LambdaRank",
@@ -43,6 +47,7 @@ __all__ = [
 _KNOWN = (
     *(SquaredError, AbsoluteError, Huber, Quantile, Quantiles, Poisson, Gamma, Tweedie, Logistic, Softmax, Multilabel),
     *(ListwiseRanking, LambdaRank, PairwiseRanking),
+    *(AFT, Cox),
 )
 LOSSES: dict[str, type[Any]] = {loss.name: loss for loss in _KNOWN}
 _ESTIMATORS = {"ranking": "BoostBPRanker", "survival": "BoostBPSurvival"}  # by the task of their losses alone
@@ -96,7 +101,7 @@ def load_loss(
 
 def _refuse_task(loss: object, traits: Traits, task: Task | None) -> None:
     """Refuse a loss of rankings or survival times for another estimator."""
-    if task != traits.task and (estimator := _ESTIMATORS.get(traits.task or "")) is not None:
+    if task not in (None, traits.task) and (estimator := _ESTIMATORS.get(traits.task or "")) is not None:
         raise ValueError(f"loss={loss!r} is for {traits.task}: use {estimator}.")
 
 

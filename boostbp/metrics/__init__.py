@@ -5,7 +5,7 @@ A metric compares `prediction` with `y`, each (rows, outputs), under `weight`, (
 for more, they have a column for each class, and for several labels a column for each label. For several regression
 outputs, the metric is the mean over the outputs.
 
-All names and aliases of both libraries are known, except for survival, and LightGBM's
+All names and aliases of both libraries are known, except for LightGBM's
 ``cross_entropy_lambda``, which reads weights as numbers of trials. If the two libraries define a name differently
 (``mape`` of a small `y`, ``gamma_deviance``), the metric is XGBoost's.
 
@@ -135,6 +135,8 @@ _LABELS = {
     **_called("accuracy", True, scores.accuracy_of_labels),
     **{name: _CLASSES[name] for name in ("auc", "roc_auc", "aucpr", "average_precision")},
 }
+# Names of metrics of survival times, and whether greater is better.
+_SURVIVAL = {"concordance": True, "cox-nloglik": False, "aft-nloglik": False, "interval-regression-accuracy": True}
 # Metrics with a number in the name, as in XGBoost: the metric, the check of the number, and the valid numbers in words.
 _AT: dict[str, tuple[Callable[..., float], Callable[[float], bool], str]] = {
     "tweedie-nloglik": (scores.tweedie, lambda power: 1 < power < 2, "rho, 1 < rho < 2"),
@@ -234,8 +236,13 @@ def _of_ranking(name: str, loss: Loss) -> Metric:
 
 
 def _by_name(name: str, loss: Loss, classes: bool, scale: Floats | float) -> Metric:
-    if traits_of(loss).task == "ranking":
+    task = traits_of(loss).task
+    if task == "ranking":
         return _of_ranking(name, loss)
+    if task == "survival" or name in _SURVIVAL:
+        if task == "survival" and name in _SURVIVAL:
+            return _of_survival(name, loss)
+        raise _unknown(name, classes, task)
     # The mean of a loss has the parameters of the training's loss if it has the same name, otherwise the defaults.
     if name in _of_losses():
         return _mean_of(loss, scale) if isinstance(loss, LOSSES[name]) else _mean_of(LOSSES[name](), 1.0)
@@ -243,7 +250,7 @@ def _by_name(name: str, loss: Loss, classes: bool, scale: Floats | float) -> Met
         return Metric(name, *_REGRESSION[name])
     stem, at, parameter = name.partition("@")
     if stem not in (_AT if at else _CLASSES):
-        raise _unknown(name, classes)
+        raise _unknown(name, classes, task)
     if stem in _CLASSES and not classes:
         raise ValueError(f"eval_metric={name!r} is for classes, and loss={loss.name!r} for numbers: use e.g. 'rmse'.")
     if traits_of(loss).multilabel and name not in _LABELS:
@@ -265,7 +272,26 @@ def _by_name(name: str, loss: Loss, classes: bool, scale: Floats | float) -> Met
     return Metric(name, False, partial(function, number))
 
 
-def _unknown(name: str, classes: bool) -> ValueError:
+def _of_survival(name: str, loss: Loss) -> Metric:
+    """Return a metric of survival times; raise ValueError if it is for the other loss."""
+    if name not in ("concordance", default_name := traits_of(loss).default_metric) and not (
+        name == "interval-regression-accuracy" and default_name == "aft-nloglik"
+    ):
+        raise ValueError(f"eval_metric={name!r} is not of loss={loss.name!r}: use {default_name!r} or 'concordance'.")
+    functions: dict[str, Function] = {
+        "concordance": partial(scores.concordance, loss),
+        "cox-nloglik": partial(scores.cox_nloglik, loss),
+        "aft-nloglik": partial(scores.aft_nloglik, loss),
+        "interval-regression-accuracy": scores.within_bounds,
+    }
+    return Metric(name, _SURVIVAL[name], functions[name], takes_raw=name != "interval-regression-accuracy")
+
+
+def _unknown(name: str, classes: bool, task: str | None) -> ValueError:
+    if task == "survival":
+        return ValueError(f"eval_metric={name!r} is not of survival times: use one of {', '.join(_SURVIVAL)}.")
+    if name in _SURVIVAL:
+        return ValueError(f"eval_metric={name!r} is for survival times: use BoostBPSurvival.")
     if reason := unsupported(name):
         return ValueError(f"eval_metric={name!r}: {reason}")
     # For a regressor, the message does not list metrics of classes, which it refuses.

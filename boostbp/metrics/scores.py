@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, xlogy
 
-from boostbp.losses import Loss
+from boostbp.losses import Loss, traits_of
+from boostbp.losses.checked_loss import CheckedLoss
+from boostbp.metrics.survival import concordance_index_censored
 from boostbp.runtime.arrays import Floats
 
 _LEAST = np.finfo(np.float64).eps  # smallest probability in a logarithm, as in scikit-learn
@@ -76,6 +78,36 @@ def mean_value(loss: Loss, scale: Floats | float, prediction: Floats, y: Floats,
     if (inverse_link := getattr(loss, "inverse_link", None)) is not None:
         h = inverse_link(h)
     return float(np.average(loss.value(h, y / scale), weights=weight) / prediction.shape[1])
+
+
+def outcomes(y: Floats) -> tuple[NDArray[np.bool_], Floats]:
+    """Return whether rows have an event, and their times, from bounds, (rows, 2); ValueError for other censoring."""
+    event = y[:, 0] == y[:, 1]
+    if (~event & np.isfinite(y[:, 1])).any():
+        raise ValueError("y has times with an upper bound, which have no order: concordance takes right-censored rows.")
+    return event, y[:, 0]
+
+
+def concordance(loss: Loss, raw: Floats, y: Floats, weight: ArrayLike | None) -> float:
+    """Return Harrell's concordance of raw outputs: risk scores, or logarithms of times."""
+    sign = -1.0 if traits_of(loss).link_name == "log" else 1.0
+    return concordance_index_censored(*outcomes(y), sign * raw[:, 0], sample_weight=weight).cindex
+
+
+def cox_nloglik(loss: Loss, raw: Floats, y: Floats, weight: Floats) -> float:
+    """Return the negative log partial likelihood, divided by the weight of the events."""
+    events = float(weight[y[:, 0] == y[:, 1]].sum())
+    return float(weight @ CheckedLoss(loss).prepared(y, weight).value(raw, y)) / events if events else 0.0
+
+
+def aft_nloglik(loss: Loss, raw: Floats, y: Floats, weight: Floats) -> float:
+    """Return the mean negative log-likelihood of accelerated failure times."""
+    return float(np.average(loss.value(raw, y), weights=weight))
+
+
+def within_bounds(prediction: Floats, y: Floats, weight: Floats) -> float:
+    """Return the share of times within their bounds."""
+    return float(np.average(((y[:, :1] <= prediction) & (prediction <= y[:, 1:]))[:, 0], weights=weight))
 
 
 def fair(prediction: Floats, y: Floats, weight: Floats) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boostbp.inputs.schema import Schema
+from boostbp.inputs.survival_times import read_survival
 from boostbp.inputs.targets import label_names, read_offset, read_target
 from boostbp.losses import Loss, Quantiles, traits_of
 from boostbp.losses.base import weighted_quantile
@@ -62,6 +63,8 @@ class Targets:
 
         Raises ValueError if it cannot be read, contains a class that `fit` did not see, or has other labels.
         """
+        if traits_of(self.loss).task == "survival":
+            return read_survival(y, n_rows)
         if self.classes is None:
             target: Floats = read_target(y, n_rows)
             return target.reshape(n_rows, -1)
@@ -200,6 +203,10 @@ class Model:
     summary: Summary | None = None  # of the training rows; None for a mixture with a neural network
     with_offset: bool = False  # whether the fit had an offset, which predictions then need too
     calibration: Calibration | None = None
+    # of survival times, (times,) each: distinct times of events, ascending, and the last time; and with proportional
+    # hazards the cumulative hazard of a raw output of 0 at these times
+    event_times: Floats | None = None
+    hazard: Floats | None = None
 
     def names(self) -> Names:
         """Return the names of features, hidden units and outputs."""

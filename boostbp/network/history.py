@@ -9,6 +9,7 @@ from html import escape
 from typing import Any
 
 from boostbp.network.choice import NETWORK, ModelChoice, weight_in_words
+from boostbp.runtime.arrays import Floats
 from boostbp.runtime.messages import counted, require
 
 # The sentence of summaries for `History.refitted`.
@@ -150,6 +151,8 @@ class History:
         The calls of ``refit`` since the fit. Epochs, looks and scores precede them.
     interrupt : KeyboardInterrupt or None
         The interrupt that ended the training. The estimator raises it once it has stored the model.
+    held_out : (rows, outputs) or None
+        Raw output on the first evaluation set before leaves were fitted again, until the estimator has its model.
     """
 
     epochs: list[Epoch] = field(default_factory=list)
@@ -161,6 +164,7 @@ class History:
     looks: list[Look] = field(default_factory=list)
     refits: list[Refit] = field(default_factory=list)
     interrupt: KeyboardInterrupt | None = field(default=None, init=False, compare=False, repr=False)
+    held_out: Floats | None = field(default=None, init=False, compare=False, repr=False)
 
     def interrupted(self, interrupt: KeyboardInterrupt) -> None:
         """Record that an interrupt ended the training."""

@@ -103,7 +103,6 @@ _OTHER_NAMES: Mapping[str, str] = {
 }
 MEANT = {other: name for name, others in _OTHER_NAMES.items() for other in others.split()}
 _RANKING = "use BoostBPRanker, whose fit takes group or qid; losses.LambdaRank has parameters of lambdarank."
-_SURVIVAL = "survival times are not supported: use XGBoost (survival:cox, survival:aft) or scikit-survival."
 # Names of native parameters in `backend_params`.
 _NATIVE = """
     bagging_freq subsample_freq cat_l2 cat_smooth colsample_bylevel colsample_bynode data_sample_strategy device
@@ -167,15 +166,14 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return spelled[close[0]] if close else None
 
 
-# Objectives and metrics of other libraries, except those that begin with rank: or survival:.
+# Objectives and metrics of other libraries, except those that begin with rank:.
 _UNSUPPORTED: Mapping[str, str] = {
     **dict.fromkeys(("yetirank", "ndcg", "map", "mean_average_precision"), _RANKING),
-    **dict.fromkeys(("cox", "aft", "survivalaft", "cox-nloglik", "aft-nloglik"), _SURVIVAL),
 }
 
 
 def unsupported(name: str) -> str:
     """Return why an objective or metric of another library is not supported, and an alternative, or ""."""
     stem = name.partition("@")[0].lower()
-    kinds = {"rank": _RANKING, "survival": _SURVIVAL}
+    kinds = {"rank": _RANKING}
     return _UNSUPPORTED.get(stem) or (kinds.get(stem.partition(":")[0], "") if ":" in stem else "")

@@ -16,11 +16,11 @@ from sklearn.datasets import load_diabetes
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, LayerSpec, fit_layer
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, BoostBPSurvival, LayerSpec, fit_layer
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.nested_parameters import SPECS
 
-KINDS = [BoostBPRegressor, BoostBPClassifier, BoostBPAutoencoder]
+KINDS = [BoostBPRegressor, BoostBPClassifier, BoostBPAutoencoder, BoostBPSurvival]
 SMALL = {"hidden_layer_sizes": (3,), "n_estimators": 4, "max_depth": 3, "epochs": 2}
 LEARNING = {"check_classifiers_train", "check_regressors_train"}
 

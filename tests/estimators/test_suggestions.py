@@ -94,8 +94,8 @@ def test_arguments_of_other_librarys_predictions_are_answered(kind, name, cure):
     [
         ("lambdarank", "use BoostBPRanker"),
         ("rank:ndcg", "use BoostBPRanker"),
-        ("survival:cox", "scikit-survival"),
-        ("aft", "survival times are not supported"),
+        ("survival:cox", "use BoostBPSurvival"),
+        ("aft", "is for survival: use BoostBPSurvival"),
     ],
 )
 def test_losses_of_ranking_and_survival_are_answered(name, cure):
@@ -140,7 +140,7 @@ def test_metrics_and_losses_are_named_by_the_nearest_or_those_of_the_task():
 
 
 @pytest.mark.parametrize(
-    ("name", "cure"), [("ndcg@5", "BoostBPRanker"), ("map", "BoostBPRanker"), ("cox-nloglik", "scikit-survival")]
+    ("name", "cure"), [("ndcg@5", "BoostBPRanker"), ("map", "BoostBPRanker"), ("cox-nloglik", "use BoostBPSurvival")]
 )
 def test_metrics_of_ranking_and_survival_are_answered(name, cure):
     with pytest.raises(ValueError, match=rf"eval_metric='{name}': .*{cure}"):

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from helpers import kind_of_target
+from helpers import kind_of_target, losses_of_outputs
 from user_losses import LogCosh, UserLoss
 
 from boostbp import check_loss, losses
@@ -25,7 +25,7 @@ def target_of(loss):
     return (Y > 0).astype(float) if loss.name == "logistic" else np.eye(3)[rng.integers(0, 3, 80)]
 
 
-@pytest.mark.parametrize("loss", [loss() for loss in losses.LOSSES.values()], ids=lambda loss: loss.name)
+@pytest.mark.parametrize("loss", losses_of_outputs(), ids=lambda loss: loss.name)
 def test_losses_of_the_package_pass(loss):
     report = check_loss(loss, target_of(loss), sample_weight=np.linspace(0.5, 2.0, 80))
     assert report.gradient_error < 1e-3

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import derivative, kind_of_target
+from helpers import derivative, kind_of_target, losses_of_outputs
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -17,7 +17,6 @@ from sklearn import metrics
 from user_losses import UserLoss
 
 from boostbp.losses import (
-    LOSSES,
     AbsoluteError,
     Huber,
     Logistic,
@@ -33,7 +32,7 @@ from boostbp.losses import (
 
 RESIDUALS = [SquaredError(), AbsoluteError(), Huber(delta=0.7), Quantile(alpha=0.3), Quantiles(alpha=(0.1, 0.6))]
 # A new loss is tested by what it says about itself, and so is a known one with other parameters.
-ALL = [*RESIDUALS, *(loss() for name, loss in LOSSES.items() if name not in {one.name for one in RESIDUALS})]
+ALL = [*RESIDUALS, *(loss for loss in losses_of_outputs() if loss.name not in {one.name for one in RESIDUALS})]
 SIZES = [1e3, 1e6, 1e100]
 
 every_loss = pytest.mark.parametrize("loss", ALL, ids=lambda loss: loss.name)

@@ -9,7 +9,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from helpers import kind_of_target
+from helpers import kind_of_target, losses_of_outputs
 from user_losses import UserLoss
 
 from boostbp import losses, metrics
@@ -19,6 +19,7 @@ from boostbp.model.model import units_of
 from boostbp.network.stored import loss_from, loss_of
 
 every_loss = pytest.mark.parametrize("loss", [loss() for loss in LOSSES.values()], ids=lambda loss: loss.name)
+every_loss_of_outputs = pytest.mark.parametrize("loss", losses_of_outputs(), ids=lambda loss: loss.name)
 
 
 def in_files() -> set[type]:
@@ -49,7 +50,7 @@ def test_a_loss_loads_by_all_its_names(loss):
         assert losses.load_loss(name, n_outputs=n_outputs) == loss
 
 
-@every_loss
+@every_loss_of_outputs
 def test_a_loss_says_what_it_is_for_and_undoes_its_link(loss):
     traits = traits_of(loss)
     assert traits.task == ("classification" if kind_of_target(loss) == "classes" else "regression")
@@ -66,7 +67,7 @@ def test_a_loss_says_what_it_is_for_and_undoes_its_link(loss):
         np.testing.assert_allclose(loss.inverse_link(loss.link(h)), h, rtol=1e-12, atol=1e-12)
 
 
-@every_loss
+@every_loss_of_outputs
 def test_what_a_loss_says_of_its_values_is_true(loss):
     traits = traits_of(loss)
     rng = np.random.default_rng(0)

@@ -1,0 +1,92 @@
+"""Survival times of rows, in any of their forms, as the bounds between which the event happened.
+
+Forms of a target:
+
+- a structured array of a bool field, whether there was an event, and a time, as ``sksurv.util.Surv`` makes it; or a
+  data frame of two such columns, in any order;
+- two columns of numbers: a lower and an upper bound, as XGBoost's ``label_lower_bound`` and ``label_upper_bound``. They
+  are equal for an event; the upper one is infinite for a row that is censored on the right, and the lower one 0 or
+  -infinity on the left;
+- one column of numbers, as XGBoost's ``survival:cox`` takes it: the time of an event, or minus the time of censoring.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_consistent_length
+
+from boostbp.inputs.sources import is_frame, open_source
+from boostbp.inputs.targets import LARGEST, array_of, floats_of, read_target, refuse_text, refuse_where
+from boostbp.runtime.arrays import Floats
+
+_EVENTS = "sksurv.util.Surv.from_arrays(event, time), or a data frame with a column of bools and one of times"
+
+
+def read_by_kind(y: Any, n_rows: int, kind: str | None) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Return the target of an estimator of a kind, as in scikit-learn's tags, and strata of held-out rows, if any."""
+    if kind == "survival":
+        bounds = read_survival(y, n_rows)
+        return bounds, bounds[:, 0] == bounds[:, 1]  # held-out rows keep the share of events
+    values = read_target(y, n_rows, labels=kind == "classifier")
+    return values, values if kind == "classifier" else None
+
+
+def read_survival(y: Any, n_rows: int, *, name: str = "y") -> Floats:
+    """Return the lower and the upper bound of each time, (rows, 2) float64; equal for an event.
+
+    Raises ValueError if `y` is None, has another number of rows, holds missing or negative times, or is none of the
+    forms above, or may be two of them.
+    """
+    if y is None:
+        raise ValueError("This estimator requires y to be passed, but the target y is None.")
+    columns = _columns(y, name)
+    check_consistent_length(range(n_rows), columns[0])
+    events = [column for column in columns if _are_bools(column)]
+    numbers = [floats_of(column, name) for column in columns if not _are_bools(column)]
+    for column in numbers:
+        refuse_where(np.isnan(column), column, name, "Drop these rows.", "NaN")
+    if len(columns) == 1 and not events:
+        event, time = ~np.signbit(numbers[0]), np.abs(numbers[0])
+    elif len(columns) == 2 and len(events) == 1:
+        event, time = events[0].astype(bool), numbers[0]
+    elif len(columns) == 2 and not events:
+        return _bounds(numbers[0], numbers[1], name)
+    else:
+        received = f"{len(columns)} columns, {len(events)} of them bools"
+        raise ValueError(f"{name} holds {received}: give two columns of bounds, {_EVENTS}.")
+    refuse_where(~((time >= 0) & (time <= LARGEST)), time, name, "Times are from 0 to 1e100.", "times out of range")
+    return np.column_stack([time, np.where(event, time, np.inf)])
+
+
+def _columns(y: Any, name: str) -> list[NDArray[Any]]:
+    if is_frame(y):
+        columns = open_source(y).columns
+        for column in columns:
+            refuse_text(np.array([column.text()]), f"{name}: {column.label}")
+        return [column.numbers() for column in columns]
+    if isinstance(y, np.ndarray) and y.dtype.names is not None:
+        return [y[field] for field in y.dtype.names]
+    values = array_of(y, name)
+    return list(values.reshape(len(values), -1).T)
+
+
+def _are_bools(column: NDArray[Any]) -> bool:
+    return column.dtype.kind == "b" or (column.dtype.kind == "O" and set(map(type, column)) <= {bool, np.bool_})
+
+
+def _bounds(lower: Floats, upper: Floats, name: str) -> Floats:
+    """Return two columns as bounds; raise ValueError if they are no bounds, or could be times and events."""
+    for column in (lower, upper):
+        if set(np.unique(column).tolist()) == {0.0, 1.0}:
+            raise ValueError(
+                f"{name} has a column of 0 and 1, which may be events or bounds: give events as {_EVENTS}."
+            )
+    lower = np.where(lower == -np.inf, 0.0, lower)
+    both = np.column_stack([lower, upper])
+    cure = f"They are a lower and an upper bound, with infinity for right-censored rows; give events as {_EVENTS}."
+    wrong = ~((lower >= 0) & (lower <= LARGEST) & (upper >= lower) & ((upper <= LARGEST) | (upper == np.inf)))
+    refuse_where(wrong, both, name, cure, "bounds out of order")
+    return both

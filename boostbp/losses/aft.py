@@ -1,0 +1,181 @@
+"""Accelerated failure time: times whose logarithm is the raw output plus noise of a known distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import expit, log_expit, log_ndtr, logit, ndtri
+
+from boostbp.losses.base import LEAST_HESSIAN, LinkName, Task, refuse
+from boostbp.losses.cox import refuse_without_events
+from boostbp.losses.log_link import LogLink
+from boostbp.runtime.arrays import Floats
+
+MAX_EXPONENT = 40.0  # of the extreme distribution, whose hazard is exp(z); beyond, it continues as a tangent
+NARROW = 1e-6  # in standard units: an interval as narrow has the density of its middle
+BOUNDS = (-9.0, 5.0)  # of the logarithm of an estimated scale: 1e-4 to 150
+
+
+def _extreme_hazard(z: Floats) -> Floats:
+    return np.exp(np.minimum(z, MAX_EXPONENT)) * (1.0 + np.maximum(z - MAX_EXPONENT, 0.0))
+
+
+class _Distribution(NamedTuple):
+    """A distribution of the noise, in standard units: functions of z, and of a share."""
+
+    log_density: Callable[[Floats], Floats]
+    slope: Callable[[Floats], Floats]  # of the log density
+    curvature: Callable[[Floats], Floats]  # minus its second derivative
+    log_survival: Callable[[Floats], Floats]
+    quantile: Callable[[Floats], Floats]
+    symmetric: bool = True
+
+
+_DISTRIBUTIONS = {
+    "normal": _Distribution(
+        lambda z: -0.5 * (z * z + np.log(2 * np.pi)), np.negative, np.ones_like, lambda z: log_ndtr(-z), ndtri
+    ),
+    "logistic": _Distribution(
+        lambda z: log_expit(z) + log_expit(-z),
+        lambda z: -np.tanh(z / 2),
+        lambda z: 2.0 * expit(z) * expit(-z),
+        lambda z: log_expit(-z),
+        logit,
+    ),
+    "extreme": _Distribution(
+        lambda z: np.minimum(z, MAX_EXPONENT) - _extreme_hazard(z),
+        lambda z: (z < MAX_EXPONENT) - np.exp(np.minimum(z, MAX_EXPONENT)),
+        lambda z: np.exp(np.minimum(z, MAX_EXPONENT)),
+        lambda z: -_extreme_hazard(z),
+        lambda share: np.log(-np.log1p(-share)),
+        symmetric=False,
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AFT(LogLink):
+    """Negative log-likelihood of times between `lower` and `upper`: ``log t = h + scale * noise``.
+
+    An event has equal bounds, a row that is censored on the right an infinite upper one, and on the left a lower one of
+    0. Values are those of XGBoost's survival:aft; derivatives are not clipped. The hessian is the second derivative, or
+    the gradient divided by 1 plus the distance of the time in standard units, if that is larger: a Newton step from far
+    away is then no longer than the distance. Baseline: the best constant.
+
+    Attributes
+    ----------
+    distribution : {"normal", "logistic", "extreme"}
+        Distribution of the noise: times are log-normal, log-logistic or Weibull.
+    scale : float or None
+        Scale of the noise. None: `BoostBPSurvival` estimates it; elsewhere 1, as in XGBoost.
+    """
+
+    distribution: Literal["normal", "logistic", "extreme"] = "normal"
+    scale: Any = None  # a float or None
+    name = "aft"
+    aliases: ClassVar[tuple[str, ...]] = ("survival:aft",)
+    task: ClassVar[Task] = "survival"
+    link_name: ClassVar[LinkName] = "log"
+    columns: ClassVar[tuple[str, ...]] = ("lower", "upper")
+    default_metric: ClassVar[str] = "aft-nloglik"
+
+    def __post_init__(self) -> None:
+        if self.distribution not in _DISTRIBUTIONS:
+            known = ", ".join(map(repr, _DISTRIBUTIONS))
+            raise ValueError(f"distribution={self.distribution!r} is not known: use one of {known}.")
+        if self.scale is not None and not 0 < self.scale < np.inf:
+            raise ValueError(f"scale={self.scale!r} is not a positive number: use e.g. AFT(scale=1.0), or None.")
+
+    @property
+    def _noise(self) -> _Distribution:
+        return _DISTRIBUTIONS[self.distribution]
+
+    @property
+    def _unit(self) -> float:
+        return 1.0 if self.scale is None else float(self.scale)
+
+    def _formula(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        noise, unit = self._noise, self._unit
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+            log_y = np.log(y)
+            low, high = ((log_y - h) / unit).T
+            exact = (high - low <= NARROW) | (y[:, 0] == y[:, 1])
+            middle = np.where(exact, (low + high) / 2, 0.0)
+            log_width = np.where(y[:, 0] == y[:, 1], -np.log(unit) - log_y[:, 0], np.log(high - low))
+            log_mass = self._log_mass(low, high)
+            # (2, rows): density at the upper and the lower bound, divided by the mass between them; 0 at infinity
+            ends = np.stack([high, low])
+            ratio = np.where(np.isfinite(ends), np.exp(noise.log_density(ends) - log_mass), 0.0)
+            bend = np.where(np.isfinite(ends), noise.slope(ends) * ratio, 0.0)
+            slope = np.where(exact, noise.slope(middle), ratio[0] - ratio[1])
+            curvature = np.where(exact, noise.curvature(middle), np.square(slope) - (bend[0] - bend[1]))
+            value = -np.where(exact, noise.log_density(middle) + log_width, log_mass)
+            # Rounding errors of the curvature are largest far away, where these bounds are close: that of a mass is at
+            # most that of the densities, and that of the extreme distribution is exp(low) and at most 1 more.
+            floor = 0.0 if noise.symmetric else noise.curvature(low)
+            curvature = np.clip(np.nan_to_num(curvature), floor, floor + noise.curvature(np.zeros(1)))
+            distance = np.where(exact, np.abs(middle), np.where(np.isfinite(ends), np.abs(ends), np.inf).min(axis=0))
+        hessian = np.maximum(curvature, np.maximum(np.abs(slope) / (1.0 + distance), LEAST_HESSIAN))
+        return value, slope[:, None] / unit, hessian[:, None] / unit**2
+
+    def _log_mass(self, low: Floats, high: Floats) -> Floats:
+        """Return the logarithm of the probability between two bounds in standard units."""
+        if self._noise.symmetric:  # in the upper tail, where survival is small and so exact
+            low, high = np.where(low + high < 0, [-high, -low], [low, high])
+        at_low, at_high = self._noise.log_survival(low), self._noise.log_survival(high)
+        fall = at_low - at_high  # of the logarithm; in the lower tail of the extreme distribution it rounds to 0
+        log_fall = np.log(fall) if self._noise.symmetric else high + np.log(-np.expm1(low - high))
+        return at_low + np.where(fall < 1e-9, log_fall, np.log(-np.expm1(-fall)))
+
+    def log_survival(self, h: Floats, times: Floats) -> Floats:
+        """Return the logarithm of the probability to survive each time, (rows, times)."""
+        with np.errstate(divide="ignore"):
+            return self._noise.log_survival((np.log(times) - h) / self._unit)
+
+    def quantiles(self, h: Floats, shares: Floats) -> Floats:
+        """Return the times by which the shares have had the event, (rows, shares)."""
+        return self.link(h + self._unit * self._noise.quantile(shares))
+
+    def baseline(self, y: Floats, weight: Floats) -> Floats:
+        """Return the constant of the largest likelihood."""
+        low, high = _range(y)
+        if not high > low:
+            return np.array([low])
+
+        def loss(constant: float) -> float:
+            return float(weight @ self.value(np.full((len(y), 1), constant), y))
+
+        margin = 10.0 * self._unit
+        found = minimize_scalar(loss, bounds=(low - margin, high + margin), method="bounded", options={"xatol": 1e-8})
+        return np.array([found.x])
+
+    def estimated(self, y: Floats, weight: Floats, h: Floats, *, shifted: bool) -> Self:
+        """Return the loss with the most likely scale for raw outputs, or with `shifted` for these plus a constant."""
+        share = weight / weight.sum()
+        low, high = _range(y) if shifted else (0.0, 0.0)
+
+        def loss(log_scale: float, constant: float) -> float:
+            scaled = replace(self, scale=float(np.exp(np.clip(log_scale, *BOUNDS))))
+            return float(share @ scaled.value(h + constant, y))
+
+        start = [np.log(max(high - low, 1.0) / 4), *([(low + high) / 2 - h.mean()] if shifted else [])]
+        found = minimize(lambda point: loss(*point, *([] if shifted else [0.0])), start, method="Nelder-Mead")
+        return replace(self, scale=float(np.exp(np.clip(found.x[0], *BOUNDS))))
+
+    def check(self, y: Floats) -> None:
+        """Refuse events at time 0 and times out of range, and rows without any event."""
+        refuse(
+            y, (y[:, 1:] == 0) & [False, True], "loss='aft' takes times above 0. Drop these rows, or use loss='cox'."
+        )
+        self._refuse_out_of_range(np.where(np.isfinite(y), y, 1.0))
+        refuse_without_events(y)
+
+
+def _range(y: Floats) -> tuple[float, float]:
+    """Return the smallest and the largest logarithm of the finite bounds above 0."""
+    log_y = np.log(y[(y > 0) & np.isfinite(y)])
+    return float(log_y.min()), float(log_y.max())
