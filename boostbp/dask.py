@@ -23,14 +23,15 @@ from sklearn.metrics import accuracy_score
 
 from boostbp.distributed.cluster import Collection, computed, fit_cluster, is_collection, parts_of
 from boostbp.distributed.on_cluster import OnCluster, no_rows_of
-from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
+from boostbp.estimators import BoostBPClassifier, BoostBPRegressor, BoostBPSurvival
 from boostbp.estimators.supervised import Supervised
+from boostbp.metrics.scores import concordance
 from boostbp.network.monitor import Progress
 
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["DaskBoostBPClassifier", "DaskBoostBPRegressor"]
+__all__ = ["DaskBoostBPClassifier", "DaskBoostBPRegressor", "DaskBoostBPSurvival"]
 
 Table: TypeAlias = "Collection | ArrayLike"
 
@@ -156,3 +157,22 @@ class DaskBoostBPClassifier(_OnDask, BoostBPClassifier):  # type: ignore[misc]  
     def decision_function(self, X: Table) -> Any:  # type: ignore[override]
         """As the local estimator; for a Dask collection, a lazy dask.array.Array."""
         return self._by_part("decision_function", X)
+
+
+class DaskBoostBPSurvival(_OnDask, BoostBPSurvival):  # type: ignore[misc]  # its fit takes Dask collections
+    """`BoostBPSurvival` on a Dask cluster, with ``loss="aft"``: proportional hazards need all rows in one process."""
+
+    _local = BoostBPSurvival
+
+    def predict_survival_function(self, X: Table) -> Any:  # type: ignore[override]  # arrays, not step functions
+        """Return values at `unique_times_`, (rows, times); for a Dask collection, a lazy dask.array.Array."""
+        return self._by_part("predict_survival_function", X, True)
+
+    def predict_quantile(self, X: Table, q: float = 0.5) -> Any:  # type: ignore[override]  # it has no offset
+        """As the local estimator; for a Dask collection, a lazy dask.array.Array."""
+        return self._by_part("predict_quantile", X, q)
+
+    def score(self, X: Table, y: Table, sample_weight: Table | None = None) -> float:  # type: ignore[override]
+        """Return Harrell's concordance; this collects the predictions of all rows."""
+        times, targets = computed(self.predict(X)), self.model_.targets
+        return concordance(targets.loss, times[:, None], targets.read(computed(y), len(times)), computed(sample_weight))

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
 from boostbp.backends.xgboost_network import Address, connected
-from boostbp.estimators import BoostBPClassifier, BoostBPRanker, BoostBPRegressor
+from boostbp.estimators import BoostBPClassifier, BoostBPRanker, BoostBPRegressor, BoostBPSurvival
 from boostbp.estimators.parameters import training_settings
 from boostbp.inputs.sources import is_blocks
 from boostbp.network.callbacks import Checkpoint
@@ -25,7 +25,7 @@ from boostbp.runtime import checks
 from boostbp.runtime.group import Group, training_in
 from boostbp.runtime.versions import versions
 
-E = TypeVar("E", BoostBPClassifier, BoostBPRanker, BoostBPRegressor)
+E = TypeVar("E", BoostBPClassifier, BoostBPRanker, BoostBPRegressor, BoostBPSurvival)
 # Packages whose versions must be the same on all workers; otherwise sums would combine different computations.
 PACKAGES = ("boostbp", "lightgbm", "numpy", "scipy", "xgboost", "xgboost-cpu")
 _SENTENCE = "{}={} is not supported on several workers: {}."
@@ -49,7 +49,7 @@ def fit_worker(
 
     Parameters
     ----------
-    estimator : BoostBPRegressor or BoostBPClassifier
+    estimator : BoostBPRegressor, BoostBPClassifier, BoostBPRanker, or BoostBPSurvival with ``loss="aft"``
         Must have the same parameters on all workers.
     X, y, sample_weight :
         The rows of this worker, at least one, as in `fit`.
@@ -121,9 +121,9 @@ def _ctrl_c_ends_fit() -> Iterator[None]:
 
 def refuse_unsupported(estimator: E, X: object = None, fit: Mapping[str, object] = {}) -> None:
     """Refuse arguments that are not supported on several workers, and with a TypeError another estimator."""
-    if not isinstance(estimator, BoostBPClassifier | BoostBPRanker | BoostBPRegressor):
+    if not isinstance(estimator, BoostBPClassifier | BoostBPRanker | BoostBPRegressor | BoostBPSurvival):
         raise TypeError(
-            _SENTENCE.format("estimator", checks.shown(estimator), "give a regressor, a classifier or a ranker")
+            _SENTENCE.format("estimator", checks.shown(estimator), "give another estimator than an auto-encoder")
         )
     if faults := list(_unsupported(estimator, X, fit)):
         raise ValueError(" ".join(_SENTENCE.format(name, checks.shown(value), cure) for name, value, cure in faults))

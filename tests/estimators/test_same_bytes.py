@@ -16,12 +16,13 @@ from helpers import WITH_CATEGORIES, few_rounds
 from sklearn.datasets import load_iris
 from threadpoolctl import threadpool_limits
 
-from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, save
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, BoostBPSurvival, save
 
 X, CLASSES = load_iris(return_X_y=True)
 Y = X @ [[1.0, 0.0], [0.0, -2.0], [0.5, 1.0], [0.0, 3.0]] + np.sin(X[:, :2])
 SMALL = {"n_estimators": 4, "max_depth": 3, "epochs": 2, "random_state": 0, "min_samples_leaf": 5}
 KINDS = {"regressor": BoostBPRegressor, "classifier": BoostBPClassifier, "autoencoder": BoostBPAutoencoder}
+KINDS |= {"survival": BoostBPSurvival}
 WAYS = {
     "alone": {"deep": True},
     "shared": {"deep": True, "multi_strategy": "multi_output_tree"},
@@ -31,7 +32,11 @@ WAYS = {
     "weighed-sampled": {"backend_params": {"bagging_fraction": 0.7, "bagging_freq": 1}},
 }
 CASES = list(product(KINDS, WITH_CATEGORIES, ["alone", "shared"]))
-CASES += [("regressor", "lightgbm", "weighed-sampled"), ("classifier", "xgboost", "weighed")]
+CASES += [
+    ("survival", "lightgbm", "weighed"),
+    ("regressor", "lightgbm", "weighed-sampled"),
+    ("classifier", "xgboost", "weighed"),
+]
 CASES += [("regressor", "lightgbm", "sampled"), ("regressor", "lightgbm", "native")]
 CASES = [case for case in CASES if case[1] in WITH_CATEGORIES]
 
@@ -41,7 +46,8 @@ def fit(kind, backend, way, **changes):
     if kind == "autoencoder":
         asked.pop("deep", None)  # it always is
     model = KINDS[kind]((4,), **parameters(backend=backend, **asked))
-    return model.fit(X, CLASSES if kind == "classifier" else Y)
+    times = np.abs(Y[:, 0]) * np.where(CLASSES, 1.0, -1.0)
+    return model.fit(X, {"classifier": CLASSES, "survival": times}.get(kind, Y))
 
 
 def digest(model, folder):

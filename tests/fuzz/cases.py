@@ -14,7 +14,7 @@ from boostbp import losses
 from boostbp.backends import available
 
 BACKENDS = tuple(name for name in ("lightgbm", "xgboost") if name in available())
-KINDS = ("regressor", "classifier", "autoencoder", "layer")
+KINDS = ("regressor", "classifier", "survival", "autoencoder", "layer")
 LARGEST = np.finfo(np.float64).max
 
 
@@ -77,6 +77,18 @@ REAL_TARGETS: dict[str, Callable[[np.random.Generator, int], Any]] = {
     "ends": lambda rng, n: rng.choice([-LARGEST, LARGEST], n),
     "wide": _wide,
     "outlier": lambda rng, n: _one(rng, n, 1e300),
+    "missing": lambda rng, n: _one(rng, n, np.nan),
+}
+TIMES: dict[str, Callable[[np.random.Generator, int], Any]] = {  # of events, or minus those of censoring
+    "half censored": lambda rng, n: rng.exponential(3.0, n) * rng.choice([-1.0, 1.0], n),
+    "all events": lambda rng, n: rng.exponential(3.0, n),
+    "no event": lambda rng, n: -rng.exponential(3.0, n),
+    "one event": lambda rng, n: np.where(np.arange(n) == n // 2, 1.0, -rng.exponential(3.0, n)),
+    "ties": lambda rng, n: rng.integers(1, 4, n) * rng.choice([-1.0, 1.0], n),
+    "at once": lambda rng, n: np.ones(n),
+    "zero": lambda rng, n: np.zeros(n),
+    "far apart": lambda rng, n: 10.0 ** rng.uniform(-17, 17, n) * rng.choice([-1.0, 1.0], n),
+    "too far apart": lambda rng, n: 10.0 ** rng.uniform(-99, 99, n),
     "missing": lambda rng, n: _one(rng, n, np.nan),
 }
 LABELS: dict[str, Callable[[np.random.Generator, int], Any]] = {
@@ -190,6 +202,8 @@ class Case:
         X = as_dtype(np.column_stack(columns), self.dtype)
         if self.kind == "classifier":
             y = LABELS[self.target](rng, self.rows)
+        elif self.kind == "survival":
+            y = TIMES[self.target](rng, self.rows)
         else:
             y = np.column_stack([REAL_TARGETS[self.target](rng, self.rows) for _ in range(self.outputs)])
             y = y.ravel() if self.outputs == 1 else y
@@ -227,7 +241,8 @@ def cases(draw: Any) -> Case:
     """A case of any kind."""
     kind = draw(st.sampled_from(KINDS))
     regression = kind in ("regressor", "layer")
-    targets = {"classifier": tuple(LABELS), "autoencoder": ("zero",)}.get(kind, ("normal",) * 4 + tuple(REAL_TARGETS))
+    known = {"classifier": tuple(LABELS), "survival": tuple(TIMES), "autoencoder": ("zero",)}
+    targets = known.get(kind, ("normal",) * 4 + tuple(REAL_TARGETS))
     names = LAYER_PARAMETERS if kind == "layer" else list(PARAMETERS)
     columns = {"layer": (*COLUMNS, *NO_CODES), "autoencoder": (*NUMERIC, "categories")}.get(kind, tuple(COLUMNS))
     changed = draw(st.lists(st.sampled_from(names), max_size=5, unique=True))
@@ -240,7 +255,7 @@ def cases(draw: Any) -> Case:
         outputs=draw(st.sampled_from((1, 1, 2))) if regression else 1,
         weight=draw(st.sampled_from(("none",) * 5 + tuple(WEIGHTS))),
         dtype=draw(st.sampled_from(DTYPES)) if kind != "layer" else "float64",
-        loss=draw(st.sampled_from(LOSSES)) if kind == "regressor" else "squared_error",
+        loss=draw(st.sampled_from({"regressor": LOSSES, "survival": ("cox", "aft")}.get(kind, ("squared_error",)))),
         watched=draw(st.booleans()) if kind != "layer" else False,
         parameters=tuple((name, draw(st.sampled_from(PARAMETERS[name]))) for name in sorted(changed)),
         seed=draw(st.integers(0, 999)),

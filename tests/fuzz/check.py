@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, BoostBPSurvival
 from tests.flat_parameters import layer_of, parameters
 from tests.fuzz.cases import PARAMETERS, Case, as_dtype, cells_of
 
 ESTIMATORS = {"regressor": BoostBPRegressor, "classifier": BoostBPClassifier, "autoencoder": BoostBPAutoencoder}
+ESTIMATORS |= {"survival": BoostBPSurvival}
 ARGUMENTS = re.compile(
     r"\b(X|y|H|targets|sample_weight|eval_set|eval_metric|categorical|categorical_features|loss|"
     + "|".join(PARAMETERS)
@@ -90,7 +91,7 @@ def check_estimator(case: Case, X: Any, y: Any, weight: Any) -> None:
         )
     )
     options: dict[str, Any] = {"sample_weight": weight}
-    if case.kind == "regressor":
+    if case.kind in ("regressor", "survival"):
         model.set_params(loss=case.loss)
     if case.watched:
         options["eval_set"] = [X] if case.kind == "autoencoder" else [(X, y)]
@@ -110,6 +111,12 @@ def check_estimator(case: Case, X: Any, y: Any, weight: Any) -> None:
             if not model.multilabel_:
                 np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-9)
             assert np.isin(model.predict(rows), y).all()
+        elif case.kind == "survival":
+            survival = model.predict_survival_function(rows, return_array=True)
+            assert ((survival >= 0) & (survival <= 1)).all(), "no probabilities"
+            assert (np.diff(survival, axis=1) <= 0).all(), "a curve rises"
+            early, late = model.predict_quantile(rows, [0.2, 0.8]).T
+            assert (early <= late).all(), "quantiles cross"
         else:
             assert_finite("prediction", model.predict(rows), rows)
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 import boostbp
-from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, BoostBPSurvival
 from tests.flat_parameters import parameters
 
 TINY = {
@@ -84,6 +84,8 @@ def _told(model: Any, X: Any, path: Path) -> list[Any]:
     found = [model.predict(X), model.jacobian(X)]
     found += [model.transform(X)] if len(model.network_.layers) > 1 else []
     found += [getattr(model, name)(X) for name in ("predict_proba", "decision_function") if hasattr(model, name)]
+    if hasattr(model, "predict_quantile"):
+        found += [model.predict_survival_function(X, return_array=True), model.predict_quantile(X, [0.2, 0.8])]
     found += [model.attributions(X[:5], steps=2).values, model.importance("split"), model.feature_importances_]
     model.leaf_report(X[:2])
     boostbp.save(model, path.with_suffix(".again"))
@@ -171,6 +173,16 @@ MODELS = {
         lambda: BoostBPRegressor(**parameters(**TINY, base="additive", loss="huber")),
         lambda: numbers()[0],
         lambda: numbers()[1],
+    ),
+    "hazards": _model(
+        lambda: BoostBPSurvival(**parameters(**TINY)),
+        frame,
+        lambda: np.abs(numbers()[1]) * np.where(np.arange(ROWS) % 3, 1.0, -1.0),
+    ),
+    "times": _model(
+        lambda: BoostBPSurvival(**parameters(**TINY, loss="aft", calibration=0.3)),
+        lambda: numbers()[0],
+        lambda: np.abs(numbers()[1]) * np.where(np.arange(ROWS) % 3, 1.0, -1.0),
     ),
     "native": _model(
         lambda: BoostBPRegressor(**parameters(**TINY, leaves="native", basis="linear")),
