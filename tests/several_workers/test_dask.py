@@ -18,7 +18,7 @@ from process_workers import broken, same_trees
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.backends.xgboost import XGBoostGrower
-from boostbp.dask import DaskBoostBPClassifier, DaskBoostBPRegressor
+from boostbp.dask import DaskBoostBPClassifier, DaskBoostBPRegressor, DaskBoostBPSurvival
 from boostbp.distributed import WorkersLostError
 from boostbp.network.layers import bound
 
@@ -381,3 +381,22 @@ def test_a_fit_that_lost_a_worker_goes_on_from_its_checkpoint_with_those_that_ar
     model.fit(parts, target, checkpoint=tmp_path / "state", client=client)
     one = BoostBPRegressor((3,), early_stopping=False, output={"subsample": 0.8}, **HOW).fit(X, y)
     np.testing.assert_allclose(model.predict(X), one.predict(X), rtol=0, atol=1e-9)
+
+
+def test_survival_times_on_a_cluster(client):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 3))
+    times = np.exp(x[:, 0] + 0.3 * rng.normal(size=400))
+    bounds = np.column_stack([times, np.where(np.arange(400) % 4, times, np.inf)])
+    X, y = (da.from_array(values, chunks=(200, -1)) for values in (x, bounds))
+    how = {"backend": "xgboost", "quality": 1, "random_state": 0}
+    model = DaskBoostBPSurvival(loss="aft", **how).fit(X, y, client=client)
+    local = model.to_local()
+    np.testing.assert_allclose(model.predict(X).compute(), local.predict(x))
+    np.testing.assert_allclose(
+        model.predict_survival_function(X).compute(), local.predict_survival_function(x, return_array=True)
+    )
+    np.testing.assert_allclose(model.predict_quantile(X, 0.2).compute(), local.predict_quantile(x, 0.2))
+    assert model.score(X, y) == pytest.approx(local.score(x, bounds))
+    with pytest.raises(ValueError, match="train in one process"):
+        DaskBoostBPSurvival(**how).fit(X, y, client=client)

@@ -11,7 +11,7 @@ from monotone import thresholds_of, violations
 from process_workers import fit_together, many_from, same_trees
 from sklearn.base import clone
 
-from boostbp import BoostBPClassifier, BoostBPRegressor
+from boostbp import BoostBPClassifier, BoostBPRegressor, BoostBPSurvival
 from boostbp.backends._lightgbm_calls import exactly_summed
 
 pytest.importorskip("xgboost")
@@ -144,3 +144,17 @@ def test_sums_of_gradients_are_exact_in_any_order(n_rows):
     for row in near.astype(np.float64):
         assert len({np.add.accumulate(order)[-1] for order in (row, row[::-1], np.sort(row))}) == 1
         assert float(row.sum()) == math.fsum(row)
+
+
+def test_accelerated_failure_times_are_those_of_one_machine(pool):
+    X, y, weight = table()
+    times = np.exp(y / 3) * np.where(np.arange(len(y)) % 4, 1.0, -1.0)  # a quarter is censored
+    how = HOW | {"quality": 1, "loss": "aft"}
+    how.pop("epochs")
+    one = BoostBPSurvival(**how).fit(X, times, weight)
+    got = fit_together(pool, BoostBPSurvival(**how), 2, X, times, weight)
+    np.testing.assert_allclose(got._raw(X), one._raw(X), atol=1e-4)
+    assert got.model_.targets.loss.scale == pytest.approx(one.model_.targets.loss.scale, rel=1e-3)
+    np.testing.assert_array_equal(got.unique_times_, one.unique_times_)
+    with pytest.raises(ValueError, match="depends on all rows at once, which workers divide: train in one process"):
+        fit_together(pool, BoostBPSurvival(**HOW), 2, X, times, weight)
