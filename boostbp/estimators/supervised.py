@@ -38,6 +38,7 @@ from boostbp.inputs.survival_times import read_by_kind
 from boostbp.inputs.targets import label_names, read_weight
 from boostbp.losses import traits_of
 from boostbp.losses.checked_loss import CheckedLoss
+from boostbp.model.hazards import with_curves
 from boostbp.model.model import Model, Targets, units_of
 from boostbp.model.summary import summary_of
 from boostbp.network.layers.layer import rounds_of, staged
@@ -269,7 +270,7 @@ class Supervised(BaseBoostBP):
         check_offset(self, offset, "refit")
         decay_rate, model = checks.at_least("decay_rate", decay_rate, 0, 1), model_of_trees(self)
         table, targets = self._read(X), model.targets
-        values = read_target(y, len(table.X), labels=is_classifier(self))
+        values, _ = read_by_kind(y, len(table.X), get_tags(self).estimator_type)
         _, target, weight = self._learn_target(values, read_weight(sample_weight, len(table.X)), model, label_names(y))
         if target.shape[1] != targets.n_columns:
             raise ValueError(f"y has {target.shape[1]} outputs, the model {targets.n_columns}: give as many.")
@@ -284,6 +285,9 @@ class Supervised(BaseBoostBP):
         new.__dict__.update({name: value for name, value in vars(self).items() if name not in TRAINING_ATTRIBUTES})
         with_offset = model.with_offset or offset is not None
         new.model_ = Model(model.schema, targets, network, history, summary, with_offset)
+        if traits_of(targets.loss).task == "survival":
+            raw = network.predict(rows.X, n_jobs=n_threads) + rows.offset
+            new.model_ = with_curves(new.model_, raw, rows.y, rows.weight)
         return new
 
     def _learn_target(

@@ -273,6 +273,11 @@ def test_a_fit_continues_from_a_model_and_in_more_epochs(loss: str) -> None:
     first = BoostBPSurvival(loss=loss, **QUICK).fit(X, Y)
     second = BoostBPSurvival(loss=loss, **QUICK).fit(X_NEW[:600], Y_NEW[:600], init_model=first)
     assert second.score(X_NEW[600:], Y_NEW[600:]) > 0.86
+    for rate in (0.0, 0.5):
+        again = first.refit(X_NEW[:600], Y_NEW[:600], decay_rate=rate)
+        assert again.score(X_NEW[600:], Y_NEW[600:]) > 0.86
+        assert again.predict_quantile(X_NEW[:3]).shape == (3,)
+        assert np.isin(Y_NEW[:600, 0][Y_NEW[:600, 0] == Y_NEW[:600, 1]], again.unique_times_).all()
     network = BoostBPSurvival((3,), loss=loss, deep=True, epochs=2, random_state=0).fit(X, Y, keep_state=True)
     network.fit_more(1)
     assert network.predict_survival_function(X_NEW[:3], times=[1.0]).shape == (3, 1)
