@@ -136,6 +136,8 @@ def _unsupported(estimator: E, X: object, fit: Mapping[str, object]) -> Iterator
         yield "backend", estimator.backend, "use backend='lightgbm' or 'xgboost'"
     if not isinstance(estimator.validation, Real) and fit.get("eval_set") is None and fit.get("eval_X") is None:
         yield "validation", estimator.validation, "use a share of the rows, such as 0.1, or pass an eval_set"
+    if isinstance(estimator, BoostBPRanker) and estimator.early_stopping and fit.get("eval_set") is None:
+        yield "early_stopping", estimator.early_stopping, "pass an eval_set of other queries, or False"
     if estimator.calibration is not None:
         yield (
             "calibration",

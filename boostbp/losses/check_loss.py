@@ -136,8 +136,11 @@ def check_loss(
     noise = np.random.default_rng(random_state).standard_normal((len(target), len(baseline)))
     weight = weight if traits_of(loaded).joint is None else np.ones(len(target))
     trial = _Trial(checked.prepared(target, weight), baseline + unit * noise, target, weight)
-    gradient_error, of_gradient = _compare_gradient(trial)
-    hessian_error, of_hessian = _compare_hessian(trial)
+    gradient_error = hessian_error = np.nan
+    of_gradient = of_hessian = "not compared, as the gradient is declared not to be that of value"
+    if traits_of(loaded).exact_gradient:
+        gradient_error, of_gradient = _compare_gradient(trial)
+        hessian_error, of_hessian = _compare_hessian(trial)
     varies = "rounds that raise the loss are shortened, as its hessian varies"
     side_by_side = "side by side" if checked.separable else "together"
     lines = (
@@ -152,8 +155,6 @@ def check_loss(
 
 
 def _compare_gradient(trial: _Trial) -> tuple[float, str]:
-    if not traits_of(trial.loss).exact_gradient:
-        return np.nan, "not compared, as it is declared not to be the derivative of value"
     gradient = trial.loss.gradient(trial.h, trial.y).astype(np.float64)
     joint = trial.loss.of_rows is not None
     slope, holds = slopes(lambda at: trial.loss.raw_value(at, trial.y), trial.h, KINK, joint=joint)

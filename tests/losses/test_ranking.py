@@ -1,0 +1,206 @@
+"""Losses of rankings, beside closed forms, direct sums over pairs, and the gradients of LightGBM."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.special import expit
+
+import boostbp
+from boostbp.losses import LambdaRank, ListwiseRanking, PairwiseRanking, load_loss
+from boostbp.losses.checked_loss import try_loss
+from boostbp.metrics import ndcg
+
+Floats = NDArray[np.float64]
+LOSSES = [ListwiseRanking(), PairwiseRanking(sigmoid=2.0), LambdaRank(), LambdaRank(lambdarank_norm=False)]
+
+
+def queries(n_queries: int, most: int, seed: int = 0) -> tuple[Floats, Floats]:
+    """Return a target of queries of 1 to `most` rows, and raw outputs, (rows, 1)."""
+    rng = np.random.default_rng(seed)
+    number = np.repeat(np.arange(n_queries), rng.integers(1, most + 1, n_queries))
+    relevance = rng.choice(5, len(number), p=[0.5, 0.25, 0.13, 0.07, 0.05])
+    return np.column_stack([relevance, number]).astype(float), rng.standard_normal((len(number), 1))
+
+
+def lambdas_by_pairs(loss: LambdaRank, y: Floats, h: Floats) -> tuple[Floats, Floats]:
+    """Return gradient and hessian by LightGBM's formula, pair by pair."""
+    gradient, hessian, top = np.zeros(len(y)), np.zeros(len(y)), loss.lambdarank_truncation_level
+    gain = 2.0 ** y[:, 0] - 1 if loss.label_gain is None else np.array(loss.label_gain)[y[:, 0].astype(int)]
+    for query in np.unique(y[:, 1]):
+        rows = np.flatnonzero(y[:, 1] == query)
+        rows = rows[np.argsort(-h[rows, 0], kind="stable")]
+        best = np.sort(gain[rows])[::-1][:top] @ (1 / np.log2(np.arange(len(rows)) + 2.0))[:top]
+        total = 0.0
+        for (i, a), (j, b) in itertools.combinations(enumerate(rows), 2):
+            if i >= top or y[a, 0] == y[b, 0] or best == 0:
+                continue
+            high, low = (a, b) if y[a, 0] > y[b, 0] else (b, a)
+            distance = h[high, 0] - h[low, 0]
+            weight = (gain[high] - gain[low]) * abs(1 / np.log2(i + 2.0) - 1 / np.log2(j + 2.0)) / best
+            if loss.lambdarank_norm and h[rows[0], 0] != h[rows[-1], 0]:
+                weight /= 0.01 + abs(distance)
+            share = expit(-loss.sigmoid * distance)
+            pull = loss.sigmoid * weight * share
+            gradient[high] -= pull
+            gradient[low] += pull
+            hessian[[high, low]] += loss.sigmoid * pull * (1 - share)
+            total += 2 * pull
+        if loss.lambdarank_norm and total > 0:
+            gradient[rows] *= np.log2(1 + total) / total
+            hessian[rows] *= np.log2(1 + total) / total
+    return gradient, hessian
+
+
+def lambdas_of_lightgbm(y: Floats, h: Floats, **parameters: object) -> tuple[Floats, Floats]:
+    """Return gradient and hessian of LightGBM, from the value ``-g / (h + penalty)`` of a leaf with one row."""
+    lightgbm = pytest.importorskip("lightgbm")
+    fixed = {"objective": "lambdarank", "num_leaves": 2, "min_data_in_leaf": 1, "min_sum_hessian_in_leaf": 0.0}
+    fixed |= {"learning_rate": 1.0, "min_data_in_bin": 1, "verbose": -1, "feature_pre_filter": False} | parameters
+    values: dict[float, list[float]] = {0.001: [], 1.0: []}
+    for penalty, row in itertools.product(values, range(len(y))):
+        X = (np.arange(len(y)) == row).astype(float)[:, None]
+        sizes = np.unique(y[:, 1], return_counts=True)[1]
+        data = lightgbm.Dataset(
+            X, y[:, 0], group=sizes, init_score=h[:, 0], params={"verbose": -1, "min_data_in_bin": 1}
+        )
+        booster = lightgbm.train({**fixed, "lambda_l2": penalty}, data, 1)
+        values[penalty].append(float(booster.predict(X[row : row + 1])[0]))
+    small, large = (np.array(values[penalty]) for penalty in values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        hessian = np.nan_to_num((large - 0.001 * small) / (small - large))
+    return -large * (hessian + 1.0), hessian
+
+
+def test_a_query_of_three_rows_has_the_gradient_of_its_closed_form() -> None:
+    y, h = np.array([[0.0, 7.0], [2.0, 7.0], [1.0, 7.0]]), np.array([[2.0], [1.0], [0.0]])
+    best = 3.0 + 1.0 / np.log2(3)
+
+    def pull(gain: float, first: int, second: int, distance: float) -> float:
+        change = gain * (1 / np.log2(first + 1) - 1 / np.log2(second + 1)) / best
+        return float(change / (1 + np.exp(distance)))
+
+    a, b, c = pull(3, 1, 2, -1.0), pull(2, 2, 3, 1.0), pull(1, 1, 3, -2.0)  # rows 1 and 0, 1 and 2, 2 and 0
+    loss = LambdaRank(lambdarank_norm=False).prepare(y, np.ones(3))
+    np.testing.assert_allclose(loss.gradient(h, y)[:, 0], [a + c, -a - b, b - c], rtol=1e-13)
+    assert loss.value(h, y).sum() == pytest.approx(1 - (3 / np.log2(3) + 0.5) / best, rel=1e-13)
+    mass = np.array([1.0, 4.0, 2.0]) - 0.5
+    share = np.exp(h[:, 0]) / np.exp(h[:, 0]).sum()
+    listwise = ListwiseRanking().prepare(y, np.ones(3))
+    np.testing.assert_allclose(listwise.gradient(h, y)[:, 0], share - mass / mass.sum(), rtol=1e-13)
+    np.testing.assert_allclose(listwise.value(h, y), -mass / mass.sum() * np.log(share), rtol=1e-13)
+    pairs = PairwiseRanking().prepare(y, np.ones(3))
+    assert pairs.value(h, y).sum() == pytest.approx(sum(np.log1p(np.exp(d)) for d in (1.0, 2.0, -1.0)), rel=1e-13)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        LambdaRank(),
+        LambdaRank(lambdarank_norm=False, sigmoid=1.7),
+        LambdaRank((0, 1, 1, 5, 9), 2.0, 3),
+        LambdaRank((0,) * 5),
+    ],
+)
+def test_lambdas_are_sums_over_pairs(loss: LambdaRank) -> None:
+    y, h = queries(40, 25)
+    h[::3] = 0.5  # ties
+    order = np.random.default_rng(1).permutation(len(y))
+    h[:60], y[:60, 1] = h[:60] * 400, 0  # far scores, in one query
+    gradient, hessian = lambdas_by_pairs(loss, y, h)
+    prepared = loss.prepare(y, np.ones(len(y)))
+    np.testing.assert_allclose(prepared.gradient(h, y)[:, 0], gradient, rtol=1e-9, atol=1e-13)
+    np.testing.assert_allclose(prepared.hessian(h, y)[:, 0], np.maximum(hessian, 1e-6), rtol=1e-9, atol=1e-13)
+    shuffled = loss.prepare(y[order], np.ones(len(y)))  # rows of a query need not be together
+    if len(np.unique(h)) == len(h):
+        np.testing.assert_allclose(shuffled.gradient(h[order], y[order])[:, 0], gradient[order], rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("norm", [True, False])
+def test_lambdas_are_those_of_lightgbm(norm: bool) -> None:
+    y, h = queries(5, 8, seed=3)
+    gradient, hessian = lambdas_of_lightgbm(y, h, lambdarank_norm=norm, lambdarank_truncation_level=4)
+    loss = LambdaRank(lambdarank_norm=norm, lambdarank_truncation_level=4).prepare(y, np.ones(len(y)))
+    # LightGBM keeps gradients in float32, and tabulates the logistic function.
+    known = gradient != 0  # LightGBM does not split off a row of small gradient
+    assert known.sum() >= 8
+    np.testing.assert_allclose(loss.gradient(h, y)[known, 0], gradient[known], atol=1e-5)
+    np.testing.assert_allclose(loss.hessian(h, y)[known, 0], hessian[known], atol=1e-4)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_a_ranking_loss_passes_the_check_of_losses(loss: ListwiseRanking) -> None:
+    report = boostbp.check_loss(loss, queries(60, 20)[0])
+    assert report.curved == (not isinstance(loss, LambdaRank))
+    assert "not compared" in str(report) if isinstance(loss, LambdaRank) else report.gradient_error < 1e-6
+    assert report.hessian_error < 1e-6 or isinstance(loss, LambdaRank)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_queries_of_one_row_or_of_equal_grades_teach_nothing(loss: ListwiseRanking) -> None:
+    y = np.array([[3, 0], [1, 1], [1, 1], [0, 2], [0, 2], [0, 2], [4, 3], [0, 3]], float)
+    h = np.random.default_rng(0).standard_normal((8, 1))
+    prepared = loss.prepare(y, np.ones(8))
+    assert not prepared.gradient(h, y)[:6].any()
+    assert prepared.gradient(h, y)[6:].all()
+    assert (prepared.hessian(h, y)[:6] == 1e-6).all()
+    alone = y[:6]
+    tried = try_loss(loss, np.zeros(1), alone)
+    assert not tried.prepared(alone, np.ones(6)).gradient(h[:6], alone).any()
+
+
+def test_values_of_lambdarank_are_1_minus_ndcg() -> None:
+    y, h = queries(50, 40)
+    value = LambdaRank(lambdarank_truncation_level=10).prepare(y, np.ones(len(y))).value(h, y)
+    by_query = np.bincount(y[:, 1].astype(int), value)
+    expected = 1 - ndcg(y[:, 0], h[:, 0], qid=y[:, 1], k=10, per_query=True)
+    np.testing.assert_allclose(by_query, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("relevance", [-1, 0.5, 31])
+def test_other_relevance_is_refused_with_its_row(relevance: float) -> None:
+    y = queries(5, 10)[0]
+    y[3, 0] = relevance
+    with pytest.raises(ValueError, match=rf"y={relevance} in row 3.*whole number from 0 to 30; label_gain"):
+        LambdaRank().check(y)
+
+
+def test_gains_and_parameters_are_checked() -> None:
+    LambdaRank((0.0, 1.0)).check(np.array([[1.0, 0.0]]))
+    with pytest.raises(ValueError, match=r"y=2 in row 0.*whole number from 0 to 1;"):
+        LambdaRank((0.0, 1.0)).check(np.array([[2.0, 0.0]]))
+    for wrong in ({"label_gain": (-1.0,)}, {"sigmoid": 0.0}, {"lambdarank_truncation_level": 0}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            LambdaRank(**wrong)
+    with pytest.raises(ValueError, match="gamma"):
+        ListwiseRanking(gamma=2.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("rank:ndcg", LambdaRank),
+        ("lambdarank", LambdaRank),
+        ("rank:pairwise", PairwiseRanking),
+        ("xendcg", ListwiseRanking),
+    ],
+)
+def test_losses_have_the_names_of_the_libraries(name: str, kind: type) -> None:
+    assert isinstance(load_loss(name, n_outputs=1, task="ranking"), kind)
+
+
+def test_a_long_query_needs_little_memory() -> None:
+    import tracemalloc
+
+    y, h = queries(1, 2)
+    y, h = np.repeat(y[:1], 5000, axis=0), np.arange(5000.0)[:, None] / 1000
+    y[::7, 0] = 2.0
+    for loss in LOSSES:
+        prepared = loss.prepare(y, np.ones(5000))
+        tracemalloc.start()
+        prepared.derivatives(h, y)
+        assert tracemalloc.get_traced_memory()[1] < 5e6
+        tracemalloc.stop()
