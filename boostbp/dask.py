@@ -23,7 +23,8 @@ from sklearn.metrics import accuracy_score
 
 from boostbp.distributed.cluster import Collection, computed, fit_cluster, is_collection, parts_of
 from boostbp.distributed.on_cluster import OnCluster, no_rows_of
-from boostbp.estimators import BoostBPClassifier, BoostBPRegressor, BoostBPSurvival
+from boostbp.estimators import BoostBPClassifier, BoostBPRanker, BoostBPRegressor, BoostBPSurvival
+from boostbp.estimators.ranker import PLACES
 from boostbp.estimators.supervised import Supervised
 from boostbp.metrics.scores import concordance
 from boostbp.network.monitor import Progress
@@ -31,7 +32,7 @@ from boostbp.network.monitor import Progress
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["DaskBoostBPClassifier", "DaskBoostBPRegressor", "DaskBoostBPSurvival"]
+__all__ = ["DaskBoostBPClassifier", "DaskBoostBPRanker", "DaskBoostBPRegressor", "DaskBoostBPSurvival"]
 
 Table: TypeAlias = "Collection | ArrayLike"
 
@@ -89,6 +90,11 @@ class _OnDask(OnCluster):
         columns = {"X": X, "y": y} | ({} if sample_weight is None else {"sample_weight": sample_weight})
         extra: dict[str, object] = {"eval_set": eval_set, "eval_names": eval_names, "eval_X": eval_X, "eval_y": eval_y}
         extra |= {"eval_sample_weight": eval_sample_weight, "callbacks": callbacks, "checkpoint": checkpoint}
+        return self._fit_cluster(columns, extra, client, timeout)
+
+    def _fit_cluster(
+        self, columns: dict[str, Table], extra: dict[str, object], client: Client | None, timeout: float
+    ) -> Self:
         extra = {name: value for name, value in extra.items() if value is not None}
         local = self._local(**self.get_params(deep=False))
         self._take(fit_cluster(local, columns, client=client, timeout=timeout, **extra))
@@ -128,6 +134,54 @@ def _applied(
     local: Supervised, method: str, part: Sized, arguments: tuple[float, ...], like: NDArray[Any]
 ) -> NDArray[Any]:
     return getattr(local, method)(part, *arguments) if len(part) else like
+
+
+class DaskBoostBPRanker(_OnDask, BoostBPRanker):  # type: ignore[misc]  # its fit takes Dask collections
+    """`BoostBPRanker` on a Dask cluster, with the same parameters; those that are not supported are refused.
+
+    All rows of a query must be on one worker, which is certain if they are in one partition.
+    """
+
+    _local = BoostBPRanker
+
+    def fit(  # type: ignore[override]
+        self,
+        X: Table,
+        y: Table,
+        sample_weight: Table | None = None,
+        *,
+        qid: Table,
+        eval_set: Sequence[tuple[Table, ...]] | None = None,
+        eval_names: Sequence[str] | None = None,
+        eval_group: Sequence[Table] | None = None,
+        eval_qid: Sequence[Table] | None = None,
+        eval_at: int | Sequence[int] = PLACES,
+        callbacks: Sequence[Callable[[Progress], object]] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        client: Client | None = None,
+        timeout: float = 60.0,
+    ) -> Self:
+        """Train on the workers that hold the rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight, callbacks, checkpoint, client, timeout :
+            As in `DaskBoostBPRegressor.fit`; weights are of rows.
+        qid : dask.array.Array or dask.dataframe.Series, (rows,)
+            Query of each row, with the partitions of `X`.
+        eval_set, eval_names, eval_group, eval_qid, eval_at : optional
+            As in `BoostBPRanker.fit`; without an `eval_set`, ``early_stopping`` must be False.
+        """
+        columns = {"X": X, "y": y, "qid": qid} | ({} if sample_weight is None else {"sample_weight": sample_weight})
+        extra: dict[str, object] = {"eval_set": eval_set, "eval_names": eval_names, "eval_group": eval_group}
+        extra |= {"eval_qid": eval_qid, "eval_at": eval_at, "callbacks": callbacks, "checkpoint": checkpoint}
+        return self._fit_cluster(columns, extra, client, timeout)
+
+    def score(  # type: ignore[override]
+        self, X: Table, y: Table, sample_weight: Table | None = None, *, qid: Table
+    ) -> float:
+        """Return the score like the local estimator; this collects all rows."""
+        return float(self.to_local().score(computed(X), computed(y), computed(sample_weight), qid=computed(qid)))
 
 
 class DaskBoostBPRegressor(_OnDask, BoostBPRegressor):  # type: ignore[misc]  # its fit takes Dask collections

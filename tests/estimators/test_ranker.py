@@ -214,12 +214,10 @@ def test_other_methods_take_rankers() -> None:
     higher = X.copy()
     higher[:, 0] += 0.5
     assert (model.predict(higher) >= model.predict(X)).all()
-    assert BoostBPRanker(**SMALL).fit(X, Y, qid=QID, init_model=BoostBPRanker(**SMALL).fit(X, Y, qid=QID)).score(
-        X, Y, qid=QID
-    ) >= model.score(X, Y, qid=QID)
-    assert same(
-        BoostBPRanker(**SMALL).fit(X, Y, qid=QID, offset=np.zeros(len(X))), BoostBPRanker(**SMALL).fit(X, Y, qid=QID)
-    )
+    plain = BoostBPRanker(**SMALL).fit(X, Y, qid=QID)
+    assert BoostBPRanker(**SMALL).fit(X, Y, qid=QID, init_model=plain).score(X, Y, qid=QID) > 0.9
+    with_offset = BoostBPRanker(**SMALL).fit(X, Y, qid=QID, offset=np.zeros(len(X)))
+    np.testing.assert_array_equal(with_offset.predict(X, offset=0), plain.predict(X))
 
 
 def test_a_fit_continues_from_a_checkpoint(tmp_path: Any) -> None:

@@ -16,9 +16,9 @@ from cluster_rows import frame, numbers
 from limits import HANGS
 from process_workers import broken, same_trees
 
-from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
+from boostbp import BoostBPClassifier, BoostBPRanker, BoostBPRegressor, load, save
 from boostbp.backends.xgboost import XGBoostGrower
-from boostbp.dask import DaskBoostBPClassifier, DaskBoostBPRegressor, DaskBoostBPSurvival
+from boostbp.dask import DaskBoostBPClassifier, DaskBoostBPRanker, DaskBoostBPRegressor, DaskBoostBPSurvival
 from boostbp.distributed import WorkersLostError
 from boostbp.network.layers import bound
 
@@ -400,3 +400,16 @@ def test_survival_times_on_a_cluster(client):
     assert model.score(X, y) == pytest.approx(local.score(x, bounds))
     with pytest.raises(ValueError, match="train in one process"):
         DaskBoostBPSurvival(**how).fit(X, y, client=client)
+
+
+def test_queries_that_lie_on_one_worker_are_ranked(client, rows_apart):
+    rng = np.random.default_rng(0)
+    X, qid = rng.standard_normal((600, 4)), np.arange(600) // 10
+    y = np.clip(np.round(X[:, 0] + X[:, 1] ** 2), 0, 4)
+    one = BoostBPRanker((4,), early_stopping=False, **HOW).fit(X, y, qid=qid)
+    columns = [da.from_array(column, chunks=(150, *column.shape[1:])) for column in (X, y, qid)]
+    model = DaskBoostBPRanker((4,), early_stopping=False, **HOW).fit(*columns[:2], qid=columns[2], client=client)
+    np.testing.assert_allclose(model.predict(columns[0]).compute(), one.predict(X), rtol=0, atol=1e-6)
+    assert model.score(*columns[:2], qid=columns[2]) == pytest.approx(one.score(X, y, qid=qid), abs=1e-6)
+    with pytest.raises(ValueError, match="query 0 has rows on 2 workers: keep all of its rows on one worker"):
+        model.fit(*columns[:2], qid=columns[2] % 20, client=client)
