@@ -223,10 +223,13 @@ def metric_of(
     """Return the metric of the evaluation sets, None without any; training divides targets by `scale`."""
     if not sets and estimator.eval_metric is None:
         return None
-    asked, at = estimator.eval_metric, getattr(estimator, "_eval_at", None)  # of a ranking, the first rows that count
-    if at is not None and asked in (None, *AT_FIRST_ROWS):
-        asked = f"{asked or 'ndcg'}@{at}"
-    metric = load_metric(asked, loss, classes=is_classifier(estimator), scale=scale)
+    metric_name, at = (
+        estimator.eval_metric,
+        getattr(estimator, "_eval_at", None),
+    )  # of a ranking, the first rows that count
+    if at is not None and metric_name in (None, *AT_FIRST_ROWS):
+        metric_name = f"{metric_name or 'ndcg'}@{at}"
+    metric = load_metric(metric_name, loss, classes=is_classifier(estimator), scale=scale)
     return metric if sets else None  # load_metric refuses a wrong name even if nothing is scored
 
 

@@ -14,7 +14,7 @@ from boostbp.losses.aft import AFT
 from boostbp.losses.base import Loss, Task, Traits, traits_of
 from boostbp.losses.cox import Cox
 from boostbp.losses.log_link import Gamma, Logistic, Multilabel, Poisson, Softmax, Tweedie
-from boostbp.losses.ranking import LambdaRank, ListwiseRanking, PairwiseRanking
+from boostbp.losses.query_losses import LambdaRank, ListwiseRanking, PairwiseRanking
 from boostbp.losses.residuals import AbsoluteError, Huber, Quantile, Quantiles, SquaredError
 from boostbp.runtime.messages import counted, nearest, unsupported
 

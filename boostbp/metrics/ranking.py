@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from boostbp.losses.ranking import LARGEST_GRADE
+from boostbp.losses.query_losses import LARGEST_GRADE
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.checks import whole
 

@@ -36,7 +36,7 @@ class Queries(NamedTuple):
         relevance, query = y[order].T
         starts = np.flatnonzero(np.append(True, query[1:] != query[:-1])[: len(query)])
         bounds = np.append(starts, len(query)).astype(np.int64)
-        most, least = (each.reduceat(relevance, starts) for each in (np.maximum, np.minimum))
+        most, least = np.maximum.reduceat(relevance, starts), np.minimum.reduceat(relevance, starts)
         number = np.repeat(np.arange(len(starts)), np.diff(bounds))
         return cls(order, bounds, number, np.ascontiguousarray(relevance), most > least)
 
