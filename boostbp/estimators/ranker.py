@@ -218,6 +218,27 @@ class BoostBPRanker(Supervised):
         of_rows = {"qid": target[order, 1], "sample_weight": None if weight is None else weight[order]}
         return float(ndcg(target[order, 0], score[order], k=PLACES, label_gain=gains, **of_rows))
 
+    def refit(  # with the queries of the rows
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        group: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        decay_rate: float = 0.9,
+        offset: ArrayLike | None = None,
+    ) -> Self:
+        """Return a copy of the model whose leaves are fitted again to other rows; see `BoostBPRegressor.refit`.
+
+        Parameters
+        ----------
+        X, y, sample_weight, group, qid : as in `fit`
+        decay_rate, offset : as in `BoostBPRegressor.refit`
+        """
+        target, weight = _target_of(y, sample_weight, group, qid)
+        return super().refit(X, target, weight, decay_rate=decay_rate, offset=offset)
+
     def calibrate(self, *args: object, **arguments: object) -> NoReturn:
         """Raise ValueError: a ranking has no intervals."""
         raise ValueError(_NO_INTERVALS.format("calibration"))

@@ -220,6 +220,14 @@ def test_other_methods_take_rankers() -> None:
     np.testing.assert_array_equal(with_offset.predict(X, offset=0), plain.predict(X))
 
 
+@pytest.mark.parametrize("loss", ["rank_xendcg", "lambdarank", "rank:pairwise"])
+def test_leaves_are_fitted_again_to_other_queries(loss: str) -> None:
+    model = BoostBPRanker(**SMALL | {"loss": loss}).fit(X, Y, qid=QID)
+    again = model.refit(X, 4 - Y, qid=QID, decay_rate=0.0)
+    assert again.score(X, 4 - Y, qid=QID) > model.score(X, 4 - Y, qid=QID) + 0.1
+    np.testing.assert_array_equal(again.predict(X), model.refit(X, 4 - Y, group=SIZES, decay_rate=0.0).predict(X))
+
+
 def test_a_fit_continues_from_a_checkpoint(tmp_path: Any) -> None:
     whole = BoostBPRanker(**KINDS["network"]).fit(X, Y, qid=QID)
     BoostBPRanker(**KINDS["network"] | {"epochs": 1}).fit(X, Y, qid=QID, checkpoint=tmp_path / "state")
