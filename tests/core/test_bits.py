@@ -15,7 +15,7 @@ import pytest
 import scipy.sparse as sp
 
 import hatch_build
-from boostbp import BoostBPClassifier, core, fit_layer
+from boostbp import BoostBPClassifier, core, fit_layer, losses
 from boostbp.core.binding import Loop
 
 CALLS = 4  # of a loop that are repeated for each fit
@@ -81,6 +81,10 @@ def use_all():
             model = BoostBPClassifier((3,), deep=deep, **small).fit(rows, labels)
             model.predict(rows), model.predict(rows[:1]), model.attributions(X[:20])
             yield
+    queries = np.column_stack([labels, np.arange(len(y)) // 20]).astype(float)
+    for loss in (losses.LambdaRank(), losses.PairwiseRanking()):
+        loss.derivatives(rng.normal(size=(len(y), 1)), queries)
+        yield
 
 
 @pytest.fixture(scope="module")
