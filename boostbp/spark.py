@@ -83,6 +83,9 @@ class _OnSpark(OnCluster):
         """
         local = self._local(**self.get_params(deep=False))
         refuse_unsupported(local, fit=fit)
+        _spark("pyspark")
+        if not hasattr(df, "sparkSession"):
+            raise TypeError(f"df is a {type(df).__name__} of {type(df).__module__}: give a Spark data frame.")
         if n_workers is None:
             context = df.sparkSession.sparkContext
             n_workers = max(1, context.defaultParallelism // int(context.getConf().get("spark.task.cpus", "1")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import signal
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.base import clone
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, callbacks
 from boostbp.distributed import Address, WorkersLostError, fit_worker
 from boostbp.network.steps import Normalised
+from boostbp.spark import SparkBoostBPRegressor
 
 pytest.importorskip("xgboost")
 
@@ -211,6 +213,12 @@ def test_workers_of_different_parameters_are_refused(pool):
 def test_what_is_not_supported_is_refused_by_name_before_any_work(changes, fit, message):
     with pytest.raises(ValueError, match=message):
         fit_worker(BoostBPRegressor((3,), **HOW | changes), np.ones((9, 2)), np.ones(9), address=NOWHERE, rank=0, **fit)
+
+
+def test_estimators_of_spark_say_what_they_need():
+    message = "give a Spark data frame" if importlib.util.find_spec("pyspark") else r"pip install 'boostbp\[spark\]'"
+    with pytest.raises((ImportError, TypeError), match=message):
+        SparkBoostBPRegressor().fit(np.zeros((20, 2)), ["a"], "y")
 
 
 def test_other_estimators_inputs_and_ranks_are_refused():
