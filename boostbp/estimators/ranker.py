@@ -166,6 +166,8 @@ class BoostBPRanker(Supervised):
         for part, sizes, ids in zip(passed, *of_sets, strict=True):
             with named_in_errors(part.source):
                 sets.append((part.X, *_target_of(part.y, part.weight, sizes, ids, prefix="eval_")))
+        if not sets and self.early_stopping and query is not qid and len(np.unique(query)) == 1:
+            raise ValueError("group or qid has one query: give two or more, an eval_set, or early_stopping=False.")
         self._eval_at = max(checks.whole("eval_at", number, 1) for number in np.atleast_1d(eval_at).tolist())
         try:
             return super().fit(

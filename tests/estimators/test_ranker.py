@@ -108,6 +108,7 @@ def test_weights_are_of_queries() -> None:
         ({"qid": QID, "eval_set": (X, Y)}, r"^eval_set\[0\]: eval_group and eval_qid are missing: give one of them"),
         ({"qid": QID, "eval_set": [(X, Y)], "eval_qid": [QID, QID]}, "eval_qid holds 2 entries for 1 evaluation sets"),
         ({"qid": QID, "eval_at": 0}, "eval_at=0"),
+        ({"group": [len(Y)]}, "group or qid has one query: give two or more, an eval_set, or early_stopping=False"),
     ],
 )
 def test_wrong_queries_are_refused(arguments: dict[str, Any], message: str) -> None:

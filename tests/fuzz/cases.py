@@ -14,7 +14,7 @@ from boostbp import losses
 from boostbp.backends import available
 
 BACKENDS = tuple(name for name in ("lightgbm", "xgboost") if name in available())
-KINDS = ("regressor", "classifier", "survival", "autoencoder", "layer")
+KINDS = ("regressor", "classifier", "ranker", "survival", "autoencoder", "layer")
 LARGEST = np.finfo(np.float64).max
 
 
@@ -170,7 +170,12 @@ ESTIMATORS_ONLY = {
     ),
 }
 LAYER_PARAMETERS = [name for name in PARAMETERS if name not in ESTIMATORS_ONLY]
-LOSSES = ("squared_error", *(name for name, loss in losses.LOSSES.items() if loss.task == "regression"))
+LOSSES = {
+    "regressor": ("squared_error", *(name for name, loss in losses.LOSSES.items() if loss.task == "regression")),
+    "ranker": tuple(name for name, loss in losses.LOSSES.items() if loss.task == "ranking"),
+    "survival": ("cox", "aft"),
+}
+QUERY = 5  # rows of a query
 
 
 @dataclass(frozen=True)
@@ -242,6 +247,7 @@ def cases(draw: Any) -> Case:
     kind = draw(st.sampled_from(KINDS))
     regression = kind in ("regressor", "layer")
     known = {"classifier": tuple(LABELS), "survival": tuple(TIMES), "autoencoder": ("zero",)}
+    known |= {"ranker": ("counts",) * 9 + tuple(REAL_TARGETS)}
     targets = known.get(kind, ("normal",) * 4 + tuple(REAL_TARGETS))
     names = LAYER_PARAMETERS if kind == "layer" else list(PARAMETERS)
     columns = {"layer": (*COLUMNS, *NO_CODES), "autoencoder": (*NUMERIC, "categories")}.get(kind, tuple(COLUMNS))
@@ -255,7 +261,7 @@ def cases(draw: Any) -> Case:
         outputs=draw(st.sampled_from((1, 1, 2))) if regression else 1,
         weight=draw(st.sampled_from(("none",) * 5 + tuple(WEIGHTS))),
         dtype=draw(st.sampled_from(DTYPES)) if kind != "layer" else "float64",
-        loss=draw(st.sampled_from({"regressor": LOSSES, "survival": ("cox", "aft")}.get(kind, ("squared_error",)))),
+        loss=draw(st.sampled_from(LOSSES.get(kind, ("squared_error",)))),
         watched=draw(st.booleans()) if kind != "layer" else False,
         parameters=tuple((name, draw(st.sampled_from(PARAMETERS[name]))) for name in sorted(changed)),
         seed=draw(st.integers(0, 999)),

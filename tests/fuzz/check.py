@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, BoostBPSurvival
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRanker, BoostBPRegressor, BoostBPSurvival
 from tests.flat_parameters import layer_of, parameters
-from tests.fuzz.cases import PARAMETERS, Case, as_dtype, cells_of
+from tests.fuzz.cases import LOSSES, PARAMETERS, QUERY, Case, as_dtype, cells_of
 
 ESTIMATORS = {"regressor": BoostBPRegressor, "classifier": BoostBPClassifier, "autoencoder": BoostBPAutoencoder}
-ESTIMATORS |= {"survival": BoostBPSurvival}
+ESTIMATORS |= {"ranker": BoostBPRanker, "survival": BoostBPSurvival}
 ARGUMENTS = re.compile(
-    r"\b(X|y|H|targets|sample_weight|eval_set|eval_metric|categorical|categorical_features|loss|"
+    r"\b(X|y|H|group|targets|sample_weight|eval_set|eval_metric|categorical|categorical_features|loss|"
     + "|".join(PARAMETERS)
     + r")\b"
 )
@@ -91,10 +91,14 @@ def check_estimator(case: Case, X: Any, y: Any, weight: Any) -> None:
         )
     )
     options: dict[str, Any] = {"sample_weight": weight}
-    if case.kind in ("regressor", "survival"):
+    if case.kind in LOSSES:
         model.set_params(loss=case.loss)
     if case.watched:
         options["eval_set"] = [X] if case.kind == "autoencoder" else [(X, y)]
+    if case.kind == "ranker":
+        options["qid"] = np.arange(case.rows) // QUERY
+        options |= {"eval_qid": [options["qid"]]} if case.watched else {}
+        options["sample_weight"] = None if weight is None else weight[options["qid"] * QUERY]
     model.fit(X, y, **options)
     epochs = model.history_.epochs
     assert np.isfinite([epoch.loss for epoch in epochs]).all(), "loss is not finite"

@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 
 import boostbp
-from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, BoostBPSurvival
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRanker, BoostBPRegressor, BoostBPSurvival
+from boostbp.losses import LambdaRank
 from tests.flat_parameters import parameters
 
 TINY = {
@@ -63,9 +64,9 @@ def labels() -> np.ndarray:
     return np.array(["one", "two", "three"])[np.digitize(numbers()[1], [-0.5, 0.5])]
 
 
-def _model(estimator: Callable[[], Any], X: Callable[[], Any], y: Callable[[], Any] | None) -> Item:
+def _model(estimator: Callable[[], Any], X: Callable[[], Any], y: Callable[[], Any] | None, **arguments: Any) -> Item:
     def make(path: Path) -> None:
-        fitted = estimator().fit(X()) if y is None else estimator().fit(X(), y())
+        fitted = estimator().fit(X()) if y is None else estimator().fit(X(), y(), **arguments)
         boostbp.save(fitted, path)
 
     def use(path: Path) -> list[Any]:
@@ -195,6 +196,12 @@ MODELS = {
         ),
         lambda: numbers()[0],
         lambda: np.abs(numbers()[1]),
+    ),
+    "ranker": _model(
+        lambda: BoostBPRanker(**parameters(**TINY), loss=LambdaRank(label_gain=(0.0, 1.0, 3.0))),
+        lambda: numbers()[0],
+        lambda: np.digitize(numbers()[1], [-0.5, 0.5]),
+        qid=np.arange(len(numbers()[1])) // 5,
     ),
     "autoencoder": _model(
         lambda: BoostBPAutoencoder(**parameters(**CODER)),
