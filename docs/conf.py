@@ -70,8 +70,8 @@ copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
 GALLERY = (  # in the order of the page
-    "robot_arm ordinary_table time_limit categories circle inverse_arm intervals monotone labels drift torch optuna "
-    "microcontroller dask"
+    "robot_arm ordinary_table time_limit categories circle inverse_arm intervals monotone labels survival drift torch "
+    "optuna microcontroller dask"
 )
 sphinx_gallery_conf = {
     "within_subsection_order": ExplicitOrder([*(f"plot_{name}.py" for name in GALLERY.split()), "*"]),

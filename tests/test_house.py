@@ -130,13 +130,13 @@ def test_import_loads_no_optional_package():
 
 
 def test_estimators_have_few_parameters_of_their_own():
-    for name in ("BoostBPRegressor", "BoostBPClassifier", "BoostBPAutoencoder"):
+    for name in ("BoostBPRegressor", "BoostBPClassifier", "BoostBPSurvival", "BoostBPAutoencoder"):
         parameters = getattr(importlib.import_module("boostbp"), name)().get_params(deep=False)
         assert len(parameters) <= 25, f"{name} has {len(parameters)}: which can a spec hold, as hidden= or output=?"
 
 
 def test_estimators_have_few_classes_and_private_members():
-    for name in ("BoostBPRegressor", "BoostBPClassifier", "BoostBPAutoencoder"):
+    for name in ("BoostBPRegressor", "BoostBPClassifier", "BoostBPSurvival", "BoostBPAutoencoder"):
         kinds = [
             kind for kind in getattr(importlib.import_module("boostbp"), name).__mro__ if "boostbp" in kind.__module__
         ]

@@ -22,6 +22,7 @@ from boostbp.inputs.sources import is_frame, open_source
 from boostbp.inputs.targets import LARGEST, array_of, floats_of, read_target, refuse_text, refuse_where
 from boostbp.runtime.arrays import Floats
 
+_FROM_FILE = frozenset(("True", "False"))  # bools of a file beside numbers
 _EVENTS = "sksurv.util.Surv.from_arrays(event, time), or a data frame with a column of bools and one of times"
 
 
@@ -70,7 +71,10 @@ def _columns(y: Any, name: str) -> list[NDArray[Any]]:
     if isinstance(y, np.ndarray) and y.dtype.names is not None:
         return [y[field] for field in y.dtype.names]
     values = array_of(y, name)
-    return list(values.reshape(len(values), -1).T)
+    columns = list(values.reshape(len(values), -1).T)
+    if values.dtype.kind == "U" and any(_FROM_FILE.issuperset(column) for column in columns):
+        return [column == "True" if _FROM_FILE.issuperset(column) else column.astype(float) for column in columns]
+    return columns
 
 
 def _are_bools(column: NDArray[Any]) -> bool:

@@ -343,3 +343,29 @@ def test_tools_of_scikit_survival_work() -> None:
         for loss in ("cox", "aft") if "brier" in name else ("cox",):  # the others take predictions for risks
             search = GridSearchCV(wrapper(BoostBPSurvival(loss=loss, **QUICK), **scored), grid, cv=2).fit(X, y)
             assert search.best_score_ > (-0.15 if "brier" in name else 0.8)
+
+
+@BOTH
+def test_files_and_blocks_give_the_model_of_arrays(loss: str, tmp_path: Any) -> None:
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    y = surv(Y)
+    expected = BoostBPSurvival(loss=loss, **QUICK).fit(frame, Y).predict(frame)
+    frame.assign(time=y["time"], event=y["event"]).to_parquet(tmp_path / "rows.parquet")
+    frame.assign(lower=Y[:, 0], upper=Y[:, 1]).to_csv(tmp_path / "rows.csv", index=False)
+    for name, columns in (("rows.parquet", ["time", "event"]), ("rows.csv", ["lower", "upper"])):
+        model = BoostBPSurvival(loss=loss, **QUICK).fit(tmp_path / name, y=columns)
+        np.testing.assert_array_equal(model.predict(frame), expected)
+    blocks = ((frame[first : first + 200], y[first : first + 200]) for first in range(0, 600, 200))
+    model = BoostBPSurvival(loss=loss, **QUICK).fit(blocks)
+    np.testing.assert_array_equal(model.predict(frame), expected)
+
+
+@BOTH
+def test_exports_have_the_prediction(loss: str) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    model = BoostBPSurvival(loss=loss, **QUICK).fit(X, Y)
+    session = onnxruntime.InferenceSession(boostbp.to_onnx(model).SerializeToString())
+    [predicted] = session.run(["prediction"], {session.get_inputs()[0].name: X_NEW})
+    np.testing.assert_allclose(predicted.ravel(), model.predict(X_NEW), rtol=1e-12)
+    assert ("exp(" in boostbp.to_c(model)) == (loss == "aft")
