@@ -22,7 +22,7 @@ from boostbp.inputs.sources import is_frame, open_source
 from boostbp.inputs.targets import LARGEST, array_of, floats_of, read_target, refuse_text, refuse_where
 from boostbp.runtime.arrays import Floats
 
-_FROM_FILE = frozenset(("True", "False"))  # bools of a file beside numbers
+_BOOLS = {"True": True, "true": True, "False": False, "false": False}  # in a file, beside numbers
 _EVENTS = "sksurv.util.Surv.from_arrays(event, time), or a data frame with a column of bools and one of times"
 
 
@@ -64,16 +64,19 @@ def read_survival(y: Any, n_rows: int, *, name: str = "y") -> Floats:
 
 def _columns(y: Any, name: str) -> list[NDArray[Any]]:
     if is_frame(y):
-        columns = open_source(y).columns
-        for column in columns:
+        source = open_source(y)
+        for column in source.columns:
             refuse_text(np.array([column.text()]), f"{name}: {column.label}")
-        return [column.numbers() for column in columns]
+        return [column.numbers() for column in source.columns]
     if isinstance(y, np.ndarray) and y.dtype.names is not None:
         return [y[field] for field in y.dtype.names]
     values = array_of(y, name)
     columns = list(values.reshape(len(values), -1).T)
-    if values.dtype.kind == "U" and any(_FROM_FILE.issuperset(column) for column in columns):
-        return [column == "True" if _FROM_FILE.issuperset(column) else column.astype(float) for column in columns]
+    if values.dtype.kind == "U" and any(_BOOLS.keys() >= set(column) for column in columns):
+        return [
+            np.array([_BOOLS[text] for text in column]) if _BOOLS.keys() >= set(column) else column.astype(float)
+            for column in columns
+        ]
     return columns
 
 
