@@ -13,7 +13,9 @@ from helpers import BACKENDS, ONE_AT_ONCE
 from scipy.sparse import csr_matrix
 
 import boostbp
-from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, Elementwise
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRanker, BoostBPRegressor, Elementwise
+from boostbp.estimators.state import VERSION
+from boostbp.runtime import archive
 
 rng = np.random.default_rng(0)
 X, X_NEW = rng.normal(size=(300, 4)), rng.normal(size=(120, 4))
@@ -182,6 +184,36 @@ def test_offsets_unseen_categories_and_missing_values_are_read_as_by_predict():
         model.refit(new, CLASSES_NEW)
 
 
+def test_a_file_of_the_version_before_loads_and_its_refit_is_refused():
+    file = io.BytesIO()
+    boostbp.save(model_of("single").fit(X, Y), file)
+    content, arrays = archive.from_bytes(file.getvalue(), "new", archive.Archive, kind="model", version=VERSION)
+    del content["network"]["layers"][0]["runs"], content["history"]["refits"]
+    old = archive.to_bytes(kind="model", version=9, content=content, arrays=arrays)
+    loaded = boostbp.load(io.BytesIO(old))
+    assert loaded.history_.refits == []
+    with pytest.raises(ValueError, match=r"refit is not supported .* file of version 9"):
+        loaded.refit(X_NEW, Y_NEW)
+
+
+def test_damaged_runs_of_a_file_are_refused():
+    file = io.BytesIO()
+    boostbp.save(model_of("single").fit(X, Y), file)
+    for changes in (
+        {"n_trees": 5},
+        {"n_base": -1},
+        {"weight": 0.0},
+        {"learning_rate": 9.0},
+        {"base": "no"},
+        {"stage": 7},
+    ):
+        content, arrays = archive.from_bytes(file.getvalue(), "new", archive.Archive, kind="model", version=VERSION)
+        content["network"]["layers"][0]["runs"][0] |= changes
+        wrong = archive.to_bytes(kind="model", version=VERSION, content=content, arrays=arrays)
+        with pytest.raises(ValueError, match="run"):
+            boostbp.load(io.BytesIO(wrong))
+
+
 def test_a_sum_with_an_earlier_model_is_fitted_again_one_after_the_other():
     first = model_of("single").fit(X, Y)
     both = model_of("layers").fit(X, Y, init_model=first)
@@ -198,6 +230,26 @@ def test_functions_of_the_users_own_and_leaves_without_clipping(decay_rate):
     for changes in ({"basis": Elementwise([np.sin], [np.cos])}, {"clip": False}, {"standardize": False}):
         record = model_of("single", **changes).fit(X, Y).refit(X_NEW, Y_NEW, decay_rate=decay_rate).history_.refits[-1]
         assert record.after < 0.8 * record.before
+
+
+@pytest.mark.parametrize("loss", ["rank_xendcg", "lambdarank", "rank:pairwise"])
+def test_rankers_follow_other_queries(loss):
+    grades, grades_new = (np.clip(np.round(part + 1), 0, 4) for part in (X[:, 0], X_NEW[:, 0] - X_NEW[:, 1]))
+    model = BoostBPRanker(loss=loss, quality=1, random_state=0).fit(X, grades, qid=np.arange(300) // 10)
+    sizes = {"group": np.full(12, 10)}
+    for rate in (0.0, 0.5):
+        new = model.refit(X_NEW, grades_new, **sizes, decay_rate=rate)
+        assert new.score(X_NEW, grades_new, **sizes) > model.score(X_NEW, grades_new, **sizes) + 0.05
+    with pytest.raises(ValueError, match="group and qid are missing"):
+        model.refit(X_NEW, grades_new)
+
+
+def test_labels_of_a_row_are_fitted_again_each():
+    labels, new = (np.column_stack([part[:, 0] > 0, part[:, 1] > 0.5]).astype(int) for part in (X, -X_NEW))
+    model = model_of("layers", BoostBPClassifier).fit(X, labels)
+    for rate in (0.0, 0.5):
+        record = model.refit(X_NEW, new, decay_rate=rate).history_.refits[-1]
+        assert record.after < 0.5 * record.before
 
 
 def test_reports_say_what_is_new_and_keep_what_is_old():
