@@ -227,6 +227,11 @@ def targets_of_labels(
     classes = np.arange(n_labels) if names is None else np.array(names)
     if any(other != classes.tolist() for other in workers().gather(classes.tolist())):
         raise ValueError(f"y has the labels {classes.tolist()} on one worker, and others on another: give the same.")
+    if not workers().max(float((values.sum(axis=1) != 1).any()))[0]:
+        cure = "if they exclude each other, they are classes: pass y.argmax(axis=1), whose probabilities sum to 1"
+        messages.warn(
+            f"Each row of y has one of the {n_labels} labels, which are learnt as independent of each other; {cure}."
+        )
     loss = loss_for_classes(estimator.loss, n_labels, multilabel=True)
     zero_one = np.array([0, 1], values.dtype.newbyteorder("="))
     return Targets(loss, np.zeros(n_labels), np.ones(n_labels), classes, zero_one=zero_one)

@@ -104,6 +104,11 @@ def test_labels_that_all_rows_have_or_none_are_learnt_as_such():
     assert p[:, 1].max() < 1e-5 < 1 - 1e-5 < p[:, 2].min()
 
 
+def test_classes_as_columns_get_a_warning():
+    with pytest.warns(UserWarning, match=r"Each row of y has one of the 4 labels.*y.argmax\(axis=1\)"):
+        model().fit(X, np.eye(4)[Y.argmax(axis=1)])
+
+
 def test_an_offset_and_an_earlier_model_are_added(fitted):
     known = fitted.decision_function(X)
     more = model().fit(X, Y, init_model=fitted)

@@ -23,6 +23,7 @@ ARGUMENTS = re.compile(
 DOCUMENTED = (
     "The number of unique classes",  # scikit-learn's: labels of which most are seen once look like a regression
     "Back-propagation is dead|.* has collapsed",  # ours: layers that cannot be trained on such data
+    "Each row of y has one of the",  # ours: labels that look like classes
     "No effect on the model",  # ours: of parameters that a way of training has no use for
     "Column .* is read as categories, but has|Column .*: almost no value was seen at fit",  # ours: of categories
 )
