@@ -122,7 +122,9 @@ def test_every_method_takes_the_frame_that_the_fit_took():
         for method in [name for name in public if callable(getattr(model, name))]:
             if "X" not in inspect.signature(getattr(model, method)).parameters:
                 continue
-            found = getattr(model, method)(X=frame, **({"y": y} if method in ("score", "fit_transform", "refit") else {}))
+            found = getattr(model, method)(
+                X=frame, **({"y": y} if method in ("score", "fit_transform", "refit") else {})
+            )
             if inspect.isgenerator(found):
                 list(found)
             called.append(method)
