@@ -104,7 +104,7 @@ def test_units_of_the_target_are_those_that_the_loss_bears(loss):
 def test_a_loss_has_a_metric_of_its_own(loss):
     metric = metrics.default_metric(loss)
     assert metric.name == (traits_of(loss).default_metric or loss.name)
-    assert not metric.greater_is_better
+    assert metric.greater_is_better == (traits_of(loss).task == "ranking")
     if traits_of(loss).default_metric is None:
         h, y = np.array([[0.3], [-0.2]]), np.array([[1.5], [2.0]])
         expected = loss.value(h, y).mean()
