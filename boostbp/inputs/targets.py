@@ -35,9 +35,8 @@ def read_target(y: ArrayLike | None, n_rows: int, *, labels: bool = False) -> ND
     """
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
-    if labels and sp.issparse(y):
-        y = y.toarray()  # type: ignore[union-attr]
-    values = _frame_values(y, labels) if is_frame(y) else array_of(y, "y")
+    table: Any = y.toarray() if labels and sp.issparse(y) else y  # type: ignore[union-attr]
+    values = _frame_values(table, labels) if is_frame(table) else array_of(table, "y")
     if values.ndim == 2 and values.shape[1] == 1:
         cure = "Please change the shape of y to (n_samples,), for example using ravel()."
         messages.warn(f"A column-vector y was passed when a 1d array was expected. {cure}", DataConversionWarning)
