@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRanker, BoostBPRegressor, BoostBPSurvival
 from tests.flat_parameters import layer_of, parameters
@@ -104,6 +105,8 @@ def check_estimator(case: Case, X: Any, y: Any, weight: Any) -> None:
     epochs = model.history_.epochs
     assert np.isfinite([epoch.loss for epoch in epochs]).all(), "loss is not finite"
     clip = settings_of(case).get("clip", True)
+    if case.kind not in ("autoencoder", "survival"):
+        check_refit(model, X, y, options, clip=clip)
     for rows in (seen(X, weight, clip=clip), *others(case, clip=clip)):
         if case.kind == "autoencoder" and np.isnan(cells_of(rows).astype(float)).any():
             continue
@@ -124,6 +127,27 @@ def check_estimator(case: Case, X: Any, y: Any, weight: Any) -> None:
             assert (early <= late).all(), "quantiles cross"
         else:
             assert_finite("prediction", model.predict(rows), rows)
+
+
+def check_refit(model: Any, X: Any, y: Any, options: dict[str, Any], *, clip: bool) -> None:
+    """A refit of a fitted model to the same rows in another order of targets."""
+    before = model.predict(X)
+    given = {name: value for name, value in options.items() if name in ("sample_weight", "qid")}
+    for decay_rate in (0.0, 0.5):
+        try:
+            new = model.refit(X, y[::-1], **given, decay_rate=decay_rate)
+        except ValueError as error:
+            if not str(error).startswith("refit is not supported"):
+                raise
+            return
+        record = new.history_.refits[-1]
+        assert decay_rate == 0 or record.after <= record.before + 1e-3 * abs(record.before), f"{record}"
+        rows = seen(X, options["sample_weight"], clip=clip)
+        if is_classifier(model):
+            assert np.isfinite(new.predict_proba(rows)).all(), "a refit has no probabilities"
+        else:
+            assert_finite("prediction of a refit", new.predict(rows), rows)
+    np.testing.assert_array_equal(model.predict(X), before)
 
 
 def seen(X: Any, weight: Any, *, clip: bool) -> Any:
