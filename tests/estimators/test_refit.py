@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 
 import lightgbm
 import numpy as np
@@ -269,6 +270,18 @@ def test_reports_say_what_is_new_and_keep_what_is_old():
     np.testing.assert_allclose(new.feature_summary_.center, X_NEW.mean(0))
     found = new.attributions(X[:5])
     np.testing.assert_allclose(found.values.sum(-1).ravel() + found.base_values.ravel(), new.predict(X[:5]))
+
+
+def test_exports_and_pickles_have_the_new_leaves():
+    session = pytest.importorskip("onnxruntime").InferenceSession
+    model = model_of("average").fit(X, Y)
+    new = model.refit(X_NEW, Y_NEW, decay_rate=0.5)
+    graph = session(boostbp.to_onnx(new).SerializeToString())
+    [found] = graph.run(None, {graph.get_inputs()[0].name: X})
+    np.testing.assert_allclose(found.ravel(), new.predict(X), rtol=1e-9)
+    assert boostbp.to_c(new) != boostbp.to_c(model)
+    copied = pickle.loads(pickle.dumps(new))
+    np.testing.assert_array_equal(copied.refit(X, Y).predict(X), new.refit(X, Y).predict(X))
 
 
 def test_what_cannot_be_fitted_again_is_refused_by_name():
