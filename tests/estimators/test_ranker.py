@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import io
 import pickle
+import warnings
+from contextlib import suppress
 from functools import partial
 from typing import Any, Literal
+from unittest import SkipTest
 
 import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, GroupShuffleSplit, cross_validate
+from sklearn.utils.estimator_checks import estimator_checks_generator
 from thread_workers import Everywhere, in_group
 
 import boostbp
@@ -246,6 +250,31 @@ def test_files_name_the_column_of_queries(tmp_path: Any, backend: Literal["light
     np.testing.assert_array_equal(model.predict(features), in_memory.predict(features))
     with pytest.raises(ValueError, match="needs the names of the columns: y='relevance', qid='query'"):
         BoostBPRanker(**SMALL).fit(tmp_path / "rows.csv", "grade", group=SIZES)
+
+
+class OneQuery(BoostBPRanker):
+    """A ranker that scikit-learn's checks can fit: all rows are one query, and targets become grades."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneQuery:
+        grades = y
+        if np.ndim(y) == 1 and np.size(y) and np.asarray(y).dtype.kind in "iuf" and np.isfinite(y).all():
+            grades = np.digitize(y, np.quantile(y, [0.3, 0.6, 0.9]))
+        return super().fit(X, grades, qid=None if y is None else np.zeros(len(y)))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        return super().score(X, np.digitize(y, np.quantile(y, [0.3, 0.6, 0.9])), qid=np.zeros(len(y)))
+
+
+@pytest.mark.slow
+def test_checks_of_scikit_learn_pass() -> None:
+    """Those of weights do not apply, as rows of a query have one weight."""
+    model = OneQuery((2,), deep=True, epochs=1, n_estimators=3, early_stopping=False, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for checked, check in estimator_checks_generator(model):
+            if "sample_weight" not in check.func.__name__:
+                with suppress(SkipTest):
+                    check(checked)
 
 
 def test_searches_route_queries() -> None:
