@@ -369,3 +369,31 @@ def test_exports_have_the_prediction(loss: str) -> None:
     [predicted] = session.run(["prediction"], {session.get_inputs()[0].name: X_NEW})
     np.testing.assert_allclose(predicted.ravel(), model.predict(X_NEW), rtol=1e-12)
     assert ("exp(" in boostbp.to_c(model)) == (loss == "aft")
+
+
+@BOTH
+def test_a_checkpoint_continues_the_same_training(loss: str, tmp_path: Any) -> None:
+    how: dict[str, Any] = {"hidden_layer_sizes": (3,), "loss": loss, "deep": True, "random_state": 0}
+    straight = BoostBPSurvival(epochs=3, **how).fit(X, Y)
+    BoostBPSurvival(epochs=1, **how).fit(X, Y, checkpoint=tmp_path / "state")
+    resumed = BoostBPSurvival(epochs=3, **how).fit(X, Y, checkpoint=tmp_path / "state")
+    np.testing.assert_array_equal(
+        resumed.predict_survival_function(X_NEW, return_array=True),
+        straight.predict_survival_function(X_NEW, return_array=True),
+    )
+
+
+@BOTH
+@pytest.mark.parametrize("backend", ["xgboost", "sklearn"])
+def test_other_libraries_grow_the_trees(loss: str, backend: str) -> None:
+    if backend != "sklearn":
+        pytest.importorskip(backend)
+    model = BoostBPSurvival(loss=loss, backend=backend, **QUICK).fit(X, Y)
+    assert model.score(X_NEW, Y_NEW) > 0.85
+
+
+@BOTH
+def test_max_time_ends_a_fit_with_a_model(loss: str) -> None:
+    model = BoostBPSurvival(loss=loss, max_time=0.05, random_state=0).fit(X, Y)
+    assert np.isfinite(model.predict(X_NEW)).all()
+    assert model.predict_survival_function(X_NEW[:2], times=[1.0]).shape == (2, 1)
