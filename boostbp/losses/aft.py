@@ -99,28 +99,40 @@ class AFT(LogLink):
         return 1.0 if self.scale is None else float(self.scale)
 
     def _formula(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-        noise, unit = self._noise, self._unit
+        unit, parts = self._unit, np.empty((3, len(y)))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
             log_y = np.log(y)
             low, high = ((log_y - h) / unit).T
-            exact = (high - low <= NARROW) | (y[:, 0] == y[:, 1])
-            middle = np.where(exact, (low + high) / 2, 0.0)
-            log_width = np.where(y[:, 0] == y[:, 1], -np.log(unit) - log_y[:, 0], np.log(high - low))
-            log_mass = self._log_mass(low, high)
-            # (2, rows): density at the upper and the lower bound, divided by the mass between them; 0 at infinity
-            ends = np.stack([high, low])
-            ratio = np.where(np.isfinite(ends), np.exp(noise.log_density(ends) - log_mass), 0.0)
-            bend = np.where(np.isfinite(ends), noise.slope(ends) * ratio, 0.0)
-            slope = np.where(exact, noise.slope(middle), ratio[0] - ratio[1])
-            curvature = np.where(exact, noise.curvature(middle), np.square(slope) - (bend[0] - bend[1]))
-            value = -np.where(exact, noise.log_density(middle) + log_width, log_mass)
-            # Rounding errors of the curvature are largest far away, where these bounds are close: that of a mass is at
-            # most that of the densities, and that of the extreme distribution is exp(low) and at most 1 more.
-            floor = 0.0 if noise.symmetric else noise.curvature(low)
-            curvature = np.clip(np.nan_to_num(curvature), floor, floor + noise.curvature(np.zeros(1)))
-            distance = np.where(exact, np.abs(middle), np.where(np.isfinite(ends), np.abs(ends), np.inf).min(axis=0))
-        hessian = np.maximum(curvature, np.maximum(np.abs(slope) / (1.0 + distance), LEAST_HESSIAN))
-        return value, slope[:, None] / unit, hessian[:, None] / unit**2
+            event, exact = y[:, 0] == y[:, 1], high - low <= NARROW
+            parts[:, exact] = self._of_density((low[exact] + high[exact]) / 2)
+            parts[:, ~exact] = self._of_mass(low[~exact], high[~exact])
+            value, slope, hessian = parts
+            value[event] += np.log(unit) + log_y[event, 0]
+            narrow = exact & ~event
+            value[narrow] -= np.log(high[narrow] - low[narrow])
+        return value, slope[:, None] / unit, np.maximum(hessian, LEAST_HESSIAN)[:, None] / unit**2
+
+    def _of_density(self, z: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return minus the log density, its slope in a raw output of scale 1, and the Newton weight."""
+        slope = self._noise.slope(z)
+        return -self._noise.log_density(z), slope, np.maximum(self._noise.curvature(z), _of_far(slope, z))
+
+    def _of_mass(self, low: Floats, high: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return minus the logarithm of the mass between bounds, its slope, and the Newton weight."""
+        noise, log_mass = self._noise, self._log_mass(low, high)
+        # (2, rows): density at the upper and the lower bound, divided by the mass between them; 0 at infinity
+        ends = np.stack([high, low])
+        finite = np.isfinite(ends)
+        ratio = np.where(finite, np.exp(noise.log_density(ends) - log_mass), 0.0)
+        bend = np.where(finite, noise.slope(ends) * ratio, 0.0)
+        slope = ratio[0] - ratio[1]
+        # Rounding errors of the curvature are largest far away, where these bounds are close: that of a mass is at most
+        # that of the densities, and that of the extreme distribution is exp(low) and at most 1 more.
+        floor = 0.0 if noise.symmetric else noise.curvature(low)
+        curvature = np.nan_to_num(np.square(slope) - (bend[0] - bend[1]))
+        curvature = np.clip(curvature, floor, floor + noise.curvature(np.zeros(1)))
+        nearest = np.where(finite, np.abs(ends), np.inf).min(axis=0)
+        return -log_mass, slope, np.maximum(curvature, _of_far(slope, nearest))
 
     def _log_mass(self, low: Floats, high: Floats) -> Floats:
         """Return the logarithm of the probability between two bounds in standard units."""
@@ -173,6 +185,11 @@ class AFT(LogLink):
         )
         self._refuse_out_of_range(np.where(np.isfinite(y), y, 1.0))
         refuse_without_events(y)
+
+
+def _of_far(slope: Floats, distance: Floats) -> Floats:
+    """Return the Newton weight with which a step goes as far as the time, in standard units, and one further."""
+    return np.abs(slope) / (1.0 + np.abs(distance))
 
 
 def _range(y: Floats) -> tuple[float, float]:
