@@ -16,6 +16,7 @@ from boostbp.losses.log_link import LogLink
 from boostbp.runtime.arrays import Floats
 
 MAX_EXPONENT = 40.0  # of the extreme distribution, whose hazard is exp(z); beyond, it continues as a tangent
+FAR = 1e4  # raw output beyond which the loss continues as its tangent; logarithms of times are within 40
 NARROW = 1e-6  # in standard units: an interval as narrow has the density of its middle
 BOUNDS = (-9.0, 5.0)  # of the logarithm of an estimated scale: 1e-4 to 150
 
@@ -102,7 +103,8 @@ class AFT(LogLink):
         unit, parts = self._unit, np.empty((3, len(y)))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
             log_y = np.log(y)
-            low, high = ((log_y - h) / unit).T
+            near = np.clip(h, -FAR, FAR)
+            low, high = ((log_y - near) / unit).T
             event, exact = y[:, 0] == y[:, 1], high - low <= NARROW
             parts[:, exact] = self._of_density((low[exact] + high[exact]) / 2)
             parts[:, ~exact] = self._of_mass(low[~exact], high[~exact])
@@ -110,7 +112,9 @@ class AFT(LogLink):
             value[event] += np.log(unit) + log_y[event, 0]
             narrow = exact & ~event
             value[narrow] -= np.log(high[narrow] - low[narrow])
-        return value, slope[:, None] / unit, np.maximum(hessian, LEAST_HESSIAN)[:, None] / unit**2
+        gradient = slope[:, None] / unit
+        value += (gradient * (h - near))[:, 0]
+        return value, gradient, np.maximum(hessian, LEAST_HESSIAN)[:, None] / unit**2
 
     def _of_density(self, z: Floats) -> tuple[Floats, Floats, Floats]:
         """Return minus the log density, its slope in a raw output of scale 1, and the Newton weight."""
