@@ -150,7 +150,8 @@ class Problem(NetworkTask):
         if traits_of(self.loss).joint == "groups":  # rows of a group are not independent
             _, group = np.unique(self.target[:, -1], return_inverse=True)
             return float(np.linalg.norm(np.bincount(group, share * deviations)))
-        return float(np.sqrt(np.square(share) @ np.square(deviations)))
+        with np.errstate(over="ignore"):  # raw outputs without bounds
+            return float(np.sqrt(np.square(share) @ np.square(deviations)))
 
     def score(self, raw: Floats) -> float:
         """Return the weighted mean loss of a raw output on the held-out rows."""

@@ -112,8 +112,8 @@ class AFT(LogLink):
             value[event] += np.log(unit) + log_y[event, 0]
             narrow = exact & ~event
             value[narrow] -= np.log(high[narrow] - low[narrow])
-        gradient = slope[:, None] / unit
-        value += (gradient * (h - near))[:, 0]
+            gradient = slope[:, None] / unit
+            value += (gradient * (h - near))[:, 0]
         return value, gradient, np.maximum(hessian, LEAST_HESSIAN)[:, None] / unit**2
 
     def _of_density(self, z: Floats) -> tuple[Floats, Floats, Floats]:
