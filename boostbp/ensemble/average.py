@@ -120,9 +120,11 @@ def t_statistic(raw: Floats, target: Floats, baseline: Floats, weight: Floats, l
     losses other than squared residuals, where the scale of the noise is unknown. `raw` and `target` are (rows,
     outputs).
     """
+    if not traits_of(loss).least_squares:
+        return np.inf
     u, y = raw - baseline, target - baseline
     size = float(weight @ np.square(u).sum(1))
-    if not traits_of(loss).least_squares or not size > 0:
+    if not size > 0:
         return np.inf
     slope = float(weight @ (u * y).sum(1)) / size
     score = weight * (u * (y - slope * u)).sum(1)
