@@ -219,11 +219,8 @@ def targets_of_labels(
     """Return the targets for several labels of each row, (rows, labels), which have `names` or are 0, 1, 2, ..."""
     n_labels = values.shape[1]
     if estimator.class_weight is not None:
-        shown, cure = (
-            f"class_weight={estimator.class_weight!r}",
-            "pass sample_weight, or set thresholds of predict_proba",
-        )
-        raise ValueError(f"{shown} with several labels is not supported, as a row has no one class: {cure}.")
+        cure = "a row has no one class: pass sample_weight, or set thresholds of predict_proba"
+        raise ValueError(f"class_weight={estimator.class_weight!r} with several labels is not supported: {cure}.")
     classes = np.arange(n_labels) if names is None else np.array(names)
     if any(other != classes.tolist() for other in workers().gather(classes.tolist())):
         raise ValueError(f"y has the labels {classes.tolist()} on one worker, and others on another: give the same.")

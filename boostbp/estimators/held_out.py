@@ -250,8 +250,7 @@ def _rarest_label(labels: NDArray[Any], weight: Floats) -> RowNumbers:
     [rows] = workers().sum(np.count_nonzero(has_label[weight > 0], axis=0).astype(np.float64))
     order = np.argsort(rows, kind="stable")
     first = np.column_stack([has_label[:, order], np.ones(len(labels), bool)]).argmax(axis=1)
-    rarest: RowNumbers = np.append(order, len(order))[first]
-    return rarest
+    return np.append(order, len(order))[first]
 
 
 def _by_hash(

@@ -80,11 +80,10 @@ def model_from(kind: type, facts: dict[str, Any], arrays: Arrays) -> Model:
     zero_one = _labels_from(facts["zero_one"]) if "zero_one" in facts else None
     multilabel = zero_one is not None
     _require(zero_one is None or zero_one.tolist() == [0, 1], f"{facts.get('zero_one')!r:.99} for 0 and 1")
-    _require(traits_of(loss).multilabel == multilabel, f"{loss!r} for one of several labels, or several for one")
     classes, shift, scale = None, np.zeros(n_outputs), np.ones(n_outputs)
     has_classes = facts["classes"] is not None
     _require(issubclass(kind, ClassifierMixin) == has_classes, "the classes are missing, or too many")
-    _require(has_classes or not multilabel, "several labels without names")
+    _require(multilabel == (has_classes and traits_of(loss).multilabel), f"{loss!r} for other labels")
     if has_classes:
         classes = _labels_from(facts["classes"], ascending=not multilabel)
         expected = 1 if len(classes) == 2 and not multilabel else len(classes)

@@ -180,7 +180,7 @@ def load_metric(metric: MetricLike, loss: Loss, *, classes: bool | None = None, 
     """
     if classes is None:
         classes = traits_of(loss).task == "classification"
-    multilabel = traits_of(loss).multilabel
+    adapted = partial(CustomMetric.of, classes=classes, multilabel=traits_of(loss).multilabel)
     if metric is None:
         return default_metric(loss, classes=classes, scale=scale)
     if isinstance(metric, Metric):
@@ -191,12 +191,9 @@ def load_metric(metric: MetricLike, loss: Loss, *, classes: bool | None = None, 
         name, function, greater_is_better = metric
         if not isinstance(greater_is_better, bool | np.bool_):
             raise TypeError(f"eval_metric={metric!r}: its third part says whether greater is better: True or False.")
-        return Metric(
-            str(name), bool(greater_is_better), CustomMetric.of(function, classes=classes, multilabel=multilabel)
-        )
+        return Metric(str(name), bool(greater_is_better), adapted(function))
     if callable(metric) and not hasattr(metric, "_score_func"):
-        adapted = CustomMetric.of(metric, classes=classes, multilabel=multilabel)
-        return Metric(name_of(metric), is_maximised(metric), adapted)
+        return Metric(name_of(metric), is_maximised(metric), adapted(metric))
     cure = "pass a name, a function f(y_true, y_pred), or a tuple (name, function, greater_is_better)"
     raise TypeError(f"eval_metric={metric!r} is not a metric: {cure}; of a scikit-learn scorer, its metric function.")
 
@@ -254,9 +251,7 @@ def _by_name(name: str, loss: Loss, classes: bool, scale: Floats | float) -> Met
     if stem in _CLASSES and not classes:
         raise ValueError(f"eval_metric={name!r} is for classes, and loss={loss.name!r} for numbers: use e.g. 'rmse'.")
     if traits_of(loss).multilabel and name not in _LABELS:
-        cure = (
-            "use logloss, accuracy, auc, aucpr, average_precision, or a function, such as sklearn.metrics.hamming_loss"
-        )
+        cure = "use logloss, accuracy, auc, aucpr, average_precision, or a function of scikit-learn: hamming_loss"
         raise ValueError(f"eval_metric={name!r} is not for several labels: {cure}.")
     if not at:
         return Metric(name, *(_LABELS if traits_of(loss).multilabel else _CLASSES)[name])

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp.metrics.scores import labels
 from boostbp.runtime.arrays import Floats, read_only, refuse_writes
@@ -57,7 +56,7 @@ class CustomMetric:
     def __call__(self, prediction: Floats, y: Floats, weight: Floats) -> float:
         """Call the function on read-only arrays; TypeError unless it returns a single number."""
         # Functions of users and of scikit-learn expect one output as (rows,); (rows, 1) could broadcast to a matrix.
-        as_labels = _indicators if self.multilabel else labels
+        as_labels = (lambda columns: (columns > 0.5).astype(np.int64)) if self.multilabel else labels
         y_true = as_labels(y) if self.classes else _flat(y)
         y_pred = as_labels(prediction) if self.of_labels else _flat(prediction)
         options = {"sample_weight": read_only(weight)} if self.weighted else {}
@@ -68,10 +67,6 @@ class CustomMetric:
                 return float(value)
         cure = "return a single number; the tuple (name, function, greater_is_better) says whether greater is better"
         raise TypeError(f"eval_metric={name_of(self.function)!r} returned {value!r}: {cure}.")
-
-
-def _indicators(columns: Floats) -> NDArray[np.int64]:
-    return np.asarray(columns > 0.5, np.int64)
 
 
 def _flat(columns: Floats) -> Floats:

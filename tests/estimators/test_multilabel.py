@@ -171,7 +171,7 @@ def test_a_loss_of_ones_own_says_that_it_takes_several_labels(fitted):
 
 
 REFUSED = [
-    ({"class_weight": "balanced"}, Y, {}, "class_weight='balanced' with several labels.*sample_weight"),
+    ({"class_weight": "balanced"}, Y, {}, "class_weight='balanced' with several labels.*pass sample_weight"),
     ({"calibration": 0.2}, Y, {}, "no sets of classes.*MultiOutputClassifier"),
     ({"loss": "softmax"}, Y, {}, "loss='softmax' is for classes that exclude.*y has several labels"),
     ({"loss": losses.Multilabel()}, Y.sum(axis=1), {}, r"Multilabel\(\) is for several labels"),
