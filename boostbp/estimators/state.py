@@ -30,7 +30,6 @@ _STATE, _STATE_KIND = "_fitted_state", "state"
 TRAINING_ATTRIBUTES = ("_training", "_callback_fit_ctx", "_parent_callback_ctx")
 _LABELS = (bool, int, float, str)
 _LABEL_DTYPE = re.compile(r"U|\|O|\|b1|\|[iu]1|<[iu][248]|<f[248]")
-_SOMETIMES = {"zero_one"}
 _FACTS = {"network", "schema", "history", "loss", "classes", "one_dimensional", "is_input", "with_offset"}
 _CURVES = ("event_times", "hazard")
 _CALIBRATION = {field.name: f"calibration.{field.name}" for field in fields(Calibration)}
@@ -68,7 +67,7 @@ def model_facts(model: Model) -> tuple[dict[str, Any], Arrays]:
 
 def model_from(kind: type, facts: dict[str, Any], arrays: Arrays) -> Model:
     """Return the model of an estimator of a class from its JSON content and arrays; ValueError if they do not fit."""
-    _require(set(facts) - _SOMETIMES == _FACTS, f"it holds {sorted(facts)}")
+    _require(set(facts) - {"zero_one"} == _FACTS, f"it holds {sorted(facts)}")
     network, schema = network_from(facts["network"], arrays), Schema.decoded(facts["schema"])
     n_features, n_outputs = schema.n_features, len(network.baseline)
     _require(network.layers[0].forest.n_features == n_features, "the network reads other features than the schema")
