@@ -256,10 +256,10 @@ class OneQuery(BoostBPRanker):
     """A ranker that scikit-learn's checks can fit: all rows are one query, and targets become grades."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneQuery:
-        grades = y
-        if np.ndim(y) == 1 and np.size(y) and np.asarray(y).dtype.kind in "iuf" and np.isfinite(y).all():
-            grades = np.digitize(y, np.quantile(y, [0.3, 0.6, 0.9]))
-        return super().fit(X, grades, qid=None if y is None else np.zeros(len(y)))
+        values = np.asarray([] if y is None else y)
+        if values.ndim == 1 and len(values) and values.dtype.kind in "iuf" and np.isfinite(values).all():
+            y = np.digitize(values, np.quantile(values, [0.3, 0.6, 0.9]))
+        return super().fit(X, y, qid=np.zeros(len(values)))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         return super().score(X, np.digitize(y, np.quantile(y, [0.3, 0.6, 0.9])), qid=np.zeros(len(y)))
