@@ -52,7 +52,7 @@ def save(estimator: BaseBoostBP, path: Path | BinaryIO) -> None:
 
     Parameters
     ----------
-    estimator : BoostBPRegressor, BoostBPClassifier, BoostBPSurvival or BoostBPAutoencoder
+    estimator : BoostBPRegressor, BoostBPClassifier, BoostBPRanker, BoostBPSurvival or BoostBPAutoencoder
         Fitted estimator. A splitter or rows in `validation` are not stored, nor are requests of metadata, such as those
         of `set_fit_request`.
     path : str, path or binary file
@@ -113,7 +113,7 @@ def load(path: Path | BinaryIO) -> BoostBPRegressor | BoostBPClassifier | BoostB
 
     Returns
     -------
-    BoostBPRegressor, BoostBPClassifier, BoostBPSurvival or BoostBPAutoencoder
+    BoostBPRegressor, BoostBPClassifier, BoostBPRanker, BoostBPSurvival or BoostBPAutoencoder
 
     Raises
     ------

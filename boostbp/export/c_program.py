@@ -38,7 +38,7 @@ def to_c(model: Any, *, prefix: str = "boostbp") -> str:
 
     Parameters
     ----------
-    model : BoostBPRegressor, BoostBPClassifier or BoostBPAutoencoder
+    model : BoostBPRegressor, BoostBPClassifier, BoostBPRanker, BoostBPSurvival or BoostBPAutoencoder
         Fitted.
     prefix : str
         Prefix of all names in the file, including types and, in capitals, macros. Several models in one program need

@@ -33,7 +33,7 @@ def to_onnx(
 
     Parameters
     ----------
-    model : BoostBPRegressor, BoostBPClassifier or BoostBPAutoencoder
+    model : BoostBPRegressor, BoostBPClassifier, BoostBPRanker, BoostBPSurvival or BoostBPAutoencoder
         Fitted.
     dtype : {"float64", "float32"}
         Type of the input and of all numbers. With ``"float32"`` predictions differ by some 1e-6 of the target's
