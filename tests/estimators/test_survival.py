@@ -397,3 +397,22 @@ def test_max_time_ends_a_fit_with_a_model(loss: str) -> None:
     model = BoostBPSurvival(loss=loss, max_time=0.05, random_state=0).fit(X, Y)
     assert np.isfinite(model.predict(X_NEW)).all()
     assert model.predict_survival_function(X_NEW[:2], times=[1.0]).shape == (2, 1)
+
+
+@pytest.mark.parametrize(("table", "least"), [("load_gbsg2", 0.64), ("load_whas500", 0.72)])
+@BOTH
+def test_real_patients_are_ranked_and_their_survival_is_calibrated(loss: str, table: str, least: float) -> None:
+    datasets = pytest.importorskip("sksurv.datasets")
+    frame, y = getattr(datasets, table)()
+    event, time = y.dtype.names
+    test = np.arange(len(y)) % 3 == 0
+    model = BoostBPSurvival(loss=loss, quality=2, deep=False, random_state=0).fit(frame[~test], y[~test])
+    assert model.score(frame[test], y[test]) > least
+    times = np.quantile(y[time][y[event]], [0.25, 0.5, 0.75])
+    survival = model.predict_survival_function(frame[test], times=times)
+    by_table = metrics.kaplan_meier_estimator(y[event], y[time])
+    observed = by_table[1][np.searchsorted(by_table[0], times, side="right") - 1]
+    np.testing.assert_allclose(survival.mean(axis=0), observed, atol=0.06)
+    known = np.broadcast_to(observed, survival.shape)
+    errors = [metrics.integrated_brier_score(y[~test], y[test], curves, times) for curves in (survival, known)]
+    assert errors[0] < 0.95 * errors[1]
