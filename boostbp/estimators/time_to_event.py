@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -219,12 +219,7 @@ class BoostBPSurvival(Supervised):
         return concordance(loss, raw, bounds, sample_weight)
 
     def _training_of(
-        self,
-        fitted: FittedOn,
-        rows: Rows,
-        evaluation: Evaluation,
-        options: FitOptions,
-        others: Sequence[Callable[[], tuple[Rows, Evaluation]]] = (),
+        self, fitted: FittedOn, rows: Rows, evaluation: Evaluation, options: FitOptions, others: Sequence[Any] = ()
     ) -> Training:
         begun, training = time.perf_counter(), training_of(self, fitted, rows, evaluation, options, others)
         loss, scale = fitted.targets.loss, getattr(self.loss, "scale", None)
@@ -232,8 +227,7 @@ class BoostBPSurvival(Supervised):
             return training
         # The noise of the constant is larger than that of a model, and censored rows then count too much. A first model
         # tells more.
-        held_out = training.problem.held_out
-        raw = first_model(training)
+        held_out, raw = training.problem.held_out, first_model(training)
         loss = loss.estimated(held_out.y, held_out.weight, raw + held_out.offset, shifted=True)
 
         def judged(rows: Rows, evaluation: Evaluation) -> tuple[Rows, Evaluation]:
@@ -256,12 +250,10 @@ class BoostBPSurvival(Supervised):
             raise ValueError(f"loss={self.loss!r} has no survival curves: use 'cox', 'aft', or AFT(...).")
         if isinstance(loss, losses.AFT) and loss.scale is None:
             loss.check(values)
-            earlier_loss = None if earlier is None else earlier.targets.loss
-            if isinstance(earlier_loss, losses.AFT) and earlier_loss.distribution == loss.distribution:
-                loss = earlier_loss
-            else:
-                y, weights = workers().sample(values, weight)
-                loss = loss.estimated(y, weights, np.zeros((len(y), 1)), shifted=True)
+            y, weights = workers().sample(values, weight)
+            loss = loss.estimated(y, weights, np.zeros((len(y), 1)), shifted=True)
+            if earlier is not None and getattr(earlier.targets.loss, "distribution", "") == loss.distribution:
+                loss = cast("losses.AFT", earlier.targets.loss)
         return Targets(loss, np.zeros(1), np.ones(1), None, one_dimensional=True), values, weight
 
     def __sklearn_tags__(self) -> Tags:

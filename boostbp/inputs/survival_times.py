@@ -73,9 +73,9 @@ def _columns(y: Any, name: str) -> list[NDArray[Any]]:
     values = array_of(y, name)
     columns = list(values.reshape(len(values), -1).T)
     if values.dtype.kind == "U" and any(_BOOLS.keys() >= set(column) for column in columns):
+        of_bools = [np.array([_BOOLS.get(text) for text in column]) for column in columns]
         return [
-            np.array([_BOOLS[text] for text in column]) if _BOOLS.keys() >= set(column) else column.astype(float)
-            for column in columns
+            column.astype(float) if None in bools else bools for column, bools in zip(columns, of_bools, strict=True)
         ]
     return columns
 
@@ -88,9 +88,7 @@ def _bounds(lower: Floats, upper: Floats, name: str) -> Floats:
     """Return two columns as bounds; raise ValueError if they are no bounds, or could be times and events."""
     for column in (lower, upper):
         if set(np.unique(column).tolist()) == {0.0, 1.0}:
-            raise ValueError(
-                f"{name} has a column of 0 and 1, which may be events or bounds: give events as {_EVENTS}."
-            )
+            raise ValueError(f"{name} has a column of 0 and 1, which may be events or bounds: give {_EVENTS}.")
     lower = np.where(lower == -np.inf, 0.0, lower)
     both = np.column_stack([lower, upper])
     cure = f"They are a lower and an upper bound, with infinity for right-censored rows; give events as {_EVENTS}."

@@ -21,8 +21,12 @@ NARROW = 1e-6  # in standard units: an interval as narrow has the density of its
 BOUNDS = (-9.0, 5.0)  # of the logarithm of an estimated scale: 1e-4 to 150
 
 
-def _extreme_hazard(z: Floats) -> Floats:
-    return np.exp(np.minimum(z, MAX_EXPONENT)) * (1.0 + np.maximum(z - MAX_EXPONENT, 0.0))
+def _risk(z: Floats) -> Floats:
+    return np.exp(np.minimum(z, MAX_EXPONENT))
+
+
+def _sum_of_risk(z: Floats) -> Floats:
+    return _risk(z) * (1.0 + np.maximum(z - MAX_EXPONENT, 0.0))
 
 
 class _Distribution(NamedTuple):
@@ -48,10 +52,10 @@ _DISTRIBUTIONS = {
         logit,
     ),
     "extreme": _Distribution(
-        lambda z: np.minimum(z, MAX_EXPONENT) - _extreme_hazard(z),
-        lambda z: (z < MAX_EXPONENT) - np.exp(np.minimum(z, MAX_EXPONENT)),
-        lambda z: np.exp(np.minimum(z, MAX_EXPONENT)),
-        lambda z: -_extreme_hazard(z),
+        lambda z: np.minimum(z, MAX_EXPONENT) - _sum_of_risk(z),
+        lambda z: (z < MAX_EXPONENT) - _risk(z),
+        _risk,
+        lambda z: -_sum_of_risk(z),
         lambda share: np.log(-np.log1p(-share)),
         symmetric=False,
     ),
@@ -184,9 +188,8 @@ class AFT(LogLink):
 
     def check(self, y: Floats) -> None:
         """Refuse events at time 0 and times out of range, and rows without any event."""
-        refuse(
-            y, (y[:, 1:] == 0) & [False, True], "loss='aft' takes times above 0. Drop these rows, or use loss='cox'."
-        )
+        cure = "loss='aft' takes times above 0. Drop these rows, or use loss='cox'."
+        refuse(y, (y[:, 1:] == 0) & [False, True], cure)
         self._refuse_out_of_range(np.where(np.isfinite(y), y, 1.0))
         refuse_without_events(y)
 

@@ -269,9 +269,9 @@ def _by_name(name: str, loss: Loss, classes: bool, scale: Floats | float) -> Met
 
 def _of_survival(name: str, loss: Loss) -> Metric:
     """Return a metric of survival times; raise ValueError if it is for the other loss."""
-    if name not in ("concordance", default_name := traits_of(loss).default_metric) and not (
-        name == "interval-regression-accuracy" and default_name == "aft-nloglik"
-    ):
+    default_name = traits_of(loss).default_metric
+    others = {"cox-nloglik": ("aft-nloglik", "interval-regression-accuracy"), "aft-nloglik": ("cox-nloglik",)}
+    if name in others[str(default_name)]:
         raise ValueError(f"eval_metric={name!r} is not of loss={loss.name!r}: use {default_name!r} or 'concordance'.")
     functions: dict[str, Function] = {
         "concordance": partial(scores.concordance, loss),
