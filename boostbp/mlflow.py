@@ -22,7 +22,13 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
+from boostbp.estimators import (
+    BoostBPAutoencoder,
+    BoostBPClassifier,
+    BoostBPRanker,
+    BoostBPRegressor,
+    BoostBPSurvival,
+)
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.inputs.files.tables import open_table
 from boostbp.inputs.sources import is_blocks
@@ -48,7 +54,7 @@ def log_model(model: Model, name: str = "model", *, X: Table | None = None, **op
 
     Parameters
     ----------
-    model : BoostBPRegressor, BoostBPClassifier, BoostBPAutoencoder, or a Pipeline or search of scikit-learn with one
+    model : BoostBPRegressor or another estimator of boostbp, or a Pipeline or search of scikit-learn with one
         A search logs its best estimator.
     name : str
     X : array-like, (rows, features), or path, optional
@@ -97,7 +103,7 @@ def log_fit(model: Model, X: Table | None = None, *, log_models: bool = True) ->
 
     Parameters
     ----------
-    model : BoostBPRegressor, BoostBPClassifier, BoostBPAutoencoder, or a Pipeline or search of scikit-learn with one
+    model : BoostBPRegressor or another estimator of boostbp, or a Pipeline or search of scikit-learn with one
         Fitted. For a search, the fit of its best estimator, ``best_NAME`` for each searched parameter and
         ``best_cv_score`` are logged, and a child run for each candidate.
     X : array-like, (rows, features), or path, optional
@@ -204,7 +210,8 @@ def autolog(*, log_models: bool = True, disable: bool = False, silent: bool = Fa
         return fitted
 
     def switched(*, disable: bool = False, silent: bool = False) -> None:
-        for kind in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, Pipeline, BaseSearchCV):
+        ours = (BoostBPAutoencoder, BoostBPClassifier, BoostBPRanker, BoostBPRegressor, BoostBPSurvival)
+        for kind in (*ours, Pipeline, BaseSearchCV):
             utils.safe_patch(_INTEGRATION, kind, "fit", fit)
 
     utils.autologging_integration(_INTEGRATION)(switched)(disable=disable, silent=silent)

@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRanker, BoostBPRegressor, BoostBPSurvival
 
 # What other packages say of each other there is theirs.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -120,27 +120,23 @@ def test_mlflow_itself_asks_for_trust_in_the_class_and_in_nothing_else(mlflow):
 
 def test_each_fit_is_logged_until_it_is_switched_off_and_gives_the_same_model(mlflow, logging):
     before = len(runs(mlflow))
-    makers = {BoostBPRegressor: (X, Y), BoostBPClassifier: (X, Y > 0), BoostBPAutoencoder: (X,)}
-    silently = [
-        kind(**parameters(**TINY)).fit(*data) for kind, data in makers.items() if kind is not BoostBPAutoencoder
-    ]
+    makers = {BoostBPRegressor: (Y, {}), BoostBPClassifier: (Y > 0, {}), BoostBPSurvival: (np.exp(Y), {})}
+    makers |= {BoostBPRanker: (Y > 0, {"qid": np.arange(len(Y)) // 10})}
+    silently = [kind(**parameters(**TINY)).fit(X, y, **other) for kind, (y, other) in makers.items()]
     logging.autolog()
-    models = [kind(**parameters(**TINY)).fit(*data) for kind, data in makers.items() if kind is not BoostBPAutoencoder]
+    models = [kind(**parameters(**TINY)).fit(X, y, **other) for kind, (y, other) in makers.items()]
     BoostBPAutoencoder(hidden_layer_sizes=(2,), epochs=1, random_state=0).fit(X=X)
     assert mlflow.active_run() is None
     logged = runs(mlflow)[: len(runs(mlflow)) - before][::-1]  # the latest come first
-    assert [run.data.tags["estimator_name"] for run in logged] == [
-        "BoostBPRegressor",
-        "BoostBPClassifier",
-        "BoostBPAutoencoder",
-    ]
+    named = [*(kind.__name__ for kind in makers), "BoostBPAutoencoder"]
+    assert [run.data.tags["estimator_name"] for run in logged] == named
     for silent, model, run in zip(silently, models, logged, strict=False):
         np.testing.assert_array_equal(model.transform(X), silent.transform(X))
         [kept] = models_of(mlflow, run)
         np.testing.assert_array_equal(mlflow.sklearn.load_model(kept.model_uri).predict(X), model.predict(X))
     logging.autolog(disable=True)
     BoostBPRegressor(**parameters(**TINY)).fit(X, Y)
-    assert len(runs(mlflow)) == before + 3
+    assert len(runs(mlflow)) == before + len(named)
 
 
 def test_a_fit_goes_on_where_logging_fails_and_raises_where_it_fails(mlflow, logging, tmp_path):

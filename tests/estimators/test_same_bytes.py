@@ -16,13 +16,13 @@ from helpers import WITH_CATEGORIES, few_rounds
 from sklearn.datasets import load_iris
 from threadpoolctl import threadpool_limits
 
-from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, BoostBPSurvival, save
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRanker, BoostBPRegressor, BoostBPSurvival, save
 
 X, CLASSES = load_iris(return_X_y=True)
 Y = X @ [[1.0, 0.0], [0.0, -2.0], [0.5, 1.0], [0.0, 3.0]] + np.sin(X[:, :2])
 SMALL = {"n_estimators": 4, "max_depth": 3, "epochs": 2, "random_state": 0, "min_samples_leaf": 5}
 KINDS = {"regressor": BoostBPRegressor, "classifier": BoostBPClassifier, "autoencoder": BoostBPAutoencoder}
-KINDS |= {"survival": BoostBPSurvival}
+KINDS |= {"ranker": BoostBPRanker, "survival": BoostBPSurvival}
 WAYS = {
     "alone": {"deep": True},
     "shared": {"deep": True, "multi_strategy": "multi_output_tree"},
@@ -34,6 +34,7 @@ WAYS = {
 CASES = list(product(KINDS, WITH_CATEGORIES, ["alone", "shared"]))
 CASES += [
     ("survival", "lightgbm", "weighed"),
+    ("ranker", "lightgbm", "weighed"),
     ("regressor", "lightgbm", "weighed-sampled"),
     ("classifier", "xgboost", "weighed"),
 ]
@@ -47,6 +48,8 @@ def fit(kind, backend, way, **changes):
         asked.pop("deep", None)  # it always is
     model = KINDS[kind]((4,), **parameters(backend=backend, **asked))
     times = np.abs(Y[:, 0]) * np.where(CLASSES, 1.0, -1.0)
+    if kind == "ranker":
+        return model.fit(X, CLASSES, qid=np.arange(len(X)) % 15)
     return model.fit(X, {"classifier": CLASSES, "survival": times}.get(kind, Y))
 
 
