@@ -92,6 +92,7 @@ def calls_of(model):
     if not coder:
         found["calibrate"] = [lambda: model.calibrate(rows[0], y).model_.calibration.scores]
         found["score"] = [lambda: model.score(rows[0], y)]
+        found["refit"] = [lambda: model.refit(rows[0], COUNTS if y is Y else y, decay_rate=0.5).predict(rows[0])]
     for name in ("health", "summary", "output_names", "hidden_names", "get_feature_names_out"):
         found[name] = [lambda name=name: re.sub(r" in .* s\.|Training took .*", "", str(getattr(model, name)()))]
     found["layer_names"] = [lambda: model.layer_names(0)]
