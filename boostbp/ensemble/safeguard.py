@@ -14,6 +14,7 @@ import numpy as np
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.inputs.rows import Rows
+from boostbp.losses import traits_of
 from boostbp.network.backprop import BackPropagation
 from boostbp.network.choice import CONSTANT, NETWORK, CandidateResult, ModelChoice
 from boostbp.network.history import History
@@ -106,6 +107,8 @@ def refuse_undefined(network: Network, problem: Problem) -> None:
 
 
 def _some_training_rows(problem: Problem) -> Rows:
+    if traits_of(problem.loss).joint:  # the loss of some rows would be that of other queries or risk sets
+        return problem.rows
     return problem.rows.take(workers().sampled_rows(len(problem.rows), JUDGED_ROWS))
 
 

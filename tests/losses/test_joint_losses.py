@@ -210,3 +210,10 @@ def test_losses_of_other_estimators_name_them(loss: str, estimator: str) -> None
     for model in (boostbp.BoostBPRegressor(loss=Other()), boostbp.BoostBPClassifier(loss=Other())):
         with pytest.raises(ValueError, match=f"is for {loss}: use {estimator}"):
             model.fit(np.eye(4), [0, 1, 0, 1])
+
+
+def test_the_training_loss_is_that_of_whole_queries() -> None:
+    X, y = _data(Pairs, 1000)
+    model = boostbp.BoostBPRegressor(loss=Pairs(), quality=1, early_stopping=False, random_state=0).fit(X, y)
+    expected = Pairs().value(model.predict(X)[:, None], y).mean()
+    assert model.history_[0].loss == pytest.approx(expected, rel=1e-6)
