@@ -8,15 +8,15 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.losses.base import LEAST_HESSIAN, LinkName, Task, refuse
-from boostbp.losses.log_link import _Likelihood
+from boostbp.losses.base import LEAST_HESSIAN, Task, refuse
+from boostbp.losses.joint import JointLoss
 from boostbp.runtime.arrays import Floats
 
 MAX_LOG = 80.0  # of derivatives: exp(80) is 6e34, which fits float32. Only rows of weight 0 come near it
 
 
 @dataclass(frozen=True, slots=True)
-class Cox(_Likelihood):
+class Cox(JointLoss):
     """``log(sum of w exp(h) over the rows at risk) - h`` for a row with an event, 0 for a censored one; baseline: 0.
 
     Rows are at risk at an event if their time is not earlier; tied events have the same rows at risk (Breslow 1974).
@@ -27,7 +27,6 @@ class Cox(_Likelihood):
     name = "cox"
     aliases: ClassVar[tuple[str, ...]] = ("survival:cox",)
     task: ClassVar[Task] = "survival"
-    link_name: ClassVar[LinkName] = "identity"
     columns: ClassVar[tuple[str, ...]] = ("lower", "upper")
     joint: ClassVar[Literal["rows"]] = "rows"
     default_metric: ClassVar[str] = "cox-nloglik"
@@ -41,20 +40,9 @@ class Cox(_Likelihood):
             log_weight = np.log(weight)
         return _RiskSets(order, first, last - 1, event, log_weight)
 
-    def _formula(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-        return self.prepare(y, np.ones(len(y)))._formula(h, y)
-
-    def link(self, h: Floats) -> Floats:
-        """Return the raw output itself: the logarithm of a hazard ratio."""
-        return h
-
     def inverse_link(self, prediction: Floats) -> Floats:
         """Return the prediction itself."""
         return prediction
-
-    def baseline(self, y: Floats, weight: Floats) -> Floats:
-        """Return 0, as a constant does not change the loss."""
-        return np.zeros(1)
 
     def check(self, y: Floats) -> None:
         """Refuse left and interval censoring, and rows without any event."""
@@ -64,7 +52,7 @@ class Cox(_Likelihood):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _RiskSets(_Likelihood):
+class _RiskSets(JointLoss):
     """The loss of rows in their order in time."""
 
     order: NDArray[np.intp]  # (rows,): rows by ascending time
@@ -73,7 +61,6 @@ class _RiskSets(_Likelihood):
     last: NDArray[np.intp]
     event: NDArray[np.bool_]
     log_weight: Floats
-    link = Cox.link
 
     def _formula(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
         # Sums of exponentials as logarithms: one sum relative to the largest would round the rows of much lower risk,
