@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit, log_expit, log_ndtr, logit, ndtri
 
-from boostbp.losses.base import LEAST_HESSIAN, LinkName, Task, refuse
+from boostbp.losses.base import LEAST_HESSIAN, Task, refuse
 from boostbp.losses.cox import refuse_without_events
 from boostbp.losses.log_link import LogLink
 from boostbp.runtime.arrays import Floats
@@ -84,7 +84,6 @@ class AFT(LogLink):
     name = "aft"
     aliases: ClassVar[tuple[str, ...]] = ("survival:aft",)
     task: ClassVar[Task] = "survival"
-    link_name: ClassVar[LinkName] = "log"
     columns: ClassVar[tuple[str, ...]] = ("lower", "upper")
     default_metric: ClassVar[str] = "aft-nloglik"
 

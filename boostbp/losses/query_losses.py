@@ -117,22 +117,19 @@ class ListwiseRanking(_Ranking):
             raise ValueError(f"gamma={self.gamma!r} must be between 0 and 1.")
 
     def _derivatives(self, queries: Queries) -> Derivatives:
-        starts, number, relevance = queries.bounds[:-1], queries.number, queries.relevance
+        starts, relevance, mass = queries.bounds[:-1], queries.relevance, self._gain(queries) + 1.0 - self.gamma
         graded = np.maximum.reduceat(relevance, starts) > np.minimum.reduceat(relevance, starts)
-        mass = self._gain(queries) + 1.0 - self.gamma
         total = np.add.reduceat(mass, starts)
-        target = mass * (graded / np.where(total > 0, total, 1.0))[number]
-        return partial(_cross_entropy, target, starts, number, graded)
+        target = mass * (graded / np.where(total > 0, total, 1.0))[queries.number]
+        return partial(self._cross_entropy, queries, graded, target)
 
-
-def _cross_entropy(
-    target: Floats, starts: NDArray[np.int64], number: NDArray[np.intp], graded: NDArray[np.bool_], score: Floats
-) -> Floats:
-    score = score - np.maximum.reduceat(score, starts)[number]
-    power = np.exp(score)
-    total = np.add.reduceat(power, starts)
-    share = power * (graded / total)[number]
-    return np.stack([target * (np.log(total)[number] - score), share - target, share * (1.0 - share)])
+    def _cross_entropy(self, queries: Queries, graded: NDArray[np.bool_], target: Floats, score: Floats) -> Floats:
+        starts, number = queries.bounds[:-1], queries.number
+        score = score - np.maximum.reduceat(score, starts)[number]
+        power = np.exp(score)
+        total = np.add.reduceat(power, starts)
+        share = power * (graded / total)[number]
+        return np.stack([target * (np.log(total)[number] - score), share - target, share * (1.0 - share)])
 
 
 @dataclass(frozen=True)

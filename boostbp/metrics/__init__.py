@@ -135,8 +135,13 @@ _LABELS = {
     **_called("accuracy", True, scores.accuracy_of_labels),
     **{name: _CLASSES[name] for name in ("auc", "roc_auc", "aucpr", "average_precision")},
 }
-# Names of metrics of survival times, and whether greater is better.
-_SURVIVAL = {"concordance": True, "cox-nloglik": False, "aft-nloglik": False, "interval-regression-accuracy": True}
+# Those of survival times take raw outputs, and the loss first. At last the default metric of a loss that they need.
+_SURVIVAL: dict[str, tuple[bool, Callable[..., float], str | None]] = {
+    "concordance": (True, scores.concordance, None),
+    "cox-nloglik": (False, scores.cox_nloglik, "cox-nloglik"),
+    "aft-nloglik": (False, scores.aft_nloglik, "aft-nloglik"),
+    "interval-regression-accuracy": (True, scores.within_bounds, "aft-nloglik"),
+}
 # Metrics with a number in the name, as in XGBoost: the metric, the check of the number, and the valid numbers in words.
 _AT: dict[str, tuple[Callable[..., float], Callable[[float], bool], str]] = {
     "tweedie-nloglik": (scores.tweedie, lambda power: 1 < power < 2, "rho, 1 < rho < 2"),
@@ -225,21 +230,18 @@ def _of_losses() -> list[str]:
 def _of_ranking(name: str, loss: Loss) -> Metric:
     stem, _, number = name.partition("@")
     if stem not in AT_FIRST_ROWS or (number and not (number.isdecimal() and int(number) > 0)):
-        raise ValueError(
-            f"eval_metric={name!r} is not of rankings: use 'ndcg' or 'map', or 'ndcg@5' of the first 5 rows."
-        )
+        cure = "use 'ndcg' or 'map', or 'ndcg@5' of the first 5 rows"
+        raise ValueError(f"eval_metric={name!r} is not of rankings: {cure}.")
     options = {"label_gain": getattr(loss, "label_gain", None)} if stem == "ndcg" else {}
     return Metric(name, True, partial(by_query, partial(AT_FIRST_ROWS[stem], k=int(number or 0) or None, **options)))
 
 
 def _by_name(name: str, loss: Loss, classes: bool, scale: Floats | float) -> Metric:
-    task = traits_of(loss).task
-    if task == "ranking":
+    traits = traits_of(loss)
+    if traits.task == "ranking":
         return _of_ranking(name, loss)
-    if task == "survival" or name in _SURVIVAL:
-        if task == "survival" and name in _SURVIVAL:
-            return _of_survival(name, loss)
-        raise _unknown(name, classes, task)
+    if traits.task == "survival":
+        return _of_survival(name, loss)
     # The mean of a loss has the parameters of the training's loss if it has the same name, otherwise the defaults.
     if name in _of_losses():
         return _mean_of(loss, scale) if isinstance(loss, LOSSES[name]) else _mean_of(LOSSES[name](), 1.0)
@@ -247,16 +249,16 @@ def _by_name(name: str, loss: Loss, classes: bool, scale: Floats | float) -> Met
         return Metric(name, *_REGRESSION[name])
     stem, at, parameter = name.partition("@")
     if stem not in (_AT if at else _CLASSES):
-        raise _unknown(name, classes, task)
+        raise _unknown(name, classes)
     if stem in _CLASSES and not classes:
         raise ValueError(f"eval_metric={name!r} is for classes, and loss={loss.name!r} for numbers: use e.g. 'rmse'.")
-    if traits_of(loss).multilabel and name not in _LABELS:
+    if traits.multilabel and name not in _LABELS:
         cure = "use logloss, accuracy, auc, aucpr, average_precision, or a function of scikit-learn: hamming_loss"
         raise ValueError(f"eval_metric={name!r} is not for several labels: {cure}.")
     if not at:
-        return Metric(name, *(_LABELS if traits_of(loss).multilabel else _CLASSES)[name])
+        return Metric(name, *(_LABELS if traits.multilabel else _CLASSES)[name])
     function, is_valid, words = _AT[stem]
-    if stem == "error" and not traits_of(loss).takes(1):  # two classes are one column
+    if stem == "error" and not traits.takes(1):  # two classes are one column
         raise ValueError(f"eval_metric={name!r} is for two classes: use 'multi_error', or 'multi_error@2'.")
     try:
         number = float(parameter)
@@ -268,23 +270,15 @@ def _by_name(name: str, loss: Loss, classes: bool, scale: Floats | float) -> Met
 
 
 def _of_survival(name: str, loss: Loss) -> Metric:
-    """Return a metric of survival times; raise ValueError if it is for the other loss."""
-    default_name = traits_of(loss).default_metric
-    others = {"cox-nloglik": ("aft-nloglik", "interval-regression-accuracy"), "aft-nloglik": ("cox-nloglik",)}
-    if name in others[str(default_name)]:
-        raise ValueError(f"eval_metric={name!r} is not of loss={loss.name!r}: use {default_name!r} or 'concordance'.")
-    functions: dict[str, Function] = {
-        "concordance": partial(scores.concordance, loss),
-        "cox-nloglik": partial(scores.cox_nloglik, loss),
-        "aft-nloglik": partial(scores.aft_nloglik, loss),
-        "interval-regression-accuracy": scores.within_bounds,
-    }
-    return Metric(name, _SURVIVAL[name], functions[name], takes_raw=name != "interval-regression-accuracy")
+    if name not in _SURVIVAL:
+        raise ValueError(f"eval_metric={name!r} is not of survival times: use one of {', '.join(_SURVIVAL)}.")
+    (greater_is_better, function, needed), default = _SURVIVAL[name], traits_of(loss).default_metric
+    if needed not in (None, default):
+        raise ValueError(f"eval_metric={name!r} is not of loss={loss.name!r}: use {default!r} or 'concordance'.")
+    return Metric(name, greater_is_better, partial(function, loss), takes_raw=True)
 
 
-def _unknown(name: str, classes: bool, task: str | None) -> ValueError:
-    if task == "survival":
-        return ValueError(f"eval_metric={name!r} is not of survival times: use one of {', '.join(_SURVIVAL)}.")
+def _unknown(name: str, classes: bool) -> ValueError:
     if name in _SURVIVAL:
         return ValueError(f"eval_metric={name!r} is for survival times: use BoostBPSurvival.")
     if reason := unsupported(name):

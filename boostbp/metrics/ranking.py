@@ -13,11 +13,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array, check_consistent_length
+from sklearn.utils.validation import check_consistent_length
 
 from boostbp.losses.query_losses import LARGEST_GRADE
+from boostbp.metrics.survival_curves import numbers_of_rows, weights_of_rows
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.checks import whole
+
+Places = NDArray[np.intp]
 
 
 def ndcg(
@@ -58,16 +61,14 @@ def ndcg(
     per_query : bool
         Whether to return the value of each query, (queries,), instead of the mean.
     """
-    grade, score, bounds = _rows(y_true, y_score, group, qid)
+    grade, score, bounds, query, position = _rows(y_true, y_score, group, qid)
     gains = 2.0 ** np.arange(LARGEST_GRADE + 1) - 1.0 if label_gain is None else np.asarray(label_gain, float)
     if not ((grade >= 0) & (grade % 1 == 0) & (grade < len(gains))).all():
         raise ValueError(f"y_true must hold whole grades from 0 to {len(gains) - 1}: label_gain sets gains of others.")
-    query, position = _places(bounds)
     discount = (position < _first_rows(k)) / np.log2(position + 2.0)
     gain = gains[grade.astype(np.intp)]
     found, ideal = (np.bincount(query, gain[np.lexsort((-order, query))] * discount) for order in (score, grade))
-    values = np.divide(found, ideal, out=np.full(len(ideal), float(without_relevant)), where=ideal > 0)
-    return values if per_query else _mean(values, bounds, sample_weight)
+    return _of_queries(found, ideal, bounds, sample_weight, without_relevant, per_query)
 
 
 def mean_average_precision(
@@ -86,15 +87,13 @@ def mean_average_precision(
     The precisions at the relevant rows among the first `k`, those of a grade above 0.5, are summed and divided by the
     number of relevant rows, or by `k` if it is smaller. XGBoost takes grades 0 and 1 only.
     """
-    grade, score, bounds = _rows(y_true, y_score, group, qid)
-    query, position = _places(bounds)
+    grade, score, bounds, query, position = _rows(y_true, y_score, group, qid)
     relevant = (grade > 0.5)[np.lexsort((-score, query))]
     until = np.append(0, np.cumsum(relevant))
     precision = (until[1:] - until[bounds[:-1]][query]) / (position + 1)
     sums = np.bincount(query, precision * (relevant & (position < _first_rows(k))))
     n_relevant = np.minimum(np.diff(until[bounds]), _first_rows(k))
-    values = np.divide(sums, n_relevant, out=np.full(len(sums), float(without_relevant)), where=n_relevant > 0)
-    return values if per_query else _mean(values, bounds, sample_weight)
+    return _of_queries(sums, n_relevant, bounds, sample_weight, without_relevant, per_query)
 
 
 def by_query(function: Callable[..., float], prediction: Floats, y: Floats, weight: Floats) -> float:
@@ -104,7 +103,7 @@ def by_query(function: Callable[..., float], prediction: Floats, y: Floats, weig
     return function(relevance, prediction[order, 0], qid=query, sample_weight=weight[order])
 
 
-def query_bounds(n_rows: int, group: ArrayLike | None = None, qid: ArrayLike | None = None) -> NDArray[np.intp]:
+def query_bounds(n_rows: int, group: ArrayLike | None = None, qid: ArrayLike | None = None) -> Places:
     """Return the first row of each query, and the number of rows, (queries + 1,), from sizes of queries or their ids.
 
     Raises ValueError if neither or both are given, sizes do not sum to the rows, or rows of a query are not together.
@@ -127,29 +126,30 @@ def query_bounds(n_rows: int, group: ArrayLike | None = None, qid: ArrayLike | N
 
 def _rows(
     y_true: ArrayLike, y_score: ArrayLike, group: ArrayLike | None, qid: ArrayLike | None
-) -> tuple[Floats, Floats, NDArray[np.intp]]:
-    grade, score = (
-        check_array(values, ensure_2d=False, dtype=np.float64, input_name=name).reshape(-1)
-        for name, values in (("y_true", y_true), ("y_score", y_score))
-    )
+) -> tuple[Floats, Floats, Places, Places, Places]:
+    """Return grades, scores and bounds of the queries, and query and position of each place of the ordered rows."""
+    grade, score = numbers_of_rows(np.ravel(y_true), "y_true"), numbers_of_rows(np.ravel(y_score), "y_score")
     check_consistent_length(grade, score)
-    return grade, score, query_bounds(len(grade), group, qid)
-
-
-def _places(bounds: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return query and position of each place of the ordered rows."""
-    sizes = np.diff(bounds)
-    query = np.repeat(np.arange(len(sizes)), sizes)
-    return query, np.arange(bounds[-1]) - bounds[query]
+    bounds = query_bounds(len(grade), group, qid)
+    query = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    return grade, score, bounds, query, np.arange(len(grade)) - bounds[query]
 
 
 def _first_rows(k: int | None) -> float:
     return np.inf if k is None else whole("k", k, 1)
 
 
-def _mean(values: Floats, bounds: NDArray[np.intp], sample_weight: ArrayLike | None) -> float:
-    if sample_weight is None:
-        return float(values.mean())
-    weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
-    check_consistent_length(range(bounds[-1]), weight)
+def _of_queries(
+    sums: NDArray[Any],
+    best: NDArray[Any],
+    bounds: Places,
+    sample_weight: ArrayLike | None,
+    without: float,
+    per_query: bool,
+) -> Any:
+    """Return the sums as shares of the best ones, `without` where these are 0; or their weighted mean."""
+    values = np.divide(sums, best, out=np.full(len(sums), float(without)), where=best > 0)
+    if per_query:
+        return values
+    weight = weights_of_rows(sample_weight, bounds[-1])
     return float(np.average(values, weights=np.add.reduceat(weight, bounds[:-1]) / np.diff(bounds)))

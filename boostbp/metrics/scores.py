@@ -80,18 +80,16 @@ def mean_value(loss: Loss, scale: Floats | float, prediction: Floats, y: Floats,
     return float(np.average(loss.value(h, y / scale), weights=weight) / prediction.shape[1])
 
 
-def outcomes(y: Floats) -> tuple[NDArray[np.bool_], Floats]:
-    """Return whether rows have an event, and their times, from bounds, (rows, 2); ValueError for other censoring."""
-    event = y[:, 0] == y[:, 1]
+def concordance(loss: Loss, raw: Floats, y: Floats, weight: ArrayLike | None) -> float:
+    """Return Harrell's concordance of raw outputs: risk scores, or logarithms of times.
+
+    Raises ValueError for censoring other than on the right.
+    """
+    event, time = y[:, 0] == y[:, 1], y[:, 0]
     if (~event & np.isfinite(y[:, 1])).any():
         raise ValueError("y has times with an upper bound, which have no order: concordance takes right-censored rows.")
-    return event, y[:, 0]
-
-
-def concordance(loss: Loss, raw: Floats, y: Floats, weight: ArrayLike | None) -> float:
-    """Return Harrell's concordance of raw outputs: risk scores, or logarithms of times."""
     sign = -1.0 if traits_of(loss).link_name == "log" else 1.0
-    return concordance_index_censored(*outcomes(y), sign * raw[:, 0], sample_weight=weight).cindex
+    return concordance_index_censored(event, time, sign * raw[:, 0], sample_weight=weight).cindex
 
 
 def cox_nloglik(loss: Loss, raw: Floats, y: Floats, weight: Floats) -> float:
@@ -105,9 +103,10 @@ def aft_nloglik(loss: Loss, raw: Floats, y: Floats, weight: Floats) -> float:
     return float(np.average(loss.value(raw, y), weights=weight))
 
 
-def within_bounds(prediction: Floats, y: Floats, weight: Floats) -> float:
+def within_bounds(loss: Loss, raw: Floats, y: Floats, weight: Floats) -> float:
     """Return the share of times within their bounds."""
-    return float(np.average(((y[:, :1] <= prediction) & (prediction <= y[:, 1:]))[:, 0], weights=weight))
+    time, (lower, upper) = loss.link(raw)[:, 0], y.T
+    return float(np.average((lower <= time) & (time <= upper), weights=weight))
 
 
 def fair(prediction: Floats, y: Floats, weight: Floats) -> float:

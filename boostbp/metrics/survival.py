@@ -119,14 +119,8 @@ def brier_score(
     sample_weight : (rows,)
         Weights of the predicted rows.
     """
-    event, time = event_and_time(survival_test, "survival_test")
-    survival, points = _at_times(estimate, time, times)
-    if survival.ndim == 1:
-        survival = survival[:, None]
-    if survival.shape[1] != len(points):
-        raise ValueError(f"estimate is of one time, and times are {len(points)}: give a column for each time.")
-    weight = weights_of_rows(sample_weight, len(time))
-    counted = event & (weight > 0) & (time <= points[-1])
+    estimate = np.atleast_2d(np.transpose(estimate)).T
+    _, time, weight, counted, survival, points = _at_times(survival_test, estimate, times, sample_weight)
     uncensored = _inverse_probabilities(survival_train, time, counted, zero_allowed=True)
     at = _inverse_probabilities(survival_train, points, np.full(len(points), True), zero_allowed=True)
     # of rows that are censored before, and so unknown, `uncensored` is 0
@@ -180,20 +174,15 @@ def cumulative_dynamic_auc(
     sample_weight : (rows,)
         Weights of the predicted rows.
     """
-    event, time = event_and_time(survival_test, "survival_test")
-    risk, points = _at_times(estimate, time, times)
-    weight = weights_of_rows(sample_weight, len(time))
-    counted = event & (weight > 0) & (time <= points[-1])
+    event, time, weight, counted, risk, points = _at_times(survival_test, estimate, times, sample_weight)
     case = weight * _inverse_probabilities(survival_train, time, counted)
     of_all = _tied_groups(risk, tied_tol) if risk.ndim == 1 else None
     auc = np.empty(len(points))
     for k, t in enumerate(points):
         rank = _tied_groups(risk[:, k], tied_tol) if of_all is None else of_all
         # scikit-learn's roc_auc_score would sort the rows again for each time
-        cases, controls = (
-            np.bincount(rank, np.where(time <= t, case, 0.0)),
-            np.bincount(rank, np.where(time > t, weight, 0)),
-        )
+        cases = np.bincount(rank, np.where(time <= t, case, 0.0))
+        controls = np.bincount(rank, np.where(time > t, weight, 0))
         total = cases.sum() * controls.sum()
         auc[k] = cases @ (np.cumsum(controls) - controls / 2) / total if total > 0 else np.nan
     if len(points) == 1:
@@ -222,22 +211,18 @@ def _concordance(
     of_pairs = of_event[rows] * own_weight
     if not (total := of_pairs @ comparable) > 0:
         raise ValueError("no two rows are comparable: an event with a weight, and a later row, are needed.")
-    counts = (own_weight @ below, own_weight @ (comparable - not_above), own_weight @ tied)
-    tied_time = own_weight @ (until[end] - until[start])
     cindex = of_pairs @ (below + tied / 2) / total
-    return Concordance(float(cindex), *(count.item() for count in (*counts, tied_time)))
+    counted = below, comparable - not_above, tied, until[end] - until[start]
+    return Concordance(float(cindex), *((own_weight @ weights).item() for weights in counted))
 
 
 def _tied_ranks(levels: Floats, tied_tol: float) -> tuple[Ranks, Ranks]:
     """Return the first level that is tied with each level, and the first above all that are."""
     low = np.searchsorted(levels, levels - tied_tol)
-    high = np.searchsorted(levels, levels + tied_tol, side="right")
-    # What counts is the difference of two levels. The sums above are rounded, and may be one level away.
+    # What counts is the difference of two levels. That above is rounded, and may be one level away.
     low -= (low > 0) & (levels - levels[low - 1] <= tied_tol)
     low += levels - levels[low] > tied_tol
-    high += (high < len(levels)) & (levels[np.minimum(high, len(levels) - 1)] - levels <= tied_tol)
-    high -= levels[high - 1] - levels > tied_tol
-    return low, high
+    return low, np.searchsorted(low, np.arange(len(levels)), side="right")
 
 
 def _sums_below(rank: Ranks, weight: NDArray[Any], start: Ranks, limit: Ranks) -> NDArray[Any]:
@@ -274,15 +259,23 @@ def _inverse_probabilities(train: Any, time: Floats, counted: Bools, *, zero_all
     return np.divide(1.0, probability, out=probability, where=probability > 0)
 
 
-def _at_times(estimate: ArrayLike, time: Floats, times: ArrayLike) -> tuple[Floats, Floats]:
-    """Return the estimate, (rows,) or (rows, times), and the times, ascending and distinct."""
+def _at_times(
+    test: ArrayLike, estimate: ArrayLike, times: ArrayLike, sample_weight: ArrayLike | None
+) -> tuple[Bools, Floats, NDArray[Any], Bools, Floats, Floats]:
+    """Return events, times and weights of the test rows, and which of them have a weight and an event until then.
+
+    Also the estimate, (rows,) or (rows, times), and its times, ascending and distinct.
+    """
+    event, time = event_and_time(test, "survival_test")
     values = check_array(estimate, ensure_2d=False, dtype=np.float64, input_name="estimate")
     points, column = np.unique(numbers_of_rows(np.atleast_1d(times), "times"), return_index=True)
     check_consistent_length(time, values)
     if points[0] < time.min() or points[-1] >= time.max():
         raise ValueError(f"times must be from {time.min():g} to below {time.max():g}, the test times.")
-    if values.ndim == 1:
-        return values, points
-    if values.shape[1] != np.size(times):
-        raise ValueError(f"estimate has {values.shape[1]} columns, and times are {np.size(times)}: give one for each.")
-    return values[:, column], points
+    if values.ndim > 1:
+        if values.shape[1] != np.size(times):
+            wrong = f"estimate has {values.shape[1]} columns, and times are {np.size(times)}"
+            raise ValueError(f"{wrong}: give a column for each time.")
+        values = values[:, column]
+    weight = weights_of_rows(sample_weight, len(time))
+    return event, time, weight, event & (weight > 0) & (time <= points[-1]), values, points

@@ -80,8 +80,7 @@ def kaplan_meier_estimator(
     sample_weight : (rows,)
         Weights of the rows.
     """
-    has_event, time, weight = _checked(event, time_exit, sample_weight)
-    times, place = np.unique(time, return_inverse=True)
+    times, place, has_event, weight = _by_time(event, time_exit, sample_weight)
     leaving = np.bincount(place, weight)
     counted = np.bincount(place, weight * (has_event != reverse))
     # Rows at risk are those of later times and those counted, so that at the end these alone remain, and survival is 0.
@@ -107,8 +106,7 @@ def breslow(
         Weights of the rows.
     """
     risk = numbers_of_rows(risk_scores, "risk_scores")
-    has_event, time_exit, weight, risk = _checked(event, time, sample_weight, risk)
-    times, place = np.unique(time_exit, return_inverse=True)
+    times, place, has_event, weight, risk = _by_time(event, time, sample_weight, risk)
     largest = risk.max()  # relative to it, no exponential overflows
     at_risk = _from_here_on(np.bincount(place, weight * np.exp(risk - largest)))
     return StepFunction(times, np.cumsum(np.bincount(place, weight * has_event) / at_risk) * np.exp(-largest))
@@ -149,12 +147,13 @@ def weights_of_rows(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[Any
     return weight
 
 
-def _checked(event: ArrayLike, time: ArrayLike, sample_weight: ArrayLike | None, *others: Floats) -> list[Any]:
-    """Return events, times, weights and other arrays of the rows with weight."""
-    arrays = read_events(event, "event"), numbers_of_rows(time, "time"), *others
+def _by_time(event: ArrayLike, time: ArrayLike, sample_weight: ArrayLike | None, *others: Floats) -> list[Any]:
+    """Return the distinct times, and of rows with weight their places in these, events, weights and other arrays."""
+    arrays = numbers_of_rows(time, "time"), read_events(event, "event"), *others
     weight = weights_of_rows(sample_weight, len(arrays[0]))
     check_consistent_length(*arrays, weight)
-    return [array[weight > 0] for array in (*arrays[:2], weight, *others)]
+    exits, has_event, *others_counted = (array[weight > 0] for array in arrays)
+    return [*np.unique(exits, return_inverse=True), has_event, weight[weight > 0], *others_counted]
 
 
 def _from_here_on(sums: NDArray[Any]) -> Floats:

@@ -36,9 +36,8 @@ def with_scale(model: Model, raw: Floats, y: Floats, weight: Floats) -> Model:
     """Return the model with the scale of accelerated failure times that is most likely for some rows."""
     if not isinstance(model.targets.loss, AFT):
         return model
-    return replace(
-        model, targets=replace(model.targets, loss=model.targets.loss.estimated(y, weight, raw, shifted=False))
-    )
+    loss = model.targets.loss.estimated(y, weight, raw, shifted=False)
+    return replace(model, targets=replace(model.targets, loss=loss))
 
 
 def cumulative_hazards(model: Model, raw: Floats, times: Floats) -> Floats:
