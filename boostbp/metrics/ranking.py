@@ -140,16 +140,11 @@ def _first_rows(k: int | None) -> float:
 
 
 def _of_queries(
-    sums: NDArray[Any],
-    best: NDArray[Any],
-    bounds: Places,
-    sample_weight: ArrayLike | None,
-    without: float,
-    per_query: bool,
+    sums: NDArray[Any], best: NDArray[Any], bounds: Places, weight: ArrayLike | None, without: float, per_query: bool
 ) -> Any:
     """Return the sums as shares of the best ones, `without` where these are 0; or their weighted mean."""
     values = np.divide(sums, best, out=np.full(len(sums), float(without)), where=best > 0)
     if per_query:
         return values
-    weight = weights_of_rows(sample_weight, bounds[-1])
-    return float(np.average(values, weights=np.add.reduceat(weight, bounds[:-1]) / np.diff(bounds)))
+    of_queries = np.add.reduceat(weights_of_rows(weight, bounds[-1]), bounds[:-1]) / np.diff(bounds)
+    return float(np.average(values, weights=of_queries))
