@@ -6,10 +6,10 @@ have no loss.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,8 @@ from boostbp.losses.joint import JointLoss
 from boostbp.runtime.arrays import Floats
 
 LARGEST_GRADE = 30  # with LightGBM's gains, 2^grade - 1
-# Value, gradient and hessian, (3, rows), of scores, (rows,), both in the order of `Queries`.
-Derivatives = Callable[[Floats], Floats]
+# Value, gradient and hessian of scores, (rows,) each, in the order of `Queries`.
+Derivatives = Callable[[Floats], Iterable[Floats]]
 
 
 class Queries(NamedTuple):
@@ -93,9 +93,9 @@ class _OfQueries(JointLoss):
     ordered: Derivatives
 
     def _formula(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-        derivatives = np.empty((3, len(h)))
-        derivatives[:, self.order] = self.ordered(h[self.order, 0])
-        value, gradient, hessian = derivatives
+        value, gradient, hessian = derivatives = [np.empty(len(h)) for _ in range(3)]
+        for array, of_queries in zip(derivatives, self.ordered(h[self.order, 0]), strict=True):
+            array[self.order] = of_queries
         return value, gradient[:, None], np.maximum(hessian, LEAST_HESSIAN)[:, None]
 
 
@@ -121,15 +121,15 @@ class ListwiseRanking(_Ranking):
         graded = np.maximum.reduceat(relevance, starts) > np.minimum.reduceat(relevance, starts)
         total = np.add.reduceat(mass, starts)
         target = mass * (graded / np.where(total > 0, total, 1.0))[queries.number]
-        return partial(self._cross_entropy, queries, graded, target)
+        return partial(self._shares, queries, graded, target)
 
-    def _cross_entropy(self, queries: Queries, graded: NDArray[np.bool_], target: Floats, score: Floats) -> Floats:
+    def _shares(self, queries: Queries, graded: NDArray[Any], target: Floats, score: Floats) -> Iterable[Floats]:
         starts, number = queries.bounds[:-1], queries.number
         score = score - np.maximum.reduceat(score, starts)[number]
         power = np.exp(score)
         total = np.add.reduceat(power, starts)
         share = power * (graded / total)[number]
-        return np.stack([target * (np.log(total)[number] - score), share - target, share * (1.0 - share)])
+        return target * (np.log(total)[number] - score), share - target, share * (1.0 - share)
 
 
 @dataclass(frozen=True)
