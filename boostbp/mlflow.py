@@ -210,8 +210,8 @@ def autolog(*, log_models: bool = True, disable: bool = False, silent: bool = Fa
         return fitted
 
     def switched(*, disable: bool = False, silent: bool = False) -> None:
-        ours = (BoostBPAutoencoder, BoostBPClassifier, BoostBPRanker, BoostBPRegressor, BoostBPSurvival)
-        for kind in (*ours, Pipeline, BaseSearchCV):
+        estimators = (BoostBPAutoencoder, BoostBPClassifier, BoostBPRanker, BoostBPRegressor, BoostBPSurvival)
+        for kind in (*estimators, Pipeline, BaseSearchCV):
             utils.safe_patch(_INTEGRATION, kind, "fit", fit)
 
     utils.autologging_integration(_INTEGRATION)(switched)(disable=disable, silent=silent)
