@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import boostbp
-from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRanker, BoostBPRegressor, BoostBPSurvival
 from boostbp.export import c_program
 from tests.export.rows import as_exported, hard_rows, measures, table
 from tests.helpers import BASES
@@ -55,7 +55,7 @@ def assert_same(model, compiled, rows, expected_rows=None):
     expected = model.predict(expected_rows)
     prediction = np.empty(expected.shape)
     assert compiled.call("boostbp_predict", rows, prediction) == 0
-    if not isinstance(model, BoostBPAutoencoder) and model.model_.targets.loss.name in ("poisson", "gamma", "tweedie"):
+    if not isinstance(model, BoostBPAutoencoder) and model.model_.targets.link_name == "log":
         np.testing.assert_allclose(prediction, expected, rtol=1e-15)
     else:
         np.testing.assert_array_equal(prediction, expected)
@@ -89,6 +89,18 @@ def test_ten_thousand_hard_rows(skip, tmp_path):
 def test_the_default_model(tmp_path):
     A, y = table(700)
     model = BoostBPRegressor(epochs=3, random_state=0, n_estimators=30, categorical_features=[1]).fit(A, y)
+    assert_same(model, Compiled(model, tmp_path), hard_rows(model, A))
+
+
+@needs_compiler
+@pytest.mark.parametrize("kind", ["ranker", "cox", "aft"])
+def test_scores_of_queries_and_survival_times(kind, tmp_path):
+    A, y = table(700)
+    how = {"quality": 1, "n_estimators": 30, "categorical_features": [1], "random_state": 0}
+    if kind == "ranker":
+        model = BoostBPRanker(**how).fit(A, np.digitize(y, np.quantile(y, [0.5, 0.8])), qid=np.arange(700) // 20)
+    else:
+        model = BoostBPSurvival(loss=kind, **how).fit(A, np.exp((y - y.mean()) / y.std()))
     assert_same(model, Compiled(model, tmp_path), hard_rows(model, A))
 
 
