@@ -122,9 +122,8 @@ def _ctrl_c_ends_fit() -> Iterator[None]:
 def refuse_unsupported(estimator: E, X: object = None, fit: Mapping[str, object] = {}) -> None:
     """Refuse arguments that are not supported on several workers, and with a TypeError another estimator."""
     if not isinstance(estimator, BoostBPClassifier | BoostBPRanker | BoostBPRegressor | BoostBPSurvival):
-        raise TypeError(
-            _SENTENCE.format("estimator", checks.shown(estimator), "give another estimator than an auto-encoder")
-        )
+        cure = "give another estimator than an auto-encoder"
+        raise TypeError(_SENTENCE.format("estimator", checks.shown(estimator), cure))
     if faults := list(_unsupported(estimator, X, fit)):
         raise ValueError(" ".join(_SENTENCE.format(name, checks.shown(value), cure) for name, value, cure in faults))
 
@@ -139,11 +138,8 @@ def _unsupported(estimator: E, X: object, fit: Mapping[str, object]) -> Iterator
     if isinstance(estimator, BoostBPRanker) and estimator.early_stopping and fit.get("eval_set") is None:
         yield "early_stopping", estimator.early_stopping, "pass an eval_set of other queries, or False"
     if estimator.calibration is not None:
-        yield (
-            "calibration",
-            estimator.calibration,
-            "leave it None, and call calibrate(X, y) with rows that no worker has",
-        )
+        cure = "leave it None, and call calibrate(X, y) with rows that no worker has"
+        yield "calibration", estimator.calibration, cure
     if any(layer.leaves == "native" for layer in settings.layers):
         yield "leaves", "native", "use 'refit'"
     if type(settings.step) not in (STEPS["normalised"], STEPS["plain"]):

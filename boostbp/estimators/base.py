@@ -5,7 +5,7 @@ from __future__ import annotations
 import copyreg
 import inspect
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from boostbp.estimators import inspected, nested_parameters, session
 from boostbp.estimators.fit_options import FitOptions
-from boostbp.estimators.inspected import fitted_model
+from boostbp.estimators.inspected import fitted_model, model_of_trees
 from boostbp.estimators.session import all_or_nothing
 from boostbp.estimators.state import pack_state, stored_attributes, unpack_state
 from boostbp.inputs.blocks import blocks_of
@@ -27,6 +27,7 @@ from boostbp.inputs.sources import is_blocks
 from boostbp.model.model import Model
 from boostbp.model.summary import Summary
 from boostbp.network.history import History
+from boostbp.network.layers.layer import rounds_of, staged
 from boostbp.network.monitor import Progress
 from boostbp.network.network import Network, network_output
 from boostbp.runtime import messages, threads
@@ -312,3 +313,13 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Set the attributes from the state of pickle or skops."""
         super().__setstate__(unpack_state(type(self), state))
+
+
+def staged_raw(estimator: BaseBoostBP, X: TableLike, offset: ArrayLike | None) -> Iterator[Floats]:
+    """Yield the raw output with the offset, (rows, outputs), after each round of the output layer."""
+    model, n_threads = model_of_trees(estimator), threads.count(estimator.n_jobs)
+    network = model.network
+    forest, h = network.layers[-1].forest, network.output_input(estimator._read(X).X, n_jobs=n_threads)
+    numbers = range(1, max(rounds_of(forest), 1) + 1)
+    for _, raw in staged(forest, h, numbers, n_threads=n_threads):
+        yield model.add_offset(raw + network.baseline, offset)

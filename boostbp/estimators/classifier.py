@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,12 +15,12 @@ from sklearn.utils import Tags
 from sklearn.utils.class_weight import compute_sample_weight
 
 from boostbp import losses
-from boostbp.estimators.base import public_methods
+from boostbp.estimators.base import public_methods, staged_raw
 from boostbp.estimators.conformal import predict_set
 from boostbp.estimators.inspected import fitted_model
 from boostbp.estimators.nested_parameters import documented_as, takes
 from boostbp.estimators.regressor import BoostBPRegressor, SupervisedParameters
-from boostbp.estimators.supervised import OFFSET_IS_ROUTED, Supervised, check_offset, staged_raw
+from boostbp.estimators.supervised import OFFSET_IS_ROUTED, Supervised, check_offset
 from boostbp.losses import Loss
 from boostbp.model.model import Model, Targets
 from boostbp.runtime import messages
@@ -87,9 +87,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
     @property
     def classes_(self) -> NDArray[Any]:
         """Labels of the classes in ascending order, (classes,)."""
-        classes = fitted_model(self).targets.classes
-        assert classes is not None
-        return classes
+        return cast("NDArray[Any]", fitted_model(self).targets.classes)
 
     @property
     def n_classes_(self) -> int:
@@ -140,10 +138,8 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         """
         raw = self._raw(X, offset)
         targets = self.model_.targets
-        if targets.link_name == "logit" and raw.shape[1] == 1:
-            return log_expit(np.hstack([-raw, raw]))
         if targets.link_name == "logit":
-            return np.asarray(log_expit(raw))
+            return np.asarray(log_expit(np.hstack([-raw, raw]) if raw.shape[1] == 1 else raw))
         if targets.link_name == "softmax":
             return log_softmax(raw, axis=1)
         with np.errstate(divide="ignore"):

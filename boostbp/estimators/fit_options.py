@@ -187,16 +187,13 @@ def listed(
     if eval_set is not None and by_column:
         raise ValueError("eval_set and eval_X, eval_y are both given: give eval_set, or eval_X and eval_y.")
     parts = _of_columns(eval_X, eval_y) if by_column else _of_pairs(eval_set)
-    if eval_sample_weight is not None:
-        for number, weight in enumerate(entries("eval_sample_weight", eval_sample_weight, len(parts))):
-            if weight is not None and parts[number].weight is not None:
-                source = parts[number].source
-                raise ValueError(f"{source} has weights, and eval_sample_weight has others: leave one of them out.")
-            parts[number] = parts[number] if weight is None else parts[number]._replace(weight=weight)
-    if eval_offset is not None:
-        offsets = entries("eval_offset", eval_offset, len(parts))
-        parts = [part._replace(offset=offset) for part, offset in zip(parts, offsets, strict=True)]
-    return parts
+    for number, weight in enumerate(entries("eval_sample_weight", eval_sample_weight, len(parts))):
+        if weight is not None and parts[number].weight is not None:
+            source = parts[number].source
+            raise ValueError(f"{source} has weights, and eval_sample_weight has others: leave one of them out.")
+        parts[number] = parts[number] if weight is None else parts[number]._replace(weight=weight)
+    offsets = entries("eval_offset", eval_offset, len(parts))
+    return [part._replace(offset=offset) for part, offset in zip(parts, offsets, strict=True)]
 
 
 def named_tables(argument: str, value: OneOrMore | None) -> list[tuple[str, TableLike]]:
@@ -223,10 +220,8 @@ def metric_of(
     """Return the metric of the evaluation sets, None without any; training divides targets by `scale`."""
     if not sets and estimator.eval_metric is None:
         return None
-    metric_name, at = (
-        estimator.eval_metric,
-        getattr(estimator, "_eval_at", None),
-    )  # of a ranking, the first rows that count
+    # `at` is of a ranking: the first rows that count.
+    metric_name, at = estimator.eval_metric, getattr(estimator, "_eval_at", None)
     if at is not None and metric_name in (None, *AT_FIRST_ROWS):
         metric_name = f"{metric_name or 'ndcg'}@{at}"
     metric = load_metric(metric_name, loss, classes=is_classifier(estimator), scale=scale)
@@ -296,7 +291,9 @@ def _of_columns(eval_X: Any, eval_y: Any) -> list[PassedSet]:
 
 
 def entries(argument: str, value: OneOrMore, count: int) -> list[Any]:
-    """Return the entries of an argument, one for each evaluation set."""
+    """Return the entries of an argument, one for each evaluation set; None for each if it is not given."""
+    if value is None:
+        return [None] * count
     entries: list[Any] | None = list(value) if isinstance(value, (tuple, list)) else None
     if entries is not None and all(np.ndim(part) == 0 and part is not None for part in entries):
         entries = None  # numbers of the rows of one set

@@ -139,9 +139,8 @@ def attributions(
     if len(start) not in (1, len(table.X)):
         raise ValueError(f"baseline has {len(start)} rows: give one, or one for each of the {len(table.X)} rows of X.")
     rows, n_threads, names = dense(table.X), threads.count(self.n_jobs), model.names()
-    categorical = table.categorical
     result = attribute(
-        model.network, rows, start, categorical=categorical, method=method, steps=steps, n_threads=n_threads
+        model.network, rows, start, categorical=table.categorical, method=method, steps=steps, n_threads=n_threads
     )
     return result.in_units(model.targets.scale, model.targets.shift, names.features, names.outputs)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, Self, cast
 
@@ -15,10 +15,9 @@ from sklearn.utils.metadata_routing import UNUSED
 from boostbp import losses
 from boostbp.estimators.base import public_methods
 from boostbp.estimators.fit_options import EvalSets, OneOrMore, entries, listed
-from boostbp.estimators.inspected import fitted_model
 from boostbp.estimators.nested_parameters import documented_as, takes
 from boostbp.estimators.regressor import BoostBPRegressor, CommonParameters
-from boostbp.estimators.supervised import Supervised, check_offset, staged_raw
+from boostbp.estimators.supervised import Supervised, check_offset
 from boostbp.inputs.sources import is_blocks
 from boostbp.inputs.targets import read_groups, read_target, read_weight
 from boostbp.losses import Loss
@@ -159,11 +158,8 @@ class BoostBPRanker(Supervised):
             target, weight = _target_of(y, sample_weight, group, qid, first=first)
             query = np.asarray(target)[:, 1]
         sets, passed = [], listed(eval_set, eval_X, eval_y, eval_sample_weight)
-        of_sets = [
-            _entries_of(name, value, len(passed))
-            for name, value in (("eval_group", eval_group), ("eval_qid", eval_qid))
-        ]
-        for part, sizes, ids in zip(passed, *of_sets, strict=True):
+        groups, qids = entries("eval_group", eval_group, len(passed)), entries("eval_qid", eval_qid, len(passed))
+        for part, sizes, ids in zip(passed, groups, qids, strict=True):
             with named_in_errors(part.source):
                 sets.append((part.X, *_target_of(part.y, part.weight, sizes, ids, prefix="eval_")))
         if not sets and self.early_stopping and query is not qid and len(np.unique(query)) == 1:
@@ -177,22 +173,6 @@ class BoostBPRanker(Supervised):
             )  # fmt: skip
         finally:
             del self._eval_at
-
-    def predict(self, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
-        """Return the scores, (rows,), by which the rows of a query are ordered, the largest first.
-
-        Parameters
-        ----------
-        X : array-like, (rows, features); path, or iterator of blocks of features
-        offset : array-like, (rows,), or 0, optional
-            As in `fit`; the default is 0. A model that was fitted with an offset warns without one.
-        """
-        raw = self._raw(X, offset)
-        return self.model_.targets.prediction(raw)
-
-    def staged_predict(self, X: TableLike, *, offset: ArrayLike | None = None) -> Iterator[Floats]:
-        """Yield the scores after each round of the output layer; see `BoostBPRegressor.staged_predict`."""
-        return map(fitted_model(self).targets.prediction, staged_raw(self, X, offset))
 
     def score(
         self,
@@ -264,10 +244,6 @@ class BoostBPRanker(Supervised):
         return tags
 
 
-def _entries_of(name: str, value: OneOrMore | None, count: int) -> list[Any]:
-    return [None] * count if value is None else entries(name, value, count)
-
-
 def _target_of(
     y: ArrayLike | None,
     sample_weight: ArrayLike | None,
@@ -283,10 +259,8 @@ def _target_of(
     """
     if (group is None) == (qid is None):
         given = "both given" if group is not None else "missing"
-        cure = (
-            f"give one of them: {prefix}group, the number of rows of each query, or {prefix}qid, the query of each row"
-        )
-        raise ValueError(f"{prefix}group and {prefix}qid are {given}: {cure}.")
+        either = f"{prefix}group, the number of rows of each query, or {prefix}qid, the query of each row"
+        raise ValueError(f"{prefix}group and {prefix}qid are {given}: give one of them: {either}.")
     n_rows = 0 if y is None else len(y)  # type: ignore[arg-type]  # what has no length is refused
     relevance = read_target(y, n_rows)
     if relevance.ndim > 1:

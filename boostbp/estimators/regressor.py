@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
@@ -17,9 +17,8 @@ from boostbp.estimators.base import public_methods
 from boostbp.estimators.conformal import predict_interval
 from boostbp.estimators.fit_options import EvalMetric
 from boostbp.estimators.held_out import Validation
-from boostbp.estimators.inspected import fitted_model
 from boostbp.estimators.nested_parameters import takes
-from boostbp.estimators.supervised import Supervised, check_offset, staged_raw
+from boostbp.estimators.supervised import Supervised, check_offset
 from boostbp.model.model import Model, Targets
 from boostbp.network.layers import LayerSpec
 from boostbp.network.settings import BackpropSpec
@@ -207,42 +206,6 @@ class BoostBPRegressor(RegressorMixin, Supervised):
 
     @takes(RegressorParameters)
     def __init__(self) -> None: ...
-
-    def predict(self, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
-        """Predict the target.
-
-        Parameters
-        ----------
-        X : array-like, (rows, features); path, or iterator of blocks of features
-        offset : array-like, (rows,) or (rows, outputs), or 0, optional
-            As in `fit`. The default is 0, which is an exposure of 1. A model that was fitted with an offset warns
-            without one; pass ``offset=0`` to confirm.
-
-        Returns
-        -------
-        (rows,) or (rows, outputs) float64
-            (rows, levels) in ascending order for several quantiles.
-        """
-        raw = self._raw(X, offset)
-        return self.model_.targets.prediction(raw)
-
-    def staged_predict(self, X: TableLike, *, offset: ArrayLike | None = None) -> Iterator[Floats]:
-        """Yield the prediction after each round of the output layer; hidden layers stay as they are.
-
-        An average (``deep="auto"``, ``quality``) grows by one tree for each output at a time, in the order of
-        `trees_to_dataframe`: all trees of one part, then those of the next.
-
-        Parameters
-        ----------
-        X, offset :
-            As in `predict`.
-
-        Yields
-        ------
-        (rows,) or (rows, outputs) float64
-            The last one equals that of `predict`, up to rounding.
-        """
-        return map(fitted_model(self).targets.prediction, staged_raw(self, X, offset))
 
     predict_interval = predict_interval
 

@@ -123,9 +123,8 @@ def first_model(training: Training) -> Floats:
     sets = (replace(problem.evaluation.sets[0], from_training=False),)  # nothing is refitted
     settings = replace(problem.settings, max_time=None if time_limit is None else time_limit / 4)
     problem = replace(problem, settings=settings, evaluation=replace(problem.evaluation, sets=sets))
-    first = replace(
-        training, problem=problem, ensemble=EnsembleSettings(deep=False, quality=1), others=(), earlier=None
-    )
+    layers = EnsembleSettings(deep=False, quality=1)
+    first = replace(training, problem=problem, ensemble=layers, others=(), earlier=None)
     _, history = first.train((), None, bool)
     if history.interrupt is not None:
         raise history.interrupt

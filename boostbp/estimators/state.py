@@ -46,15 +46,11 @@ def model_facts(model: Model) -> tuple[dict[str, Any], Arrays]:
         loss = loss_of(targets.loss)
     except TypeError as error:
         raise ValueError(f"loss cannot be stored: {error}. Store the model with pickle or joblib.") from error
-    facts = {
-        "network": network,
-        "schema": plain.encode(model.schema, records=True),
-        "history": plain.encode(model.history, records=True),
-    }
+    facts = {"network": network}
+    facts |= {name: plain.encode(getattr(model, name), records=True) for name in ("schema", "history")}
     facts |= {"loss": loss, "classes": None if targets.classes is None else _labels_of(targets.classes)}
-    facts |= {name: getattr(targets, name) for name in ("one_dimensional", "is_input")} | {
-        "with_offset": model.with_offset
-    }
+    facts |= {name: getattr(targets, name) for name in ("one_dimensional", "is_input")}
+    facts["with_offset"] = model.with_offset
     facts |= {} if targets.zero_one is None else {"zero_one": _labels_of(targets.zero_one)}
     arrays |= {f"summary.{name}": getattr(model.summary, name) for name in SUMMARY}
     if targets.classes is None:
@@ -94,9 +90,8 @@ def model_from(kind: type, facts: dict[str, Any], arrays: Arrays) -> Model:
     _require(is_input == (kind.__name__ == "BoostBPAutoencoder"), "another target than the input")
     _require(not is_input or n_outputs == n_features, f"{n_outputs} outputs for {n_features} features")
     targets = Targets(loss, shift, scale, classes, one_dimensional, is_input, zero_one)
-    calibration = None
-    if _CALIBRATION["scores"] in arrays:
-        calibration = _calibration_from(arrays, 1 if classes is not None else n_outputs)
+    n_columns = 1 if has_classes else n_outputs
+    calibration = _calibration_from(arrays, n_columns) if _CALIBRATION["scores"] in arrays else None
     curves = {}
     if traits_of(loss).task == "survival":
         curves = _curves_from(arrays, with_hazard=traits_of(loss).link_name == "identity")

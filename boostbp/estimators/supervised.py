@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags, get_tags
 
 from boostbp.ensemble.new_rows import refitted
-from boostbp.estimators.base import BaseBoostBP, public_methods
+from boostbp.estimators.base import BaseBoostBP, public_methods, staged_raw
 from boostbp.estimators.conformal import calibration_rows, store_calibration
 from boostbp.estimators.fit_options import (
     EvalSets,
@@ -41,7 +41,6 @@ from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.model.hazards import with_curves
 from boostbp.model.model import Model, Targets, units_of
 from boostbp.model.summary import summary_of
-from boostbp.network.layers.layer import rounds_of, staged
 from boostbp.network.monitor import EvalSet, Evaluation, Progress, raw_output
 from boostbp.runtime import checks, interrupts, threads
 from boostbp.runtime.arrays import Floats, TableLike
@@ -209,10 +208,6 @@ class Supervised(BaseBoostBP):
             Share of future rows that each row stands for, in any unit. Unequal weights count as fewer rows.
         offset : array-like, optional
             As in `fit`.
-
-        Returns
-        -------
-        self
         """
         check_offset(self, offset, "calibrate")
         table, targets = self._read(X), self.model_.targets
@@ -290,6 +285,41 @@ class Supervised(BaseBoostBP):
             new.model_ = with_curves(new.model_, raw, rows.y, rows.weight)
         return new
 
+    def predict(self, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
+        """Predict the target; a ranker, the scores by which the rows of a query are ordered, the largest first.
+
+        Parameters
+        ----------
+        X : array-like, (rows, features); path, or iterator of blocks of features
+        offset : array-like, (rows,) or (rows, outputs), or 0, optional
+            As in `fit`. The default is 0, which is an exposure of 1. A model that was fitted with an offset warns
+            without one; pass ``offset=0`` to confirm.
+
+        Returns
+        -------
+        (rows,) or (rows, outputs) float64
+            (rows, levels) in ascending order for several quantiles.
+        """
+        raw = self._raw(X, offset)
+        return self.model_.targets.prediction(raw)
+
+    def staged_predict(self, X: TableLike, *, offset: ArrayLike | None = None) -> Iterator[Floats]:
+        """Yield the prediction after each round of the output layer; hidden layers stay as they are.
+
+        An average (``deep="auto"``, ``quality``) grows by one tree for each output at a time, in the order of
+        `trees_to_dataframe`: all trees of one part, then those of the next.
+
+        Parameters
+        ----------
+        X, offset : as in `predict`
+
+        Yields
+        ------
+        (rows,) or (rows, outputs) float64
+            The last one equals that of `predict`, up to rounding.
+        """
+        return map(fitted_model(self).targets.prediction, staged_raw(self, X, offset))
+
     def _learn_target(
         self, values: NDArray[Any], weight: Floats, earlier: Model | None, names: tuple[str, ...] | None
     ) -> tuple[Targets, Floats, Floats]:
@@ -315,13 +345,3 @@ def check_offset(estimator: Supervised, offset: object, method: str) -> None:
             "offset=0 for none. Searches and cross-validation in scikit-learn pass it after "
             "sklearn.set_config(enable_metadata_routing=True)."
         )
-
-
-def staged_raw(estimator: Supervised, X: TableLike, offset: ArrayLike | None) -> Iterator[Floats]:
-    """Yield the raw output with the offset, (rows, outputs), after each round of the output layer."""
-    model, n_threads = model_of_trees(estimator), threads.count(estimator.n_jobs)
-    network = model.network
-    forest, h = network.layers[-1].forest, network.output_input(estimator._read(X).X, n_jobs=n_threads)
-    numbers = range(1, max(rounds_of(forest), 1) + 1)
-    for _, raw in staged(forest, h, numbers, n_threads=n_threads):
-        yield model.add_offset(raw + network.baseline, offset)

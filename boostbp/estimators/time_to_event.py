@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -19,7 +19,7 @@ from boostbp.estimators.inspected import fitted_model
 from boostbp.estimators.nested_parameters import documented_as, takes
 from boostbp.estimators.regressor import BoostBPRegressor, SupervisedParameters
 from boostbp.estimators.session import Training, first_model, training_of
-from boostbp.estimators.supervised import Supervised, check_offset, staged_raw
+from boostbp.estimators.supervised import Supervised, check_offset
 from boostbp.inputs.rows import Rows
 from boostbp.metrics import StepFunction
 from boostbp.metrics.scores import concordance
@@ -103,9 +103,7 @@ class BoostBPSurvival(Supervised):
     @property
     def unique_times_(self) -> Floats:
         """Times at which curves are returned, (times,)."""
-        times = fitted_model(self).event_times
-        assert times is not None
-        return times
+        return cast("Floats", fitted_model(self).event_times)
 
     @property
     def _predict_risk_score(self) -> bool:
@@ -128,10 +126,6 @@ class BoostBPSurvival(Supervised):
         """
         raw = self._raw(X, offset)
         return self.model_.targets.prediction(raw)
-
-    def staged_predict(self, X: TableLike, *, offset: ArrayLike | None = None) -> Iterator[Floats]:
-        """Yield the prediction after each round; see `BoostBPRegressor.staged_predict`."""
-        return map(fitted_model(self).targets.prediction, staged_raw(self, X, offset))
 
     def predict_survival_function(
         self,
@@ -157,7 +151,7 @@ class BoostBPSurvival(Supervised):
         -------
         (rows, times) float64, or (rows,) of `boostbp.metrics.StepFunction`
         """
-        return _curves(self, X, return_array, times, offset, of_hazard=False)
+        return self._curves(X, return_array, times, offset, of_hazard=False)
 
     def predict_cumulative_hazard_function(
         self,
@@ -168,7 +162,25 @@ class BoostBPSurvival(Supervised):
         offset: ArrayLike | None = None,
     ) -> NDArray[Any]:
         """Predict the cumulative hazard, minus the logarithm of survival, as `predict_survival_function` does."""
-        return _curves(self, X, return_array, times, offset, of_hazard=True)
+        return self._curves(X, return_array, times, offset, of_hazard=True)
+
+    def _curves(
+        self, X: TableLike, return_array: bool, times: ArrayLike | None, offset: ArrayLike | None, *, of_hazard: bool
+    ) -> NDArray[Any]:
+        raw, grid = self._raw(X, offset), self.unique_times_
+        if times is not None:
+            grid = np.asarray(times, np.float64)
+            if grid.ndim != 1 or not (grid >= 0).all() or not np.isfinite(grid).all():
+                raise ValueError(f"times={checks.shown(times)} are no times: give numbers of 0 or more, (times,).")
+        hazards = cumulative_hazards(self.model_, raw, grid)
+        values = hazards if of_hazard else np.exp(-hazards)
+        if return_array or times is not None:
+            return values
+        # Until the first time nothing has happened.
+        x, start = np.append(0.0, grid), np.full((len(values), 1), 0.0 if of_hazard else 1.0)
+        curves = np.empty(len(values), object)
+        curves[:] = [StepFunction(x, curve) for curve in np.hstack([start, values])]
+        return curves
 
     def predict_quantile(self, X: TableLike, q: ArrayLike = 0.5, *, offset: ArrayLike | None = None) -> Floats:
         """Predict the time by which a share `q` of rows like each one has had the event.
@@ -261,28 +273,3 @@ class BoostBPSurvival(Supervised):
         tags.estimator_type = "survival"  # by which targets are read
         tags.target_tags.required = True
         return tags
-
-
-def _curves(
-    model: BoostBPSurvival,
-    X: TableLike,
-    return_array: bool,
-    times: ArrayLike | None,
-    offset: ArrayLike | None,
-    *,
-    of_hazard: bool,
-) -> NDArray[Any]:
-    raw, grid = model._raw(X, offset), model.unique_times_
-    if times is not None:
-        grid = np.asarray(times, np.float64)
-        if grid.ndim != 1 or not (grid >= 0).all() or not np.isfinite(grid).all():
-            raise ValueError(f"times={checks.shown(times)} are no times: give numbers of 0 or more, (times,).")
-    hazards = cumulative_hazards(model.model_, raw, grid)
-    values = hazards if of_hazard else np.exp(-hazards)
-    if return_array or times is not None:
-        return values
-    # Until the first time nothing has happened.
-    x, start = np.append(0.0, grid), np.full((len(values), 1), 0.0 if of_hazard else 1.0)
-    curves = np.empty(len(values), object)
-    curves[:] = [StepFunction(x, curve) for curve in np.hstack([start, values])]
-    return curves

@@ -74,9 +74,8 @@ def _columns(y: Any, name: str) -> list[NDArray[Any]]:
     columns = list(values.reshape(len(values), -1).T)
     if values.dtype.kind == "U" and any(_BOOLS.keys() >= set(column) for column in columns):
         of_bools = [np.array([_BOOLS.get(text) for text in column]) for column in columns]
-        return [
-            column.astype(float) if None in bools else bools for column, bools in zip(columns, of_bools, strict=True)
-        ]
+        both = zip(columns, of_bools, strict=True)
+        return [column.astype(float) if None in bools else bools for column, bools in both]
     return columns
 
 
