@@ -157,8 +157,7 @@ def summed(weights: Floats, raws: Floats) -> Floats:
     """Return the weighted sum of raw outputs, (rows, outputs); those of weight 0 need not be finite."""
     if not np.isfinite(raws).all():
         weights, raws = weights[weights > 0], raws[weights > 0]
-    total: Floats = np.tensordot(weights, raws, 1)
-    return total
+    return np.asarray(np.tensordot(weights, raws, 1))
 
 
 def path_length(problem: Problem, score: float) -> float:
@@ -214,9 +213,7 @@ class HeldOutScore(NamedTuple):
         """Return the score of a raw output, (held-out rows, outputs)."""
         losses, share = problem.row_losses(raw), problem.held_out.weight / problem.held_out.weight.sum()
         mean = float(share @ losses)
-        if not np.isfinite(mean):
-            return cls(mean, np.nan)
-        return cls(mean, problem.error_of_mean(losses, mean))
+        return cls(mean, problem.error_of_mean(losses, mean) if np.isfinite(mean) else np.nan)
 
 
 def member_weights(scores: Sequence[HeldOutScore], scale_of: Callable[[float], float]) -> list[float]:

@@ -70,12 +70,7 @@ LEVELS: dict[int, QualityLevel] = {
 
 
 def round_work(
-    settings: LayerSettings,
-    n_rows: int,
-    n_features: int,
-    n_outputs: int,
-    grown: float = 1.0,
-    one_structure: bool = False,
+    settings: LayerSettings, n_rows: int, n_features: int, n_outputs: int, grown: float = 1, one_structure: bool = False
 ) -> float:
     """Return the work of one round of a layer.
 

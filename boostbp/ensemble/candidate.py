@@ -154,16 +154,8 @@ def problem_of_mean(levels: Problem) -> Problem:
     first, *others = levels.evaluation.sets
     first = replace(first, rows=replace(held_out, offset=NO_OFFSET))
     evaluation, baseline = replace(levels.evaluation, sets=(first, *others)), best_constant(loss, rows)
-    return replace(
-        levels,
-        loss=loss,
-        rows=rows,
-        baseline=baseline,
-        target=target,
-        smoothed=target,
-        held_out_loss=loss,
-        evaluation=evaluation,
-    )
+    learned = replace(levels, loss=loss, held_out_loss=loss, rows=rows, evaluation=evaluation)
+    return replace(learned, baseline=baseline, target=target, smoothed=target)
 
 
 class NetworkTraining:

@@ -80,8 +80,7 @@ def leading_directions(G: Floats) -> Floats:
     leading = vectors[:, ::-1][:, : constants.DIRECTIONS]
     # eigh may return either sign: the largest coefficient of each direction becomes positive.
     signs = np.sign(leading[np.abs(leading).argmax(0), np.arange(leading.shape[1])])
-    directions: Floats = leading * signs
-    return directions
+    return np.asarray(leading * signs)
 
 
 def paired_directions(G: Floats) -> Floats:
@@ -176,8 +175,7 @@ class LevelSums(NamedTuple):
         prior = first.sum(1, keepdims=True) / weight.sum(1, keepdims=True)
         if not np.isfinite(strength):
             return np.broadcast_to(prior, weight.shape)
-        means: Floats = (first + strength * prior) / np.maximum(weight + strength, np.finfo(float).tiny)
-        return means
+        return np.asarray((first + strength * prior) / np.maximum(weight + strength, np.finfo(float).tiny))
 
 
 def _tree_of(column: int, means: Floats, weight: Floats) -> tuple[Tree, Floats]:

@@ -89,9 +89,8 @@ class Boosted:
         if structures_of is not None:
             bound = bound.with_backend(*kept_structures(structures_of, growth))
         y, fit = np.asfortranarray(rows.y), np.asfortranarray(self.fit)  # the memory order of the running fit
-        first_round = number * bound.settings.n_estimators
         loss = problem.loss.prepared(y, rows.weight)
-        objective = LossObjective(loss, y, rows.weight, fit, first_round=first_round)
+        objective = LossObjective(loss, y, rows.weight, fit, first_round=number * n_rounds)
         n_threads, seed = problem.settings.n_threads, problem.settings.seed + number
         piece = layers.fit(bound, objective, n_threads=n_threads, seed=seed)
         next_bound = self.bound if number else self.bound.with_settings(base=None)

@@ -167,8 +167,7 @@ class Problem(NetworkTask):
 
         If the loss is known only up to a constant, the scale is at most the gain over the baseline.
         """
-        scale = abs(score)
-        traits = traits_of(self.loss)
+        scale, traits = abs(score), traits_of(self.loss)
         if not (traits.least_squares or traits.task == "classification"):
             gain = self.score(self.constant_raw) - score
             scale = min(scale, gain) if gain > 0 else scale

@@ -117,8 +117,7 @@ class Race:
             self.report(stage)
             over, required = partial(self.budget.over, later), None if self.layers else wave[0]
             steps = {one.name: partial(self.begin_layer, one, n_pieces, over, required=one is required) for one in wave}
-            interrupt = self._run(steps)
-            if interrupt is not None:
+            if (interrupt := self._run(steps)) is not None:
                 return interrupt
         return None
 
@@ -166,10 +165,8 @@ class Race:
             names = self.most_promising(weights, raw)
             if not names:
                 return None
-            interrupt = self._run(
-                {name: partial(boost, self.layers[name], constants.RACE_PIECES, over) for name in names}
-            )
-            if interrupt is not None:
+            steps = {name: partial(boost, self.layers[name], constants.RACE_PIECES, over) for name in names}
+            if (interrupt := self._run(steps)) is not None:
                 return interrupt
         return None
 

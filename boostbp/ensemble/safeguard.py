@@ -33,8 +33,7 @@ ROUNDING = 1e-9  # losses that differ by less, relatively, are the same
 def best_share(raw: Floats, problem: Problem) -> float:
     """Return the weight of a model by its raw output: 1, or less if the constant is better on the held-out rows."""
     constant = problem.constant_raw
-    score = problem.score(raw)
-    if score <= problem.score(constant):
+    if problem.score(raw) <= problem.score(constant):
         return 1.0
     moved = np.where(np.isfinite(raw), raw - constant, 0.0)
     return float(SHARES[np.argmin([problem.score(constant + share * moved) for share in SHARES])])
@@ -75,8 +74,7 @@ def refuse_unlearned(models: Sequence[Network], problem: Problem) -> None:
     Raises ValueError with both losses and the user's parts. Models of noise or of too few rows pass, as they fit their
     training rows.
     """
-    user_parts = _user_parts(problem)
-    if not user_parts:
+    if not (user_parts := _user_parts(problem)):
         return
     constant = training_loss(None, problem)
     lowest = min(training_loss(model, problem) for model in models)

@@ -118,9 +118,8 @@ def check_loss(
     """
     target = np.asarray(y, np.float64)
     target = target.reshape(len(target), -1)
-    loaded = load_loss(
-        loss, n_outputs=target.shape[1], task=task_of(loss) if isinstance(loss, str) else traits_of(loss).task
-    )
+    task = task_of(loss) if isinstance(loss, str) else traits_of(loss).task
+    loaded = load_loss(loss, n_outputs=target.shape[1], task=task)
     target = np.repeat(target, traits_of(loaded).copies or 1, axis=1)
     CheckedLoss(loaded).check(target)
     # Evenly spaced rows, as the target may be sorted; neighbours of a joint loss, as others would hardly share a group.

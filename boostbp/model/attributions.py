@@ -74,9 +74,8 @@ class Attributions:
         pandas = require("pandas", extra="frames", what="attributions(...).to_frame()")
         table = np.concatenate([self.values, self.base_values[..., None]], axis=2)
         index = pandas.MultiIndex.from_product([range(len(table)), self.output_names], names=["row", "output"])
-        return pandas.DataFrame(
-            table.reshape(-1, table.shape[2]), index=index, columns=[*self.feature_names, "base value"]
-        )
+        columns = [*self.feature_names, "base value"]
+        return pandas.DataFrame(table.reshape(-1, table.shape[2]), index=index, columns=columns)
 
     @property
     def error(self) -> float:
@@ -116,9 +115,8 @@ def attribute(
             values.append(network.jacobian(X[rows], unit=unit, n_jobs=n_threads) * (move / unit)[:, None])
         else:
             values.append(_along(network, X[rows], baseline[rows], switching[rows], steps, n_threads))
-    return Attributions(
-        np.concatenate(values), network.predict(baseline, n_jobs=n_threads), network.predict(X, n_jobs=n_threads)
-    )
+    base, outputs = (network.predict(rows_of, n_jobs=n_threads) for rows_of in (baseline, X))
+    return Attributions(np.concatenate(values), base, outputs)
 
 
 def _along(

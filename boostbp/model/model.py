@@ -84,9 +84,8 @@ class Targets:
         if labels.shape[1:] != ((self.n_outputs,) if self.multilabel else ()):
             raise ValueError(f"y has shape {labels.shape}, and the model has targets of shape {width}: give the same.")
         if self.multilabel and names is not None and self.classes.dtype.kind == "U" and names != (*self.classes,):
-            raise ValueError(
-                f"y has the labels {names}, the model {(*self.classes.tolist(),)}: give the same, in order."
-            )
+            known = (*self.classes.tolist(),)
+            raise ValueError(f"y has the labels {names}, the model {known}: give the same, in order.")
 
     def read_offset(self, offset: ArrayLike, n_rows: int, name: str = "offset") -> Floats:
         """Return an offset, (rows, columns); raise ValueError if it cannot be read or its exponential is clipped."""

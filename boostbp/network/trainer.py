@@ -142,12 +142,10 @@ class Trainer:
     def _backward(self) -> None:
         """Compute g_L = dL/dh_L, then g_{i-1} = (dh_i/dh_{i-1})' g_i down to the first hidden layer."""
         # Equation 1 of the paper, with the vector-Jacobian products of the layers (equations 9 to 11) in place of J.
-        g = self._loss_gradient(self.h[self.L])
-        self.g = [g]
+        self.g = [self._loss_gradient(self.h[self.L])]
         for i in range(self.L, 1, -1):
             # With skip=True the layer also reads h_0, whose columns come last. h_0 does not move, so drop its gradient.
-            g = self.traces[i - 1].vjp(g)[:, : self.h[i - 1].shape[1]]
-            self.g.insert(0, g)
+            self.g.insert(0, self.traces[i - 1].vjp(self.g[0])[:, : self.h[i - 1].shape[1]])
         self.g.insert(0, np.empty((0, 0)))
 
     def _loss(self, output: Floats) -> float:

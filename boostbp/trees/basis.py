@@ -125,8 +125,7 @@ class Elementwise:
             slopes = np.stack(per_function, axis=-1)
             slopes = slopes.reshape(len(X), *(1,) * (G.ndim - 2), X.shape[1], len(self.functions))
             # A gradient of 0 stays 0 even where a slope is infinite or NaN, as at a missing value.
-            total: Floats = np.where(parts == 0.0, 0.0, parts * slopes).sum(axis=-1)
-        return total
+            return np.asarray(np.where(parts == 0.0, 0.0, parts * slopes).sum(axis=-1))
 
 
 def _call(function: Function, what: str, X: Floats) -> Floats:

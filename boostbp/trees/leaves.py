@@ -285,8 +285,5 @@ def _sparse_rows(
 def add_rows(leaves: Leaves, blocks: Sequence[LeafRows], out: Floats, n_threads: int = 1) -> None:
     """Add the values of training rows under one tree, grouped by leaf, to `out`, (outputs, rows)."""
     [degree] = leaves.tree_degree.tolist()
-
-    def add_block(rows: LeafRows) -> None:
-        core.add_values(rows, degree, leaves.scaling, leaves.weight, out)
-
-    threads.parallel_map(add_block, blocks, n_threads)
+    of_leaves = degree, leaves.scaling, leaves.weight, out
+    threads.parallel_map(lambda rows: core.add_values(rows, *of_leaves), blocks, n_threads)

@@ -225,8 +225,7 @@ class RidgeBase:
         # L-BFGS in the directions V, in which the penalty is diagonal, from a fit of 0.
         n_rows, n_outputs = hess.shape
         _, grad = loss(np.zeros((n_rows, n_outputs)))
-        [curvatures] = workers().sum(hess.mean(axis=1).sum())
-        curvature = float(curvatures / self.total)
+        curvature = float(workers().sum(hess.mean(axis=1).sum())[0] / self.total)
         if reg_lambda is None:
             # Cross-validation needs squared errors: the negative gradient of each row is the target.
             target = _divided(-grad, self.weight[:, None])
