@@ -107,21 +107,19 @@ def network(name: str, settings: Callable[[Problem], Settings], when: tuple[Cond
     return Candidate(name, CandidateKind.NETWORK, begin, when)
 
 
-def output_layer_on(
-    needs: str, settings: Callable[[Problem], LayerSettings], *, name: str = "", when: tuple[Condition, ...] = ()
-) -> Candidate:
+def output_layer_on(needs: str, settings: Callable[[Problem], LayerSettings]) -> Candidate:
     """Return a candidate that has the hidden layers of another one, under an output layer that is boosted anew.
 
     `needs` is the name of the network. The table of the problem that `settings` gets is the input of the output layer.
     """
-    name = name or f"{needs}, final output layer"
+    name = f"{needs}, final output layer"
 
     def begin(problem: Problem, needed: TrainedCandidate | None) -> LayerTraining:
         assert needed is not None
         below = replace(needed.model, layers=needed.model.layers[:-1])
         return LayerTraining.begin(name, needed.network, settings, problem, below)
 
-    return Candidate(name, CandidateKind.OUTPUT_LAYER, begin, when, needs)
+    return Candidate(name, CandidateKind.OUTPUT_LAYER, begin, needs=needs)
 
 
 def mean_and_quantiles(candidate: Candidate) -> Candidate:
@@ -169,8 +167,7 @@ class NetworkTraining:
         self.name, self._problem = name, problem
         self.looks = 0  # number of looks so far
         self._over: Callable[[], bool] = bool
-        callbacks = [*problem.callbacks, lambda _: self._over()]
-        self._training = BackPropagation(replace(problem, callbacks=callbacks))
+        self._training = BackPropagation(replace(problem, callbacks=[*problem.callbacks, lambda _: self._over()]))
         self.history = self._training.history
         # whether all epochs run, however much work they take, because the user continues a training
         self.required = problem.resume is not None and problem.resume.since >= 0

@@ -39,10 +39,9 @@ def directions_layer(problem: Problem, model: Network) -> Layer:
     """Return a hidden layer of linear units: the standardised numeric features along directions of the model."""
     table, weight = problem.rows.table, problem.rows.weight
     numeric = np.setdiff1d(np.arange(table.X.shape[1]), table.categorical)
-    columns = Standardised.of(np.ascontiguousarray(table.X[:, numeric]), weight)
     G = gradient_outer_product(problem, model, numeric)
     directions = workers().agree(np.hstack([leading_directions(G), paired_directions(G)]))
-    units = columns.project(directions)
+    units = Standardised.of(np.ascontiguousarray(table.X[:, numeric]), weight).project(directions)
     linear = replace(problem.settings.layers[0], n_estimators=0, base="ridge", base_lambda=None, min_base_lambda=0.0)
     bound = BoundInput(problem.growing_backend, table, linear, weight)
     fitted = layers.fit(bound, SquaredObjective(units, weight), n_threads=problem.settings.n_threads)

@@ -123,8 +123,7 @@ def _train_chosen(found: Sequence[TrainedCandidate], race: Race) -> KeyboardInte
 def _begin_again(name: str, one: TrainedCandidate, problem: Problem, needed: object) -> LayerTraining:
     """Begin to boost the output layer of a model on all rows, above the same hidden layers."""
     assert one.plan is not None
-    n_threads = problem.settings.layers[-1].growth.n_threads
-    growth = replace(one.plan.settings.growth, n_threads=n_threads)
+    growth = replace(one.plan.settings.growth, n_threads=problem.settings.layers[-1].growth.n_threads)
     settings = replace(one.plan.settings, n_estimators=most_rounds(problem), growth=growth)
     below = replace(one.model, layers=one.model.layers[:-1], baseline=problem.baseline)
     return LayerTraining.begin(name, one.network, lambda _: settings, problem, below)

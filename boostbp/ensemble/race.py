@@ -210,16 +210,14 @@ class Race:
 
     def most_promising(self, weights: dict[str, float], raw: Floats) -> list[str]:
         """Return the layers whose next pieces promise most gain of the sum for their work, and enough of it."""
-        score = self.problem.score(raw)
-        min_gain = constants.MIN_PROMISE * self.problem.scale_of(score)
+        min_gain = constants.MIN_PROMISE * self.problem.scale_of(self.problem.score(raw))
         gain_per_work = {}
         for name, training in self.layers.items():
             if not training.finished and name not in self.failed:
                 gain = promised_gain(training, weights[name], raw, self.problem)
                 if gain >= min_gain:
                     gain_per_work[name] = gain / training.work
-        ranked = sorted(gain_per_work, key=lambda name: -gain_per_work[name])
-        return workers().agree(ranked[: constants.WAVE])
+        return workers().agree(sorted(gain_per_work, key=lambda name: -gain_per_work[name])[: constants.WAVE])
 
 
 def promised_gain(training: LayerTraining, weight: float, raw: Floats, problem: Problem) -> float:

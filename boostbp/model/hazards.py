@@ -47,8 +47,7 @@ def cumulative_hazards(model: Model, raw: Floats, times: Floats) -> Floats:
     """
     if isinstance(model.targets.loss, AFT):
         return -model.targets.loss.log_survival(raw, times)
-    assert model.event_times is not None
-    assert model.hazard is not None
+    assert model.event_times is not None and model.hazard is not None  # noqa: PT018
     if (times > model.event_times[-1]).any():
         last = f"{model.event_times[-1]:g}, the last time of training"
         raise ValueError(f"times holds {times.max():g}, and hazards are known until {last}: leave later ones out.")
@@ -61,8 +60,7 @@ def times_by_which(model: Model, raw: Floats, shares: Floats) -> Floats:
     """Return the times by which the shares have had the event, (rows, shares); infinite where a curve ends before."""
     if isinstance(model.targets.loss, AFT):
         return model.targets.loss.quantiles(raw, shares)
-    assert model.event_times is not None
-    assert model.hazard is not None
+    assert model.event_times is not None and model.hazard is not None  # noqa: PT018
     with np.errstate(divide="ignore"):
         needed = np.log(-np.log1p(-shares)) - raw  # logarithm of the baseline hazard at these times
         place = np.searchsorted(np.log(model.hazard), needed)

@@ -139,8 +139,7 @@ class Targets:
         if raw.shape[1] > 1 and not self.multilabel:
             of_classes = raw if self.link_name == "softmax" else self.loss.link(raw)
             return self.classes[of_classes.argmax(axis=1)]
-        is_second = raw > 0 if self.link_name == "logit" else self.loss.link(raw) > 0.5
-        number = is_second.astype(int)
+        number = (raw > 0 if self.link_name == "logit" else self.loss.link(raw) > 0.5).astype(int)
         return self.classes[number[:, 0]] if self.zero_one is None else self.zero_one[number]
 
     @property

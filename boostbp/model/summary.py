@@ -140,10 +140,8 @@ def summary_of(network: Network, table: Table, weight: Floats, *, n_threads: int
     sample = Table(group.select_rows(rows).allgather_rows(X[rows])[0], table.categorical)
     X, weight = group.sample(X, weight)
     center = _center(Table(X, table.categorical), weight)
-    importances = partial(
-        importances_over, network, table=sample, baseline=center[None], steps=STEPS, n_threads=n_threads
-    )
-    return Summary(center, importances)
+    shares = partial(importances_over, network, table=sample, baseline=center[None], steps=STEPS, n_threads=n_threads)
+    return Summary(center, shares)
 
 
 def _center(table: Table, weight: Floats) -> Floats:

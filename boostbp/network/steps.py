@@ -253,11 +253,10 @@ def projection(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) 
 
 def identity(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -> Floats:
     """Return the first columns of the standardised input, and random projections for further units, (rows, units)."""
-    below = Standardised.of(h, weight)
     directions = rng.standard_normal((h.shape[1], units))
     copied = min(directions.shape)
     directions[:, :copied] = np.eye(h.shape[1], copied)
-    return standardised(below.project(directions), weight)
+    return standardised(Standardised.of(h, weight).project(directions), weight)
 
 
 def principal(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -> Floats:

@@ -145,8 +145,7 @@ class SplineTerms:
             scaling = self.leaves.scaling[self.leaves.tree_leaf[number] + leaf]  # one path column in each leaf
             u = np.where(np.isnan(x), 0.0, (x - scaling[:, CENTER]) * scaling[:, INV_SCALE])
             # Each leaf holds the weights of the terms 1, u, u^2 for each function.
-            powers = u[:, None] ** np.arange(terms.shape[1])
-            parts.append(np.einsum("rt,rtf->rf", powers, terms[leaf]))
+            parts.append(np.einsum("rt,rtf->rf", u[:, None] ** np.arange(terms.shape[1]), terms[leaf]))
         return np.ascontiguousarray(np.concatenate(parts, axis=1)[:, columns])
 
     def times(self, V: Floats) -> Floats:

@@ -139,9 +139,8 @@ def separated(forest: Forest, run: Run) -> Forest:
     output = leaves.tree_output + np.column_stack([place, 1 - count])
     start, weight = offsets(sizes // n_outputs), leaves.weight[kept]
     leaves = leaves._replace(tree_output=output, weight_start=start, weight=weight)
-    gain = trees.gain / count.repeat(np.diff(trees.tree_split))
-    runs = (replace(run, n_trees=len(tree)),)
-    return replace(taken, trees=replace(trees, gain=gain), leaves=leaves, runs=runs)
+    trees = replace(trees, gain=trees.gain / count.repeat(np.diff(trees.tree_split)))
+    return replace(taken, trees=trees, leaves=leaves, runs=(replace(run, n_trees=len(tree)),))
 
 
 def _begins_run(forest: Forest) -> NDArray[np.bool_]:

@@ -123,8 +123,7 @@ def check_nodes(nodes: core.Nodes, tree_split: NDArray[Any], n_features: int) ->
     n_splits = len(nodes.feature)
     for name in ("threshold", "left", "right", "missing_left", "cat_start", "cat_words"):
         _require(len(getattr(nodes, name)) == n_splits, f"{name} has another length than the splits")
-    known = (nodes.feature >= 0) & (nodes.feature < n_features)
-    _require(known.all(), "a split has a feature that does not exist")
+    _require(((nodes.feature >= 0) & (nodes.feature < n_features)).all(), "a split has a feature that does not exist")
     begin, words = nodes.cat_start.astype(np.int64), nodes.cat_words.astype(np.int64)
     numeric = (begin == -1) & (words == 0)
     # the core may read the first word even of an empty set

@@ -125,8 +125,7 @@ class Rounds:
     def boost(self, groups: Sequence[slice]) -> list[list[Forest]]:
         """Return the trees of some groups of outputs for each round, one tree per output or one for all."""
         n_rounds, curved = self.bound.settings.n_estimators, self.objective.curved
-        first, last = groups[0].start, groups[-1].stop
-        outputs = slice(first, last)
+        first, outputs = groups[0].start, slice(groups[0].start, groups[-1].stop)
         pieces = [(self._fork(group), group, slice(group.start - first, group.stop - first)) for group in groups]
         rounds = []
         loss, grad, hess = self._derivatives(outputs)

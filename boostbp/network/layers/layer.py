@@ -166,7 +166,6 @@ def staged(forest: Forest, X: Floats, numbers: Sequence[int], *, n_threads: int 
     # Round -1 is the base, which the first prediction includes.
     total, previous = np.zeros((len(X), forest.n_outputs)), -1
     for number in numbers:
-        part = forest.take(np.flatnonzero((rounds >= previous) & (rounds < number)))
-        total = total + part.predict(X, n_threads)
+        total = total + forest.take(np.flatnonzero((rounds >= previous) & (rounds < number))).predict(X, n_threads)
         yield number, total
         previous = number
