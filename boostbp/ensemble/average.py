@@ -108,8 +108,7 @@ def _gain_of_depth(raws: Floats, raw: Floats, deep: Sequence[bool], problem: Pro
         return 0.0, 0.0
     without = summed(stacked_weights(raws[flat], problem), raws[flat])
     difference = problem.row_losses(without) - problem.row_losses(raw)
-    share = problem.held_out.weight / problem.held_out.weight.sum()
-    gain = float(share @ difference)
+    gain = float(problem.held_out.weight / problem.held_out.weight.sum() @ difference)
     return gain, problem.error_of_mean(difference, gain)
 
 

@@ -99,8 +99,7 @@ def encoded_columns(problem: Problem) -> list[tuple[int, int]]:
     columns = list(problem.rows.table.categorical)
     if not columns:
         return []
-    codes = np.nanmax(problem.rows.X[:, columns], axis=0, initial=-1.0)
-    [codes] = workers().max(codes)
+    [codes] = workers().max(np.nanmax(problem.rows.X[:, columns], axis=0, initial=-1.0))
     return [(j, int(n) + 1) for j, n in zip(columns, codes, strict=True) if n >= constants.ENCODED_MIN_LEVELS]
 
 
@@ -115,16 +114,15 @@ def encodings_layer(problem: Problem) -> tuple[Layer, Floats]:
     target = -problem.loss.prepared(rows.y, rows.weight).gradient(problem.start, rows.y)
     numbers, total = workers().row_numbers(len(rows))
     fold = np.random.default_rng(problem.settings.seed).permutation(total)[numbers] % constants.ENCODING_FOLDS
-    trees, values, units = [], [], []
+    found, units = [], []
     for column, n_codes in encoded_columns(problem):
         code = np.where(np.isnan(rows.X[:, column]), n_codes, rows.X[:, column]).astype(np.int64)
         for k in range(target.shape[1]):
             sums = LevelSums.of(code, fold, target[:, k], rows.weight, n_codes + 1)
             strength = sums.prior_strength()
             units.append(sums.means(strength, of_other_folds=True)[fold, code])
-            tree, leaf_values = _tree_of(column, sums.means(strength)[0], sums.weight.sum(0))
-            trees.append(tree)
-            values.append(leaf_values)
+            found.append(_tree_of(column, sums.means(strength)[0], sums.weight.sum(0)))
+    trees, values = zip(*found, strict=True)
     structures = Trees.concat(trees)
     leaves = leaves_on_paths(structures, BASES["constant"])._replace(weight=np.concatenate(values))
     forest = Forest(structures, leaves, rows.X.shape[1], len(trees), BASES["constant"])

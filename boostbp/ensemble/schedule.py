@@ -225,6 +225,5 @@ def promises(before: float, now: float, layers_error: float, *, first_look: bool
 
     It is if its held-out error is falling, and is near that of the sum of layers or soon will be.
     """
-    share = constants.FIRST_NEAR if first_look else constants.NEAR
-    near = layers_error + share * abs(layers_error)
+    near = layers_error + (constants.FIRST_NEAR if first_look else constants.NEAR) * abs(layers_error)
     return min(now, expected_error(before, now)) <= near and falls(before, now)

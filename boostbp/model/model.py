@@ -137,8 +137,7 @@ class Targets:
         """Return the most probable class of each row, (rows,); for several labels 0 and 1, (rows, labels)."""
         assert self.classes is not None
         if raw.shape[1] > 1 and not self.multilabel:
-            of_classes = raw if self.link_name == "softmax" else self.loss.link(raw)
-            return self.classes[of_classes.argmax(axis=1)]
+            return self.classes[(raw if self.link_name == "softmax" else self.loss.link(raw)).argmax(axis=1)]
         number = (raw > 0 if self.link_name == "logit" else self.loss.link(raw) > 0.5).astype(int)
         return self.classes[number[:, 0]] if self.zero_one is None else self.zero_one[number]
 

@@ -13,8 +13,8 @@ from scipy.linalg import eigh
 from boostbp.core import CENTER, INV_SCALE, Leaves, term_moments
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
-from boostbp.trees.leaves import add_to, concat_leaves, leaves_of_tree, zero_leaves
-from boostbp.trees.sparse import Matrix, Sparse, column_of, row_blocks
+from boostbp.trees.leaves import add_to, concat_leaves, dense_blocks, leaves_of_tree, zero_leaves
+from boostbp.trees.sparse import Matrix, column_of
 from boostbp.trees.tree import Tree, Trees, as_trees, offsets
 
 # Share of the range below which two knots become one; arbitrary, far above rounding.
@@ -159,13 +159,8 @@ class SplineTerms:
         n_outputs = G.shape[1]
         leaves = self.leaves_for(np.zeros(n_outputs), np.zeros((self.n_columns, n_outputs)))
         G = np.ascontiguousarray(G)
-        if isinstance(self.X, Sparse):  # some rows at a time are made dense
-            columns, place = np.unique(leaves.column, return_inverse=True)
-            narrow = leaves._replace(column=place.astype(np.int32))
-            for rows in row_blocks(0, len(self.X), len(columns)):
-                term_moments(narrow, self.leaf[:, rows], self.X.dense(columns, rows), G[rows], leaves.weight)
-        else:
-            term_moments(leaves, self.leaf, self.X, G, leaves.weight)
+        for narrow, rows, part in dense_blocks(leaves, self.X):
+            term_moments(narrow, self.leaf[:, rows], part, G[rows], leaves.weight)
         out = np.empty((self.n_columns, n_outputs))
         for number, (_, _, terms) in enumerate(self.splines):
             at = slice(*leaves.weight_start[leaves.tree_leaf[number : number + 2]])

@@ -115,15 +115,21 @@ def coefficients(leaves: Leaves, leaf: int) -> Floats:
 
 def add_to(out: Floats, leaves: Leaves, leaf: NDArray[np.integer], Z: Matrix) -> None:
     """Add the values of training rows with known leaves, (trees, rows), to `out`, (rows, outputs)."""
+    # Training rows lie within the bounds, so no value is clipped.
+    for narrow, rows, part in dense_blocks(leaves, Z):
+        core.evaluate(narrow, leaf[:, rows], part, False, 0, len(part), out[rows])
+
+
+def dense_blocks(leaves: Leaves, Z: Matrix) -> Iterator[tuple[Leaves, slice, Floats]]:
+    """Yield leaves that read a dense table, the rows of that table, and the table: some rows of sparse Z at a time."""
     if not isinstance(Z, Sparse):
-        core.evaluate(leaves, leaf, Z, False, 0, len(Z), out)
+        yield leaves, slice(0, len(Z)), Z
         return
-    # Only columns that leaves read become dense. Training rows lie within the bounds, so no value is clipped.
+    # Only columns that leaves read become dense.
     columns, place = np.unique(leaves.column, return_inverse=True)
-    leaves = leaves._replace(column=place.astype(np.int32))
+    narrow = leaves._replace(column=place.astype(np.int32))
     for rows in row_blocks(0, len(Z), len(columns)):
-        part = Z.dense(columns, rows)
-        core.evaluate(leaves, leaf[:, rows], part, False, 0, len(part), out[rows])
+        yield narrow, rows, Z.dense(columns, rows)
 
 
 def with_missing_leaves(tree: Tree, leaves: Leaves, constant: Floats) -> tuple[Tree, Leaves]:
