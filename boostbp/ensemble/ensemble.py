@@ -25,6 +25,7 @@ from boostbp.ensemble.refits import refit_all, refit_single_layer
 from boostbp.ensemble.safeguard import no_worse_than_constant, refuse_undefined, training_loss
 from boostbp.ensemble.schedule import FIRST_STAGE, train_all, train_one_network
 from boostbp.ensemble.weighted_sum import weighted_sum
+from boostbp.losses import traits_of
 from boostbp.network.backprop import BackPropagation
 from boostbp.network.choice import CONSTANT, NETWORK
 from boostbp.network.history import Epoch, History, Look, Stop
@@ -101,7 +102,7 @@ def _finished_alone(network: Network, history: History, problem: Problem) -> tup
     """Return a network or layer that was trained alone, shrunk if it is worse than the constant, and its history."""
     model = no_worse_than_constant(network, history, problem)
     choice = history.choice
-    if problem.evaluation.sets:
+    if problem.evaluation.sets and traits_of(problem.loss).task == "survival":
         history.held_out = model.predict(problem.held_out.X, n_jobs=problem.settings.n_threads)
     if history.by_rounds:
         led_by_constant = choice is not None and choice.lead == CONSTANT

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from thread_workers import in_group
 
 import boostbp
+from boostbp.ensemble import constants
+from boostbp.ensemble.problem import Problem
 from boostbp.estimators.session import _refuse_divided
 from boostbp.inputs.rows import Rows
 from boostbp.losses.checked_loss import CheckedLoss, try_loss
@@ -217,3 +219,19 @@ def test_the_training_loss_is_that_of_whole_queries() -> None:
     model = boostbp.BoostBPRegressor(loss=Pairs(), quality=1, early_stopping=False, random_state=0).fit(X, y)
     expected = Pairs().value(model.predict(X)[:, None], y).mean()
     assert model.history_[0].loss == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_sample_of_rows_holds_a_query_that_is_larger_than_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "MANY_ROWS", 300)
+    monkeypatch.setattr(constants, "SAMPLE_ROWS", 50)
+    sampled, on_some_rows = [], Problem.on_some_rows
+
+    def sample(problem: Problem) -> Problem:
+        sampled.append(on_some_rows(problem))
+        return sampled[-1]
+
+    monkeypatch.setattr(Problem, "on_some_rows", sample)
+    X, y = _data(Pairs, 600)
+    y[:, 1] = np.arange(600) // 100
+    boostbp.BoostBPRegressor(loss=Pairs(), quality=1, random_state=0).fit(X, y, groups=y[:, 1])
+    assert [len(problem.rows) for problem in sampled] == [100]
