@@ -27,8 +27,8 @@ KEPT = 0.6  # work of a round that reuses its structures, as a share of one that
 class Effort(NamedTuple):
     """Limits on the work of a fit."""
 
-    # of a member, as a multiple of the work of its first two candidates (one at quality 1), which are boosted while the
-    # held-out loss falls
+    # of a member, as a multiple of the work of its first two candidates, which are boosted while the held-out loss
+    # falls
     work: float
     members: int = 1  # models that are averaged, each with held-out rows of its own
 
@@ -41,7 +41,7 @@ class QualityLevel:
     # of a fit that trains networks, because leaves with slopes do much better than constant ones
     # (`boostbp.ensemble.schedule`); None: no fit of this quality trains networks
     networks: Effort | None
-    one_layer: bool = False  # whether the model is a single layer
+    first_layers: bool = False  # whether the model consists of first layers alone
     trials: int | None = None  # limit on the layers that get a trial beside the first two; None for no limit
     # whether networks are also trained for three or more classes, and whether a network that is trained alone runs all
     # epochs, however little further epochs promise
@@ -61,7 +61,7 @@ class QualityLevel:
 # Without networks, more work gains nothing and more members gain little: journal, "Work or members". Several classes:
 # journal, "Where networks are tried".
 LEVELS: dict[int, QualityLevel] = {
-    1: QualityLevel(Effort(1.0), networks=None, one_layer=True),
+    1: QualityLevel(Effort(1.0), networks=None, first_layers=True),
     2: QualityLevel(Effort(1.3), networks=Effort(2.2), trials=1),
     3: QualityLevel(Effort(2.0), networks=Effort(5.0)),
     4: QualityLevel(Effort(3.0, members=2), networks=Effort(15.0), thorough=True),

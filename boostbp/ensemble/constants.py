@@ -108,9 +108,10 @@ ENCODED_MIN_LEVELS, ENCODING_FOLDS, ENCODED_LEAVES = 100, 5, 256
 # Race. All figures are in the journal, "A fit that is good whenever it stops", unless another heading is named.
 # Layers that are boosted to their end before all others: 1 and 2.
 FIRST_LAYERS = 2
-# At quality 1, another layer replaces the first one if its loss is lower by this share after this many pieces.
-# Journal, "Constant leaves first": 1, 2 and 4 pieces; .02 and .1.
-FIRST_LAYER_PIECES, FIRST_LAYER_LEAD = 4, 0.02
+# At quality 1, a first layer is left out after this many pieces if its loss exceeds the lowest one by more standard
+# errors than this. Journal, "Constant leaves first": 1, 2 and 4 pieces; "Both first layers where it is unclear": the
+# standard errors .5, 1 and 2; a share of the loss instead.
+FIRST_LAYER_PIECES, FIRST_LAYER_T = 4, 1.0
 # Pieces of a trial: 2 and 4. Pieces between two decisions: 1 and 2. Pieces over which a layer's last change is
 # extrapolated: not varied.
 TRIAL_PIECES, RACE_PIECES, PIECES_AHEAD = 4, 2, 4

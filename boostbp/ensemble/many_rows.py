@@ -29,7 +29,7 @@ def train_many(race: Race) -> KeyboardInterrupt | None:
     interrupt = interrupt or _boost(first_layer, race, FIRST_STAGE)
     first = race.spent
     race.total = constants.ALL_ROWS_WORK * race.level.effort(networks=True).work * first
-    if interrupt is not None or race.level.one_layer or len(race.candidates) == 1 or race.budget.over():
+    if interrupt is not None or race.level.first_layers or len(race.candidates) == 1 or race.budget.over():
         return interrupt
     sample = _sample_of(race)
     with training_in(sample.problem.rows.group):

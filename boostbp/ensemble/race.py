@@ -122,22 +122,27 @@ class Race:
         return None
 
     def begin_best(self, candidates: Sequence[Candidate], *, stage: str) -> KeyboardInterrupt | None:
-        """Begin candidates, boost the one that `audition` chooses to its end, and drop the others."""
+        """Begin candidates, boost those that `audition` keeps to their end, and drop the others."""
         interrupt = self.audition(candidates, stage=stage)
         if interrupt is not None or not self.layers:
             return interrupt
         return self._run({name: partial(boost, one, None, self.budget.over) for name, one in self.layers.items()})
 
     def audition(self, candidates: Sequence[Candidate], *, stage: str) -> KeyboardInterrupt | None:
-        """Begin candidates, and keep the first, or another one whose loss is clearly lower after the trial."""
+        """Begin candidates, and keep those whose loss after the trial is not clearly above the lowest one."""
         interrupt = self.begin(candidates, constants.FIRST_LAYER_PIECES, stage=stage)
         if interrupt is None and self.layers:
-            scores = {name: training.best_score for name, training in self.layers.items()}
-            first, best = next(iter(scores)), min(scores, key=lambda name: scores[name])
-            min_lead = constants.FIRST_LAYER_LEAD * self.problem.scale_of(scores[first])
-            chosen = workers().agree(best if scores[first] - scores[best] >= min_lead else first)
-            self.layers = {chosen: self.layers[chosen]}
+            best = min(self.layers.values(), key=attrgetter("best_score"))
+            kept = [name for name, one in self.layers.items() if one is best or not self._is_worse(one, best)]
+            self.layers = {name: self.layers[name] for name in workers().agree(kept)}
         return interrupt
+
+    def _is_worse(self, one: LayerTraining, best: LayerTraining) -> bool:
+        """Return whether the held-out loss of a layer is above the lowest one by more than chance explains."""
+        with np.errstate(invalid="ignore"):  # infinite losses
+            excess = self.problem.row_losses(one.best_raw) - self.problem.row_losses(best.best_raw)
+            mean = one.best_score - best.best_score
+            return not mean <= constants.FIRST_LAYER_T * self.problem.error_of_mean(excess, mean)
 
     def begin_layer(
         self, candidate: Candidate, n_pieces: int | None, over: Callable[[], bool], *, required: bool

@@ -23,7 +23,7 @@ LONG = 60.0  # seconds; a fit that may take longer reports the seconds of lower 
 def train_all(race: Race) -> KeyboardInterrupt | None:
     """Train the candidates of a race; return the interrupt, if one came.
 
-    A quality of one layer trains the first candidate, or another one that is clearly better after a trial. Higher
+    Quality 1 trains the first layers, except for those that are clearly worse than another one after a trial. Higher
     qualities have five stages:
 
     1. The first two layers are boosted to their end. They gain most for their seconds, and their work is the unit of
@@ -38,7 +38,7 @@ def train_all(race: Race) -> KeyboardInterrupt | None:
     problem, level = race.problem, race.level
     layers = race.of_kind(CandidateKind.SINGLE_LAYER, CandidateKind.DIRECTIONS, CandidateKind.ENCODINGS)
     networks = race.of_kind(CandidateKind.NETWORK)
-    if level.one_layer:
+    if level.first_layers:
         return race.begin_best(layers, stage=FIRST_STAGE)
     needed = race.network_needed or problem.resume is not None
     if problem.has_several_classes and not (needed or level.thorough):

@@ -23,6 +23,8 @@ from boostbp.network.trainer import Trainer
 
 X, Y = make_friedman1(300, n_features=5, random_state=0)
 HELD = make_friedman1(150, n_features=5, random_state=1)
+GRID = np.random.default_rng(0).random((1200, 5))
+STEPS = np.floor(6 * GRID[:, 0]) % 2 + (GRID[:, 1] > 0.3) * (GRID[:, 2] > 0.6)
 FAST = {"n_estimators": 5, "epochs": 2, "random_state": 0}
 
 
@@ -55,24 +57,28 @@ def test_more_quality_tries_all_that_less_does(backend):
 
 
 @pytest.mark.parametrize("backend", ONE_AT_ONCE)
-def test_one_layer_is_the_better_of_two(tune, backend):
-    """Constant leaves, or leaves with slopes."""
+def test_first_layers_stay_unless_another_is_clearly_better(tune, backend):
+    """Constant leaves, leaves with slopes, or both."""
     whole = constants.MAX_PIECES
     tune(MAX_PIECES=1)
     found = regressor(deep=False, quality=2, backend=backend).fit(X, Y).history_.choice.candidates
     tune(MAX_PIECES=whole)
     losses = {one.name: one.loss for one in found if one.name in ("single layer", CONSTANT_LEAVES)}
     assert list(losses) == [CONSTANT_LEAVES, "single layer"]
-    for lead, name in ((np.inf, CONSTANT_LEAVES), (-np.inf, min(losses, key=losses.get))):
-        tune(FIRST_LAYER_LEAD=lead)
-        [layer] = regressor(deep=False, quality=1, backend=backend).fit(X, Y).history_.choice.candidates
-        assert (layer.name, layer.weight) == (name, 1.0)
+    tune(FIRST_LAYER_T=0.0)
+    [layer] = regressor(deep=False, quality=1, backend=backend).fit(X, Y).history_.choice.candidates
+    assert (layer.name, layer.weight) == (min(losses, key=losses.get), 1.0)
+    tune(FIRST_LAYER_T=np.inf)
+    model = regressor(deep=False, quality=1, backend=backend).fit(X, Y)
+    both = {layer.name: layer.weight for layer in model.history_.choice.candidates}
+    assert list(both) == list(losses)
+    assert sum(both.values()) == pytest.approx(1.0)
+    assert len(model.network_.layers) == 1
 
 
 def test_one_layer_of_steps_has_constant_leaves():
-    steps = np.floor(6 * X[:, 0]) % 2 + (X[:, 1] > 0.3) * (X[:, 2] > 0.6)
     how = parameters(quality=1, random_state=0)
-    assert names_of(BoostBPRegressor(**how).fit(X, steps)) == [CONSTANT_LEAVES]
+    assert names_of(BoostBPRegressor(**how).fit(GRID, STEPS)) == [CONSTANT_LEAVES]
     assert names_of(BoostBPRegressor(**how).fit(X, Y)) == ["single layer"]
 
 
@@ -306,9 +312,8 @@ def test_summary_counts_the_seconds_of_all_stages(deep, tmp_path):
 
 
 def test_a_model_of_constant_leaves_says_that_its_derivative_is_0():
-    steps = np.floor(6 * X[:, 0]) % 2 + (X[:, 1] > 0.3) * (X[:, 2] > 0.6)
-    model = BoostBPRegressor(quality=1, random_state=0).fit(X, steps)
+    model = BoostBPRegressor(quality=1, random_state=0).fit(GRID, STEPS)
     with pytest.warns(UserWarning, match="jacobian is 0 everywhere, as all leaves of the model are constants"):
-        assert not model.jacobian(X).any()
-    with_slopes = BoostBPRegressor(quality=1, output={"basis": "quadratic"}, random_state=0).fit(X, steps)
-    assert with_slopes.jacobian(X).any()
+        assert not model.jacobian(GRID).any()
+    with_slopes = BoostBPRegressor(quality=1, output={"basis": "quadratic"}, random_state=0).fit(GRID, STEPS)
+    assert with_slopes.jacobian(GRID).any()
