@@ -37,6 +37,7 @@ OUTPUT_TREES, MIN_OUTPUT_ROUNDS = 400, 20
 # into noise.
 MIN_BASE_LAMBDA = 0.15
 STRUCTURE_EPOCHS = 4  # epochs between growths of structures: half the time of growth in every epoch, no worse models
+WITH_NETWORKS = (Way.AVERAGE, Way.NETWORK)
 NATIVE_ROWS = 20_000  # rows from which the library's own threads gain more than starting them costs
 
 
@@ -67,7 +68,7 @@ def training_settings(
         step=steps.rule_of(backprop.step, backprop.step_size, backprop.momentum),
         start=STARTS[backprop.start],
         refit_order=backprop.refit_order,
-        output_target=backprop.output_target if way_of(estimator) in (Way.AVERAGE, Way.NETWORK) else "loss",
+        output_target=backprop.output_target if way_of(estimator) in WITH_NETWORKS else "loss",
         skip=backprop.skip,
         structure_epochs=_structure_epochs(backprop, native),
         structure_samples=_structure_samples(backprop, native, n_rows),
@@ -130,10 +131,10 @@ def _layers(
             min_base_lambda=MIN_BASE_LAMBDA if i > 0 else single_layer_lambda,
             signs=_signs(estimator, spec, n_outputs, schema) if i == last else None,
         )
-        if not settings.basis.columns_per_feature and len(specs) > 1:
+        if not settings.basis.columns_per_feature and len(specs) > 1 and way_of(estimator) in WITH_NETWORKS:
             raise ValueError(
                 "basis='constant' with hidden layers is not supported: their leaves, and the ridge base on the same "
-                "terms, have no derivatives, which back-propagation needs. Use another basis, or hidden_layer_sizes=()."
+                "terms, have no derivatives, which back-propagation needs. Use another basis, or deep=False."
             )
         layers.append(settings)
     return tuple(layers)

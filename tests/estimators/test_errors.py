@@ -168,6 +168,15 @@ def test_fit_layer(H, targets, message):
 def test_hidden_layers_without_a_derivative_are_refused():
     with pytest.raises(ValueError, match="basis='constant' with hidden layers"):
         fit(basis="constant")
+    with pytest.raises(ValueError, match="basis='constant' with hidden layers"):
+        BoostBPRegressor(output={"basis": "constant"}).fit(X, Y)
+
+
+@pytest.mark.parametrize("how", [{"quality": 1}, {"deep": False, "quality": 2}])
+def test_layers_without_networks_may_have_constant_leaves(how):
+    model = BoostBPRegressor(output={"basis": "constant", "n_estimators": 20}, random_state=0, **how).fit(X, Y)
+    assert not len(model.network_.layers[-1].forest.leaves.column)
+    assert model.score(X, Y) > 0.5
 
 
 def test_structures_are_not_kept_under_native_leaves():
