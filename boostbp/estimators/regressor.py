@@ -81,7 +81,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         this parameter has no effect: the model is an average of single layers, also with ``()``.
     quality : {1, 2, 3, 4, 5}
         How much time the fit may spend on accuracy; the README has a table of both. 1 trains two single layers and
-        keeps the better one, or both if neither is clearly better, in one to four times the time of the library. From 2
+        keeps the better one, or both if neither is clearly better, in one to five times the time of the library. From 2
         on, further layers and networks are added. At the end the leaves are fitted again on all rows if `fit` held some
         out itself; `eval_set` is never trained on. At 4 and 5 the model may be the mean of several such models, each
         with other rows held out. The most promising candidates for their cost are trained first, so a fit that
