@@ -17,6 +17,7 @@ from boostbp.ensemble.average import HeldOutScore, average_of, member_weights
 from boostbp.ensemble.budget import Budget, QualityLevel
 from boostbp.ensemble.candidate_settings import first_layer, varied
 from boostbp.ensemble.candidates import candidates_for
+from boostbp.ensemble.few_features import on_all_features, on_few_features
 from boostbp.ensemble.many_rows import train_many
 from boostbp.ensemble.output_layers import distinct
 from boostbp.ensemble.problem import EnsembleSettings, Problem
@@ -168,18 +169,36 @@ def _train_average(problem: Problem, settings: EnsembleSettings, level: QualityL
     """Train candidates and average them; after an interrupt, average the candidates so far."""
     clock = StageSeconds(FIRST_STAGE, problem.report)
     problem = replace(problem, report=clock)
-    budget, candidates = Budget(problem.settings.max_time), candidates_for(problem, settings, level)
+    budget, columns = Budget(problem.settings.max_time), None
     refit = level.refit and problem.learns_held_out and not problem.has_many_rows
-    race = Race(problem, budget, candidates, level, refit=refit, network_needed=settings.network_needed)
+
+    def race_on(problem: Problem) -> Race:
+        candidates = candidates_for(problem, settings, level)
+        return Race(problem, budget, candidates, level, refit=refit, network_needed=settings.network_needed)
+
+    race = race_on(problem)
     train_race = train_one_network if settings.deep is True else train_many if problem.has_many_rows else train_all
+    # What sees the user's network knows all features.
+    may_drop = level.few_features and not (settings.network_needed or problem.resume is not None)
     member: _Member | None = None
     interrupt: KeyboardInterrupt | None = None
     try:
         with interrupts.deferred():  # an interrupt waits until there is a model
-            interrupt = train_race(race)
+            try:
+                if train_race is train_all and may_drop:
+                    race, columns = on_few_features(race, race_on, stage=FIRST_STAGE)
+                interrupt = train_race(race)
+            except KeyboardInterrupt as reason:  # from the trials of features
+                interrupt = reason
             if race.layers or race.others:
                 member = _averaged(race, interrupt, shows_network=settings.deep is True)
                 _note_seconds(member.history, clock)
+                if columns is not None:
+                    n_features = problem.rows.X.shape[1]
+                    member = member._replace(model=on_all_features(member.model, columns, n_features))
+                    left_out = tuple(np.setdiff1d(np.arange(n_features), columns).tolist())
+                    assert member.history.choice is not None
+                    member.history.choice = replace(member.history.choice, left_out=left_out)
     except KeyboardInterrupt as deferred:
         interrupt = interrupt or deferred
     if member is None:

@@ -133,21 +133,24 @@ class Race:
         interrupt = self.begin(candidates, constants.FIRST_LAYER_PIECES, stage=stage)
         if interrupt is None and self.layers:
             best = min(self.layers.values(), key=attrgetter("best_score"))
-            kept = [name for name, one in self.layers.items() if one is best or not self._is_worse(one, best)]
+            limit = constants.FIRST_LAYER_T
+            kept = [name for name, one in self.layers.items() if one is best or not self.is_worse(one, best, limit)]
             self.layers = {name: self.layers[name] for name in workers().agree(kept)}
         return interrupt
 
-    def _is_worse(self, one: LayerTraining, best: LayerTraining) -> bool:
-        """Return whether the held-out loss of a layer is above the lowest one by more than chance explains."""
+    def is_worse(self, one: LayerTraining, other: LayerTraining, limit: float) -> bool:
+        """Return whether the held-out loss of a layer exceeds that of another by more standard errors than `limit`."""
         with np.errstate(invalid="ignore"):  # infinite losses
-            excess = self.problem.row_losses(one.best_raw) - self.problem.row_losses(best.best_raw)
-            mean = one.best_score - best.best_score
-            return not mean <= constants.FIRST_LAYER_T * self.problem.error_of_mean(excess, mean)
+            excess = self.problem.row_losses(one.best_raw) - self.problem.row_losses(other.best_raw)
+            mean = one.best_score - other.best_score
+            return not mean <= limit * self.problem.error_of_mean(excess, mean)
 
     def begin_layer(
         self, candidate: Candidate, n_pieces: int | None, over: Callable[[], bool], *, required: bool
     ) -> Outcome:
-        """Begin a candidate and boost it, unless time is up and it is not required."""
+        """Begin a candidate and boost it, unless time is up and it is not required; or continue one, to `n_pieces`."""
+        if (begun := self.layers.get(candidate.name)) is not None:
+            return boost(begun, None if n_pieces is None else max(n_pieces - begun.n_pieces, 0), over)
         if not required and over():
             return Outcome()
         needed = self.layers[candidate.needs].result if candidate.needs in self.layers else None

@@ -66,6 +66,8 @@ class ModelChoice:
         Seconds of each stage of the fit, by name. Comparisons of two choices ignore them.
     failed : tuple of str
         Candidates that failed for numerical reasons, each with its error. They are left out, or end before the error.
+    left_out : tuple of int
+        Features that no candidate reads, because they gain nothing on the held-out rows.
     """
 
     candidates: tuple[CandidateResult, ...]
@@ -76,6 +78,7 @@ class ModelChoice:
     members: int = 1
     seconds: dict[str, float] = field(default_factory=dict, compare=False)
     failed: tuple[str, ...] = ()
+    left_out: tuple[int, ...] = ()
 
     @property
     def has_hidden(self) -> bool:
@@ -157,6 +160,8 @@ class ModelChoice:
         if self.members > 1:
             mean = f"The model is the mean of {self.members} such members, each with held-out rows of its own"
             lines.append(f"{mean}; members that are clearly worse than the best count less.")
+        if self.left_out:
+            lines.append(f"{len(self.left_out)} features gain nothing on held-out rows, and are left out.")
         if self.failed:
             lines.append(f"Failed, and left out after that: {'; '.join(self.failed)}.")
         return "\n".join(lines)
