@@ -34,6 +34,7 @@ def _xgboost(grower: Any, rows: np.ndarray) -> np.ndarray:
 
     [(kind, run)] = grower.running.items()
     booster = run.booster[run.rounds - 1 : run.rounds]
+    booster.set_param({"device": "cpu"})  # on a card XGBoost 3.2 sends single rows elsewhere than on the CPU
     categorical = grower.table.categorical
     types = ["c" if j in categorical else "q" for j in range(rows.shape[1])]
     seen = xgboost.DMatrix(np.clip(rows, -LARGEST, LARGEST), feature_types=types, enable_categorical=True, nthread=1)

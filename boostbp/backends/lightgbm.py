@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -25,7 +27,15 @@ from boostbp.backends.base import (
 )
 from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.dialects import Ranks, gradients
-from boostbp.backends.native_params import LIGHTGBM, Natives, column_groups, device_turn, naming_params, on_card
+from boostbp.backends.native_params import (
+    LIGHTGBM,
+    NO_DEVICE,
+    Natives,
+    column_groups,
+    device_turn,
+    naming_params,
+    on_card,
+)
 from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
@@ -286,8 +296,28 @@ class LightGBM:
         growth.check_monotone(table)
         [n_rows] = workers().sum(len(table.X))
         params = _native(growth, int(n_rows), table.X.shape[1])
+        if on_card(params):
+            refuse_fatal_card(str(params["device_type"]))
         with device_turn(params), _naming_params(growth):
             return LightGBMGrower(Bins.of(table, params), growth, params)
+
+
+def grow_on_card(device: str) -> None:
+    """Grow a small tree on a card; some builds of LightGBM end the process here."""
+    table, growth = Table(np.arange(100.0)[:, None]), TreeParams(params={"device_type": device})
+    params = _native(growth, *table.X.shape)
+    LightGBMGrower(Bins.of(table, params), growth, params).grow(table.X, np.ones_like(table.X))
+
+
+@cache
+def refuse_fatal_card(device: str) -> None:
+    """Raise ValueError if LightGBM ends a process of its own in which it grows a tree on a card."""
+    code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import grow_on_card; grow_on_card({device!r})"
+    child = subprocess.run([sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True)
+    if child.returncode not in (0, 1):  # 1: an error of Python, which is raised here, too
+        reason = child.stderr.decode(errors="replace").strip().rpartition("\n")[2].strip()
+        fault = f"LightGBM ends the process (status {child.returncode}) if a tree grows on device_type={device!r}"
+        raise ValueError(f"{fault}: {reason}. {NO_DEVICE}")
 
 
 backend = LightGBM()

@@ -1,21 +1,24 @@
-"""What the libraries are told where trees are to grow on a card; stand-ins grow them on the CPU."""
+"""Trees that grow on a card: what the libraries are told, by stand-ins on the CPU; and the duties, where a card is."""
 
 from __future__ import annotations
 
 import json
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 import numpy as np
 import pytest
-from leaf_oracles import table, target
+from leaf_oracles import ORACLES, table, target
 
+import boostbp
 from boostbp import BoostBPRegressor, fit_layer
-from boostbp.backends import _lightgbm_calls, load_backend, native_params
+from boostbp.backends import _lightgbm_calls, check_backend, load_backend, native_params
 from boostbp.backends import lightgbm as ours_lightgbm
 from boostbp.backends import xgboost as ours_xgboost
 from boostbp.backends.base import TreeParams
@@ -24,6 +27,7 @@ DATA = table(np.random.default_rng(0), 300)
 GRAD = target(np.random.default_rng(1), DATA)
 X = np.random.default_rng(2).normal(size=(200, 3))
 Y = X[:, 0] * X[:, 1]
+REFUSE_FATAL_CARD = ours_lightgbm.refuse_fatal_card
 MODULES: dict[str, Any] = {"lightgbm": ours_lightgbm, "xgboost": ours_xgboost}
 
 
@@ -93,6 +97,12 @@ def card(request: pytest.FixtureRequest) -> Any:
         yield SimpleNamespace(name=request.param, stand_in=stand_in)
 
 
+@pytest.fixture(autouse=True)
+def no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stand-ins have a card, which the process that tries LightGBM's would not find."""
+    monkeypatch.setattr(ours_lightgbm, "refuse_fatal_card", lambda device: None)
+
+
 def grown(name: str, params: dict[str, Any]) -> Any:
     grower = load_backend(name).bind(DATA, TreeParams(max_depth=4, min_samples_leaf=5, params=params))
     return grower.grow(GRAD, np.ones_like(GRAD))
@@ -155,6 +165,25 @@ def test_a_card_that_is_not_there_is_named_with_the_cure(name: str, device: str,
     assert str(caught.value).endswith(native_params.NO_DEVICE)
 
 
+@pytest.mark.parametrize("status", [-6, 0xC0000409])
+def test_a_build_of_lightgbm_that_would_end_the_process_is_refused(status: int) -> None:
+    with (
+        mock.patch.object(subprocess, "run", return_value=SimpleNamespace(returncode=status, stderr=b"...\nno driver")),
+        pytest.raises(
+            ValueError, match=rf"ends the process \(status {status}\).*device_type='cuda': no driver\. Leave the"
+        ),
+    ):
+        REFUSE_FATAL_CARD.__wrapped__("cuda")
+
+
+def test_the_process_that_tries_a_card_reaches_lightgbm() -> None:
+    child = subprocess.run
+    with mock.patch.object(subprocess, "run", side_effect=child) as run:
+        REFUSE_FATAL_CARD.__wrapped__("cuda")  # a build without CUDA raises an error of Python
+    [command], how = run.call_args
+    assert b"CUDA" in child(command, **how).stderr
+
+
 @pytest.mark.parametrize(
     ("name", "value"), [("xgboost", "cuda:x"), ("xgboost", "sycl"), ("xgboost", 3), ("lightgbm", "tpu")]
 )
@@ -168,3 +197,43 @@ def test_linear_trees_of_lightgbm_do_not_grow_on_a_card() -> None:
     refusal = pytest.raises(ValueError, match=r"leaves='native' .*backend_params=.*cuda.*leaves='refit'")
     with stand_in_for("lightgbm"), refusal:
         fit_layer(X, Y, layer)
+
+
+class OnCard:
+    """A backend that grows every tree on the first card."""
+
+    def __init__(self, name: str) -> None:
+        self.of = load_backend(name)
+        self.capabilities = replace(self.of.capabilities, deterministic=False)
+
+    def bind(self, data: Any, growth: TreeParams) -> Any:
+        return self.of.bind(data, replace(growth, params={**growth.params, "device": "cuda"}))
+
+
+@pytest.fixture(params=MODULES)
+def with_card(request: pytest.FixtureRequest) -> str:
+    try:
+        grown(request.param, {"device": "cuda"})
+    except ValueError as error:
+        pytest.skip(str(error))
+    return request.param
+
+
+def test_the_duties_are_kept_on_a_card(with_card: str) -> None:
+    check_backend(OnCard(with_card), leaf_of=ORACLES[with_card])
+
+
+@pytest.mark.parametrize("quality", [1, 2])
+def test_a_model_from_a_card_is_as_good_and_predicts_without_it(with_card: str, quality: int, tmp_path: Any) -> None:
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(3000, 6))
+    rows[rng.random(rows.shape) < 0.05] = np.nan
+    y = np.nan_to_num(rows[:, 0] * rows[:, 1]) + np.nan_to_num(rows[:, 2]) + rng.normal(size=len(rows)) / 5
+    how: dict[str, Any] = {"quality": quality, "backend": with_card, "random_state": 0}
+    kinds = [BoostBPRegressor(**how, backend_params=params) for params in ({"device": "cuda"}, {})]
+    models = [model.fit(rows[:2000], y[:2000]) for model in kinds]
+    on_card, on_cpu = (model.score(rows[2000:], y[2000:]) for model in models)
+    assert on_card > on_cpu - 0.02
+    boostbp.save(models[0], tmp_path / "model")
+    with mock.patch.object(MODULES[with_card], "_library", side_effect=AssertionError("the library is not needed")):
+        np.testing.assert_array_equal(boostbp.load(tmp_path / "model").predict(rows), models[0].predict(rows))
