@@ -74,6 +74,11 @@ def noise():
     return AVERAGE, X, np.random.default_rng(1).normal(size=ROWS), X, {}
 
 
+def one_column_that_counts():
+    X, _ = numbers(columns=12)
+    return {"quality": 1, "random_state": 0}, X, np.sin(3.0 * X[:, 0]), X, {}
+
+
 def plain():
     X, y = numbers()
     return ONE_LAYER, X, y, X, {}
@@ -96,6 +101,7 @@ SWITCHES = {
     'hidden={"max_bins": 5000}, output={"max_bins": 5000}': many_values,
     'hidden={"base": "zero"}, output={"base": "zero"}': more_columns_than_are_compared,
     'output={"base_lambda": 0.0}': columns_that_say_the_same,
+    "quality=2": one_column_that_counts,
     "categorical_features=[0]": codes_of_text,
     "categorical_features=None": categories_that_are_numbers,
     "early_stopping=False": plain,

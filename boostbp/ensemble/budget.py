@@ -46,7 +46,6 @@ class QualityLevel:
     # whether networks are also trained for three or more classes, and whether a network that is trained alone runs all
     # epochs, however little further epochs promise
     thorough: bool = False
-    few_features: bool = False  # whether features that gain nothing may be left out (`boostbp.ensemble.few_features`)
     refit: bool = True  # whether leaves are fitted again on all rows, if the held-out ones are training rows
 
     def effort(self, *, networks: bool) -> Effort:
@@ -62,8 +61,8 @@ class QualityLevel:
 # Without networks, more work gains nothing and more members gain little: journal, "Work or members". Several classes:
 # journal, "Where networks are tried".
 LEVELS: dict[int, QualityLevel] = {
-    1: QualityLevel(Effort(1.0), networks=None, first_layers=True, few_features=True),
-    2: QualityLevel(Effort(1.3), networks=Effort(2.2), trials=1, few_features=True),
+    1: QualityLevel(Effort(1.0), networks=None, first_layers=True),
+    2: QualityLevel(Effort(1.3), networks=Effort(2.2), trials=1),
     3: QualityLevel(Effort(2.0), networks=Effort(5.0)),
     4: QualityLevel(Effort(3.0, members=2), networks=Effort(15.0), thorough=True),
     5: QualityLevel(Effort(3.0, members=6), networks=Effort(15.0, members=4), thorough=True),

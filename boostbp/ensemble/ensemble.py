@@ -178,14 +178,12 @@ def _train_average(problem: Problem, settings: EnsembleSettings, level: QualityL
 
     race = race_on(problem)
     train_race = train_one_network if settings.deep is True else train_many if problem.has_many_rows else train_all
-    # What sees the user's network knows all features.
-    may_drop = level.few_features and not (settings.network_needed or problem.resume is not None)
     member: _Member | None = None
     interrupt: KeyboardInterrupt | None = None
     try:
         with interrupts.deferred():  # an interrupt waits until there is a model
             try:
-                if train_race is train_all and may_drop:
+                if train_race is train_all and level.first_layers:
                     race, columns = on_few_features(race, race_on, stage=FIRST_STAGE)
                 interrupt = train_race(race)
             except KeyboardInterrupt as reason:  # from the trials of features

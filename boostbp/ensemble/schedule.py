@@ -44,11 +44,9 @@ def train_all(race: Race) -> KeyboardInterrupt | None:
     if problem.has_several_classes and not (needed or level.thorough):
         networks = []
     begun, interrupt = time.perf_counter(), None
-    while layers:
+    while interrupt is None and layers and not race.layers:  # the next ones, if the first ones fail
         interrupt = race.begin(layers[: constants.FIRST_LAYERS], None, stage=FIRST_STAGE)
         layers = layers[constants.FIRST_LAYERS :]
-        if interrupt is not None or race.layers:  # if the first ones fail, the next ones follow
-            break
     if not race.layers:
         return interrupt
     first = race.spent

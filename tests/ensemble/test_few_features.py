@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from unittest import mock
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import boostbp
 from boostbp import BoostBPClassifier, BoostBPRegressor
-from boostbp.ensemble.budget import LEVELS
+from boostbp.ensemble import few_features
 from boostbp.ensemble.few_features import on_all_features
 
 pytestmark = pytest.mark.full_length
-ROWS, USED = 1000, (3, 7, 11)
+ROWS, USED = 700, (3, 7, 11)
 
 
 def noisy_table(n_features=24, seed=0):
@@ -28,19 +25,18 @@ def noisy_table(n_features=24, seed=0):
     return X, y + 0.3 * rng.normal(size=len(y))
 
 
-def fitted(kind=BoostBPRegressor, *, drops=True, quality=1, **how):
+def fitted(**how):
     X, y = noisy_table()
-    level = replace(LEVELS[quality], few_features=drops)
-    with mock.patch.dict(LEVELS, {quality: level}):
-        y = y if kind is BoostBPRegressor else y > 0
-        return kind(quality=quality, random_state=0, **how).fit(X[:ROWS], y[:ROWS])
+    return BoostBPRegressor(quality=1, random_state=0, **how).fit(X[:ROWS], y[:ROWS])
 
 
-@pytest.mark.parametrize(("backend", "quality"), [("lightgbm", 1), ("lightgbm", 2), ("xgboost", 1)])
-def test_noise_is_left_out_and_the_model_is_better(backend, quality):
+@pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
+def test_noise_is_left_out_and_the_model_is_better(backend, tune):
     X, y = noisy_table()
-    how = {"backend": backend, "quality": quality, "categorical_features": [11]}
-    model, other = fitted(**how), fitted(**how, drops=False)
+    how = {"backend": backend, "categorical_features": [11]}
+    model = fitted(**how)
+    tune(few_features.constants, FEW_FEATURES_OF=25)
+    other = fitted(**how)
     left_out = model.history_.choice.left_out
     assert set(USED).isdisjoint(left_out)
     assert len(left_out) >= 18
@@ -65,14 +61,14 @@ def test_the_model_is_the_one_on_the_other_columns():
     np.testing.assert_allclose(model.predict(X), alone.predict(X[:, columns]), rtol=1e-9)
 
 
-def test_nothing_is_left_out_where_every_feature_counts():
+def test_nothing_is_left_out_where_every_feature_counts(tune):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 10))
     y = np.sin(X).sum(axis=1) + 0.1 * rng.normal(size=600)
     model = BoostBPRegressor(quality=1, random_state=0).fit(X, y)
     assert model.history_.choice.left_out == ()
-    with mock.patch.dict(LEVELS, {1: replace(LEVELS[1], few_features=False)}):
-        without = BoostBPRegressor(quality=1, random_state=0).fit(X, y)
+    tune(few_features.constants, FEW_FEATURES_OF=11)
+    without = BoostBPRegressor(quality=1, random_state=0).fit(X, y)
     np.testing.assert_array_equal(model.predict(X), without.predict(X))
 
 
@@ -81,7 +77,7 @@ def test_nothing_is_left_out_where_every_feature_counts():
     [
         {"backend_params": {"lambda_l2": 1.0}},  # native parameters may name columns
         {"output": {"monotone_constraints": [0] * 3 + [1] + [0] * 20}},
-        {"quality": 3, "deep": False},
+        {"quality": 2, "deep": False},
     ],
 )
 def test_settings_of_columns_and_higher_qualities_keep_all_features(how):
@@ -104,7 +100,7 @@ def test_a_network_on_columns_becomes_one_on_all_features(deep):
 def test_what_a_model_is_used_for_knows_all_features(tmp_path):
     X, y = noisy_table()
     names = [f"x{j}" for j in range(X.shape[1])]
-    model = BoostBPClassifier(quality=2, random_state=0).fit(pd.DataFrame(X[:ROWS], columns=names), y[:ROWS] > 0)
+    model = BoostBPClassifier(quality=1, random_state=0).fit(pd.DataFrame(X[:ROWS], columns=names), y[:ROWS] > 0)
     assert model.history_.choice.left_out
     table = pd.DataFrame(X, columns=names)
     boostbp.save(model, tmp_path / "model")
