@@ -35,10 +35,15 @@ def on_few_features(race: Race, race_on: Callable[[Problem], Race], *, stage: st
     Raises KeyboardInterrupt or interrupts.Stopped from the trials.
     """
     problem, first = race.problem, race.candidates[0]
-    layers = problem.settings.layers
-    restricted = any(layer.growth.params or layer.growth.monotone for layer in layers)
+    growth = problem.settings.layers[-1].growth
     wide = problem.rows.X.shape[1] >= constants.FEW_FEATURES_OF and not isinstance(problem.rows.X, Sparse)
-    if restricted or not wide or first.kind is not CandidateKind.SINGLE_LAYER or first.needs is not None:
+    if (
+        growth.params
+        or growth.monotone
+        or not wide
+        or first.kind is not CandidateKind.SINGLE_LAYER
+        or first.needs is not None
+    ):
         return race, None
     whole = _trial(race, stage)
     if whole is None or whole.levels is not None:
@@ -104,7 +109,8 @@ def on_all_features(network: Network, columns: Columns, n_features: int) -> Netw
     for layer in network.layers:
         if not layers or network.skip:
             read = np.concatenate([np.arange(units), units + columns])
-            layer = Layer(layer.forest.placed(read, units + n_features, 0, layer.forest.n_outputs))
+            forest = layer.forest.placed(read, units + n_features, 0, layer.forest.n_outputs)
+            layer = Layer(replace(forest, n_base=layer.forest.n_base))
         layers.append(layer)
         units = layer.forest.n_outputs
     return replace(network, layers=tuple(layers))

@@ -10,6 +10,7 @@ import boostbp
 from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.ensemble import few_features
 from boostbp.ensemble.few_features import on_all_features
+from boostbp.network.layers.layer import rounds_of
 
 pytestmark = pytest.mark.full_length
 ROWS, USED = 700, (3, 7, 11)
@@ -94,6 +95,7 @@ def test_a_network_on_columns_becomes_one_on_all_features(deep):
     network = BoostBPRegressor(deep=deep, random_state=0, **how).fit(X[:ROWS, columns], y[:ROWS]).network_
     assert len(network.layers) == (2 if deep else 1)
     placed = on_all_features(network, columns, X.shape[1])
+    assert [rounds_of(layer.forest) for layer in placed.layers] == [rounds_of(layer.forest) for layer in network.layers]
     np.testing.assert_array_equal(placed.predict(X), network.predict(np.ascontiguousarray(X[:, columns])))
 
 
