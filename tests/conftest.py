@@ -21,7 +21,7 @@ from boostbp.ensemble import average, constants, ensemble, race
 from boostbp.ensemble.budget import LEVELS, Effort
 from boostbp.network.network import Network
 
-# No deadlines: the first call of a compiled kernel takes seconds. Derandomised, so that a red test stays red.
+# No deadlines, as seconds depend on the machine. Derandomised, so that a red test stays red.
 settings.register_profile(
     "ci", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )

@@ -68,7 +68,8 @@ def test_bare_library_grows_the_trees_that_we_grow(backend):
 
 
 @pytest.mark.skipif("lightgbm" not in LIBRARIES, reason="the other model is LightGBM's")
-@pytest.mark.parametrize("table", ["diabetes", pytest.param("iris", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("table", ["diabetes", "iris"])
 def test_default_models_are_put_beside_lightgbms(table):
     found = prediction.default_model(table, None, rows=120, repeats=1)
     assert all(value > 0 for value in found.values())
@@ -183,6 +184,7 @@ def test_a_model_whose_package_is_missing_is_left_out(without):
     assert found == {"left out": "it needs the package chimeraboost"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("limit", "option", "model"),
     [(10.0, "--qualities=1", "boostbp-1"), (-0.99, "--qualities=1", "boostbp-1"), (10.0, "--max-time=2", "boostbp@2x")],

@@ -39,7 +39,8 @@ def test_absent_torch_is_named_with_its_cure(without):
         GBDTNNRegressor().fit(*smooth())
 
 
-@pytest.mark.parametrize("kind", [NNGBDTClassifier, pytest.param(GBDTNNClassifier, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [NNGBDTClassifier, GBDTNNClassifier])
 def test_classifiers_learn_digits(kind):
     X, y = load_digits(return_X_y=True)
     names = np.array(list("abcdefghij"))
@@ -306,6 +307,7 @@ def test_bad_parameters_are_refused_by_name(parameter, value):
         GBDTNNRegressor(**parameters(**{parameter: value})).fit(*smooth())
 
 
+@pytest.mark.slow
 def test_mixtures_are_trained_as_rivals_of_the_deep_models():
     X, y = smooth(200, noise=0.3)  # which ends boosting soon
     split, scores = Split(X[:150], y[:150], X[150:], y[150:]), []

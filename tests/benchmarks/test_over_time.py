@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from benchmarks.asv import speed
 
 
+@pytest.mark.slow
 def test_every_benchmark_of_a_fitted_model_runs(here, tune):
     tune(speed, ROWS=200, MANY=speed.MANY[:50])
     fitted = speed.Fitted()
@@ -16,5 +19,6 @@ def test_every_benchmark_of_a_fitted_model_runs(here, tune):
             getattr(fitted, name)(models, model)
 
 
+@pytest.mark.slow
 def test_a_new_installation_imports_and_fits():
     assert 0 < speed.track_first_fit("installation") < 60

@@ -37,6 +37,7 @@ def test_models_out_of_bounds_are_told():
     assert lines[-1] == "  4: (12.5, 0.2)"
 
 
+@pytest.mark.slow
 def test_run_goes_on_where_it_was(tmp_path, capsys):
     file = tmp_path / "found.jsonl"
     assert stability.main(["--settings", "1", "--first", "4", "--file", str(file)]) == 0

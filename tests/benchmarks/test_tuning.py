@@ -60,6 +60,7 @@ def test_one_trial_is_the_model_as_it_is():
     assert (tuned.params, tuned.length, len(tuned.trials)) == ({}, plain.length, 1)
 
 
+@pytest.mark.slow
 def test_search_is_the_same_again_and_hands_out_parameters_of_the_model():
     one, two = (tune(rival("single"), NUMBERS, task="regression", trials=3, seed=5) for _ in range(2))
     assert [trial.params for trial in one.trials] == [trial.params for trial in two.trials]

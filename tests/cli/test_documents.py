@@ -64,6 +64,7 @@ def words_of(line):
     return [*words, *SHORT.get(words[0], [])]
 
 
+@pytest.mark.slow
 def test_the_lines_run_one_after_the_other(tables):
     assert len(LINES) - len(COMPARE) >= 10
     for line in LINES:

@@ -139,6 +139,7 @@ def test_a_network_alone_runs_all_epochs_from_quality_4_on():
     assert models[3].n_iter_ == (8, 16, 32)[falls.index(True)]
 
 
+@pytest.mark.slow
 def test_networks_are_trained_where_leaves_gain_by_slopes(tune):
     """At the rungs that leave them out elsewhere: where the target is made of steps."""
     tune(NETWORKS_WORK=np.inf)

@@ -74,6 +74,7 @@ def test_the_estimator_votes_is_stored_and_is_cross_validated(tmp_path):
     assert p.shape == (150, 3)
 
 
+@pytest.mark.slow
 @needs_torch
 def test_mixtures_have_the_column_too():
     from benchmarks.mixtures import GBDTNNClassifier, NNGBDTClassifier

@@ -41,6 +41,7 @@ def mean_log_loss(y, p):
     return np.mean([metrics.log_loss(of_label, p[:, k], labels=[0, 1]) for k, of_label in enumerate(y.T)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ONE_AT_ONCE)
 @pytest.mark.parametrize("settings", [{"deep": "auto"}, {"deep": False, "quality": 1}, {"deep": True}], ids=str)
 def test_it_is_as_good_as_a_model_of_each_label(backend, settings):
