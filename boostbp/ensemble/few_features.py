@@ -36,14 +36,9 @@ def on_few_features(race: Race, race_on: Callable[[Problem], Race], *, stage: st
     """
     problem, first = race.problem, race.candidates[0]
     growth = problem.settings.layers[-1].growth
-    wide = problem.rows.X.shape[1] >= constants.FEW_FEATURES_OF and not isinstance(problem.rows.X, Sparse)
-    if (
-        growth.params
-        or growth.monotone
-        or not wide
-        or first.kind is not CandidateKind.SINGLE_LAYER
-        or first.needs is not None
-    ):
+    narrow = problem.rows.X.shape[1] < constants.FEW_FEATURES_OF
+    names_columns = growth.params or growth.monotone  # native parameters may do so
+    if narrow or names_columns or isinstance(problem.rows.X, Sparse) or first.kind is not CandidateKind.SINGLE_LAYER:
         return race, None
     whole = _trial(race, stage)
     if whole is None or whole.levels is not None:
@@ -78,15 +73,15 @@ def features_that_gain(training: LayerTraining, problem: Problem) -> Columns | N
     gain = np.bincount(forest.trees.feature, forest.trees.gain, forest.n_features)
     half = np.argsort(gain, kind="stable")[: len(gain) // 2]
     rng, losses, rises = np.random.default_rng(problem.settings.seed), problem.row_losses(training.held_out), []
-    for _ in range(constants.PERMUTATIONS):
-        permuted = X.copy()
-        permuted[:, half] = X[np.ix_(rng.permutation(len(X)), half)]
-        with np.errstate(invalid="ignore"):  # infinite losses
+    with np.errstate(invalid="ignore"):  # infinite losses
+        for _ in range(constants.PERMUTATIONS):
+            permuted = X.copy()
+            permuted[:, half] = X[np.ix_(rng.permutation(len(X)), half)]
             rises.append(problem.row_losses(network.predict(permuted, n_jobs=problem.settings.n_threads)) - losses)
-    rise = np.mean(rises, axis=0)
-    mean = float(weight @ rise / weight.sum())
+        rise = np.mean(rises, axis=0)
+        mean = float(weight @ rise / weight.sum())
+        gains_nothing = mean <= constants.PERMUTED_T * problem.error_of_mean(rise, mean)
     columns = np.flatnonzero(gain > constants.NOISE_GAIN * gain[half].max())
-    gains_nothing = mean <= constants.PERMUTED_T * problem.error_of_mean(rise, mean)
     return columns if gains_nothing and len(columns) else None
 
 
