@@ -112,10 +112,10 @@ FIRST_LAYERS = 2
 # errors than this. Journal, "Constant leaves first": 1, 2 and 4 pieces; "Both first layers where it is unclear": the
 # standard errors .5, 1 and 2; a share of the loss instead.
 FIRST_LAYER_PIECES, FIRST_LAYER_T = 4, 1.0
-# Features are left out if there are at least so many and half of them may be permuted, on average over so many
-# permutations, without a loss of the first layer that is higher by more standard errors than `PERMUTED_T`. Then those
-# are left out whose gain is at most this multiple of the largest gain in that half, if a layer without them has a loss
-# that is lower by more standard errors than `FEW_FEATURES_T`. Journal, "Features that gain nothing".
+# Features that gain nothing: journal, under that heading. A table has at least `FEW_FEATURES_OF` features. Half of them
+# are permuted `PERMUTATIONS` times; the mean loss may rise by `PERMUTED_T` standard errors. A feature stays if its gain
+# exceeds `NOISE_GAIN` times the largest one in that half. The layer of these must be better by `FEW_FEATURES_T`
+# standard errors. The factor and the last number were varied: 1 to 3, and 0 to 2.
 FEW_FEATURES_OF, PERMUTATIONS, PERMUTED_T, NOISE_GAIN, FEW_FEATURES_T = 8, 4, 2.0, 2.0, 1.0
 # Pieces of a trial: 2 and 4. Pieces between two decisions: 1 and 2. Pieces over which a layer's last change is
 # extrapolated: not varied.
