@@ -11,6 +11,7 @@ time limits and errors of the group. LightGBM's own network would end the proces
 from __future__ import annotations
 
 import ctypes
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -220,12 +221,18 @@ def exactly_summed(values: NDArray[np.float32], n_rows: float) -> NDArray[np.flo
 
 
 # Reader of the text model
-_CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of decision_type; bits 2 and 3 are the missing type
-_MISSING_IS_NAN = 2
+_CATEGORICAL, _DEFAULT_LEFT, _MISSING_TYPE = 1, 2, 12  # bits of decision_type
+_MISSING_IS_NAN = 8
 # LightGBM reads numbers up to this size as 0.0, and places thresholds at the ends of this range.
 _ZERO = float(np.float32(1e-35))
 _LARGEST = 1e300  # LightGBM reads larger numbers as this one
 
+# Fields of a tree without categories, in the order of the text
+_STRUCTURE = (
+    *("num_leaves", "num_cat", "split_feature", "split_gain", "threshold"),
+    *("decision_type", "left_child", "right_child"),
+)
+_structures = re.compile("\n".join(rf"{name}=(.*)" for name in _STRUCTURE))
 Fields = dict[str, str]
 D = TypeVar("D", np.float64, np.int32)
 
@@ -239,7 +246,11 @@ def alike(values: Floats) -> NDArray[np.bool_]:
 
 def trees_in_text(text: str) -> Trees:
     """Return every tree in the text of ``Booster.model_to_string``."""
-    return _trees([_fields(_structure(block)) for block in _blocks(text)])
+    # A pattern skips the leaves, which are more than half of the text.
+    found = [dict(zip(_STRUCTURE, values, strict=True)) for values in _structures.findall(text)]
+    if any(fields["num_cat"] != "0" for fields in found):
+        found = list(map(_fields, _blocks(text)))  # sets of categories come after the leaves
+    return _trees(found)
 
 
 def linear_leaves(text: str) -> list[LinearLeaves]:
@@ -252,11 +263,6 @@ def _blocks(text: str) -> Iterator[str]:
     while (begin := text.find("\nTree=", end)) >= 0:
         end = text.index("\n\n", begin)
         yield text[begin + 1 : end]
-
-
-def _structure(block: str) -> str:
-    """Return the text up to the leaves, which are more than half of it; sets of categories come after them."""
-    return block[: block.find("\nleaf_value=")] if "\nnum_cat=0\n" in block else block
 
 
 def _fields(block: str) -> Fields:
@@ -281,7 +287,7 @@ def _trees(group: Sequence[Fields]) -> Trees:
     feature, decision, left, right = _numbers(grown, np.int32, *names)
     # If the missing type is not NaN, LightGBM reads NaN as 0.0.
     default_left = (decision & _DEFAULT_LEFT) != 0
-    missing_left = np.where(decision >> 2 & 3 == _MISSING_IS_NAN, default_left, threshold >= 0.0)
+    missing_left = np.where(decision & _MISSING_TYPE == _MISSING_IS_NAN, default_left, threshold >= 0.0)
     start, words = np.full(len(threshold), -1, np.int32), np.zeros(len(threshold), np.int32)
     categories = np.empty(0, np.uint32)
     if grown[0]["num_cat"] != "0":
@@ -300,8 +306,9 @@ def _trees(group: Sequence[Fields]) -> Trees:
 def _around_zero(threshold: NDArray[np.float64]) -> NDArray[np.float64]:
     """Move thresholds within the range of numbers that LightGBM reads as 0.0 to an end of it."""
     band = np.abs(threshold) <= _ZERO
-    ends = np.where(threshold < 0.0, np.nextafter(-_ZERO, -np.inf), _ZERO)
-    return np.where(band, ends, threshold) if band.any() else threshold
+    if not band.any():
+        return threshold
+    return np.where(band, np.where(threshold < 0.0, np.nextafter(-_ZERO, -np.inf), _ZERO), threshold)
 
 
 def _linear(fields: Fields) -> LinearLeaves:

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Literal
 
-import numpy as np
-
 from boostbp.backends.base import Backend, TreeParams
 from boostbp.runtime import checks
 from boostbp.trees.packed import check_nodes
@@ -140,7 +138,8 @@ def checked_trees(grown: object, count: int, table: Table, growth: TreeParams) -
 
 def check_leaves(trees: Trees, most: int, growth: TreeParams) -> None:
     """Refuse trees of more leaves than `most`, whose numbers would overflow and give wrong results."""
-    leaves = int(np.diff(trees.tree_split).max(initial=0)) + 1
+    split = trees.tree_split
+    leaves = int((split[1:] - split[:-1]).max(initial=0)) + 1
     if leaves > most:
         raise ValueError(f"the backend grew {leaves} leaves: `TreeParams.leaves` allows {growth.leaves}.")
 

@@ -212,11 +212,12 @@ class Logistic(_Classes):
     def _formula(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
         # exp(-|h|) never overflows. Both p and 1 - p are computed from it without cancellation, so the gradient of a
         # row that is predicted with certainty does not round to 0.
-        power = np.exp(-np.abs(h))
-        likely, unlikely = 1.0 / (1.0 + power), power / (1.0 + power)
-        p1, p0 = np.where(h < 0, unlikely, likely), np.where(h < 0, likely, unlikely)
-        losses: Floats = y * np.maximum(-h, 0.0) + (1.0 - y) * np.maximum(h, 0.0) + np.log1p(power)
-        return losses.sum(axis=1), (1.0 - y) * p1 - y * p0, np.maximum(p1 * p0, LEAST_HESSIAN)
+        power, y0, negative = np.exp(-np.abs(h)), 1.0 - y, h < 0
+        total = 1.0 + power
+        likely, unlikely = 1.0 / total, power / total
+        p1, p0 = np.where(negative, unlikely, likely), np.where(negative, likely, unlikely)
+        losses: Floats = y * np.maximum(-h, 0.0) + y0 * np.maximum(h, 0.0) + np.log1p(power)
+        return losses.sum(axis=1), y0 * p1 - y * p0, np.maximum(p1 * p0, LEAST_HESSIAN)
 
     def link(self, h: Floats) -> Floats:
         """Return the probability of class 1."""
