@@ -18,7 +18,7 @@ from boostbp.core.binding import Loop
 from boostbp.network import layers
 from boostbp.network.layers import BoundInput
 from boostbp.trees.leaves import Workspace, add_rows, leaves_on_paths, rows_by_leaf
-from boostbp.trees.ridge import TreeRows, fit_together
+from boostbp.trees.rounds import TreeRows, fit_together
 
 __all__ = ["profile"]
 

@@ -156,9 +156,10 @@ group_block = Loop(
 
 # tree_fits.c
 fit_trees = Loop(
-    "fit_trees", *TREES, FITTED, BINNED, "grad: f8[trees, rows]", "hess: f8[hessians, rows]", *PENALTY,
-    "standardize: bool", "learning_rate: float", "block_rows: int", "order: u2[rows] out", "values: f8[_] out",
-    "leaf: leaf[trees, rows] out", "out: f8[trees, rows] out",
+    "fit_trees", *TREES, FITTED, BINNED, "grad: f8[gradients, rows] out", "hess: f8[hessians, rows]",
+    "base: f8[targets, rows]", "target: f8[targets, rows]", *PENALTY, "standardize: bool", "learning_rate: float",
+    "block_rows: int", "order: u2[rows] out", "values: f8[_] out", "leaf: leaf[trees, rows] out",
+    "out: f8[outputs, rows] out",
 )  # fmt: skip
 
 # ranking.c

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Self, TypeAlias, cast
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from boostbp import core
 from boostbp.runtime.arrays import Floats
 
+R = TypeVar("R")
 # Numbers in a dense block of rows, 8 MB: large enough for calls to cost little, and small compared to the input.
 CELLS = 1 << 20
 
@@ -128,6 +129,13 @@ class Table:
 
     X: Matrix
     categorical: tuple[int, ...] = ()
+    _kept: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def once(self, name: Hashable, compute: Callable[[], R]) -> R:
+        """Return what is computed from the table, such as bins: on the first call, then as kept under this name."""
+        if name not in self._kept:
+            self._kept[name] = compute()
+        return cast(R, self._kept[name])
 
     @property
     def numeric(self) -> Matrix:

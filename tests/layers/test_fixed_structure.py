@@ -7,7 +7,14 @@ import pytest
 from flat_parameters import parameters
 
 from boostbp import BoostBPRegressor
-from boostbp.backends import available
+from boostbp.backends import available, load_backend
+from boostbp.backends.base import TreeParams
+from boostbp.losses.residuals import SquaredError
+from boostbp.network import layers
+from boostbp.network.layers import LossObjective, SquaredObjective, fitting
+from boostbp.network.layers.cheaper_growth import FixedStructure
+from boostbp.trees.basis import BASES
+from boostbp.trees.sparse import Table
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (500, 4))
@@ -40,13 +47,6 @@ def test_structures_change_only_at_regrowth(backend, multi_strategy):
 
 def test_kept_structures_give_the_same_trees_as_the_fit_they_come_from():
     """Without a move, leaves fitted again on kept structures are the leaves that were there."""
-    from boostbp.backends import load_backend
-    from boostbp.backends.base import TreeParams
-    from boostbp.network import layers
-    from boostbp.network.layers import SquaredObjective
-    from boostbp.network.layers.cheaper_growth import FixedStructure
-    from boostbp.trees.sparse import Table
-
     settings = layers.LayerSettings(n_estimators=6, growth=TreeParams(max_depth=3), base="ridge")
     weight = np.ones(len(X))
     objective = SquaredObjective(np.column_stack([y, y**2]), weight)
@@ -58,13 +58,6 @@ def test_kept_structures_give_the_same_trees_as_the_fit_they_come_from():
 
 
 def test_kept_category_sets_are_there_once():
-    from boostbp.backends import load_backend
-    from boostbp.backends.base import TreeParams
-    from boostbp.network import layers
-    from boostbp.network.layers import SquaredObjective
-    from boostbp.network.layers.cheaper_growth import FixedStructure
-    from boostbp.trees.sparse import Table
-
     rng = np.random.default_rng(0)
     table = Table(np.column_stack([rng.integers(0, 5, 900), rng.standard_normal(900)]).astype(float), (0,))
     settings = layers.LayerSettings(n_estimators=5, growth=TreeParams(max_depth=3, min_samples_leaf=5))
@@ -77,3 +70,37 @@ def test_kept_category_sets_are_there_once():
     assert len(forest.nodes.categories) > 5
     for one, other in zip(forest.nodes, again.nodes, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("basis", BASES)
+@pytest.mark.parametrize("n_outputs", [1, 3])
+@pytest.mark.parametrize("of", ["target", "loss"])
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_rounds_in_one_call_have_the_bits_of_separate_rounds(basis, n_outputs, of, in_memory, monkeypatch, tune):
+    table = Table(np.where(rng.random(X.shape) < 0.1, np.nan, X))
+    Y, weight = rng.normal(size=(len(X), n_outputs)) + y[:, None], rng.integers(0, 3, len(X)).astype(float)
+    if of == "target":
+        first = second = SquaredObjective(Y, weight)
+    else:
+        first, second = (
+            LossObjective.of(SquaredError(), Y + shift, weight, rng.normal(size=(len(X), n_outputs)))
+            for shift in (0.0, rng.normal(size=n_outputs))
+        )
+    growth = TreeParams(max_depth=3, min_samples_leaf=5)
+    settings = layers.LayerSettings(n_estimators=9, growth=growth, base="ridge", basis=BASES[basis])
+    grown = layers.fit(layers.BoundInput(load_backend("lightgbm"), table, settings, weight), first)
+    replay = FixedStructure.of(grown.layer.forest, shared=False)
+    if not in_memory:  # nor all rounds in one call
+        tune(fitting, MOST_TRACE=0, ROWS_AT_ONCE=4 * len(X))
+    calls = []
+    fit_trees = fitting.fit_kept_rounds
+    monkeypatch.setattr(fitting, "fit_kept_rounds", lambda *args, **kw: calls.append(1) or fit_trees(*args, **kw))
+    together = layers.fit(layers.BoundInput(replay, table, settings, weight), second)
+    assert len(calls) == (1 if in_memory else 3)
+    monkeypatch.setattr(fitting.Rounds, "boost_kept", lambda self, groups: None)
+    apart = layers.fit(layers.BoundInput(replay, table, settings, weight), second)
+    np.testing.assert_array_equal(together.output, apart.output)
+    np.testing.assert_array_equal(together.trace.leaf, apart.trace.leaf)
+    for one, other in zip(together.layer.forest.leaves, apart.layer.forest.leaves, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert together.layer.forest.runs == apart.layer.forest.runs

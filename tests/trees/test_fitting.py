@@ -9,7 +9,8 @@ import pytest
 from helpers import BASES, random_tree
 
 from boostbp.trees.leaves import BLOCK_ROWS, ColumnBins
-from boostbp.trees.ridge import Ridge, fit_round
+from boostbp.trees.ridge import Ridge
+from boostbp.trees.rounds import fit_round
 from boostbp.trees.tree import Trees
 
 

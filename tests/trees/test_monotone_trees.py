@@ -10,7 +10,8 @@ from scipy.optimize import minimize
 from boostbp.trees.basis import BASES
 from boostbp.trees.forest import Forest
 from boostbp.trees.leaves import ColumnBins
-from boostbp.trees.ridge import NOT_MONOTONE, Ridge, fit_round
+from boostbp.trees.ridge import Ridge
+from boostbp.trees.rounds import NOT_MONOTONE, fit_round
 from boostbp.trees.tree import Tree
 
 RIDGE = Ridge(1.0)

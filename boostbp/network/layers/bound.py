@@ -18,6 +18,7 @@ from boostbp.backends.base import Backend, Grower, TreeParams
 from boostbp.backends.capabilities import capabilities_of, check_supported
 from boostbp.losses import Loss
 from boostbp.losses.checked_loss import CheckedLoss, try_loss
+from boostbp.losses.residuals import SquaredError
 from boostbp.runtime import checks, interrupts
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import SINGLE_PROCESS, training_in, workers
@@ -83,7 +84,6 @@ class BoundInput:
     def _make(self, backend: Backend, table: Table, weight: Floats) -> None:
         self.table, self.weight = table, weight  # of all rows that this process fits layers to
         self._base: RidgeBase | None = None
-        self._column_bins: ColumnBins | None = None
         basis = self.settings.basis
         check_supported(backend, table, self.settings.growth)
         _check_basis(self.settings, is_sparse=isinstance(table.X, Sparse))
@@ -125,9 +125,8 @@ class BoundInput:
     @property
     def column_bins(self) -> ColumnBins | None:
         """The bins of a dense input, by which rows are routed, computed on first use."""
-        if self._column_bins is None and not isinstance(self.table.X, Sparse):
-            self._column_bins = ColumnBins.of(self.table.X)
-        return self._column_bins
+        X = self.table.X
+        return None if isinstance(X, Sparse) else self.table.once("column bins", lambda: ColumnBins.of(X))
 
     @property
     def base(self) -> RidgeBase:
@@ -198,6 +197,11 @@ class SquaredObjective:
     def check(self, fit: Floats, outputs: slice, grad: Floats, hess: Floats, number: int) -> None:
         """Do nothing: targets are finite."""
 
+    def squared(self) -> tuple[Floats, Floats]:
+        """Return what the fit is added to, and the target, of a squared error, each (outputs, rows)."""
+        target = np.ascontiguousarray(self.target.T)
+        return np.zeros_like(target), target
+
     def gathered(self) -> Self:
         """Return the objective of the rows of all workers."""
         target, weight = workers().allgather_rows(self.target, self.weight)
@@ -231,6 +235,11 @@ class LossObjective:
         """Number of outputs."""
         return self.baseline.shape[-1]
 
+    @property
+    def is_squared(self) -> bool:
+        """Whether the loss is the squared error, whose gradient is the residual, and not a subclass of it."""
+        return type(self.loss.loss) is SquaredError
+
     def derivatives(self, fit: Floats) -> tuple[float, Floats, Floats]:
         """Return the weighted sum of the loss, its gradient and hessian."""
         value = np.empty(len(fit))
@@ -248,16 +257,26 @@ class LossObjective:
         """Return the weighted gradient and hessian of the loss, each (rows, outputs)."""
         h, y = fit + self.baseline[..., outputs], self._target_of(outputs)
         weight = self.weight[:, None]
+        if self.is_squared:  # once per round, often of few rows
+            h -= y
+            return np.multiply(weight, h, out=h), np.broadcast_to(weight, h.shape)
         if self.loss.of_rows is not None:  # an order of the rows serves both
             _, gradient, hessian = self.loss.derivatives(h, y)
             return weight * gradient, weight * hessian
         return weight * self.loss.gradient(h, y), weight * self.loss.hessian(h, y)
 
+    def squared(self) -> tuple[Floats, Floats] | None:
+        """Return what the fit is added to, and the target, each (outputs, rows); None for another loss."""
+        if not self.is_squared:
+            return None
+        base = np.broadcast_to(self.baseline, self.y.shape)
+        return np.ascontiguousarray(base.T), np.ascontiguousarray(self.y.T)
+
     def check(self, fit: Floats, outputs: slice, grad: Floats, hess: Floats, number: int) -> None:
         """Refuse derivatives that are not finite, and a hessian that is not above 0, in the round `number`."""
         # Two passes over each array if they are valid. Both comparisons are False for NaN.
         finite = grad.min(initial=0.0) > -np.inf and grad.max(initial=0.0) < np.inf
-        if finite and hess.min(initial=1.0) > 0.0 and hess.max(initial=1.0) < np.inf:
+        if finite and (self.is_squared or (hess.min(initial=1.0) > 0.0 and hess.max(initial=1.0) < np.inf)):
             return
         # A tiny weight may make the product with a valid hessian 0, so derivatives are checked without small weights.
         weight = np.maximum(self.weight, LEAST_WEIGHT)[:, None]

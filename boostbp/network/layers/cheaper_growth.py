@@ -139,11 +139,17 @@ class FixedStructure:
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Return the trees of the next round."""
         self.round += 1
-        numbers = [of_output[self.round - 1] for of_output in self.numbers]
+        return self.of_rounds(self.round - 1, self.round)
+
+    def of_rounds(self, first: int, end: int) -> Trees:
+        """Return the trees of some rounds, round by round."""
+        numbers = [
+            number for of_round in zip(*(of[first:end] for of in self.numbers), strict=True) for number in of_round
+        ]
         # Consecutive trees are a slice, which is not copied.
-        first, count = numbers[0], len(numbers)
-        if numbers == list(range(first, first + count)):
-            return self.trees[first : first + count]
+        start, count = numbers[0], len(numbers)
+        if numbers == list(range(start, start + count)):
+            return self.trees[start : start + count]
         return self.trees.take(np.array(numbers))
 
 

@@ -15,13 +15,21 @@ from boostbp.backends.base import FEW_ROWS, OUTPUTS_PER_CALL, Grower, LinearLeav
 from boostbp.backends.capabilities import accepted_trees, check_leaves, check_streams
 from boostbp.core import Leaves
 from boostbp.network.layers.bound import BoundInput, LossObjective, Objective
-from boostbp.network.layers.cheaper_growth import along, random_direction
+from boostbp.network.layers.cheaper_growth import FixedStructure, along, random_direction
 from boostbp.runtime import interrupts, threads
 from boostbp.runtime.arrays import Floats, read_only, refuse_writes
 from boostbp.runtime.group import SAMPLE, workers
 from boostbp.trees.forest import RUN_SETTINGS, Forest, Run
-from boostbp.trees.leaves import Workspace, add_to, concat_leaves, leaves_of_tree, rows_by_leaf, with_missing_leaves
-from boostbp.trees.ridge import LeafRanges, fit_round
+from boostbp.trees.leaves import (
+    Workspace,
+    add_to,
+    concat_leaves,
+    leaves_of_tree,
+    rows_by_leaf,
+    with_missing_leaves,
+)
+from boostbp.trees.ridge import LeafRanges
+from boostbp.trees.rounds import fit_kept_rounds, fit_round, in_one_call
 from boostbp.trees.tree import Tree, Trees, leaf_type
 
 # Limit on the bytes of leaf numbers that a layer keeps for its backward pass. Arbitrary: 100 trees of up to 256 leaves
@@ -33,6 +41,9 @@ LEAST_SHARE = 1e-6
 # float64 sum with a sampled row in it. So splits that differ only in such rows have exactly the same gain, whatever the
 # order of summation.
 UNSAMPLED = 1e-20
+# Leaf numbers of an output in one call of the core for rounds of kept structures: it takes some tenths of a second,
+# after which an interrupt is seen.
+ROWS_AT_ONCE = 1 << 22
 
 
 class Rounds:
@@ -46,6 +57,7 @@ class Rounds:
         if settings.leaves == "native":  # each leaf may get a further leaf for each column with missing values
             n_splits += settings.growth.leaves * min(n_splits, bound.table.X.shape[1])
         dtype = leaf_type(n_splits)
+        self.most_leaves = np.iinfo(dtype).max + 1  # whose numbers the type holds
         self.keeps_leaf = keeps_trace(n_trees, n_rows, dtype)
         # the leaf of each row under each tree, (trees, rows); empty if leaf numbers are not kept
         self.leaf: NDArray[np.integer] = np.empty((n_trees if self.keeps_leaf else 0, n_rows), dtype)
@@ -145,6 +157,37 @@ class Rounds:
                 rounds.append(parts if share == 1.0 else [part.times(share) for part in parts])
         return rounds
 
+    def boost_kept(self, groups: Sequence[Sequence[slice]]) -> list[list[list[Forest]]] | None:
+        """Return the trees of all rounds like `boost`, if all structures are kept and the loss is a squared error.
+
+        The core then computes the rounds one after the other, without a call for each. Otherwise, and if threads share
+        outputs or rows, returns None.
+        """
+        bound, settings, n_rows, grower = self.bound, self.bound.settings, len(self.bound.Z), self.bound.grower
+        if not isinstance(grower, FixedStructure) or self.bins is None or settings.growth.multi_output:
+            return None
+        is_one_group = [len(group) for group in groups] == [1]
+        if not (is_one_group and in_one_call(n_rows, self.sign, self.n_threads, settings.prior)):
+            return None
+        if (squared := self.objective.squared()) is None:
+            return None
+        n_outputs = self.objective.n_outputs
+        trees, parts, at_once = grower.of_rounds(0, settings.n_estimators), [], max(1, ROWS_AT_ONCE // max(1, n_rows))
+        for first in range(0, len(trees), at_once * n_outputs):
+            interrupts.check()
+            some = trees[first : first + at_once * n_outputs]
+            kept = self.leaf[bound.n_base + first : bound.n_base + first + len(some)]
+            leaves = fit_kept_rounds(
+                some, bound.table.X, bound.Z, self.bins, settings.basis, *squared, self.objective.weight,
+                settings.ridge, learning_rate=settings.learning_rate, out=self.running, space=self.space,
+                leaf=kept if self.keeps_leaf else np.empty((len(some), n_rows), kept.dtype),
+            )  # fmt: skip
+            parts.append(self._part(some, leaves))
+        everything = slice(0, n_outputs)
+        grad, hess = self.objective.gradient(self.running.T, everything)
+        self.objective.check(self.running.T, everything, grad, hess, settings.n_estimators - 1)
+        return [[parts]]
+
     def _fork(self, outputs: slice) -> Grower:
         """Return a grower for some outputs, with its own random stream."""
         return self.bound.grower.fork(outputs, self.seed + outputs.start)
@@ -191,7 +234,7 @@ class Rounds:
         with refuse_writes("the backend writes into grad or hess: work on a copy."):
             grown = grower.grow(*map(read_only, self._of_sampled_rows(number, *derivatives)))
         trees = accepted_trees(grown, n_trees, self.bound.table, growth)
-        check_leaves(trees, np.iinfo(self.leaf.dtype).max + 1, growth)  # the dtype holds no larger leaf numbers
+        check_leaves(trees, self.most_leaves, growth)
         return self._part(trees, self._fit_leaves(number, trees, outputs, grad, weight))
 
     def _fit_leaves(self, number: int, trees: Trees, outputs: slice, grad: Floats, weight: Floats) -> Leaves:
@@ -254,7 +297,7 @@ class Rounds:
         native = grower.boost(gradient, settings.n_estimators, settings.learning_rate, settings.ridge.reg_lambda)
         members = [self._from_native(linear) for linear in native]
         trees, leaves = Trees.concat([tree for tree, _ in members]), concat_leaves([leaves for _, leaves in members])
-        check_leaves(trees, np.iinfo(self.leaf.dtype).max + 1, settings.growth)
+        check_leaves(trees, self.most_leaves, settings.growth)
         leaf = trees.route(bound.table.X)
         forest = Forest(trees, leaves, bound.table.X.shape[1], 1, settings.basis, clip=False)
         self.running[output] += forest.evaluate(bound.table.X, leaf)[:, 0]

@@ -1,0 +1,236 @@
+"""Rounds: the leaves of one or several rounds of trees, fitted to gradients or to a squared error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp import core
+from boostbp.core import LeafRows, Leaves
+from boostbp.runtime import threads
+from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
+from boostbp.trees.basis import Basis
+from boostbp.trees.leaves import (
+    BLOCK_ROWS,
+    ColumnBins,
+    Workspace,
+    add_rows,
+    concat_leaves,
+    leaves_on_paths,
+    rows_by_leaf,
+    take_leaves,
+)
+from boostbp.trees.ridge import LeafRanges, LeafSums, Prior, Ridge, solve
+from boostbp.trees.sparse import Matrix
+from boostbp.trees.tree import Trees
+
+S = TypeVar("S", LeafRanges, LeafSums)
+# (features,): 1 where trees must rise, -1 where they must fall, otherwise 0; (0,) without constraints
+Signs = NDArray[np.int64]
+NOT_MONOTONE: Signs = np.empty(0, np.int64)
+# Limit on the path columns of rows of trees whose sums go to the other workers in one message: 256 MB.
+ROOM = 1 << 25
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRows:
+    """Rows of a tree, and the gradients to which its regressions are fitted."""
+
+    blocks: Sequence[LeafRows]  # all rows, grouped by leaf
+    leaves: Leaves  # leaves of the tree, whose scalings and weights are not read
+    grad: Floats  # (outputs, rows) float64, C-contiguous
+    hess: Floats  # (rows,)
+    nodes: core.Nodes | None = None  # splits of the tree, if it must be monotone
+    prior: Prior | None = None  # of the tree
+
+
+def fit_together(
+    trees: Sequence[TreeRows], ridge: Ridge, learning_rate: float = 1.0, n_threads: int = 1, sign: Signs = NOT_MONOTONE
+) -> list[Leaves]:
+    """Return the fitted leaves of some trees, with one message for their sums over the workers of a group.
+
+    Sums over blocks of rows are added in the order of the blocks, for any number of threads, and then over the workers.
+    """
+    # If all weights are 1, an empty array tells the core to skip the products.
+    weights = [tree.hess[:0] if (tree.hess == 1.0).all() else tree.hess for tree in trees]
+
+    def summed(of_rows: Callable[[LeafRows], S], tree: TreeRows) -> S:
+        return reduce(lambda total, part: total + part, threads.parallel_map(of_rows, tree.blocks, n_threads))
+
+    def ranges_of(tree: TreeRows, hess: Floats) -> LeafRanges:
+        return summed(lambda rows: LeafRanges.of(rows, tree.leaves, hess), tree)
+
+    def sums_of(tree: TreeRows, hess: Floats, scaling: Floats) -> LeafSums:
+        units = ridge.units(scaling)
+        return summed(lambda rows: LeafSums.of(rows, tree.leaves, tree.grad, hess, units), tree)
+
+    # Two passes over the rows of a leaf: the terms u = (z - center) * inv_scale need its scaling first.
+    priors = [tree.prior.leaves.scaling for tree in trees if tree.prior]
+    ranges = [] if priors else LeafRanges.over_workers(list(map(ranges_of, trees, weights)))
+    # Without standardisation, a column that is constant in its leaf and the constant term share one weight.
+    scalings = priors or [part.scaling(flat_scale=0.0 if ridge.standardize else 1.0) for part in ranges]
+    sums = LeafSums.over_workers(list(map(sums_of, trees, weights, scalings)))
+    fitted = [_fitted(*of_tree, ridge, learning_rate, sign) for of_tree in zip(trees, scalings, sums, strict=True)]
+    return [tree.prior.blended(new) if tree.prior else new for tree, new in zip(trees, fitted, strict=True)]
+
+
+def _fitted(tree: TreeRows, scaling: Floats, sums: LeafSums, ridge: Ridge, learning_rate: float, sign: Signs) -> Leaves:
+    """Return the fitted leaves of a tree, which is monotone if `sign` is not empty."""
+    leaves, [degree] = tree.leaves, tree.leaves.tree_degree.tolist()
+    if len(sign):
+        leaves = leaves._replace(scaling=scaling, weight=sums.moment.copy())
+        penalty = ridge.reg_lambda, ridge.penalize_constant, learning_rate
+        core.solve_monotone(tree.nodes, leaves, sign, sums.gram, *penalty)
+        return leaves
+    weight = solve(sums, leaves, ridge, learning_rate)
+    if not ridge.standardize:
+        core.scale_weights(leaves.start, degree, sums.n_outputs, scaling, weight)
+    return leaves._replace(scaling=scaling, weight=weight)
+
+
+def in_one_call(n_rows: int, sign: Signs, n_threads: int, prior: Prior | None) -> bool:
+    """Return whether the core may fit trees of one output on a dense input by one call, see `fit_round`."""
+    shares_rows = n_threads > 1 and n_rows > BLOCK_ROWS
+    return not (len(sign) or shares_rows or prior) and workers().is_single
+
+
+def fit_round(
+    trees: Trees,
+    X: Matrix,
+    Z: Matrix,
+    bins: ColumnBins | None,
+    basis: Basis,
+    grad: Floats,
+    hess: Floats,
+    ridge: Ridge,
+    *,
+    learning_rate: float,
+    leaf: NDArray[np.integer],
+    out: Floats,
+    n_outputs: int = 1,
+    sign: Signs = NOT_MONOTONE,
+    n_threads: int = 1,
+    space: Workspace | None = None,
+    prior: Prior | None = None,
+) -> Leaves:
+    """Fit the leaves of each tree to ``-grad / hess`` of its outputs, and add its values to the running fit.
+
+    On one thread, a dense input and trees of one output need one call of the core. Otherwise (sparse input, several
+    threads, a group of workers, monotone trees) sums are computed block by block, in the same order for any number of
+    threads. Both give the same bits.
+
+    Parameters
+    ----------
+    X : (rows, features), Z : (rows, columns) float64, C-contiguous
+        The input, and the columns that regressions read; or a sparse input for both.
+    bins : ColumnBins or None
+        Bins of a dense input.
+    grad : (trees * n_outputs, rows) float64, C-contiguous
+    hess : (trees, rows) or, if all are equal, (1, rows) float64, C-contiguous
+    leaf : (trees, rows), any integer type
+        Output: the leaf of each row.
+    out : (trees * n_outputs, rows) float64, C-contiguous
+        Running fit, to which the values are added.
+    n_outputs : int
+        Number of outputs of each tree.
+    sign : (features,) int64
+        See `Signs`. With constraints, columns must be the features and the ridge standardised.
+    space : Workspace
+        Memory that fits of many trees reuse.
+    prior : Prior or None
+        Old leaves of the trees.
+
+    Returns
+    -------
+    Leaves
+        Tree ``k`` serves outputs ``k * n_outputs .. (k + 1) * n_outputs - 1``.
+    """
+    space, leaves = space or Workspace(), leaves_on_paths(trees, basis, n_outputs)
+    if bins is None or n_outputs > 1 or not in_one_call(len(X), sign, n_threads, prior):
+        fitted: list[Leaves] = []
+        # One at a time, a tree is fitted while its rows are in cache. In a group, several trees share messages.
+        at_once = _trees_at_once(len(X), leaves)
+        while (first := len(fitted)) < len(trees):
+            parts = []
+            for k in range(first, min(first + at_once, len(trees))):
+                tree, of_tree = trees.take(slice(k, k + 1)), take_leaves(leaves, slice(k, k + 1))
+                blocks = rows_by_leaf(tree, of_tree, X, Z, bins, leaf[k], space, n_threads)
+                of_outputs = grad[k * n_outputs : (k + 1) * n_outputs]
+                if old := prior and prior.of(slice(k, k + 1)):
+                    old.clip_inputs(blocks)
+                parts.append(TreeRows(blocks, of_tree, of_outputs, hess[k if len(hess) > 1 else 0], tree.nodes, old))
+            fitted += fit_together(parts, ridge, learning_rate, n_threads, sign)
+            for k, part in enumerate(parts, first):
+                add_rows(fitted[k], part.blocks, out[k * n_outputs : (k + 1) * n_outputs], n_threads)
+                for rows in part.blocks:
+                    space.take_back(rows.order, rows.values)
+        return fitted[0] if len(fitted) == 1 else concat_leaves(fitted)
+    none = np.empty((0, len(X)))
+    _fit_in_core(trees, leaves, X, Z, bins, (grad, hess, none, none), ridge, learning_rate, leaf, out, space)
+    return leaves
+
+
+def fit_kept_rounds(
+    trees: Trees,
+    X: Floats,
+    Z: Floats,
+    bins: ColumnBins,
+    basis: Basis,
+    base: Floats,
+    target: Floats,
+    weight: Floats,
+    ridge: Ridge,
+    *,
+    learning_rate: float,
+    leaf: NDArray[np.integer],
+    out: Floats,
+    space: Workspace,
+) -> Leaves:
+    """Fit the leaves of several rounds of known structures, and add their values to the running fit, like `fit_round`.
+
+    The loss is the squared error of ``base + out``, so that the core computes the gradients of all rounds in one call.
+    Trees come round by round, and serve one output each. `base`, `target` and `out` are (outputs, rows), `weight` is
+    (rows,), and `leaf` (trees, rows). The result has the bits of separate calls.
+    """
+    leaves = leaves_on_paths(trees, basis)
+    loss = np.empty((1, len(X))), weight[None], base, target
+    _fit_in_core(trees, leaves, X, Z, bins, loss, ridge, learning_rate, leaf, out, space)
+    leaves.tree_output[:, 0] %= len(out)
+    return leaves
+
+
+def _fit_in_core(
+    trees: Trees,
+    leaves: Leaves,
+    X: Matrix,
+    Z: Matrix,
+    bins: ColumnBins,
+    loss: tuple[Floats, Floats, Floats, Floats],
+    ridge: Ridge,
+    learning_rate: float,
+    leaf: NDArray[np.integer],
+    out: Floats,
+    space: Workspace,
+) -> None:
+    """Fit the leaves of all trees in one call; `loss` has gradient, hessian, base and target, see `tree_fits.c`."""
+    order, values = space.lend(len(X), leaves)  # the widest leaf determines the memory for path columns
+    core.fit_trees(
+        trees.nodes, trees.tree_split, leaves, bins.with_input(X, Z), *loss, ridge.reg_lambda, ridge.penalize_constant,
+        ridge.standardize, learning_rate, BLOCK_ROWS, order, values, leaf, out,
+    )  # fmt: skip
+    space.take_back(order, values)
+
+
+def _trees_at_once(n_rows: int, leaves: Leaves) -> int:
+    """Return how many trees are fitted together: in a group, as many as `ROOM` allows, otherwise one."""
+    group = workers()
+    if group.is_single or len(leaves.tree_degree) == 1:
+        return 1
+    [most_rows] = group.max(float(n_rows))  # the number must be the same on all workers
+    return max(1, int(ROOM // max(most_rows * int(np.diff(leaves.start).max()), 1.0)))
