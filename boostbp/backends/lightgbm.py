@@ -46,6 +46,11 @@ from boostbp.trees.tree import Tree, Trees
 if TYPE_CHECKING:
     from lightgbm import Booster, Dataset
 
+# Parameters of `_native` that do not affect a Dataset unless native ones are given
+_OF_TREES = {
+    *("feature_fraction", "extra_trees", "num_leaves", "max_depth", "min_data_in_leaf", "min_data_per_group"),
+    "num_threads",
+}
 _CHEAP_ROWS = 10_000  # up to this number of rows, a call costs as much as growing its trees
 
 
@@ -135,13 +140,11 @@ class LightGBMGrower:
             raise ValueError(f"multi_output=True needs a gradient of one column, not {columns}: combine them.")
         if not self._may_split():
             return Trees.stumps(columns)
-        with device_turn(self.params), thread_gate(n_threads), _naming_params(self.growth):
-            if not (getattr(self._thread, "is_set", False) and _lightgbm_calls.same_threads(n_threads)):
-                hold_threads(n_threads)
-                self._thread.is_set = True
-            if not self.growth.params:
+        if not self.growth.params:
+            with thread_gate(n_threads):
                 return self._round(grad, hess)
-            # Native parameters may cause random draws, which classes of one round would share.
+        # Native parameters may cause random draws, which classes of one round would share.
+        with device_turn(self.params), thread_gate(n_threads), _naming_params(self.growth):
             return [tree for j in range(columns) for tree in self._round(grad[:, [j]], hess[:, [j]])]
 
     def fork(self, outputs: slice, seed: int) -> LightGBMGrower:
@@ -188,6 +191,9 @@ class LightGBMGrower:
 
     def _round(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Grow one tree for each column in a single call, as one round of that many classes."""
+        if not (getattr(self._thread, "is_set", False) and _lightgbm_calls.same_threads(self.growth.n_threads)):
+            hold_threads(self.growth.n_threads)
+            self._thread.is_set = True
         columns, empty = grad.shape[1], not len(grad)
         g, h = gradients(grad.T, "LightGBM"), gradients(hess.T, "LightGBM")  # LightGBM stores class by class
         if not workers().is_single:
@@ -298,8 +304,11 @@ class LightGBM:
         params = _native(growth, int(n_rows), table.X.shape[1])
         if on_card(params):
             refuse_fatal_card(str(params["device_type"]))
+        of_trees = _OF_TREES if not growth.params else ()
+        of_bins = [(name, repr(value)) for name, value in params.items() if name not in of_trees]
         with device_turn(params), _naming_params(growth):
-            return LightGBMGrower(Bins.of(table, params), growth, params)
+            bins = table.once(("lightgbm", *of_bins), lambda: Bins.of(table, params))
+        return LightGBMGrower(bins, growth, params)
 
 
 def grow_on_card(device: str) -> None:

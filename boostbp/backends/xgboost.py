@@ -270,8 +270,13 @@ class XGBoost:
         growth.check_monotone(table)
         with _naming_params(growth):
             params = _native(growth, table.X.shape[1])
-        ranks = Ranks.of(table, alike_in_float32)
-        return XGBoostGrower(table, growth, params, ranks, _binned(table, growth, ranks))
+
+        def binned() -> tuple[Ranks, QuantileDMatrix]:
+            ranks = Ranks.of(table, alike_in_float32)
+            return ranks, _binned(table, growth, ranks)
+
+        of_bins = "xgboost", growth.max_bins, growth.n_threads, params.get("device")
+        return XGBoostGrower(table, growth, params, *table.once(of_bins, binned))
 
 
 backend = XGBoost()

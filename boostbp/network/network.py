@@ -167,9 +167,11 @@ def above(hidden: Sequence[Layer], X: Floats, *, skip: bool, n_jobs: int = 1) ->
 
 def table_above(hidden: Sequence[Layer], table: Table, *, skip: bool, n_jobs: int = 1) -> Table:
     """Return the input table of a layer above hidden layers; categories come after the hidden units."""
+    if not hidden:
+        return table
     X = above(hidden, table.X, skip=skip, n_jobs=n_jobs)
-    units, sees_features = X.shape[1] - table.X.shape[1], skip or not hidden
-    return Table(X, tuple(units + j for j in table.categorical) if sees_features else ())
+    units = X.shape[1] - table.X.shape[1]
+    return Table(X, tuple(units + j for j in table.categorical) if skip else ())
 
 
 def short_hidden(layer: Layer) -> Layer:
