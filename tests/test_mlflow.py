@@ -61,6 +61,7 @@ def by_step(mlflow, run, name):
     return [(one.step, one.value) for one in mlflow.MlflowClient().get_metric_history(run.info.run_id, name)]
 
 
+@pytest.mark.slow
 def test_a_run_tells_what_each_epoch_did(mlflow, logging):
     model = BoostBPRegressor(**parameters(**TINY, max_depth=2)).fit(X[30:], Y[30:], eval_set=[(X[:30], Y[:30])])
     with mlflow.start_run() as run:
@@ -118,6 +119,7 @@ def test_mlflow_itself_asks_for_trust_in_the_class_and_in_nothing_else(mlflow):
     np.testing.assert_array_equal(again.predict(TABLE), model.predict(TABLE))
 
 
+@pytest.mark.slow
 def test_each_fit_is_logged_until_it_is_switched_off_and_gives_the_same_model(mlflow, logging):
     before = len(runs(mlflow))
     makers = {BoostBPRegressor: (Y, {}), BoostBPClassifier: (Y > 0, {}), BoostBPSurvival: (np.exp(Y), {})}
@@ -181,6 +183,7 @@ def test_a_pipeline_is_logged_as_a_whole(mlflow, logging):
     assert by_step(mlflow, run, "loss") == [(epoch.epoch, epoch.loss) for epoch in pipeline[-1].history_.epochs]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [None, 2])
 def test_a_search_is_a_run_of_the_best_with_a_child_for_each_candidate(mlflow, logging, jobs):
     before = len(runs(mlflow))

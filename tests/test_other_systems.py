@@ -75,6 +75,7 @@ def child(code, *arguments, **environment):
     return done
 
 
+@pytest.mark.slow
 @pytest.mark.full_length
 def test_the_package_needs_nothing_that_only_posix_has(tmp_path):
     files = [tmp_path / f"{name}.npy" for name in ("X", "y", "predicted")]
@@ -84,6 +85,7 @@ def test_the_package_needs_nothing_that_only_posix_has(tmp_path):
     assert np.array_equal(np.load(files[2]), BoostBPRegressor(**SMALL).fit(X, Y).predict(X))
 
 
+@pytest.mark.slow
 def test_files_are_utf8_and_output_is_escaped_where_the_default_encoding_is_another(here):
     names = ["größe", "重さ", "c"]
     pd.DataFrame(X, columns=names).assign(preis=Y).to_csv("table.csv", index=False, encoding="utf-8")

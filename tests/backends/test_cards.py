@@ -176,6 +176,7 @@ def test_a_build_of_lightgbm_that_would_end_the_process_is_refused(status: int) 
         REFUSE_FATAL_CARD.__wrapped__("cuda")
 
 
+@pytest.mark.slow
 def test_the_process_that_tries_a_card_reaches_lightgbm() -> None:
     run, ran = subprocess.run, list[Any]()
     with mock.patch.object(subprocess, "run", lambda *args, **how: ran.append(run(*args, **how)) or ran[0]):

@@ -197,6 +197,7 @@ def of_sklearn(grower: Any, rows: Floats) -> Any:
     return ORACLES["sklearn"](grower.grower, rows)
 
 
+@pytest.mark.slow
 def test_rows_near_a_threshold_that_the_library_sends_another_way_are_told() -> None:
     check_backend(Wrapped(), leaf_of=of_sklearn)
     nearly = each(

@@ -151,6 +151,7 @@ print(len(load_backend("lightgbm").bind(Table(X), TreeParams(n_threads=1)).boost
 """
 
 
+@pytest.mark.slow
 def test_a_prediction_by_another_model_between_rounds_does_no_harm() -> None:
     found = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, text=True, check=False)
     assert (found.returncode, found.stdout.strip()) == (0, "30"), found.stderr

@@ -103,6 +103,7 @@ def test_a_missing_library_is_named_with_the_command_that_installs_it(name: str,
             backends.load_backend(name).bind(Table(np.zeros((2, 1))), TreeParams())
 
 
+@pytest.mark.slow
 def test_loading_a_backend_imports_no_other_one_no_conformance_checks_and_no_library() -> None:
     script = (
         "import sys, boostbp; from boostbp import backends; backends.load_backend('lightgbm'); "

@@ -54,6 +54,7 @@ def test_classifiers_learn_digits(kind):
     assert len(model.get_feature_names_out()) == 16
 
 
+@pytest.mark.slow
 @both
 def test_regressors_learn_diabetes(kind):
     X, y = load_diabetes(return_X_y=True)

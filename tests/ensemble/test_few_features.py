@@ -31,6 +31,7 @@ def fitted(**how):
     return BoostBPRegressor(quality=1, random_state=0, **how).fit(X[:ROWS], y[:ROWS])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
 def test_noise_is_left_out_and_the_model_is_better(backend, tune):
     X, y = noisy_table()
@@ -73,6 +74,7 @@ def test_nothing_is_left_out_where_every_feature_counts(tune):
     np.testing.assert_array_equal(model.predict(X), without.predict(X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how",
     [

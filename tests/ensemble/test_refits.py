@@ -72,6 +72,7 @@ def test_constant_leaves_are_the_means_of_all_rows(choose, before_refit, tune):
     assert len(counts) > 5
 
 
+@pytest.mark.slow
 def test_output_layer_of_a_network_has_the_leaves_of_all_rows_on_hidden_units_that_stay(choose, before_refit):
     choose("network")
     model = BoostBPRegressor((3,), **parameters(**FAST)).fit(X, Y)
@@ -128,6 +129,7 @@ def test_weights_of_all_rows_count(choose, before_refit):
     np.testing.assert_allclose(output_of(model), layer.predict(X).ravel(), rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_weights_of_held_out_rows_are_in_the_unit_of_the_others(choose):
     choose("single layer")
     model = BoostBPRegressor((3,), **parameters(**FAST)).fit(X, Y)
@@ -173,6 +175,7 @@ def test_it_says_so_and_scores_are_those_before(before_refit, tmp_path):
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("event", [KeyboardInterrupt, FloatingPointError])
 def test_what_cannot_be_refitted_stays(fails, choose, before_refit, event):
     names = ["single layer", "network", "linear network"]
@@ -205,6 +208,7 @@ def test_without_time_nothing_is_refitted(tune, choose, before_refit):
     np.testing.assert_array_equal(model.predict(X), before.predict(X))
 
 
+@pytest.mark.slow
 def test_time_is_left_for_it(before, tune):
     """Once the first layer is there, what is tried ends before time is up, by what the refit takes."""
     now = [0.0]

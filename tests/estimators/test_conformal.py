@@ -182,6 +182,7 @@ def test_rows_that_a_fit_keeps_out_give_the_coverage(make, data, kind):
         assert abs(share - coverage) < 4 * error, f"{share} for {coverage}"
 
 
+@pytest.mark.slow
 def test_quantiles_are_wide_where_the_target_is_uncertain():
     X, y = noisy(2000)
     uncertain, certain = X[:, 0] > 0.5, X[:, 0] < -0.5
@@ -368,6 +369,7 @@ def test_offsets_of_rows_that_are_kept_out_count(make, data):
     assert (getattr(model, method)(X, 0.8, offset=offset) != getattr(model, method)(X, 0.8, offset=0)).any()
 
 
+@pytest.mark.slow
 def test_several_quantiles_go_on_from_a_model_and_take_one_offset():
     X, y = noisy(300)
     first = quantiles().fit(X, y)

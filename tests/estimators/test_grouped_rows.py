@@ -166,6 +166,7 @@ def test_groups_stay_whole_and_no_class_is_lost(seed, n_groups, n_classes, uneve
     assert len(held) <= max(100, smallest)
 
 
+@pytest.mark.slow
 def test_whether_rows_are_held_out_does_not_depend_on_the_draw():
     groups = np.repeat(np.arange(4), [22, 22, 22, 20])
     labels = np.repeat([0, 1, 2, 1, 3], [20, 4, 40, 2, 20])  # the first group has all rows of class 0, the last of 3

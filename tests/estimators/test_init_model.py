@@ -71,6 +71,7 @@ def test_new_rows_get_the_trees_of_lightgbm_with_the_old_prediction_as_its_initi
     np.testing.assert_allclose(np.log(more.predict(X[NEW])), expected, rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("backend", "kind"), PAIRS)
 def test_new_rows_teach_every_kind_of_model_more(backend, kind, tmp_path):
     first = model_of(kind, backend=backend).fit(X[OLD], y[OLD])

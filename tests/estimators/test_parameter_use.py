@@ -146,7 +146,7 @@ def test_the_ways_are_told_apart():
 
 
 @pytest.mark.parametrize(
-    "way", [pytest.param(way, marks=() if way is Way.ONE_LAYER else pytest.mark.slow, id=way.name) for way in WAYS]
+    "way", [pytest.param(way, marks=() if way is Way.FIXED_LAYER else pytest.mark.slow, id=way.name) for way in WAYS]
 )
 def test_each_value_changes_the_model_or_is_warned_of_or_refused(way):
     wrong = []
@@ -173,6 +173,7 @@ def test_each_value_changes_the_model_or_is_warned_of_or_refused(way):
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quality", [1, 3])
 def test_a_grid_of_rounds_and_shrinkage_has_as_many_scores_as_points(quality):
     grid = {"n_estimators": [2, 4, 8], "learning_rate": [0.03, 0.1, 0.3]}

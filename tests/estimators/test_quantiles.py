@@ -116,6 +116,7 @@ def test_a_function_as_metric_gets_the_target_and_a_column_for_each_level():
     assert shapes == {(1, 3)}
 
 
+@pytest.mark.slow
 def test_a_number_is_the_level_of_one_column():
     X, y, _ = noisy(300)
     how = KINDS["network"] | {"random_state": 0}

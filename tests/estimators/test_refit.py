@@ -118,6 +118,7 @@ PROBLEMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize("decay_rate", [0.0, 0.5, 0.9])
 def test_losses_fall_and_threads_files_and_a_second_refit_change_no_bit(problem, decay_rate):

@@ -268,6 +268,7 @@ def test_other_estimators_refuse_metrics_of_survival() -> None:
         boostbp.BoostBPRegressor(eval_metric="concordance", **QUICK).fit(X, TIME)
 
 
+@pytest.mark.slow
 @BOTH
 def test_a_fit_continues_from_a_model_and_in_more_epochs(loss: str) -> None:
     first = BoostBPSurvival(loss=loss, **QUICK).fit(X, Y)
@@ -330,6 +331,7 @@ def test_curves_agree_with_metrics_of_survival() -> None:
     assert of_model < 0.6 * of_constant
 
 
+@pytest.mark.slow
 def test_tools_of_scikit_survival_work() -> None:
     sksurv_metrics = pytest.importorskip("sksurv.metrics")
     from sklearn.model_selection import GridSearchCV
@@ -345,6 +347,7 @@ def test_tools_of_scikit_survival_work() -> None:
             assert search.best_score_ > (-0.15 if "brier" in name else 0.8)
 
 
+@pytest.mark.slow
 @BOTH
 def test_files_and_blocks_give_the_model_of_arrays(loss: str, tmp_path: Any) -> None:
     pytest.importorskip("pyarrow")
@@ -371,6 +374,7 @@ def test_exports_have_the_prediction(loss: str) -> None:
     assert ("exp(" in boostbp.to_c(model)) == (loss == "aft")
 
 
+@pytest.mark.slow
 @BOTH
 def test_a_checkpoint_continues_the_same_training(loss: str, tmp_path: Any) -> None:
     how: dict[str, Any] = {"hidden_layer_sizes": (3,), "loss": loss, "deep": True, "random_state": 0}

@@ -96,6 +96,7 @@ def test_outputs_are_those_of_predict_for_every_kind_of_model(kind):
     np.testing.assert_allclose(last, expected, rtol=0, atol=1e-12 * expected.std())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("backend", "skip"), [*((backend, True) for backend in BACKENDS), (BACKENDS[0], False)])
 def test_ten_thousand_hard_rows(backend, skip):
     A, y = table(2000)

@@ -62,6 +62,7 @@ def models():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not COMPILERS, reason="needs a C compiler: cc, gcc or clang")
 @pytest.mark.parametrize("compiler", COMPILERS[:2])
 def test_two_classifiers_and_a_regressor_in_one_program(compiler, models, tmp_path):

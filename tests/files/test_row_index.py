@@ -86,6 +86,7 @@ def test_an_index_that_was_read_as_a_column_and_written_again_is_one(tmp_path):
         assert model.schema_.names == ("x",)
 
 
+@pytest.mark.slow
 def test_tables_in_memory_keep_it_and_are_warned_of(tmp_path):
     path = written(shuffled(), tmp_path / "rows.parquet")
     named = written(shuffled().rename_axis("row"), tmp_path / "named.parquet")

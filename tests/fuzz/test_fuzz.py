@@ -13,6 +13,7 @@ from tests.fuzz.cases import Case, cases
 from tests.fuzz.check import outcome_of
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_a_finite_model_or_a_clear_error(case):

@@ -78,6 +78,7 @@ for use in (lambda: named.predict("x.parquet"), lambda: named.fit("x.parquet", "
 """
 
 
+@pytest.mark.slow
 def test_a_file_that_is_cut_while_it_is_read_ends_in_an_error_not_in_a_signal(tmp_path):
     done = subprocess.run([sys.executable, "-c", CUT], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -138,6 +138,7 @@ def test_gathered_derivatives_are_those_of_the_weighted_sum(kind: type[_Joint]) 
     assert (hessian > 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("deep", "quality", "backend"), [(True, 3, "lightgbm"), ("auto", 2, "lightgbm"), (False, 1, "xgboost")]
 )
@@ -214,6 +215,7 @@ def test_losses_of_other_estimators_name_them(loss: str, estimator: str) -> None
             model.fit(np.eye(4), [0, 1, 0, 1])
 
 
+@pytest.mark.slow
 def test_the_training_loss_is_that_of_whole_queries() -> None:
     X, y = _data(Pairs, 1000)
     model = boostbp.BoostBPRegressor(loss=Pairs(), quality=1, early_stopping=False, random_state=0).fit(X, y)

@@ -48,6 +48,7 @@ def paper_layer(rounds=ROUNDS):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("units", [(4,), (4, 3)])
 def test_three_epochs_equal_a_plain_second_implementation(units):
     X, Y = data()

@@ -267,6 +267,7 @@ def test_without_axes_pyplot_draws_without_a_display_and_shows_nothing():
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
 
 
+@pytest.mark.slow
 def test_without_matplotlib_the_error_names_the_extra(tmp_path):
     (tmp_path / "matplotlib.py").write_text("raise ModuleNotFoundError('No module', name='matplotlib')")
     code = "from boostbp import plots; plots.residuals([1.0], [2.0])"

@@ -63,6 +63,7 @@ def order(browser):
     return [cell.text for cell in browser.find_elements("xpath", "(//table)[1]/tbody/tr/th")]
 
 
+@pytest.mark.slow
 def test_click_sorts_better_first_and_then_the_other_way(browser, url):
     at_width(browser, url, DESK)
     deep, lightgbm, xgboost = MODELS

@@ -142,6 +142,7 @@ def test_missing_library_is_skipped_with_the_cure(xgboost_that):
     assert "XGBoost needs the xgboost package" in results[-1].reason
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
 def test_library_that_kills_its_process_leaves_the_others_alone(xgboost_that):
     xgboost_that("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")

@@ -94,6 +94,7 @@ def test_names_are_text_and_ids_are_unique(text):
     assert {link["href"][1:] for link in page.all("a")} <= set(ids)
 
 
+@pytest.mark.slow
 def test_hostile_names_are_text_wherever_they_stand(tmp_path):
     hostile = """'"></title></style><script>alert(1)</script><img src=x onerror=alert(1)>{{ 7 * 7 }}"""
     failed = Result(hostile, "failed", hostile, {})

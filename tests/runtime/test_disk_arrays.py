@@ -151,6 +151,7 @@ def test_the_folder_is_the_one_that_the_environment_names(folder, monkeypatch):
     assert scratch_folder() == (Path("/var/tmp") if os.access("/var/tmp", os.W_OK) else Path(tempfile.gettempdir()))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_child_process_leaves_the_mappings_of_its_parent_alone_and_both_end_well(folder):
     code = (

@@ -209,6 +209,7 @@ def test_a_child_fits_after_its_parent_used_threads_of_a_library(monkeypatch, ba
             assert np.array_equal(fit(backend), expected)
 
 
+@pytest.mark.slow
 def test_a_child_fits_while_another_thread_of_its_parent_does():
     expected = fit(rows=300)
     stop = threading.Event()

@@ -47,6 +47,7 @@ def assert_same(got, one, X):
         np.testing.assert_allclose(*weights, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_default_regressor_is_that_of_one_machine(pool):
     X, y, weight = table()
     one = BoostBPRegressor((3,), **HOW).fit(X, y, weight)
@@ -92,6 +93,7 @@ def test_a_default_model_of_lightgbm_is_the_same_for_any_number_of_workers(pool,
     assert two.score(X, y, weight) > 0.8
 
 
+@pytest.mark.slow
 def test_a_network_of_lightgbm_is_that_of_one_machine_where_hessians_are_equal_and_no_threshold_is_drawn(pool):
     X, y, _ = table()
     # many categories to send: messages of thousands of bytes are cut in pieces
@@ -100,6 +102,7 @@ def test_a_network_of_lightgbm_is_that_of_one_machine_where_hessians_are_equal_a
     assert_same(fit_together(pool, clone(model), 2, X, y), model.fit(X, y), X)
 
 
+@pytest.mark.slow
 def test_lightgbm_is_left_by_itself_after_a_fit(pool):
     X, y, _ = table()
     model = BoostBPRegressor((3,), early_stopping=False, **DEEP)
@@ -146,6 +149,7 @@ def test_sums_of_gradients_are_exact_in_any_order(n_rows):
         assert float(row.sum()) == math.fsum(row)
 
 
+@pytest.mark.slow
 def test_accelerated_failure_times_are_those_of_one_machine(pool):
     X, y, weight = table()
     times = np.exp(y / 3) * np.where(np.arange(len(y)) % 4, 1.0, -1.0)  # a quarter is censored

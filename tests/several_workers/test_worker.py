@@ -163,6 +163,7 @@ def test_another_number_of_workers_goes_on_from_a_checkpoint(pool, tmp_path, siz
     assert [epoch.epoch for epoch in got.history_] == list(range(6))
 
 
+@pytest.mark.slow
 def test_checkpoints_of_other_rows_or_without_some_are_refused(pool, tmp_path):
     X, y, weight = table(300, 0)
     path = tmp_path / "state"

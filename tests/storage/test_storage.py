@@ -233,6 +233,7 @@ def test_saving_again_gives_the_same_bytes(stored, tmp_path):
     assert (tmp_path / "again").read_bytes() == stored.read_bytes()
 
 
+@pytest.mark.slow
 def test_loads_and_predicts_without_a_boosting_library(stored):
     code = """
 import io, sys
@@ -540,6 +541,7 @@ def test_corrupted_truncated_later_and_earlier_files_are_refused(stored, tmp_pat
         boostbp.load(tmp_path / "none")
 
 
+@pytest.mark.slow
 def test_mlflow_keeps_models_as_it_keeps_those_of_scikit_learn(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its own, of other packages

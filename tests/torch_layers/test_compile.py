@@ -46,6 +46,7 @@ def trained(compiled, *, upward=False):
         return losses, run(x)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # torch's, of its own doing
 @pytest.mark.parametrize("upward", [False, True])
 def test_a_compiled_model_trains_as_it_is(upward):
@@ -68,6 +69,7 @@ def test_a_compiled_layer_and_its_gradient_are_its_own():
     assert slopes[0].abs().max() > 0
 
 
+@pytest.mark.slow
 def test_it_may_be_compiled_before_anything_else():
     done = subprocess.run([sys.executable, "-c", COMPILED_FIRST], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -105,6 +105,7 @@ def test_what_is_not_finite_or_does_not_vary_stays_as_it_is():
     assert short.leaves.weight[-1] in (0.0, 5e-324, 1e-323)
 
 
+@pytest.mark.slow
 def test_averages_are_rounded_and_hardly_others(monkeypatch):
     X, y = load_diabetes(return_X_y=True)
     model = BoostBPRegressor(quality=2, random_state=0)
