@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
 from boostbp.ensemble import constants
 from boostbp.ensemble.output_layers import TrainedCandidate
-from boostbp.ensemble.problem import Problem
+from boostbp.ensemble.problem import HeldOutScore, Problem
 from boostbp.ensemble.safeguard import best_share, refuse_unlearned
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.losses import Loss, traits_of
@@ -107,9 +106,7 @@ def _gain_of_depth(raws: Floats, raw: Floats, deep: Sequence[bool], problem: Pro
     if len(flat) in (0, len(raws)):
         return 0.0, 0.0
     without = summed(stacked_weights(raws[flat], problem), raws[flat])
-    difference = problem.row_losses(without) - problem.row_losses(raw)
-    gain = float(problem.held_out.weight / problem.held_out.weight.sum() @ difference)
-    return gain, problem.error_of_mean(difference, gain)
+    return problem.mean_of(problem.row_losses(without) - problem.row_losses(raw))
 
 
 def t_statistic(raw: Floats, target: Floats, baseline: Floats, weight: Floats, loss: Loss) -> float:
@@ -199,20 +196,6 @@ def _descend(raws: Floats, problem: Problem) -> Floats:
             break
         rate *= constants.STACKING_GROWTH
     return weights
-
-
-class HeldOutScore(NamedTuple):
-    """Mean loss of a model on the held-out rows, and its standard error, which is NaN if the mean is not finite."""
-
-    mean: float
-    error: float
-
-    @classmethod
-    def of(cls, raw: Floats, problem: Problem) -> HeldOutScore:
-        """Return the score of a raw output, (held-out rows, outputs)."""
-        losses, share = problem.row_losses(raw), problem.held_out.weight / problem.held_out.weight.sum()
-        mean = float(share @ losses)
-        return cls(mean, problem.error_of_mean(losses, mean) if np.isfinite(mean) else np.nan)
 
 
 def member_weights(scores: Sequence[HeldOutScore], scale_of: Callable[[float], float]) -> list[float]:

@@ -13,14 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from boostbp.backends.failures import attempted, first_of, in_words
-from boostbp.ensemble.average import HeldOutScore, average_of, member_weights
+from boostbp.ensemble.average import average_of, member_weights
 from boostbp.ensemble.budget import Budget, QualityLevel
 from boostbp.ensemble.candidate_settings import first_layer, varied
 from boostbp.ensemble.candidates import candidates_for
 from boostbp.ensemble.few_features import on_all_features, on_few_features
 from boostbp.ensemble.many_rows import train_many
 from boostbp.ensemble.output_layers import distinct
-from boostbp.ensemble.problem import EnsembleSettings, Problem
+from boostbp.ensemble.problem import EnsembleSettings, HeldOutScore, Problem
 from boostbp.ensemble.race import Race
 from boostbp.ensemble.refits import refit_all, refit_single_layer
 from boostbp.ensemble.safeguard import no_worse_than_constant, refuse_undefined, training_loss
@@ -228,7 +228,7 @@ def _averaged(race: Race, interrupt: KeyboardInterrupt | None, *, shows_network:
     problem, trained = race.problem, race.trained()
     average = average_of(distinct(trained), problem, shows_network=shows_network)
     held_out = np.broadcast_to(average.held_out, problem.constant_raw.shape)
-    score = HeldOutScore.of(held_out, problem)
+    score = problem.mean_of(problem.row_losses(held_out))
     models = [part.model for part in average.parts]
     model = average.network(models)
     refits = race.refit and interrupt is None and bool(average.parts)

@@ -68,7 +68,7 @@ def features_that_gain(training: LayerTraining, problem: Problem) -> Columns | N
     Those are the half of the features with the smallest gains of their splits, if these may be permuted over the
     held-out rows, all together, without a loss that is clearly higher.
     """
-    network, X, weight = training.result.model, np.asarray(problem.held_out.X), problem.held_out.weight
+    network, X = training.result.model, np.asarray(problem.held_out.X)
     forest = network.layers[-1].forest
     gain = np.bincount(forest.trees.feature, forest.trees.gain, forest.n_features)
     half = np.argsort(gain, kind="stable")[: len(gain) // 2]
@@ -78,9 +78,8 @@ def features_that_gain(training: LayerTraining, problem: Problem) -> Columns | N
             permuted = X.copy()
             permuted[:, half] = X[np.ix_(rng.permutation(len(X)), half)]
             rises.append(problem.row_losses(network.predict(permuted, n_jobs=problem.settings.n_threads)) - losses)
-        rise = np.mean(rises, axis=0)
-        mean = float(weight @ rise / weight.sum())
-        gains_nothing = mean <= constants.PERMUTED_T * problem.error_of_mean(rise, mean)
+        rise = problem.mean_of(np.mean(rises, axis=0))
+        gains_nothing = rise.mean <= constants.PERMUTED_T * rise.error
     columns = np.flatnonzero(gain > constants.NOISE_GAIN * gain[half].max())
     return columns if gains_nothing and len(columns) else None
 

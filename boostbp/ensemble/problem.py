@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,13 @@ class EnsembleSettings:
     def level(self) -> QualityLevel:
         """The limits of this quality."""
         return LEVELS[self.quality]
+
+
+class HeldOutScore(NamedTuple):
+    """Mean loss of a model on the held-out rows, and its standard error, which is NaN if the mean is not finite."""
+
+    mean: float
+    error: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,14 +151,16 @@ class Problem(NetworkTask):
         with np.errstate(over="ignore"):
             return self.held_out_loss.value(raw + self.held_out.offset, self.smoothed)
 
-    def error_of_mean(self, losses: Floats, mean: float) -> float:
-        """Return the standard error of the weighted mean of losses of held-out rows, (rows,)."""
-        share, deviations = self.held_out.weight / self.held_out.weight.sum(), losses - mean
-        if traits_of(self.loss).joint == "groups":  # rows of a group are not independent
-            _, group = np.unique(self.target[:, -1], return_inverse=True)
-            return float(np.linalg.norm(np.bincount(group, share * deviations)))
-        with np.errstate(over="ignore"):  # raw outputs without bounds
-            return float(np.sqrt(np.square(share) @ np.square(deviations)))
+    def mean_of(self, losses: Floats) -> HeldOutScore:
+        """Return the weighted mean of losses, or of their differences, (held-out rows,)."""
+        share = self.held_out.weight / self.held_out.weight.sum()
+        with np.errstate(over="ignore", invalid="ignore"):  # raw outputs without bounds
+            mean = float(share @ losses)
+            deviations = share * (losses - mean)
+            if traits_of(self.loss).joint == "groups":  # rows of a group are not independent
+                _, group = np.unique(self.target[:, -1], return_inverse=True)
+                deviations = np.bincount(group, deviations)
+            return HeldOutScore(mean, float(np.sqrt(deviations @ deviations)))
 
     def score(self, raw: Floats) -> float:
         """Return the weighted mean loss of a raw output on the held-out rows."""

@@ -140,10 +140,10 @@ class Race:
 
     def is_worse(self, one: LayerTraining, other: LayerTraining, limit: float) -> bool:
         """Return whether the held-out loss of a layer exceeds that of another by more standard errors than `limit`."""
+        losses, others = (self.problem.row_losses(layer.best_raw) for layer in (one, other))
         with np.errstate(invalid="ignore"):  # infinite losses
-            excess = self.problem.row_losses(one.best_raw) - self.problem.row_losses(other.best_raw)
-            mean = one.best_score - other.best_score
-            return not mean <= limit * self.problem.error_of_mean(excess, mean)
+            excess, error = self.problem.mean_of(losses - others)
+        return not excess <= limit * error
 
     def begin_layer(
         self, candidate: Candidate, n_pieces: int | None, over: Callable[[], bool], *, required: bool

@@ -14,9 +14,9 @@ from sklearn.datasets import load_iris, make_friedman1
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, callbacks, load, save
 from boostbp.ensemble import constants, ensemble, schedule
-from boostbp.ensemble.average import HeldOutScore
 from boostbp.ensemble.budget import DEFAULT_QUALITY, LEVELS
 from boostbp.ensemble.output_layers import Boosted
+from boostbp.ensemble.problem import HeldOutScore
 from boostbp.network.choice import CONSTANT_LEAVES
 from boostbp.network.history import Stop
 from boostbp.network.trainer import Trainer

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from problems import problem_of
 
 from boostbp.ensemble import constants
-from boostbp.ensemble.average import HeldOutScore, member_weights, stacked_weights, summed, t_statistic
-from boostbp.ensemble.problem import smooth_labels
+from boostbp.ensemble.average import member_weights, stacked_weights, summed, t_statistic
+from boostbp.ensemble.problem import HeldOutScore, smooth_labels
 from boostbp.losses import AbsoluteError, Logistic, Poisson, Softmax, SquaredError
 
 
@@ -232,7 +232,8 @@ def test_a_member_that_is_worse_counts_as_makes_the_mean_best():
     for seed, size in enumerate(sizes):
         target, (raw,) = errors(seed, 1, rows=4000)
         outputs.append(size * (raw - target))
-        scores.append(HeldOutScore.of(target + outputs[-1], held_out_of(target)))
+        problem = held_out_of(target)
+        scores.append(problem.mean_of(problem.row_losses(target + outputs[-1])))
     weights = member_weights(scores, lambda score: score)
     assert weights[0] == weights[1]  # a difference by chance
     inverse = 1.0 / np.square(sizes)
@@ -248,7 +249,7 @@ def test_a_member_that_is_worse_counts_as_makes_the_mean_best():
 
 def test_a_member_without_a_finite_loss_has_no_weight_beside_others():
     problem = held_out_of(np.zeros((5, 1)))
-    good, lost = HeldOutScore(1.0, 0.1), HeldOutScore.of(np.full((5, 1), 1e200), problem)
+    good, lost = HeldOutScore(1.0, 0.1), problem.mean_of(problem.row_losses(np.full((5, 1), 1e200)))
     assert lost.mean == np.inf
     assert member_weights([good, lost, good], abs) == [0.5, 0.0, 0.5]
     assert member_weights([lost, lost], abs) == [0.5, 0.5]
