@@ -39,7 +39,9 @@ CANDIDATES: list[Candidate] = [
         directions_of("mean", how.layer_as_asked, name="directions of the mean", when=_directions_of_quantiles)
     ),
     single_layer(CONSTANT_LEAVES, how.constant_leaves, when=_constant_of_quantiles),
-    directions_of("single layer", how.first_layer, name="directions of the single layer", when=_directions),
+    directions_of(
+        "single layer", how.first_layer, name="directions of the single layer", when=_directions, least_quality=1
+    ),
     single_layer("single layer, large constant leaves", how.large_constant_leaves, when=(how.may_be_constant,)),
     single_layer("single layer, deep trees", how.deep_trees, when=(how.fits_leaves, how.trees_may_be_deeper)),
     single_layer("single layer, sampled", how.sampled, when=(how.has_thresholds_as_asked,)),

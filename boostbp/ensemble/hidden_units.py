@@ -43,6 +43,7 @@ def directions_layer(problem: Problem, model: Network) -> Layer:
     directions = workers().agree(np.hstack([leading_directions(G), paired_directions(G)]))
     units = Standardised.of(np.ascontiguousarray(table.X[:, numeric]), weight).project(directions)
     linear = replace(problem.settings.layers[0], n_estimators=0, base="ridge", base_lambda=None, min_base_lambda=0.0)
+    linear = replace(linear, clip=True)  # whatever the hidden layers of a network do
     bound = BoundInput(problem.growing_backend, table, linear, weight)
     fitted = layers.fit(bound, SquaredObjective(units, weight), n_threads=problem.settings.n_threads)
     return short_hidden(fitted.layer)

@@ -116,6 +116,7 @@ class LayerTraining:
     best: int = 1
     best_score: float = np.inf  # lowest loss of all pieces
     best_trial: float = np.inf  # and of those of a trial
+    first_score: float = np.inf  # loss of the first piece
     min_gain: float = 0.0  # a fall of the held-out loss counts as a gain if it exceeds this
     levels: Problem | None = None  # if the layer learns a mean, the problem whose outputs are the quantiles around it
     refits: bool = True  # whether the leaves may be fitted again on all rows
@@ -170,7 +171,8 @@ class LayerTraining:
         after = replace(self, boosted=boosted, raw=raw, before=self.raw, min_gain=min_gain, best_trial=best_trial)
         # If the first piece removes nearly all of the loss, its gain is no measure; a share of the rest is a gain, too.
         if first or score < self.best_score - min(min_gain, constants.MIN_GAIN_OF_REST * abs(self.best_score)):
-            return replace(after, best=after.n_pieces, best_score=score, best_raw=raw)
+            first_score = score if first else self.first_score
+            return replace(after, best=after.n_pieces, best_score=score, best_raw=raw, first_score=first_score)
         return after
 
     @property

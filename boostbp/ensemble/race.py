@@ -122,11 +122,31 @@ class Race:
         return None
 
     def begin_best(self, candidates: Sequence[Candidate], *, stage: str) -> KeyboardInterrupt | None:
-        """Begin candidates, boost those that `audition` keeps to their end, and drop the others."""
-        interrupt = self.audition(candidates, stage=stage)
+        """Begin candidates, boost those that `audition` keeps to their end, and drop the others.
+
+        A layer on directions begins if the layer is kept that the directions are of, and goes on if it promises enough.
+        """
+        interrupt = self.audition([one for one in candidates if one.needs is None], stage=stage)
         if interrupt is not None or not self.layers:
             return interrupt
+        on_others = [one for one in candidates if one.needs in self.layers]
+        interrupt = self.begin(on_others, 1, stage=stage)
+        if interrupt is None and (going := [one for one in on_others if self._leads_at_first(one)]):
+            interrupt = self.audition(going, stage=stage)
+        if interrupt is not None:
+            return interrupt
         return self._run({name: partial(boost, one, None, self.budget.over) for name, one in self.layers.items()})
+
+    def _leads_at_first(self, candidate: Candidate) -> bool:
+        """Return whether a layer leads clearly, after one piece, that on which it is based; otherwise drop it."""
+        layer = self.layers.pop(candidate.name, None)
+        if layer is None:
+            return False
+        loss = self.layers[str(candidate.needs)].first_score
+        leads = loss - layer.first_score >= constants.FIRST_PIECE_LEAD * self.problem.scale_of(loss)
+        if workers().agree(leads):
+            self.layers[candidate.name] = layer
+        return candidate.name in self.layers
 
     def audition(self, candidates: Sequence[Candidate], *, stage: str) -> KeyboardInterrupt | None:
         """Begin candidates, and keep those whose loss after the trial is not clearly above the lowest one."""

@@ -183,16 +183,13 @@ def warn_after(estimator: BaseBoostBP, choice: ModelChoice) -> None:
     if (choice.members > 1 and choice.has_hidden) or choice.weight(NETWORK):  # `choice` is that of the first member
         return
     values = {name: value for name, value in non_defaults(estimator).items() if use_of(name, Way.AVERAGE) == IF_NETWORK}
-    # Variants and directions depend on the hidden parameters then.
+    # Variants depend on the hidden parameters then.
     if values.get("hidden__n_estimators") == 0 or np.size(estimator.hidden_layer_sizes) != 1:
         values = {name: value for name, value in values.items() if not name.startswith("hidden")}
-    has_variants, has_hidden = choice.network is not None, choice.weight() > 0
+    has_variants = choice.network is not None
 
     def is_unused(name: str) -> bool:
-        if name.startswith("hidden__"):
-            field = name.partition("__")[2]
-            return field in HIDDEN_TREE_FIELDS or not (has_variants or (has_hidden and field == "clip"))
-        return not has_variants
+        return not has_variants or name.removeprefix("hidden__") in HIDDEN_TREE_FIELDS
 
     subject = "the requested network has" if has_variants else "no network has"
     why = f"{subject} weight in this model, as the held-out rows chose. Use deep=True for a model that is the network."

@@ -47,8 +47,10 @@ def test_each_rung_may_cost_more_than_the_one_below():
 
 
 @pytest.mark.parametrize("backend", ONE_AT_ONCE)
-def test_more_quality_tries_all_that_less_does(backend):
-    models = {quality: regressor(quality=quality, backend=backend).fit(X, Y) for quality in (1, 2, 4)}
+def test_more_quality_tries_all_that_less_does(tune, backend):
+    models = {quality: regressor(quality=quality, backend=backend).fit(X, Y) for quality in (2, 4)}
+    tune(FIRST_PIECE_LEAD=np.inf)
+    models[1] = regressor(quality=1, backend=backend).fit(X, Y)
     assert len(names_of(models[1])) == 1
     assert models[1].history_.choice.candidates[0].weight == 1.0
     assert len(models[1].network_.layers) == 1
@@ -74,6 +76,20 @@ def test_first_layers_stay_unless_another_is_clearly_better(tune, backend):
     assert list(both) == list(losses)
     assert sum(both.values()) == pytest.approx(1.0)
     assert len(model.network_.layers) == 1
+
+
+@pytest.mark.parametrize("backend", ONE_AT_ONCE)
+def test_a_layer_on_directions_joins_the_first_ones_if_its_first_piece_leads(tune, backend):
+    wave = np.sin(2.0 * GRID[:, :3].sum(axis=1))
+
+    def names(y, **changes):
+        return names_of(regressor(n_estimators=None, quality=1, backend=backend, **changes).fit(GRID, y))
+
+    assert "directions of the single layer" in names(wave)
+    assert "directions of the single layer" not in names(wave, deep=False)
+    assert "directions of the single layer" not in names(GRID[:, 0] + 0.5 * STEPS)
+    tune(FIRST_PIECE_LEAD=1.0)
+    assert "directions of the single layer" not in names(wave)
 
 
 def test_one_layer_of_steps_has_constant_leaves():

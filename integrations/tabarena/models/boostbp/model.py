@@ -27,9 +27,9 @@ class BoostBPModel(AbstractModel):
     """A layer of boosted trees with linear regressions in their leaves.
 
     Two layers are begun, with constants and with regressions in the leaves, and the one with less error on the
-    validation rows is kept; if neither is clearly better, both are, as one sum. It is one model, without the average
-    with networks that is the default of the package (see ``tabarena.systems.boostbp``). Categories and missing values
-    go to it as they are.
+    validation rows is kept; if neither is clearly better, both are, as one sum. A third, on sums of features, joins
+    them if its first rounds promise much. It is one model, without the average with networks that is the default of the
+    package (see ``tabarena.systems.boostbp``). Categories and missing values go to it as they are.
 
     Paper: Learning Multi-Layered GBDT Via Back Propagation
     Authors: Zhendong Zhang

@@ -21,7 +21,7 @@ class BoostBPSystemModel(ExternalSystemModel):
 
     Init hyperparameters (each a per-config knob for the system generator):
 
-    * ``quality`` — 1 (one or two single layers) to 5 (the mean of four averages, each with held-out rows of its own).
+    * ``quality`` — 1 (one to three layers) to 5 (the mean of four averages, each with held-out rows of its own).
 
     Paper: Learning Multi-Layered GBDT Via Back Propagation
     Authors: Zhendong Zhang
