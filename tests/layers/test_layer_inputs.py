@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -150,3 +151,22 @@ def test_input_may_lie_in_memory_in_any_way():
         np.testing.assert_array_equal(out, expected)
         np.testing.assert_array_equal(other_trace.vjp(np.asfortranarray(G)), trace.vjp(G))
     assert isinstance(trace, Trace)
+
+
+@pytest.mark.parametrize(("backend", "binning"), [("lightgbm", "_construct"), ("xgboost", "_binned")])
+def test_layers_on_one_table_share_its_bins(backend, binning, monkeypatch):
+    """Trees may differ in all but the parameters of bins, and are those of a table of their own."""
+    X, Y, weight = training_rows(Case(backend))
+    module, calls = import_module(f"boostbp.backends.{backend}"), []
+    real = getattr(module, binning)
+    monkeypatch.setattr(module, binning, lambda *args, **how: calls.append(1) or real(*args, **how))
+    growths = TreeParams(max_depth=3), TreeParams(max_leaves=7, min_samples_leaf=5), TreeParams(max_bins=20)
+    table, outputs = Table(X), []
+    for of in (table, None):
+        for growth in growths:
+            settings = LayerSettings(n_estimators=3, growth=growth)
+            bound = BoundInput(backends.load_backend(backend), of or Table(X), settings, weight)
+            outputs.append(layers.fit(bound, SquaredObjective(Y, weight)).output)
+        assert len(calls) == (2 if of is table else 2 + len(growths))
+    np.testing.assert_array_equal(outputs[:3], outputs[3:])
+    assert not np.array_equal(outputs[0], outputs[1])
