@@ -82,8 +82,9 @@ class _Array:
     def add_to(self, values: _Values, sizes: _Sizes, kept: _Kept, array: Any) -> None:
         """Append the address of an array's first number, after checks; read-only arrays may be converted."""
         dtype = array.dtype
-        fits = dtype is self.dtype or dtype == self.dtype or (self.is_leaf and dtype.kind in "ui" and dtype.isnative)
-        is_plain = fits and array.flags.carray
+        is_plain = (
+            dtype == self.dtype or (self.is_leaf and dtype.kind in "ui" and dtype.isnative)
+        ) and array.flags.carray
         if not is_plain:
             array = self._converted(array)
             kept.append(array)

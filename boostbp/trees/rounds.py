@@ -118,6 +118,7 @@ def fit_round(
     n_threads: int = 1,
     space: Workspace | None = None,
     prior: Prior | None = None,
+    squared: tuple[Floats, Floats] | None = None,
 ) -> Leaves:
     """Fit the leaves of each tree to ``-grad / hess`` of its outputs, and add its values to the running fit.
 
@@ -145,11 +146,15 @@ def fit_round(
         Memory that fits of many trees reuse.
     prior : Prior or None
         Old leaves of the trees.
+    squared : tuple of two arrays, or None
+        Base and target, each (outputs, rows), if the trees are those of several rounds whose structures are known,
+        round by round, and the loss is the squared error of ``base + out``. The core then computes the gradients, in
+        `grad`, (1, rows), and the result has the bits of a call for each round. Needs `in_one_call`.
 
     Returns
     -------
     Leaves
-        Tree ``k`` serves outputs ``k * n_outputs .. (k + 1) * n_outputs - 1``.
+        Tree ``k`` serves outputs ``k * n_outputs .. (k + 1) * n_outputs - 1``, or of several rounds ``k % outputs``.
     """
     space, leaves = space or Workspace(), leaves_on_paths(trees, basis, n_outputs)
     if bins is None or n_outputs > 1 or not in_one_call(len(X), sign, n_threads, prior):
@@ -171,60 +176,16 @@ def fit_round(
                 for rows in part.blocks:
                     space.take_back(rows.order, rows.values)
         return fitted[0] if len(fitted) == 1 else concat_leaves(fitted)
-    none = np.empty((0, len(X)))
-    _fit_in_core(trees, leaves, X, Z, bins, (grad, hess, none, none), ridge, learning_rate, leaf, out, space)
-    return leaves
-
-
-def fit_kept_rounds(
-    trees: Trees,
-    X: Floats,
-    Z: Floats,
-    bins: ColumnBins,
-    basis: Basis,
-    base: Floats,
-    target: Floats,
-    weight: Floats,
-    ridge: Ridge,
-    *,
-    learning_rate: float,
-    leaf: NDArray[np.integer],
-    out: Floats,
-    space: Workspace,
-) -> Leaves:
-    """Fit the leaves of several rounds of known structures, and add their values to the running fit, like `fit_round`.
-
-    The loss is the squared error of ``base + out``, so that the core computes the gradients of all rounds in one call.
-    Trees come round by round, and serve one output each. `base`, `target` and `out` are (outputs, rows), `weight` is
-    (rows,), and `leaf` (trees, rows). The result has the bits of separate calls.
-    """
-    leaves = leaves_on_paths(trees, basis)
-    loss = np.empty((1, len(X))), weight[None], base, target
-    _fit_in_core(trees, leaves, X, Z, bins, loss, ridge, learning_rate, leaf, out, space)
-    leaves.tree_output[:, 0] %= len(out)
-    return leaves
-
-
-def _fit_in_core(
-    trees: Trees,
-    leaves: Leaves,
-    X: Matrix,
-    Z: Matrix,
-    bins: ColumnBins,
-    loss: tuple[Floats, Floats, Floats, Floats],
-    ridge: Ridge,
-    learning_rate: float,
-    leaf: NDArray[np.integer],
-    out: Floats,
-    space: Workspace,
-) -> None:
-    """Fit the leaves of all trees in one call; `loss` has gradient, hessian, base and target, see `tree_fits.c`."""
-    order, values = space.lend(len(X), leaves)  # the widest leaf determines the memory for path columns
+    # One call of the core for all trees; the widest leaf determines the memory for path columns.
+    base, target = squared or (np.empty((0, len(X))),) * 2
+    order, values = space.lend(len(X), leaves)
     core.fit_trees(
-        trees.nodes, trees.tree_split, leaves, bins.with_input(X, Z), *loss, ridge.reg_lambda, ridge.penalize_constant,
-        ridge.standardize, learning_rate, BLOCK_ROWS, order, values, leaf, out,
+        trees.nodes, trees.tree_split, leaves, bins.with_input(X, Z), grad, hess, base, target, ridge.reg_lambda,
+        ridge.penalize_constant, ridge.standardize, learning_rate, BLOCK_ROWS, order, values, leaf, out,
     )  # fmt: skip
     space.take_back(order, values)
+    leaves.tree_output[:, 0] %= len(out)
+    return leaves
 
 
 def _trees_at_once(n_rows: int, leaves: Leaves) -> int:

@@ -93,8 +93,8 @@ def test_rounds_in_one_call_have_the_bits_of_separate_rounds(basis, n_outputs, o
     if not in_memory:  # nor all rounds in one call
         tune(fitting, MOST_TRACE=0, ROWS_AT_ONCE=4 * len(X))
     calls = []
-    fit_trees = fitting.fit_kept_rounds
-    monkeypatch.setattr(fitting, "fit_kept_rounds", lambda *args, **kw: calls.append(1) or fit_trees(*args, **kw))
+    fit_round = fitting.fit_round
+    monkeypatch.setattr(fitting, "fit_round", lambda *args, **kw: calls.append(1) or fit_round(*args, **kw))
     together = layers.fit(layers.BoundInput(replay, table, settings, weight), second)
     assert len(calls) == (1 if in_memory else 3)
     monkeypatch.setattr(fitting.Rounds, "boost_kept", lambda self, groups: None)

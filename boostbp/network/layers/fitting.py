@@ -29,7 +29,7 @@ from boostbp.trees.leaves import (
     with_missing_leaves,
 )
 from boostbp.trees.ridge import LeafRanges
-from boostbp.trees.rounds import fit_kept_rounds, fit_round, in_one_call
+from boostbp.trees.rounds import fit_round, in_one_call
 from boostbp.trees.tree import Tree, Trees, leaf_type
 
 # Limit on the bytes of leaf numbers that a layer keeps for its backward pass. Arbitrary: 100 trees of up to 256 leaves
@@ -177,10 +177,11 @@ class Rounds:
             interrupts.check()
             some = trees[first : first + at_once * n_outputs]
             kept = self.leaf[bound.n_base + first : bound.n_base + first + len(some)]
-            leaves = fit_kept_rounds(
-                some, bound.table.X, bound.Z, self.bins, settings.basis, *squared, self.objective.weight,
-                settings.ridge, learning_rate=settings.learning_rate, out=self.running, space=self.space,
-                leaf=kept if self.keeps_leaf else np.empty((len(some), n_rows), kept.dtype),
+            leaves = fit_round(
+                some, bound.table.X, bound.Z, self.bins, settings.basis, np.empty((1, n_rows)),
+                self.objective.weight[None], settings.ridge, learning_rate=settings.learning_rate, out=self.running,
+                leaf=kept if self.keeps_leaf else np.empty((len(some), n_rows), kept.dtype), space=self.space,
+                squared=squared,
             )  # fmt: skip
             parts.append(self._part(some, leaves))
         everything = slice(0, n_outputs)
