@@ -104,3 +104,15 @@ def test_rounds_in_one_call_have_the_bits_of_separate_rounds(basis, n_outputs, o
     for one, other in zip(together.layer.forest.leaves, apart.layer.forest.leaves, strict=True):
         np.testing.assert_array_equal(one, other)
     assert together.layer.forest.runs == apart.layer.forest.runs
+
+
+def test_kept_trees_of_more_leaves_than_numbers_are_refused():
+    x = np.arange(1500.0)[:, None]
+    growth = TreeParams(max_leaves=300, max_depth=-1, min_samples_leaf=1, max_bins=1500)
+    settings = layers.LayerSettings(n_estimators=1, growth=growth)
+    objective, weight = SquaredObjective(np.sin(x), np.ones(1500)), np.ones(1500)
+    grown = layers.fit(layers.BoundInput(load_backend("lightgbm"), Table(x), settings, weight), objective)
+    replay = FixedStructure.of(grown.layer.forest, shared=False)
+    shallow = layers.LayerSettings(n_estimators=1, growth=TreeParams(max_depth=3))
+    with pytest.raises(ValueError, match=r"grew \d+ leaves: `TreeParams.leaves` allows 8"):
+        layers.fit(layers.BoundInput(replay, Table(x), shallow, weight), objective)

@@ -173,6 +173,7 @@ class Rounds:
             return None
         n_outputs = self.objective.n_outputs
         trees, parts, at_once = grower.of_rounds(0, settings.n_estimators), [], max(1, ROWS_AT_ONCE // max(1, n_rows))
+        check_leaves(trees, self.most_leaves, settings.growth)
         for first in range(0, len(trees), at_once * n_outputs):
             interrupts.check()
             some = trees[first : first + at_once * n_outputs]
