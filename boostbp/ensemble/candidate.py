@@ -65,12 +65,7 @@ def single_layer(
 
 
 def directions_of(
-    needs: str,
-    settings: Callable[[Problem], LayerSettings],
-    *,
-    name: str,
-    when: tuple[Condition, ...] = (),
-    least_quality: int = 2,
+    needs: str, settings: Callable[[Problem], LayerSettings], *, name: str, when: tuple[Condition, ...] = ()
 ) -> Candidate:
     """Return a candidate that is a layer on the features and on the directions in which another layer varies most.
 
@@ -83,7 +78,7 @@ def directions_of(
         below = Network((directions_layer(problem, needed.model),), problem.baseline, skip=True)
         return LayerTraining.begin(name, None, settings, problem, below)
 
-    return Candidate(name, CandidateKind.DIRECTIONS, begin, when, needs, least_quality)
+    return Candidate(name, CandidateKind.DIRECTIONS, begin, when, needs)
 
 
 def encodings_below(

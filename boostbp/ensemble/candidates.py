@@ -6,6 +6,8 @@ A candidate of your own is a function of a `Problem` and a line here, or ``CANDI
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from boostbp.ensemble import candidate_settings as how
 from boostbp.ensemble.budget import QualityLevel
 from boostbp.ensemble.candidate import (
@@ -39,8 +41,9 @@ CANDIDATES: list[Candidate] = [
         directions_of("mean", how.layer_as_asked, name="directions of the mean", when=_directions_of_quantiles)
     ),
     single_layer(CONSTANT_LEAVES, how.constant_leaves, when=_constant_of_quantiles),
-    directions_of(
-        "single layer", how.first_layer, name="directions of the single layer", when=_directions, least_quality=1
+    replace(
+        directions_of("single layer", how.first_layer, name="directions of the single layer", when=_directions),
+        least_quality=1,
     ),
     single_layer("single layer, large constant leaves", how.large_constant_leaves, when=(how.may_be_constant,)),
     single_layer("single layer, deep trees", how.deep_trees, when=(how.fits_leaves, how.trees_may_be_deeper)),

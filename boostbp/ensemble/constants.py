@@ -112,8 +112,8 @@ FIRST_LAYERS = 2
 # errors than this. Journal, "Constant leaves first": 1, 2 and 4 pieces; "Both first layers where it is unclear": the
 # standard errors .5, 1 and 2; a share of the loss instead.
 FIRST_LAYER_PIECES, FIRST_LAYER_T = 4, 1.0
-# At quality 1, a layer on directions goes on if its first piece has less loss than that of the layer of which they are,
-# by this share. Journal, "Directions at quality 1": 0.1, 0.15 and no bound; the first two pieces.
+# At quality 1 a layer on the directions of another one goes on if its loss after the first piece is lower by this share
+# than that of the other. Journal, "Directions at quality 1": 0.1, 0.15 and no bound; the first two pieces.
 FIRST_PIECE_LEAD = 0.1
 # Features that gain nothing: journal, under that heading. A table has at least `FEW_FEATURES_OF` features. Half of them
 # are permuted `PERMUTATIONS` times; the mean loss may rise by `PERMUTED_T` standard errors. A feature stays if its gain

@@ -131,22 +131,20 @@ class Race:
             return interrupt
         on_others = [one for one in candidates if one.needs in self.layers]
         interrupt = self.begin(on_others, 1, stage=stage)
-        if interrupt is None and (going := [one for one in on_others if self._leads_at_first(one)]):
-            interrupt = self.audition(going, stage=stage)
-        if interrupt is not None:
-            return interrupt
-        return self._run({name: partial(boost, one, None, self.budget.over) for name, one in self.layers.items()})
+        going = [one for one in on_others if one.name in self.layers and self._leads_at_first(one)]
+        for one in on_others:
+            if one not in going:
+                self.layers.pop(one.name, None)
+        interrupt = interrupt or (self.audition(going, stage=stage) if going else None)
+        return interrupt or self._run(
+            {name: partial(boost, one, None, self.budget.over) for name, one in self.layers.items()}
+        )
 
     def _leads_at_first(self, candidate: Candidate) -> bool:
-        """Return whether a layer leads clearly, after one piece, that on which it is based; otherwise drop it."""
-        layer = self.layers.pop(candidate.name, None)
-        if layer is None:
-            return False
+        """Return whether the first piece of a layer has clearly less loss than that of the layer it needs."""
         loss = self.layers[str(candidate.needs)].first_score
-        leads = loss - layer.first_score >= constants.FIRST_PIECE_LEAD * self.problem.scale_of(loss)
-        if workers().agree(leads):
-            self.layers[candidate.name] = layer
-        return candidate.name in self.layers
+        lead = loss - self.layers[candidate.name].first_score
+        return workers().agree(lead >= constants.FIRST_PIECE_LEAD * self.problem.scale_of(loss))
 
     def audition(self, candidates: Sequence[Candidate], *, stage: str) -> KeyboardInterrupt | None:
         """Begin candidates, and keep those whose loss after the trial is not clearly above the lowest one."""

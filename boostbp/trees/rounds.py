@@ -184,7 +184,8 @@ def fit_round(
         ridge.penalize_constant, ridge.standardize, learning_rate, BLOCK_ROWS, order, values, leaf, out,
     )  # fmt: skip
     space.take_back(order, values)
-    leaves.tree_output[:, 0] %= len(out)
+    if squared:
+        leaves.tree_output[:, 0] %= len(out)
     return leaves
 
 

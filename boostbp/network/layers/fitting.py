@@ -164,13 +164,11 @@ class Rounds:
         outputs or rows, returns None.
         """
         bound, settings, n_rows, grower = self.bound, self.bound.settings, len(self.bound.Z), self.bound.grower
-        if not isinstance(grower, FixedStructure) or self.bins is None or settings.growth.multi_output:
+        squared = self.objective.squared() if isinstance(grower, FixedStructure) and self.bins else None
+        by_output = [len(group) for group in groups] == [1] and not settings.growth.multi_output
+        if not (squared and by_output and in_one_call(n_rows, self.sign, self.n_threads, settings.prior)):
             return None
-        is_one_group = [len(group) for group in groups] == [1]
-        if not (is_one_group and in_one_call(n_rows, self.sign, self.n_threads, settings.prior)):
-            return None
-        if (squared := self.objective.squared()) is None:
-            return None
+        grower = cast("FixedStructure", grower)
         n_outputs = self.objective.n_outputs
         trees, parts, at_once = grower.of_rounds(0, settings.n_estimators), [], max(1, ROWS_AT_ONCE // max(1, n_rows))
         check_leaves(trees, self.most_leaves, settings.growth)
