@@ -48,10 +48,13 @@ def client():
 
 
 @pytest.fixture(autouse=True)
-def no_task_is_left(request):
+def two_workers_and_no_task_left(request):
+    """A worker that a test has killed is back before the next one begins."""
+    client = request.getfixturevalue("client") if "client" in request.fixturenames else None
+    if client is not None:
+        client.wait_for_workers(2, timeout=HANGS)
     yield
-    if "client" in request.fixturenames:
-        client = request.getfixturevalue("client")
+    if client is not None:
         deadline = time.monotonic() + HANGS
         while (tasks := client.run_on_scheduler(tasks_of)) and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -64,6 +67,17 @@ def rows_apart(client):
     client.run(gather, 0)
     yield
     client.run(gather, bound.GATHERED_ROWS)
+
+
+def placed(client, rows, place):
+    """An array with a partition for each number of `place`, held by the worker of that number, and its parts."""
+    workers, parts = sorted(client.scheduler_info()["workers"]), np.array_split(rows, len(place))
+    held = [
+        client.submit(np.copy, part, workers=[workers[at]], pure=False) for part, at in zip(parts, place, strict=True)
+    ]
+    distributed.wait(held)
+    arrays = [da.from_delayed(lazy, part.shape, rows.dtype) for lazy, part in zip(held, parts, strict=True)]
+    return da.concatenate(arrays), held
 
 
 def gather(most):
@@ -164,12 +178,7 @@ def test_the_default_model_is_that_of_one_machine_wherever_partitions_lie(client
     model = DaskBoostBPRegressor((3,), **how)
     columns = [da.from_array(part, chunks=100) for part in (X, y, weight)]
     workers = sorted(client.scheduler_info()["workers"])
-    held = [
-        client.submit(np.copy, X[100 * number :][:100], workers=[workers[at]], pure=False)
-        for number, at in enumerate(place)
-    ]
-    distributed.wait(held)
-    columns[0] = da.concatenate([da.from_delayed(part, (100, 5), X.dtype) for part in held])
+    columns[0], held = placed(client, X, place)
     model.fit(*columns, client=client)
     assert [client.who_has(part)[part.key] for part in held] == [(workers[at],) for at in place]
     assert model.history_.choice.candidates
@@ -273,7 +282,6 @@ def arm(fault, at=5):
     ids=["raises", "dies", "freezes"],
 )
 def test_a_broken_worker_ends_the_fit_in_time_and_is_named(client, fault, kind, message):
-    client.wait_for_workers(2, timeout=HANGS)
     X, y, _ = numbers(400)
     parts, target = da.from_array(X, chunks=(50, 5)), da.from_array(y, chunks=50)
     model = DaskBoostBPRegressor((3,), early_stopping=False, **HOW)
@@ -335,13 +343,11 @@ def test_a_worker_that_is_frozen_before_a_fit_ends_it_in_time_and_gets_no_task_o
 @needs_signals
 def test_rows_that_a_frozen_worker_holds_end_a_fit_in_time(client):
     X, y, _ = numbers(400, 8)
-    parts, target = client.persist(da.from_array(X, chunks=(50, 5))), da.from_array(y, chunks=50)
-    distributed.wait(parts)
+    (parts, held), target = placed(client, X, [0, 1] * 4), da.from_array(y, chunks=50)
     model = DaskBoostBPRegressor((3,), early_stopping=False, **HOW)
     fit = partial(model.fit, parts, target, client=client)
     with frozen(client) as worker:
-        held = {holder for holders in client.who_has(parts).values() for holder in holders}
-        assert worker in held
+        assert {worker} in map(set, client.who_has(held).values())
         lost(fit, worker)
         lost(fit, worker)
     fit()
@@ -349,7 +355,6 @@ def test_rows_that_a_frozen_worker_holds_end_a_fit_in_time(client):
 
 @needs_signals
 def test_after_a_worker_froze_in_a_fit_the_next_one_works_without_it(client, rows_apart):
-    client.wait_for_workers(2, timeout=60)
     X, y, _ = numbers(400, 9)
     parts, target = da.from_array(X, chunks=(50, 5)), da.from_array(y, chunks=50)
     model = DaskBoostBPRegressor((3,), early_stopping=False, **HOW)
@@ -369,7 +374,6 @@ def test_after_a_worker_froze_in_a_fit_the_next_one_works_without_it(client, row
 
 @needs_signals
 def test_a_fit_that_lost_a_worker_goes_on_from_its_checkpoint_with_those_that_are_left(client, tmp_path):
-    client.wait_for_workers(2, timeout=HANGS)
     X, y, _ = numbers(400)
     parts, target = da.from_array(X, chunks=(50, 5)), da.from_array(y, chunks=50)
     model = DaskBoostBPRegressor((3,), early_stopping=False, output={"subsample": 0.8}, **HOW)
@@ -407,7 +411,8 @@ def test_queries_that_lie_on_one_worker_are_ranked(client, rows_apart):
     X, qid = rng.standard_normal((600, 4)), np.arange(600) // 10
     y = np.clip(np.round(X[:, 0] + X[:, 1] ** 2), 0, 4)
     one = BoostBPRanker((4,), early_stopping=False, **HOW).fit(X, y, qid=qid)
-    columns = [da.from_array(column, chunks=(150, *column.shape[1:])) for column in (X, y, qid)]
+    columns = [da.from_array(column, chunks=150) for column in (X, y, qid)]
+    columns[0], _held = placed(client, X, [0, 1, 1, 0])
     model = DaskBoostBPRanker((4,), early_stopping=False, **HOW).fit(*columns[:2], qid=columns[2], client=client)
     np.testing.assert_allclose(model.predict(columns[0]).compute(), one.predict(X), rtol=0, atol=1e-6)
     assert model.score(*columns[:2], qid=columns[2]) == pytest.approx(one.score(X, y, qid=qid), abs=1e-6)
