@@ -27,8 +27,7 @@ _OUTER = {
     "bin": [("network/layers/bound.py", "__init__")],
     "grow": [("_lightgbm_calls.py", "update"), ("xgboost/core.py", "boost")],
     "parse": [
-        ("_lightgbm_calls.py", "text_of"),
-        ("_lightgbm_calls.py", "trees_in_text"),
+        ("_lightgbm_calls.py", "trees_of"),
         ("xgboost/core.py", "__getitem__"),
         ("xgboost/core.py", "save_raw"),
         ("_xgboost_ubj.py", "trees_in_ubj"),

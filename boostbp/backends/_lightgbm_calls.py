@@ -11,7 +11,6 @@ time limits and errors of the group. LightGBM's own network would end the proces
 from __future__ import annotations
 
 import ctypes
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -31,9 +30,10 @@ if TYPE_CHECKING:
     from lightgbm import Booster
 from typing import TypeVar
 
+from boostbp import core
 from boostbp.backends.base import LinearLeaves
 from boostbp.runtime.arrays import Floats
-from boostbp.trees.tree import Trees, offsets
+from boostbp.trees.tree import Tree, Trees
 
 _INT, _LONG, _AT = ctypes.c_int, ctypes.c_int64, ctypes.c_void_p
 _SPLITS = 0  # kind of importances, which are not read here: numbers of splits
@@ -109,19 +109,18 @@ def update(library: ModuleType, booster: Booster, grad: NDArray[np.float32], hes
     library.basic._safe_call(call(booster._handle, *at, ctypes.byref(nothing_grown)))
 
 
-def text_of(library: ModuleType, booster: Booster, first: int, count: int) -> str:
-    """Return the trees of some rounds as `Booster.model_to_string` writes them, without the text after them."""
+def trees_of(library: ModuleType, booster: Booster, first: int, n_rounds: int, n_trees: int) -> Trees:
+    """Return the trees of some rounds."""
     call, check, length = library.basic._LIB.LGBM_BoosterSaveModelToString, library.basic._safe_call, _LONG(0)
-    buffer = getattr(_texts, "buffer", None) or ctypes.create_string_buffer(1 << 14)
+    buffer: Any = getattr(_texts, "buffer", None) or ctypes.create_string_buffer(1 << 14)
     while True:
         size = _LONG(len(buffer))
-        check(call(booster._handle, _INT(first), _INT(count), _INT(_SPLITS), size, ctypes.byref(length), buffer))
+        check(call(booster._handle, _INT(first), _INT(n_rounds), _INT(_SPLITS), size, ctypes.byref(length), buffer))
         if length.value <= len(buffer):
             break
         buffer = ctypes.create_string_buffer(2 * length.value)
     _texts.buffer = buffer
-    text = ctypes.string_at(buffer, length.value)
-    return text[: text.index(b"\nend of trees")].decode()
+    return _read(np.frombuffer(buffer, np.uint8, length.value), n_trees)
 
 
 _INTS = ctypes.POINTER(ctypes.c_int)
@@ -221,18 +220,11 @@ def exactly_summed(values: NDArray[np.float32], n_rows: float) -> NDArray[np.flo
 
 
 # Reader of the text model
-_CATEGORICAL, _DEFAULT_LEFT, _MISSING_TYPE = 1, 2, 12  # bits of decision_type
-_MISSING_IS_NAN = 8
 # LightGBM reads numbers up to this size as 0.0, and places thresholds at the ends of this range.
 _ZERO = float(np.float32(1e-35))
 _LARGEST = 1e300  # LightGBM reads larger numbers as this one
+_ROOM = 64  # splits and words of a tree that the first reading has room for: few trees have more
 
-# Fields of a tree without categories, in the order of the text
-_STRUCTURE = (
-    *("num_leaves", "num_cat", "split_feature", "split_gain", "threshold"),
-    *("decision_type", "left_child", "right_child"),
-)
-_structures = re.compile("\n".join(rf"{name}=(.*)" for name in _STRUCTURE))
 Fields = dict[str, str]
 D = TypeVar("D", np.float64, np.int32)
 
@@ -245,17 +237,35 @@ def alike(values: Floats) -> NDArray[np.bool_]:
 
 
 def trees_in_text(text: str) -> Trees:
-    """Return every tree in the text of ``Booster.model_to_string``."""
-    # A pattern skips the leaves, which are more than half of the text.
-    found = [dict(zip(_STRUCTURE, values, strict=True)) for values in _structures.findall(text)]
-    if any(fields["num_cat"] != "0" for fields in found):
-        found = list(map(_fields, _blocks(text)))  # sets of categories come after the leaves
-    return _trees(found)
+    """Return every tree in the text of ``Booster.model_to_string``; ValueError if it is not such a text."""
+    return _read(np.frombuffer(bytearray(text, "utf-8"), np.uint8), text.count("\nTree="))
+
+
+def _read(text: NDArray[np.uint8], n_trees: int) -> Trees:
+    """Return the first trees of a text."""
+    room = word_room = _ROOM * n_trees
+    split, n_words = np.empty(n_trees + 1, np.int64), np.empty(1, np.int64)
+    while True:
+        # once per round: few arrays, whose rows are those of the trees
+        numbers, integers = np.empty((2, room)), np.empty((5, room), np.int32)
+        missing_left, categories = np.empty(room, np.bool_), np.empty(word_room, np.uint32)
+        core.read_trees(text, numbers, integers, missing_left, categories, split, n_words)
+        n_splits, n_found = int(split[-1]), int(n_words[0])
+        if n_found < 0:
+            raise ValueError("LightGBM's text of trees is not as expected: this version of it is not supported.")
+        if n_splits <= room and n_found <= word_room:
+            break
+        room, word_room = n_splits, n_found
+    threshold, gain = numbers[:, :n_splits]
+    feature, left, right, start, count = integers[:, :n_splits]
+    return Trees(
+        feature, threshold, left, right, missing_left[:n_splits], start, count, categories[:n_found], gain, split
+    )
 
 
 def linear_leaves(text: str) -> list[LinearLeaves]:
     """Return every tree with its linear leaves; constant leaves have no features."""
-    return [_linear(_fields(block)) for block in _blocks(text)]
+    return [_linear(tree, _fields(block)) for tree, block in zip(trees_in_text(text), _blocks(text), strict=True)]
 
 
 def _blocks(text: str) -> Iterator[str]:
@@ -269,56 +279,18 @@ def _fields(block: str) -> Fields:
     return dict([line.split("=", 1) for line in block.split("\n")])
 
 
-def _numbers(group: Sequence[Fields], dtype: type[D], *names: str) -> NDArray[D]:
-    """Return the numbers of all trees, with a row for each field."""
-    text = " ".join([fields[name] for name in names for fields in group])
-    return np.fromstring(text, dtype, sep=" ").reshape(len(names), -1)
+def _numbers(fields: Fields, name: str, dtype: type[D]) -> NDArray[D]:
+    return np.fromstring(fields[name], dtype, sep=" ")
 
 
-def _trees(group: Sequence[Fields]) -> Trees:
-    """Return trees from their fields; trees without categories are read together, by one call for several fields."""
-    grown = [fields for fields in group if fields["num_leaves"] != "1"]
-    if not grown:
-        return Trees.stumps(len(group))
-    if len(group) > 1 and any(fields["num_cat"] != "0" for fields in group):
-        return Trees.concat([_trees([fields]) for fields in group])
-    threshold, gain = _numbers(grown, np.float64, "threshold", "split_gain")
-    names = "split_feature", "decision_type", "left_child", "right_child"
-    feature, decision, left, right = _numbers(grown, np.int32, *names)
-    # If the missing type is not NaN, LightGBM reads NaN as 0.0.
-    default_left = (decision & _DEFAULT_LEFT) != 0
-    missing_left = np.where(decision & _MISSING_TYPE == _MISSING_IS_NAN, default_left, threshold >= 0.0)
-    start, words = np.full(len(threshold), -1, np.int32), np.zeros(len(threshold), np.int32)
-    categories = np.empty(0, np.uint32)
-    if grown[0]["num_cat"] != "0":
-        categorical = (decision & _CATEGORICAL) != 0
-        which = np.where(categorical, threshold, 0.0).astype(np.int64)
-        [bounds] = _numbers(grown, np.int32, "cat_boundaries")
-        start = np.where(categorical, bounds[which], np.int32(-1))
-        words = np.where(categorical, bounds[which + 1] - bounds[which], np.int32(0))
-        categories = np.fromstring(grown[0]["cat_threshold"], np.int64, sep=" ").astype(np.uint32)
-        missing_left &= ~categorical
-        threshold[categorical] = np.nan
-    split = offsets([int(fields["num_leaves"]) - 1 for fields in group])
-    return Trees(feature, _around_zero(threshold), left, right, missing_left, start, words, categories, gain, split)
-
-
-def _around_zero(threshold: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Move thresholds within the range of numbers that LightGBM reads as 0.0 to an end of it."""
-    band = np.abs(threshold) <= _ZERO
-    if not band.any():
-        return threshold
-    return np.where(band, np.where(threshold < 0.0, np.nextafter(-_ZERO, -np.inf), _ZERO), threshold)
-
-
-def _linear(fields: Fields) -> LinearLeaves:
-    [tree] = _trees([fields])
-    [value] = _numbers([fields], np.float64, "leaf_value")
+def _linear(tree: Tree, fields: Fields) -> LinearLeaves:
+    value = _numbers(fields, "leaf_value", np.float64)
     start = np.zeros(tree.n_leaves + 1, np.int32)
     if fields.get("is_linear", "0") == "0":
         return LinearLeaves(tree, value, start, np.empty(0, np.int32), np.empty(0), value)
-    np.cumsum(_numbers([fields], np.int32, "num_features")[0], out=start[1:])
-    const, [coeff] = (_numbers([fields], np.float64, name) for name in ("leaf_const", "leaf_coeff"))
-    [features] = _numbers([fields], np.int32, "leaf_features")
+    np.cumsum(_numbers(fields, "num_features", np.int32), out=start[1:])
+    const, coeff = (_numbers(fields, name, np.float64) for name in ("leaf_const", "leaf_coeff"))
     n_terms = start[-1]  # numpy reads empty fields of a tree as one number
-    return LinearLeaves(tree, const[0], start, features[:n_terms], coeff[:n_terms], value)
+    return LinearLeaves(
+        tree, const, start, _numbers(fields, "leaf_features", np.int32)[:n_terms], coeff[:n_terms], value
+    )

@@ -139,7 +139,7 @@ def checked_trees(grown: object, count: int, table: Table, growth: TreeParams) -
 def check_leaves(trees: Trees, most: int, growth: TreeParams) -> None:
     """Refuse trees of more leaves than `most`, whose numbers would overflow and give wrong results."""
     split = trees.tree_split
-    leaves = int((split[1:] - split[:-1]).max(initial=0)) + 1
+    leaves = (len(trees.feature) if len(trees) == 1 else int((split[1:] - split[:-1]).max(initial=0))) + 1
     if leaves > most:
         raise ValueError(f"the backend grew {leaves} leaves: `TreeParams.leaves` allows {growth.leaves}.")
 

@@ -207,8 +207,7 @@ class LightGBMGrower:
             _lightgbm_calls.update(library, booster, g, h)
         if booster.current_iteration() == before:  # no split: LightGBM removes the round
             return Trees.stumps(columns)
-        text = _lightgbm_calls.text_of(library, booster, before, 1)
-        return self.bins.ranks.decode(_lightgbm_calls.trees_in_text(text))
+        return self.bins.ranks.decode(_lightgbm_calls.trees_of(library, booster, before, 1, columns))
 
     def _booster(self, library: ModuleType, columns: int) -> tuple[Booster, int]:
         """Return the booster of the next round, and its number of rounds so far."""

@@ -162,6 +162,13 @@ fit_trees = Loop(
     "out: f8[outputs, rows] out",
 )  # fmt: skip
 
+# reading.c
+read_trees = Loop(
+    "read_trees", "text: u1[bytes]", "numbers: f8[2, room] out", "integers: i4[5, room] out",
+    "missing_left: bool[room] out", "categories: u4[word_room] out", "tree_split: i8[trees+1] out",
+    "n_words: i8[1] out",
+)  # fmt: skip
+
 # ranking.c
 lambdas = Loop(
     "lambdas", "bounds: i8[queries+1]", "score: f8[rows]", "gain: f8[rows]", "discount: f8[longest]",

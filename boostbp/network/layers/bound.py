@@ -259,7 +259,8 @@ class LossObjective:
         weight = self.weight[:, None]
         if self.is_squared:  # once per round, often of few rows
             h -= y
-            return np.multiply(weight, h, out=h), np.broadcast_to(weight, h.shape)
+            hessian = weight if h.shape == weight.shape else np.broadcast_to(weight, h.shape)
+            return np.multiply(weight, h, out=h), hessian
         if self.loss.of_rows is not None:  # an order of the rows serves both
             _, gradient, hessian = self.loss.derivatives(h, y)
             return weight * gradient, weight * hessian

@@ -72,8 +72,8 @@ class Rounds:
     @property
     def forest(self) -> Forest:
         """The base and all rounds in one forest."""
-        empty = self._part(Trees.stumps(0), concat_leaves([]))
-        forest, settings = Forest.concat(self.parts or [empty]), self.bound.settings
+        parts = self.parts or [self._part(Trees.stumps(0), concat_leaves([]))]
+        forest, settings = Forest.concat(parts), self.bound.settings
         degree = settings.basis.powers if settings.basis.columns_per_feature else 0
         known = settings.leaves == "refit" and not settings.growth.multi_output and forest.n_trees
         kept = {name: getattr(settings, name) for name in RUN_SETTINGS}
@@ -255,7 +255,8 @@ class Rounds:
             out=self.running[outputs], n_outputs=per_tree, sign=self.sign, n_threads=n_threads, space=self.space,
             prior=prior,
         )  # fmt: skip
-        leaves.tree_output[:, 0] += outputs.start
+        if outputs.start:
+            leaves.tree_output[:, 0] += outputs.start
         return leaves
 
     def _of_sampled_rows(self, number: int, grad: Floats, hess: Floats) -> tuple[Floats, Floats]:
@@ -326,4 +327,5 @@ def keeps_trace(n_trees: int, n_rows: int, dtype: DTypeLike) -> bool:
 def _by_output(columns: Floats) -> Floats:
     """Return (rows, outputs) as contiguous (outputs, rows), or (1, rows) if all outputs share a column in memory."""
     shared = columns.strides[1] == 0 and len(columns) > 0  # strides mean nothing without rows
-    return np.require(columns[:, :1].T if shared else columns.T, np.float64, ["C", "W"])
+    rows = columns[:, :1].T if shared else columns.T
+    return rows if rows.flags.carray and rows.dtype == np.float64 else np.require(rows, np.float64, ["C", "W"])
