@@ -46,7 +46,7 @@ def _xgboost(grower: Any, rows: np.ndarray) -> np.ndarray:
 
 def nodes_of_leaves(booster: Any) -> list[np.ndarray]:
     """XGBoost's node number of each leaf, as ``pred_leaf`` gives it, for each tree of a booster."""
-    left_children = _xgboost_ubj.arrays_in_ubj(booster.save_raw("ubj"), "left_children")
+    left_children = _xgboost_ubj.arrays_in_ubj(booster.save_raw("ubj"), "left_children", 0)
     return [Numbering.of(of_tree.astype(np.int64)).leaves for of_tree in left_children]
 
 

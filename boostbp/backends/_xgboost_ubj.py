@@ -21,16 +21,21 @@ _FIELDS = (
 Fields = dict[str, list[NDArray[Any]]]  # an array for each tree
 
 
-def trees_in_ubj(raw: bytes | bytearray) -> Trees:
-    """Return every tree of ``Booster.save_raw("ubj")``; leaves are numbered in the order of their nodes."""
-    return _trees({name: arrays_in_ubj(raw, name) for name in _FIELDS})
+def trees_in_ubj(raw: bytes | bytearray, last: int | None = None) -> Trees:
+    """Return the trees of ``Booster.save_raw("ubj")``, or the last ones; leaves have the order of their nodes."""
+    first = raw.index(b"trees[")  # after the names of the features
+    if last is not None:
+        begin = len(raw)
+        for _ in range(last):
+            begin = raw.rindex(b"base_weights[", first, begin)  # the first field of a tree
+        first = begin
+    return _trees({name: arrays_in_ubj(raw, name, first) for name in _FIELDS})
 
 
-def arrays_in_ubj(raw: bytes | bytearray, name: str) -> list[NDArray[Any]]:
-    """Return the array of this name in every tree of ``Booster.save_raw("ubj")``."""
+def arrays_in_ubj(raw: bytes | bytearray, name: str, at: int) -> list[NDArray[Any]]:
+    """Return the array of this name in every tree of ``Booster.save_raw("ubj")`` from a byte on."""
     # A key is a length and a name. An array of numbers of one type begins with their type marker and count.
     key, arrays = b"L" + _LENGTH.pack(len(name)) + name.encode() + b"[$", []
-    at = raw.index(b"trees[")  # after the names of the features
     while (at := raw.find(key, at)) >= 0:
         at += len(key)
         arrays.append(np.frombuffer(raw, _DTYPES[raw[at]], _LENGTH.unpack_from(raw, at + 3)[0], at + 11))
@@ -47,10 +52,15 @@ def _trees(fields: Fields) -> Trees:
     n_trees = len(fields["split_type"])
     if n_trees > 1 and categorical.any():
         return Trees.concat([_trees({name: of[k : k + 1] for name, of in fields.items()}) for k in range(n_trees)])
-    base = np.cumsum([0, *map(len, fields["left_children"])])
     left_child = concatenated("left_children", np.int64)
-    at, _, number = Numbering.of(left_child, base)
-    root = np.repeat(base[:-1], np.diff(base))[at]  # numbers of children count within a tree
+    if n_trees == 1:  # once per round
+        at, _, number = Numbering.of(left_child)
+        root, split = np.zeros(1, np.int64), np.array([0, len(at)])
+    else:
+        base = np.cumsum([0, *map(len, fields["left_children"])])
+        at, _, number = Numbering.of(left_child, base)
+        root = np.repeat(base[:-1], np.diff(base))[at]  # numbers of children count within a tree
+        split = np.searchsorted(at, base)
     left, right = number[root + left_child[at]], number[root + concatenated("right_children", np.int64)[at]]
     missing_left = concatenated("default_left", np.bool_)[at]
     # XGBoost sends float32(x) < condition left, `Tree` sends x <= threshold left.
@@ -69,7 +79,6 @@ def _trees(fields: Fields) -> Trees:
     # trees with vector leaves have no gains before XGBoost 3
     gain = concatenated("loss_changes", np.float64)[at] if fields["loss_changes"] else np.full(len(at), np.nan)
     left, right = left.astype(np.int32), right.astype(np.int32)
-    split = np.searchsorted(at, base)
     return Trees(feature, threshold, left, right, missing_left, start, words, categories, gain, split)
 
 

@@ -41,9 +41,13 @@ def _naming_params(growth: TreeParams) -> AbstractContextManager[None]:
     return naming_params("XGBoost", growth.params, _library().core.XGBoostError)
 
 
+# Bytes up to which a whole model is written to read its last round: XGBoost writes 70 kB in the time of a slice.
+_WHOLE = 1 << 16
+
+
 @dataclass
 class Running:
-    """A booster, the rounds it has grown and the smallest sum of hessians it allows in a leaf.
+    """A booster, its rounds, the smallest sum of hessians it allows in a leaf, and its bytes when last read.
 
     Rounds are counted here, because querying XGBoost costs as much as growing a small tree. It never removes a round.
     """
@@ -51,6 +55,16 @@ class Running:
     booster: Booster
     rounds: int = 0
     min_weight: float = -1.0
+    n_bytes: int = 0
+
+    def last_round(self, n_trees: int) -> Trees:
+        """Return the trees of the last round."""
+        if self.n_bytes <= _WHOLE:
+            raw = self.booster.save_raw("ubj")
+            self.n_bytes = len(raw)
+        else:
+            raw = self.booster[self.rounds - 1 : self.rounds].save_raw("ubj")
+        return _xgboost_ubj.trees_in_ubj(raw, n_trees)
 
 
 @dataclass
@@ -108,7 +122,7 @@ class XGBoostGrower:
                 run.min_weight = min_weight
             run.booster.boost(self.matrix, run.rounds, grad=grad, hess=hess)
         run.rounds += 1
-        return self.ranks.decode(_xgboost_ubj.trees_in_ubj(run.booster[run.rounds - 1 : run.rounds].save_raw("ubj")))
+        return self.ranks.decode(run.last_round(1 if vector else grad.shape[1]))
 
     def _run(self, columns: int, vector: bool) -> Running:
         """Return the booster of the next round with so many columns, and with vector leaves or without."""

@@ -34,7 +34,7 @@ def test_the_binary_model_says_what_the_json_model_says(categories: tuple[int, .
     theirs = json.loads(booster.save_raw("json"))["learner"]["gradient_booster"]["model"]["trees"]
     assert len(theirs) == (1 if shared else 3)
     for name in [name for name, value in theirs[0].items() if isinstance(value, list)]:
-        ours = _xgboost_ubj.arrays_in_ubj(raw, name)
+        ours = _xgboost_ubj.arrays_in_ubj(raw, name, 0)
         for array, tree in zip(ours, theirs, strict=True):
             np.testing.assert_array_equal(np.asarray(array, np.float32), np.asarray(tree[name], np.float32), name)
 
@@ -77,3 +77,24 @@ def test_a_numbering_is_in_the_order_of_the_nodes() -> None:
     assert numbering.splits.tolist() == [0, 1, 4]
     assert numbering.leaves.tolist() == [2, 3, 5, 6]
     assert numbering.number.tolist() == [0, 1, ~0, ~1, 2, ~2, ~3]
+
+
+@pytest.mark.parametrize(("categories", "shared"), [((), False), ((6, 40), False), ((), True)])
+@pytest.mark.parametrize("whole", [0, 1 << 16, 1 << 30])
+def test_rounds_are_the_last_trees_of_the_model_whether_it_is_sliced_or_not(
+    monkeypatch: pytest.MonkeyPatch, categories: tuple[int, ...], shared: bool, whole: int
+) -> None:
+    monkeypatch.setattr("boostbp.backends.xgboost._WHOLE", whole)
+    data = table(np.random.default_rng(0), 500, numeric=3, categories=categories)
+    y = np.hstack([target(np.random.default_rng(seed), data) for seed in range(3)])
+    grower = load_backend("xgboost").bind(data, TreeParams(max_depth=6, multi_output=shared))
+    rounds = [grower.grow(y * number, np.ones_like(y)) for number in range(1, 30)]
+    [run] = grower.running.values()
+    assert (run.n_bytes > 1 << 16) == (whole > 0)
+    for number, ours in enumerate(rounds):
+        theirs = _xgboost_ubj.trees_in_ubj(run.booster[number : number + 1].save_raw("ubj"))
+        if shared:  # small leaves of ours are dissolved
+            ours = _xgboost_ubj.trees_in_ubj(run.booster[: number + 1].save_raw("ubj"), 1)
+        for one, other in zip(ours, theirs, strict=True):
+            for name in ("feature", "threshold", "left", "right", "missing_left", "gain", "cat_words", "categories"):
+                np.testing.assert_array_equal(getattr(one, name), getattr(other, name), name)
