@@ -193,6 +193,8 @@ def test_lightgbm_s_own_defaults_are_of_the_kinds_that_are_written_down() -> Non
     data = lightgbm.Dataset(np.zeros((9, 1)), np.zeros(9), params={"verbosity": -1})
     text = lightgbm.train({"verbosity": -1, "num_threads": 1}, data, 1).model_to_string()
     defaults = lightgbm.Booster(model_str=text).params
+    if not defaults:
+        pytest.skip("LightGBM before 4.6 does not read the parameters of a model")
     allowed = NATIVES["lightgbm"].allowed
     assert len(allowed.keys() & defaults.keys()) > 30
     for name in allowed.keys() & defaults.keys():
