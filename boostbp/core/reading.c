@@ -147,7 +147,7 @@ API int64_t boostbp_read_trees(const char *text, double *threshold, int32_t *fea
             }
             integers(&in, "cat_boundaries", n_sets + 1, bounds);
             find(&in, "cat_threshold");
-            in.is_odd |= bounds[n_sets] < 0 || bounds[n_sets] > bytes;
+            in.is_odd = in.is_odd || bounds[n_sets] < 0 || bounds[n_sets] > bytes;
             n_words[0] += in.is_odd ? 0 : bounds[n_sets];
             for (int64_t i = word; i < n_words[0] && i < word_room; i++)
                 categories[i] = (uint32_t)integer(&in);
