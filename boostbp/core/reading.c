@@ -71,10 +71,12 @@ static void numbers(text_t *text, const char *name, int64_t n, double *out)
 {
     find(text, name);
     for (int64_t i = 0; i < n && !text->is_odd; i++) {
-        char *after;
-        text->at += *text->at == ' ';
-        out[i] = strtod_l(text->at, &after, text->c);
-        text->is_odd = *text->at == '\n' || after == text->at || (*after != ' ' && *after != '\n');
+        while (*text->at == ' ')
+            text->at++;
+        char *after = (char *)text->at;
+        if (*after != '\n') /* which strtod would skip */
+            out[i] = strtod_l(text->at, &after, text->c);
+        text->is_odd = after == text->at || (*after != ' ' && *after != '\n');
         text->at = after;
     }
 }
@@ -89,13 +91,15 @@ static void convert(text_t *text, int64_t n, int64_t word, int64_t n_sets, const
         int is_set = decision & CATEGORICAL;
         cat_start[i] = -1;
         cat_words[i] = 0;
-        if (is_set && threshold[i] >= 0.0 && threshold[i] < (double)n_sets) {
-            const int32_t *set = bounds + (int64_t)threshold[i];
-            text->is_odd |= set[0] < 0 || set[1] < set[0] || set[1] > bounds[n_sets];
+        if (is_set) {
+            int is_known = threshold[i] >= 0.0 && threshold[i] < (double)n_sets;
+            const int32_t *set = is_known ? bounds + (int64_t)threshold[i] : NULL;
+            text->is_odd = !set || set[0] < 0 || set[1] < set[0] || set[1] > bounds[n_sets];
+            if (text->is_odd)
+                return;
             cat_start[i] = (int32_t)(word + set[0]);
             cat_words[i] = set[1] - set[0];
-        } else
-            text->is_odd |= is_set;
+        }
         /* If the missing type is not NaN, LightGBM reads NaN as 0.0. */
         missing_left[i] = !is_set && ((decision & MISSING_TYPE) == MISSING_IS_NAN ? (decision & DEFAULT_LEFT) != 0
                                                                                   : threshold[i] >= 0.0);
@@ -124,6 +128,7 @@ API int64_t boostbp_read_trees(const char *text, double *threshold, int32_t *fea
     for (int64_t tree = 0; tree < trees; tree++) {
         int64_t first = tree_split[tree], word = n_words[0], n_leaves, n_sets, fits;
         int32_t *bounds = NULL;
+        find(&in, "Tree"); /* after the names of the features */
         find(&in, "num_leaves");
         n_leaves = integer(&in);
         find(&in, "num_cat");

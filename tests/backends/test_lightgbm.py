@@ -18,8 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from leaf_oracles import adversarial, table
 
+from boostbp import BoostBPRegressor
 from boostbp.backends import _lightgbm_calls, load_backend
 from boostbp.backends.base import LinearLeaves, TreeParams
+from boostbp.backends.lightgbm import LightGBMGrower
 from boostbp.trees.sparse import Table
 from boostbp.trees.tree import Trees
 
@@ -311,3 +313,37 @@ def test_a_text_that_lacks_a_line_or_a_number_is_refused(line: str) -> None:
         assert shorter != text
         with pytest.raises(ValueError, match="LightGBM's text of trees is not as expected"):
             _lightgbm_calls.trees_in_text(shorter)
+
+
+@pytest.mark.parametrize(
+    "name", ["a\nnum_leaves=1", "price\nnum_leaves=3", "a\nnum_leaves=", "a\nnum_leaves=2\nnum_cat=0\n"]
+)
+def test_names_of_features_with_lines_like_those_of_trees_are_no_trees(name: str) -> None:
+    rng = np.random.default_rng(0)
+    X, params = rng.normal(size=(300, 2)), {"verbosity": -1, "num_threads": 1, "num_leaves": 4}
+    texts = []
+    for names in ([name, "z"], ["a", "z"]):
+        data = lightgbm.Dataset(X, X[:, 0] + X[:, 1] ** 2, feature_name=names, params=params)
+        booster = lightgbm.Booster(params, data)
+        booster.update()
+        texts.append(booster.model_to_string())
+    same_arrays(*map(_lightgbm_calls.trees_in_text, texts))
+
+
+def test_a_native_backend_cannot_write_to_the_weights_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    boost = LightGBMGrower.boost
+
+    def writing(self: LightGBMGrower, gradient: Any, *args: Any) -> Any:
+        def halved(score: np.ndarray) -> Any:
+            grad, hess = gradient(score)
+            hess *= 0.5
+            return grad, hess
+
+        return boost(self, halved, *args)
+
+    monkeypatch.setattr(LightGBMGrower, "boost", writing)
+    rng = np.random.default_rng(0)
+    X, weight = rng.normal(size=(300, 3)), rng.uniform(0.5, 2.0, 300)
+    model = BoostBPRegressor((), n_estimators=5, output={"leaves": "native"})
+    with pytest.raises(ValueError, match="read-only"):
+        model.fit(X, X[:, 0] * X[:, 1], sample_weight=weight)

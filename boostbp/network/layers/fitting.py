@@ -292,7 +292,7 @@ class Rounds:
         def gradient(score: Floats) -> tuple[Floats, Floats]:
             interrupts.check()
             grad, hess = self.objective.gradient(start + score.reshape(-1, 1), outputs)
-            return grad.ravel(), hess.ravel()
+            return grad.ravel(), read_only(hess.ravel())  # a view of the weights
 
         # The library's own score starts from 0, so the running fit so far, such as the base, is added to it.
         native = grower.boost(gradient, settings.n_estimators, settings.learning_rate, settings.ridge.reg_lambda)
