@@ -109,13 +109,13 @@ def update(library: ModuleType, booster: Booster, grad: NDArray[np.float32], hes
     library.basic._safe_call(call(booster._handle, *at, ctypes.byref(nothing_grown)))
 
 
-def trees_of(library: ModuleType, booster: Booster, first: int, n_rounds: int, n_trees: int) -> Trees:
-    """Return the trees of some rounds."""
+def trees_of(library: ModuleType, booster: Booster, number: int, n_trees: int) -> Trees:
+    """Return the trees of a round."""
     call, check, length = library.basic._LIB.LGBM_BoosterSaveModelToString, library.basic._safe_call, _LONG(0)
     buffer: Any = getattr(_texts, "buffer", None) or ctypes.create_string_buffer(1 << 14)
     while True:
         size = _LONG(len(buffer))
-        check(call(booster._handle, _INT(first), _INT(n_rounds), _INT(_SPLITS), size, ctypes.byref(length), buffer))
+        check(call(booster._handle, _INT(number), _INT(1), _INT(_SPLITS), size, ctypes.byref(length), buffer))
         if length.value <= len(buffer):
             break
         buffer = ctypes.create_string_buffer(2 * length.value)

@@ -23,13 +23,11 @@ Fields = dict[str, list[NDArray[Any]]]  # an array for each tree
 
 def trees_in_ubj(raw: bytes | bytearray, last: int | None = None) -> Trees:
     """Return the trees of ``Booster.save_raw("ubj")``, or the last ones; leaves have the order of their nodes."""
-    first = raw.index(b"trees[")  # after the names of the features
-    if last is not None:
-        begin = len(raw)
-        for _ in range(last):
-            begin = raw.rindex(b"base_weights[", first, begin)  # the first field of a tree
-        first = begin
-    return _trees({name: arrays_in_ubj(raw, name, first) for name in _FIELDS})
+    trees = raw.index(b"trees[")  # after the names of the features
+    at = trees if last is None else len(raw)
+    for _ in range(last or 0):
+        at = raw.rindex(b"base_weights[", trees, at)  # the first field of a tree
+    return _trees({name: arrays_in_ubj(raw, name, at) for name in _FIELDS})
 
 
 def arrays_in_ubj(raw: bytes | bytearray, name: str, at: int) -> list[NDArray[Any]]:

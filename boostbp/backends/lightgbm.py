@@ -207,7 +207,7 @@ class LightGBMGrower:
             _lightgbm_calls.update(library, booster, g, h)
         if booster.current_iteration() == before:  # no split: LightGBM removes the round
             return Trees.stumps(columns)
-        return self.bins.ranks.decode(_lightgbm_calls.trees_of(library, booster, before, 1, columns))
+        return self.bins.ranks.decode(_lightgbm_calls.trees_of(library, booster, before, columns))
 
     def _booster(self, library: ModuleType, columns: int) -> tuple[Booster, int]:
         """Return the booster of the next round, and its number of rounds so far."""

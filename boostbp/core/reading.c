@@ -81,7 +81,7 @@ static void numbers(text_t *text, const char *name, int64_t n, double *out)
     }
 }
 
-/* Turns what the text says of a tree's splits into ours: decision is in cat_words, the number of a set in threshold.
+/* Converts the splits of a tree. Before, cat_words has the decision types, and threshold the numbers of sets.
    bounds, (sets + 1,): the first word of each set. */
 static void convert(text_t *text, int64_t n, int64_t word, int64_t n_sets, const int32_t *bounds, double *threshold,
                     uint8_t *missing_left, int32_t *cat_start, int32_t *cat_words)
@@ -113,8 +113,8 @@ static void convert(text_t *text, int64_t n, int64_t word, int64_t n_sets, const
 /* Reads the splits of all trees, with a row for each array of `boostbp.trees.tree.Trees`: numbers are thresholds and
    gains, integers are features, left and right children, first words and numbers of words of sets.
 
-   tree_split, (trees + 1,), and n_words, (1,), are always written, the splits and words of a tree if there is room for
-   them. Less than 0 words: the text is not as expected. */
+   tree_split, (trees + 1,), and n_words, (1,), are always written. Splits and words of a tree are written if there is
+   room for them. n_words is -1 if the text is not as expected. */
 API int64_t boostbp_read_trees(const char *text, double *threshold, int32_t *feature, uint8_t *missing_left,
                                uint32_t *categories, int64_t *tree_split, int64_t *n_words, int64_t bytes, int64_t room,
                                int64_t word_room, int64_t trees)

@@ -240,7 +240,7 @@ def test_rounds_by_the_c_functions_are_those_of_the_python_interface(columns: in
         _lightgbm_calls.update(lightgbm, booster, scaled, hess)
         flat = (scaled[0], hess[0]) if columns == 1 else (scaled.T, hess.T)
         other.update(fobj=lambda *_, flat=flat: flat)
-        read = _lightgbm_calls.trees_of(lightgbm, booster, number, 1, columns)
+        read = _lightgbm_calls.trees_of(lightgbm, booster, number, columns)
         whole = other.model_to_string(start_iteration=number, num_iteration=1)
         assert len(read) == whole.count("\nTree=") == columns
         same_arrays(read, _lightgbm_calls.trees_in_text(whole))

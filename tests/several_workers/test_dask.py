@@ -306,7 +306,6 @@ def test_a_broken_worker_ends_the_fit_in_time_and_is_named(client, fault, kind, 
 @contextmanager
 def frozen(client):
     """Stop the process of a worker for a while; its address."""
-    client.wait_for_workers(2, timeout=60)
     worker, process = min(client.run(os.getpid).items())
     os.kill(process, SIGSTOP)
     try:
