@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 from typing import TypeVar
 
 from boostbp import core
-from boostbp.backends.base import LinearLeaves
+from boostbp.backends.base import GrowRounds, LinearLeaves
 from boostbp.runtime.arrays import Floats
-from boostbp.trees.tree import Tree, Trees
+from boostbp.trees.tree import SplitRoom, Tree, Trees
 
 _INT, _LONG, _AT = ctypes.c_int, ctypes.c_int64, ctypes.c_void_p
 _SPLITS = 0  # kind of importances, which are not read here: numbers of splits
@@ -121,6 +121,19 @@ def trees_of(library: ModuleType, booster: Booster, number: int, n_trees: int) -
         buffer = ctypes.create_string_buffer(2 * length.value)
     _texts.buffer = buffer
     return _read(np.frombuffer(buffer, np.uint8, length.value), n_trees)
+
+
+def grow_in_core(library: ModuleType, booster: Booster, n_rounds: int, grow: GrowRounds) -> bool:
+    """Call `grow` with the addresses of a booster and of the functions that grow and read its rounds."""
+    calls = library.basic._LIB
+    functions = calls.LGBM_BoosterUpdateOneIterCustom, calls.LGBM_BoosterGetCurrentIteration
+    addresses = [ctypes.cast(function, _AT).value for function in (*functions, calls.LGBM_BoosterSaveModelToString)]
+    fault = grow((booster._handle.value, *addresses), n_rounds)
+    if fault == core.REFUSED:
+        library.basic._safe_call(-1)  # raises LightGBM's last error
+    if fault == core.NOT_READ:
+        raise ValueError(NOT_READ)
+    return not fault
 
 
 _INTS = ctypes.POINTER(ctypes.c_int)
@@ -223,6 +236,7 @@ def exactly_summed(values: NDArray[np.float32], n_rows: float) -> NDArray[np.flo
 # LightGBM reads numbers up to this size as 0.0, and places thresholds at the ends of this range.
 _ZERO = float(np.float32(1e-35))
 _LARGEST = 1e300  # LightGBM reads larger numbers as this one
+NOT_READ = "LightGBM's text of trees is not as expected: this version of it is not supported."
 _ROOM = 64  # splits and words of a tree that the first reading has room for: few trees have more
 
 Fields = dict[str, str]
@@ -243,24 +257,16 @@ def trees_in_text(text: str) -> Trees:
 
 def _read(text: NDArray[np.uint8], n_trees: int) -> Trees:
     """Return the first trees of a text."""
-    room = word_room = _ROOM * n_trees
-    split, n_words = np.empty(n_trees + 1, np.int64), np.empty(1, np.int64)
+    room, word_room, n_words = _ROOM * n_trees, _ROOM * n_trees, np.empty(1, np.int64)
     while True:
-        # once per round: few arrays, whose rows are those of the trees
-        numbers, integers = np.empty((2, room)), np.empty((5, room), np.int32)
-        missing_left, categories = np.empty(room, np.bool_), np.empty(word_room, np.uint32)
-        core.read_trees(text, numbers, integers, missing_left, categories, split, n_words)
-        n_splits, n_found = int(split[-1]), int(n_words[0])
+        arrays = SplitRoom.of(n_trees, room, word_room)
+        core.read_trees(text, *arrays, n_words)
+        n_splits, n_found = int(arrays.tree_split[-1]), int(n_words[0])
         if n_found < 0:
-            raise ValueError("LightGBM's text of trees is not as expected: this version of it is not supported.")
+            raise ValueError(NOT_READ)
         if n_splits <= room and n_found <= word_room:
-            break
+            return arrays.trees(n_trees, n_found)
         room, word_room = n_splits, n_found
-    threshold, gain = numbers[:, :n_splits]
-    feature, left, right, start, count = integers[:, :n_splits]
-    return Trees(
-        feature, threshold, left, right, missing_left[:n_splits], start, count, categories[:n_found], gain, split
-    )
 
 
 def linear_leaves(text: str) -> list[LinearLeaves]:

@@ -176,6 +176,21 @@ class Grower(Protocol):
         ...
 
 
+# Takes the addresses that `boostbp.core.grow_rounds` calls, and the largest number of rounds; returns a fault, or 0.
+GrowRounds = Callable[[tuple[int, ...], int], int]
+
+
+class CoreGrower(Grower, Protocol):
+    """A grower whose rounds the core can grow itself, by calls of the library's compiled functions."""
+
+    def grow_in_core(self, columns: int, grow: GrowRounds) -> bool:
+        """Call `grow` for some rounds of so many trees each; return whether all were grown.
+
+        False, too, if this grower needs its own `grow`, which is then called for the remaining rounds.
+        """
+        ...
+
+
 class NativeGrower(Grower, Protocol):
     """A grower whose library fits linear leaves itself (``Capabilities.native_leaves``)."""
 

@@ -22,6 +22,7 @@ from boostbp.backends.base import (
     OUTPUTS_PER_CALL,
     TREES_PER_BOOSTER,
     Gradient,
+    GrowRounds,
     LinearLeaves,
     TreeParams,
 )
@@ -147,6 +148,17 @@ class LightGBMGrower:
         with device_turn(self.params), thread_gate(n_threads), _naming_params(self.growth):
             return [tree for j in range(columns) for tree in self._round(grad[:, [j]], hess[:, [j]])]
 
+    def grow_in_core(self, columns: int, grow: GrowRounds) -> bool:
+        """Let the core grow rounds; see `boostbp.backends.base.CoreGrower`."""
+        if self.growth.params or self.bins.ranks.edges or not self._may_split():
+            return False
+        library, n_threads = _library(), self.growth.n_threads
+        with thread_gate(n_threads):
+            self._hold_threads()
+            booster, before = self._booster(library, columns)
+            n_rounds = -(-(TREES_PER_BOOSTER - before * columns) // columns)
+            return _lightgbm_calls.grow_in_core(library, booster, n_rounds, grow)
+
     def fork(self, outputs: slice, seed: int) -> LightGBMGrower:
         """Return a grower with its own booster on the same Dataset."""
         return replace(self, growth=replace(self.growth, random_state=seed), params=self.params | {"seed": seed})
@@ -189,11 +201,14 @@ class LightGBMGrower:
     def _may_split(self) -> bool:
         return self.bins.usable and self.growth.allows_split
 
-    def _round(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
-        """Grow one tree for each column in a single call, as one round of that many classes."""
+    def _hold_threads(self) -> None:
         if not (getattr(self._thread, "is_set", False) and _lightgbm_calls.same_threads(self.growth.n_threads)):
             hold_threads(self.growth.n_threads)
             self._thread.is_set = True
+
+    def _round(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
+        """Grow one tree for each column in a single call, as one round of that many classes."""
+        self._hold_threads()
         columns, empty = grad.shape[1], not len(grad)
         g, h = gradients(grad.T, "LightGBM"), gradients(hess.T, "LightGBM")  # LightGBM stores class by class
         if not workers().is_single:

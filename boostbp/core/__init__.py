@@ -162,11 +162,24 @@ fit_trees = Loop(
     "out: f8[outputs, rows] out",
 )  # fmt: skip
 
+# growing.c
+SPLITS = (
+    "numbers: f8[2, room] out", "integers: i4[5, room] out", "missing_left: bool[room] out",
+    "categories: u4[word_room] out", "tree_split: i8[trees+1] out",
+)  # fmt: skip
+REFUSED, NOT_READ = 2, 3  # faults of a round
+grow_rounds = Loop(
+    "grow_rounds", "booster: int", "update: int", "iteration: int", "text: int", "sampled: u1[samples, rows]",
+    "unsampled: float", BINNED, "weight: f8[rows]", "base: f8[outputs, rows]", "target: f8[outputs, rows]",
+    "per_feature: int", "degree: int", *PENALTY, "standardize: bool", "learning_rate: float", "block_rows: int",
+    "most_splits: int", "order: u2[rows] out", "values: f8[_] out", *SPLITS, "start: i8[leaf_room+1] out",
+    "column: i4[path_room] out", "scaling: f8[path_room, 4] out", "weight_start: i8[leaf_room+1] out",
+    "weights: f8[_] out", "leaf: leaf[trees, rows] out", "out: f8[outputs, rows] out", "done: i8[2] out",
+)  # fmt: skip
+
 # reading.c
 read_trees = Loop(
-    "read_trees", "text: u1[bytes]", "numbers: f8[2, room] out", "integers: i4[5, room] out",
-    "missing_left: bool[room] out", "categories: u4[word_room] out", "tree_split: i8[trees+1] out",
-    "n_words: i8[1] out",
+    "read_trees", "text: u1[bytes]", *SPLITS, "n_words: i8[1] out"
 )  # fmt: skip
 
 # ranking.c

@@ -49,6 +49,24 @@ typedef struct {
     int64_t n_splits;
 } nodes_t;
 
+/* Memory for the splits of trees, and for the words of their category sets. */
+typedef struct {
+    double *threshold, *gain;
+    int32_t *feature, *left, *right, *cat_start, *cat_words;
+    uint8_t *missing_left;
+    uint32_t *categories;
+    int64_t room, word_room;
+} splits_t;
+
+/* numbers: (2, room) thresholds and gains; integers: (5, room) features, left and right children, first words and
+   numbers of words of sets. */
+static inline splits_t splits_of(double *numbers, int32_t *integers, uint8_t *missing_left, uint32_t *categories,
+                                 int64_t room, int64_t word_room)
+{
+    return (splits_t){numbers, numbers + room, integers, integers + room, integers + 2 * room, integers + 3 * room,
+                      integers + 4 * room, missing_left, categories, room, word_room};
+}
+
 /* Leaf regressions of one or more trees; see `Leaves` in `boostbp/core/__init__.py`. */
 typedef struct {
     const int64_t *tree_leaf, *tree_output, *tree_degree, *start;
@@ -225,6 +243,23 @@ static inline int goes_left(const nodes_t *nodes, int64_t split, const double *x
 {
     return sends_left(nodes, split, x[nodes->feature[split]]);
 }
+
+/* reading.c: reads the first trees of a text. tree_split, (trees + 1,), and n_words, (1,), are always written. Splits and
+   words of a tree are written if there is room for them. n_words is -1 if the text is not as expected. */
+int64_t read_splits(const char *bytes, int64_t n_bytes, int64_t n_trees, const splits_t *out, int64_t *tree_split,
+                    int64_t *n_words);
+
+/* routing.c */
+API int64_t boostbp_paths_of(const nodes_t *nodes, const int64_t *tree_split, int64_t per_feature, int64_t *start,
+                             int32_t *column, int64_t n_trees, int64_t n_leaves, int64_t room);
+
+/* tree_fits.c */
+API int64_t boostbp_fit_trees(const nodes_t *nodes, const int64_t *tree_split, const leaves_t *leaves,
+                              const binned_t *in, double *grad, const double *hess, const double *base,
+                              const double *target, double penalty, int64_t penalize_constant, int64_t standardize,
+                              double learning_rate, int64_t block_rows, uint16_t *order, double *values, void *leaf,
+                              int64_t bytes, double *out, int64_t gradients, int64_t hessians, int64_t targets,
+                              int64_t outputs);
 
 /* evaluation.c */
 API int64_t boostbp_add_values(const leaf_rows_t *rows, int64_t degree, const double *scaling, const double *weight,

@@ -110,22 +110,14 @@ static void convert(text_t *text, int64_t n, int64_t word, int64_t n_sets, const
     }
 }
 
-/* Reads the splits of all trees, with a row for each array of `boostbp.trees.tree.Trees`: numbers are thresholds and
-   gains, integers are features, left and right children, first words and numbers of words of sets.
-
-   tree_split, (trees + 1,), and n_words, (1,), are always written. Splits and words of a tree are written if there is
-   room for them. n_words is -1 if the text is not as expected. */
-API int64_t boostbp_read_trees(const char *text, double *threshold, int32_t *feature, uint8_t *missing_left,
-                               uint32_t *categories, int64_t *tree_split, int64_t *n_words, int64_t bytes, int64_t room,
-                               int64_t word_room, int64_t trees)
+int64_t read_splits(const char *bytes, int64_t n_bytes, int64_t n_trees, const splits_t *out, int64_t *tree_split,
+                    int64_t *n_words)
 {
-    double *gain = threshold + room;
-    int32_t *left = feature + room, *right = left + room, *cat_start = right + room, *cat_words = cat_start + room;
-    text_t in = {.at = text, .end = text + bytes, .c = newlocale(LC_ALL_MASK, "C", (locale_t)0)};
+    text_t in = {.at = bytes, .end = bytes + n_bytes, .c = newlocale(LC_ALL_MASK, "C", (locale_t)0)};
     if (!in.c)
         return -1;
     n_words[0] = tree_split[0] = 0;
-    for (int64_t tree = 0; tree < trees; tree++) {
+    for (int64_t tree = 0; tree < n_trees; tree++) {
         int64_t first = tree_split[tree], word = n_words[0], n_leaves, n_sets, fits;
         int32_t *bounds = NULL;
         find(&in, "Tree"); /* after the names of the features */
@@ -133,16 +125,16 @@ API int64_t boostbp_read_trees(const char *text, double *threshold, int32_t *fea
         n_leaves = integer(&in);
         find(&in, "num_cat");
         n_sets = integer(&in);
-        in.is_odd |= n_leaves < 1 || n_leaves > bytes || n_sets > bytes;
+        in.is_odd |= n_leaves < 1 || n_leaves > n_bytes || n_sets > n_bytes;
         tree_split[tree + 1] = in.is_odd ? first : first + n_leaves - 1;
-        fits = n_leaves > 1 && tree_split[tree + 1] <= room;
+        fits = n_leaves > 1 && tree_split[tree + 1] <= out->room;
         if (fits) {
-            integers(&in, "split_feature", n_leaves - 1, feature + first);
-            numbers(&in, "split_gain", n_leaves - 1, gain + first);
-            numbers(&in, "threshold", n_leaves - 1, threshold + first);
-            integers(&in, "decision_type", n_leaves - 1, cat_words + first);
-            integers(&in, "left_child", n_leaves - 1, left + first);
-            integers(&in, "right_child", n_leaves - 1, right + first);
+            integers(&in, "split_feature", n_leaves - 1, out->feature + first);
+            numbers(&in, "split_gain", n_leaves - 1, out->gain + first);
+            numbers(&in, "threshold", n_leaves - 1, out->threshold + first);
+            integers(&in, "decision_type", n_leaves - 1, out->cat_words + first);
+            integers(&in, "left_child", n_leaves - 1, out->left + first);
+            integers(&in, "right_child", n_leaves - 1, out->right + first);
         }
         if (n_sets > 0 && !in.is_odd) {
             bounds = malloc((size_t)(n_sets + 1) * sizeof *bounds);
@@ -152,18 +144,27 @@ API int64_t boostbp_read_trees(const char *text, double *threshold, int32_t *fea
             }
             integers(&in, "cat_boundaries", n_sets + 1, bounds);
             find(&in, "cat_threshold");
-            in.is_odd = in.is_odd || bounds[n_sets] < 0 || bounds[n_sets] > bytes;
+            in.is_odd = in.is_odd || bounds[n_sets] < 0 || bounds[n_sets] > n_bytes;
             n_words[0] += in.is_odd ? 0 : bounds[n_sets];
-            for (int64_t i = word; i < n_words[0] && i < word_room; i++)
-                categories[i] = (uint32_t)integer(&in);
+            for (int64_t i = word; i < n_words[0] && i < out->word_room; i++)
+                out->categories[i] = (uint32_t)integer(&in);
         }
         if (fits)
-            convert(&in, n_leaves - 1, word, n_sets, bounds, threshold + first, missing_left + first,
-                    cat_start + first, cat_words + first);
+            convert(&in, n_leaves - 1, word, n_sets, bounds, out->threshold + first, out->missing_left + first,
+                    out->cat_start + first, out->cat_words + first);
         free(bounds);
     }
     if (in.is_odd)
         n_words[0] = -1;
     freelocale(in.c);
     return 0;
+}
+
+/* Reads the splits of all trees, with a row for each array of `boostbp.trees.tree.Trees`; see `splits_t`. */
+API int64_t boostbp_read_trees(const char *text, double *numbers, int32_t *integers, uint8_t *missing_left,
+                               uint32_t *categories, int64_t *tree_split, int64_t *n_words, int64_t bytes, int64_t room,
+                               int64_t word_room, int64_t trees)
+{
+    splits_t out = splits_of(numbers, integers, missing_left, categories, room, word_room);
+    return read_splits(text, bytes, trees, &out, tree_split, n_words);
 }

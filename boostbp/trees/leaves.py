@@ -217,9 +217,9 @@ class Workspace:
     def __init__(self) -> None:
         self._free: list[tuple[NDArray[np.uint16], Floats]] = []
 
-    def lend(self, n_rows: int, leaves: Leaves) -> tuple[NDArray[np.uint16], Floats]:
+    def lend(self, n_rows: int, widest: int) -> tuple[NDArray[np.uint16], Floats]:
         """Return arrays with undefined content, (rows,) and (rows times columns of the widest leaf,)."""
-        n_values = n_rows * int((leaves.start[1:] - leaves.start[:-1]).max())
+        n_values = n_rows * widest
         order, values = np.empty(0, np.uint16), np.empty(0)
         with suppress(IndexError):  # not `if self._free`: another thread may take the last arrays after the test
             order, values = self._free.pop()
@@ -229,7 +229,7 @@ class Workspace:
 
     def rows(self, first: int, n_rows: int, leaves: Leaves) -> LeafRows:
         """Return undefined `LeafRows` of a block of `n_rows` that begins at `first`."""
-        order, values = self.lend(n_rows, leaves)
+        order, values = self.lend(n_rows, int((leaves.start[1:] - leaves.start[:-1]).max()))
         return LeafRows(first, np.empty(len(leaves.start), np.int64), order, leaves.start, values)
 
     def take_back(self, order: NDArray[np.integer], values: Floats) -> None:

@@ -28,7 +28,7 @@ from boostbp.trees.leaves import (
 )
 from boostbp.trees.ridge import LeafRanges, LeafSums, Prior, Ridge, solve
 from boostbp.trees.sparse import Matrix
-from boostbp.trees.tree import Trees
+from boostbp.trees.tree import SplitRoom, Trees
 
 S = TypeVar("S", LeafRanges, LeafSums)
 # (features,): 1 where trees must rise, -1 where they must fall, otherwise 0; (0,) without constraints
@@ -178,7 +178,7 @@ def fit_round(
         return fitted[0] if len(fitted) == 1 else concat_leaves(fitted)
     # One call of the core for all trees; the widest leaf determines the memory for path columns.
     base, target = squared or (np.empty((0, len(X))),) * 2
-    order, values = space.lend(len(X), leaves)
+    order, values = space.lend(len(X), int((leaves.start[1:] - leaves.start[:-1]).max()))
     core.fit_trees(
         trees.nodes, trees.tree_split, leaves, bins.with_input(X, Z), grad, hess, base, target, ridge.reg_lambda,
         ridge.penalize_constant, ridge.standardize, learning_rate, BLOCK_ROWS, order, values, leaf, out,
@@ -187,6 +187,87 @@ def fit_round(
     if squared:
         leaves.tree_output[:, 0] %= len(out)
     return leaves
+
+
+@dataclass(frozen=True, slots=True)
+class Widths:
+    """Limits of the size of a tree."""
+
+    splits: int
+    columns: int  # path columns of a leaf
+    words: int  # of a category set
+
+    @property
+    def of_tree(self) -> int:
+        """Path columns of a tree."""
+        return (self.splits + 1) * self.columns
+
+
+def grow_rounds(
+    calls: tuple[int, ...],
+    X: Floats,
+    Z: Floats,
+    bins: ColumnBins,
+    basis: Basis,
+    weight: Floats,
+    ridge: Ridge,
+    *,
+    squared: tuple[Floats, Floats],
+    sampled: NDArray[np.bool_],
+    unsampled: float,
+    learning_rate: float,
+    most: Widths,
+    leaf: NDArray[np.integer],
+    out: Floats,
+    space: Workspace,
+) -> tuple[Trees, Leaves, int]:
+    """Grow rounds of the squared error by the library's own functions, and fit their leaves, in one call of the core.
+
+    The result has the bits of `Grower.grow` and `fit_round` for each round.
+
+    Parameters
+    ----------
+    calls : tuple of int
+        Addresses of a booster and of functions; see `boostbp.core.grow_rounds`.
+    weight : (rows,)
+    sampled : (rounds, rows) bool
+        Rows on which trees are grown; (0, rows) for all. The weight of other rows is multiplied by `unsampled`.
+    leaf : (trees, rows), any integer type
+        Output: the leaf of each row. Its length determines the number of rounds.
+
+    Returns
+    -------
+    trees : Trees
+        Of the rounds that were grown.
+    leaves : Leaves
+    fault : int
+        Why no more rounds were grown, or 0.
+    """
+    n_trees, n_outputs = len(leaf), len(out)
+    splits = SplitRoom.of(n_trees, n_trees * most.splits, n_trees * most.splits * most.words)
+    n_leaves, n_paths, done = n_trees * (most.splits + 1), n_trees * most.of_tree, np.zeros(2, np.int64)
+    start, weight_start = np.empty((2, n_leaves + 1), np.int64)
+    column, scaling = np.empty(n_paths, np.int32), np.empty((n_paths, 4))
+    weights = np.empty(n_leaves + basis.powers * n_paths)
+    order, values = space.lend(len(X), most.columns)
+    core.grow_rounds(
+        *calls, sampled.view(np.uint8), unsampled, bins.with_input(X, Z), weight, *squared, basis.columns_per_feature,
+        basis.powers, ridge.reg_lambda, ridge.penalize_constant, ridge.standardize, learning_rate, BLOCK_ROWS,
+        most.splits, order, values, *splits, start, column, scaling, weight_start, weights, leaf, out, done,
+    )  # fmt: skip
+    space.take_back(order, values)
+    n_rounds, fault = done.tolist()
+    n_trees = n_rounds * n_outputs
+    trees = splits.trees(n_trees, n_trees * most.splits * most.words)
+    number = np.arange(n_trees + 1)
+    tree_leaf = trees.tree_split + number
+    start, weight_start = start[: tree_leaf[-1] + 1], weight_start[: tree_leaf[-1] + 1]
+    output = np.column_stack([number[:-1] % n_outputs, np.ones(n_trees, np.int64)])
+    leaves = Leaves(
+        tree_leaf, output, np.full(n_trees, basis.powers), start, column[: start[-1]], scaling[: start[-1]],
+        weight_start, weights[: weight_start[-1]],
+    )  # fmt: skip
+    return trees, leaves, fault
 
 
 def _trees_at_once(n_rows: int, leaves: Leaves) -> int:

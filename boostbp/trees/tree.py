@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from boostbp import core
 from boostbp.runtime import threads
+from boostbp.runtime.arrays import Floats
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 
 # Minimum rows of a thread: fewer rows take less time than starting it. Arbitrary.
@@ -127,6 +128,33 @@ class Trees(Sequence["Tree"]):
             column = np.empty(start[-1], np.int32)
             core.paths_of(self.nodes, self.tree_split, per_feature, start, column)
         return start, column[: start[-1]].copy()
+
+
+class SplitRoom(NamedTuple):
+    """Memory for the splits of some trees, which the core writes."""
+
+    numbers: Floats  # (2, room): thresholds, gains
+    integers: NDArray[np.int32]  # (5, room): features, left and right children, `cat_start`, `cat_words`
+    missing_left: NDArray[np.bool_]  # (room,)
+    categories: NDArray[np.uint32]  # (room for words,)
+    tree_split: NDArray[np.int64]  # (trees + 1,)
+
+    @classmethod
+    def of(cls, n_trees: int, room: int, word_room: int) -> SplitRoom:
+        """Return room for so many splits and words."""
+        # Called once per round: few arrays.
+        numbers, integers = np.empty((2, room)), np.empty((5, room), np.int32)
+        missing_left, categories = np.empty(room, np.bool_), np.empty(word_room, np.uint32)
+        return cls(numbers, integers, missing_left, categories, np.empty(n_trees + 1, np.int64))
+
+    def trees(self, n_trees: int, n_words: int) -> Trees:
+        """Return the first trees, whose sets have `n_words` words in all, as views."""
+        tree_split = self.tree_split[: n_trees + 1]
+        n_splits = int(tree_split[-1])
+        threshold, gain = self.numbers[:, :n_splits]
+        feature, left, right, start, count = self.integers[:, :n_splits]
+        missing_left, categories = self.missing_left[:n_splits], self.categories[:n_words]
+        return Trees(feature, threshold, left, right, missing_left, start, count, categories, gain, tree_split)
 
 
 # The arrays of splits, and the words of all category sets, with their types.

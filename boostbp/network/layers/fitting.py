@@ -29,7 +29,7 @@ from boostbp.trees.leaves import (
     with_missing_leaves,
 )
 from boostbp.trees.ridge import LeafRanges
-from boostbp.trees.rounds import fit_round, in_one_call
+from boostbp.trees.rounds import Widths, fit_round, grow_rounds, in_one_call
 from boostbp.trees.tree import Tree, Trees, leaf_type
 
 # Limit on the bytes of leaf numbers that a layer keeps for its backward pass. Arbitrary: 100 trees of up to 256 leaves
@@ -44,6 +44,7 @@ UNSAMPLED = 1e-20
 # Leaf numbers of an output in one call of the core for rounds of kept structures: it takes some tenths of a second,
 # after which an interrupt is seen.
 ROWS_AT_ONCE = 1 << 22
+PATHS_AT_ONCE = 1 << 20  # path columns that a call for rounds to grow has room for: 36 MB. Arbitrary
 
 
 class Rounds:
@@ -139,12 +140,15 @@ class Rounds:
         n_rounds, curved = self.bound.settings.n_estimators, self.objective.curved
         first, outputs = groups[0].start, slice(groups[0].start, groups[-1].stop)
         pieces = [(self._fork(group), group, slice(group.start - first, group.stop - first)) for group in groups]
-        rounds = []
+        rounds = self._grown_in_core(pieces[0][0]) if outputs == slice(0, self.objective.n_outputs) == groups[0] else []
+        n_grown = sum(part.n_trees for [part] in rounds) // self.objective.n_outputs
+        if n_grown == n_rounds:
+            return rounds
         loss, grad, hess = self._derivatives(outputs)
         before = self.running.copy() if curved else self.running
         n_threads = min(self.threads_of_outputs, len(pieces))
         with threads.Team(n_threads) as team:
-            for number in range(n_rounds):
+            for number in range(n_grown, n_rounds):
                 # Algorithm 1: a tree is fitted to -r, the negative gradient, and added with the factor beta.
                 if curved:
                     np.copyto(before, self.running)
@@ -187,6 +191,51 @@ class Rounds:
         grad, hess = self.objective.gradient(self.running.T, everything)
         self.objective.check(self.running.T, everything, grad, hess, settings.n_estimators - 1)
         return [[parts]]
+
+    def _grown_in_core(self, grower: Grower) -> list[list[Forest]]:
+        """Return the trees of the first rounds, of all outputs, which the core grows with few calls, if it can.
+
+        It can if the loss is a squared error, and the core knows how to call the library.
+        """
+        bound, settings, table, n_outputs = self.bound, self.bound.settings, self.bound.table, self.objective.n_outputs
+        grow_in_core, n_rows = getattr(grower, "grow_in_core", None), len(table.X)
+        squared = self.objective.squared() if grow_in_core and self.bins and not settings.growth.multi_output else None
+        if not squared or not in_one_call(n_rows, self.sign, self.n_threads, settings.prior):
+            return []
+        most, rounds, n_grown, fault = self._widths(), [], 0, 0
+        at_once = min(ROWS_AT_ONCE // max(1, n_rows), PATHS_AT_ONCE // max(1, most.of_tree)) // n_outputs
+        if n_rows * most.columns > ROWS_AT_ONCE * 8 or not at_once:
+            return []
+
+        def grow(calls: tuple[int, ...], n_rounds: int) -> int:
+            nonlocal n_grown, fault
+            n_rounds = min(n_rounds, at_once, settings.n_estimators - n_grown)
+            sampled = [self._drawn(n_grown + k) for k in range(n_rounds)] if settings.subsample < 1.0 else []
+            first = bound.n_base + n_grown * n_outputs
+            kept = self.leaf[first : first + n_rounds * n_outputs]
+            trees, leaves, fault = grow_rounds(
+                calls, table.X, bound.Z, self.bins, settings.basis, self.objective.weight, settings.ridge,
+                squared=squared, sampled=np.array(sampled, bool).reshape(-1, n_rows), unsampled=UNSAMPLED,
+                learning_rate=settings.learning_rate, most=most, space=self.space, out=self.running,
+                leaf=kept if self.keeps_leaf else np.empty((n_rounds * n_outputs, n_rows), kept.dtype),
+            )  # fmt: skip
+            n_grown += len(trees) // n_outputs
+            rounds.append([self._part(trees, leaves)])
+            return fault
+
+        while n_grown < settings.n_estimators and grow_in_core(n_outputs, grow):
+            interrupts.check()
+        return rounds
+
+    def _widths(self) -> Widths:
+        """Return the limits of the size of a tree."""
+        table, growth, basis = self.bound.table, self.bound.settings.growth, self.bound.settings.basis
+        splits = max(min(growth.leaves, len(table.X)), 2) - 1
+        depth = growth.max_depth if growth.max_depth >= 0 else splits
+        columns = min(splits, depth, table.X.shape[1] - len(table.categorical)) * basis.columns_per_feature
+        codes = table.X[:, list(table.categorical)]
+        words = table.once("words of a set", lambda: int(np.nanmax(codes, initial=-32.0)) // 32 + 1)
+        return Widths(splits, columns, words)
 
     def _fork(self, outputs: slice) -> Grower:
         """Return a grower for some outputs, with its own random stream."""
@@ -264,16 +313,19 @@ class Rounds:
 
         The sample of a round is the same for all outputs, so it does not depend on how outputs share threads.
         """
-        share = self.bound.settings.subsample
-        if share == 1.0:
+        if self.bound.settings.subsample == 1.0:
             return grad, hess
+        weight = np.where(self._drawn(number), 1.0, UNSAMPLED)[:, None]
+        return grad * weight, hess * weight
+
+    def _drawn(self, number: int) -> NDArray[np.bool_]:
+        """Return which rows are sampled in a round, (rows,)."""
         drawn = [np.empty(0)]
         for first, count in self.bound.runs:
             bits = np.random.PCG64((self.seed, number))
             bits.advance(first)  # a row draws the same number, however workers share the table
             drawn.append(np.random.Generator(bits).random(count))
-        weight = np.where(np.concatenate(drawn) < share, 1.0, UNSAMPLED)[:, None]
-        return grad * weight, hess * weight
+        return np.concatenate(drawn) < self.bound.settings.subsample
 
     def native_leaves(self) -> None:
         """Run all rounds with the library's own linear leaves, output by output."""

@@ -1,0 +1,159 @@
+/* Rounds of a squared error in one call: gradients, LightGBM's trees, their leaf regressions, and the running fit.
+
+   The functions of LightGBM's C interface are called by their addresses, so the core is not linked with LightGBM. Each
+   step is the one of the separate functions, so both give the same bits. */
+
+#include "boostbp.h"
+
+enum { UNUSABLE = 1, REFUSED = 2, NOT_READ = 3 }; /* faults of a round */
+
+typedef int update_t(void *booster, const float *grad, const float *hess, int *is_finished);
+typedef int iteration_t(void *booster, int *number);
+typedef int text_of_t(void *booster, int first, int number, int importances, int64_t size, int64_t *length, char *text);
+
+/* Writes grad, (outputs, rows), of the squared error of `base + out`, and what LightGBM receives: both derivatives in
+   float32, with the factor `unsampled` in rows that are not sampled. Returns whether all are finite. */
+static int derivatives(const double *weight, const double *base, const double *target, const double *out,
+                       const uint8_t *sampled, double unsampled, int64_t n_rows, int64_t n_outputs, double *grad,
+                       float *g, float *h)
+{
+    int is_finite = 1;
+    for (int64_t output = 0; output < n_outputs; output++)
+        for (int64_t row = 0, at = output * n_rows; row < n_rows; row++, at++) {
+            double share = !sampled || sampled[row] ? 1.0 : unsampled;
+            grad[at] = weight[row] * (out[at] + base[at] - target[at]);
+            g[at] = (float)(grad[at] * share);
+            h[at] = (float)(weight[row] * share);
+            is_finite &= fabsf(g[at]) < INFINITY && fabsf(h[at]) < INFINITY && fabs(grad[at]) < INFINITY;
+        }
+    return is_finite;
+}
+
+/* Reads the trees of a round; returns a fault, or 0. `text` is the memory of *size bytes that is used and enlarged. */
+static int64_t read_round(text_of_t *text_of, void *booster, int round, int64_t n_trees, int64_t most_splits,
+                          int64_t n_features, const splits_t *out, int64_t *split, int64_t *n_words, char **text,
+                          int64_t *size)
+{
+    int64_t length = 0;
+    for (;;) {
+        if (text_of(booster, round, 1, 0, *size, &length, *text))
+            return REFUSED;
+        if (length <= *size)
+            break;
+        free(*text);
+        *size = 2 * length;
+        *text = malloc((size_t)*size);
+        if (!*text)
+            return -1;
+    }
+    if (read_splits(*text, length, n_trees, out, split, n_words))
+        return -1;
+    int is_valid = *n_words >= 0 && *n_words <= out->word_room && largest_part(split, n_trees) <= most_splits;
+    for (int64_t i = 0; is_valid && i < split[n_trees]; i++)
+        is_valid = out->feature[i] >= 0 && out->feature[i] < n_features;
+    return is_valid ? 0 : NOT_READ;
+}
+
+/* Grows rounds of one tree for each output, fits the leaves, and adds their values to the running fit `out`.
+
+   booster, update, iteration, text: addresses. sampled: (rounds, rows), or (0, rows) if all rows are. base, target, out:
+   (outputs, rows). most_splits: of a tree. order, values: as for `fit_trees`, with room for the widest leaf possible.
+
+   The arrays of trees and leaves have room for all rounds; their offsets, tree_split, start and weight_start, determine
+   what is written. leaf: (trees, rows). done, (2,): the number of rounds, and the fault that ended them early: UNUSABLE
+   derivatives before a tree is grown, REFUSED by LightGBM, or NOT_READ, a text that is not as expected. */
+API int64_t boostbp_grow_rounds(int64_t booster, int64_t update, int64_t iteration, int64_t text,
+                                const uint8_t *sampled, double unsampled, const binned_t *in, const double *weight,
+                                const double *base, const double *target, int64_t per_feature, int64_t degree,
+                                double penalty, int64_t penalize_constant, int64_t standardize, double learning_rate,
+                                int64_t block_rows, int64_t most_splits, uint16_t *order, double *values,
+                                double *numbers, int32_t *integers, uint8_t *missing_left, uint32_t *categories,
+                                int64_t *tree_split, int64_t *start, int32_t *column, double *scaling,
+                                int64_t *weight_start, double *weights, void *leaf, int64_t bytes, double *out,
+                                int64_t *done, int64_t samples, int64_t outputs, int64_t room, int64_t word_room,
+                                int64_t trees, int64_t leaf_room, int64_t path_room)
+{
+    SCRATCH scratch = {0};
+    void *handle = (void *)(intptr_t)booster;
+    int64_t n_rows = in->n_rows, size = 1 << 14, fault = 0, n_splits = 0, n_words = 0, n_paths = 0;
+    splits_t all = splits_of(numbers, integers, missing_left, categories, room, word_room);
+    double *grad = take(&scratch, outputs * n_rows, sizeof *grad);
+    float *g = take(&scratch, outputs * n_rows, sizeof *g), *h = take(&scratch, outputs * n_rows, sizeof *h);
+    int64_t *split = take(&scratch, outputs + 1, sizeof *split), *tree_leaf = take(&scratch, outputs + 1, 8);
+    int64_t *served = take(&scratch, 2 * outputs, sizeof *served), *degrees = take(&scratch, outputs, 8);
+    int64_t *path_start = take(&scratch, (most_splits + 1) * outputs + 1, 8);
+    int64_t *of_weights = take(&scratch, (most_splits + 1) * outputs + 1, 8);
+    char *memory = malloc((size_t)size);
+    tree_split[0] = start[0] = weight_start[0] = done[0] = 0;
+    if (scratch.is_lacking || !memory || leaf_room < room + trees)
+        fault = -1;
+    for (int64_t round = 0; round < trees / outputs && !fault; round++) {
+        const uint8_t *of_round = samples > 0 ? sampled + round * n_rows : NULL;
+        splits_t some = {all.threshold + n_splits, all.gain + n_splits, all.feature + n_splits, all.left + n_splits,
+                         all.right + n_splits, all.cat_start + n_splits, all.cat_words + n_splits,
+                         all.missing_left + n_splits, all.categories + n_words, room - n_splits, word_room - n_words};
+        int64_t first = round * outputs, n_leaves = outputs, words = 0, begun = n_splits + first;
+        int before = 0, after = 0, is_finished;
+        if (!derivatives(weight, base, target, out, of_round, unsampled, n_rows, outputs, grad, g, h)) {
+            fault = UNUSABLE;
+            break;
+        }
+        if (((iteration_t *)(intptr_t)iteration)(handle, &before)
+            || ((update_t *)(intptr_t)update)(handle, g, h, &is_finished)
+            || ((iteration_t *)(intptr_t)iteration)(handle, &after)) {
+            fault = REFUSED;
+            break;
+        }
+        memset(split, 0, (size_t)(outputs + 1) * sizeof *split);
+        if (after > before) /* LightGBM removes a round without a split */
+            fault = read_round((text_of_t *)(intptr_t)text, handle, before, outputs, most_splits, in->n_features, &some,
+                               split, &words, &memory, &size);
+        if (fault)
+            break;
+        nodes_t nodes = {some.feature, some.threshold, some.left, some.right, some.missing_left, some.cat_start,
+                         some.cat_words, some.categories, split[outputs]};
+        n_leaves += split[outputs];
+        memset(path_start, 0, (size_t)(n_leaves + 1) * sizeof *path_start);
+        if (per_feature > 0
+            && boostbp_paths_of(&nodes, split, per_feature, path_start, column + n_paths, outputs, n_leaves,
+                                path_room - n_paths))
+            fault = -1;
+        if (path_start[n_leaves] > path_room - n_paths)
+            fault = NOT_READ;
+        if (fault)
+            break;
+        for (int64_t output = 0; output < outputs; output++) {
+            tree_leaf[output] = split[output] + output;
+            served[2 * output] = output, served[2 * output + 1] = 1;
+            degrees[output] = degree;
+        }
+        tree_leaf[outputs] = n_leaves;
+        for (int64_t i = 0; i <= n_leaves; i++)
+            of_weights[i] = degree * path_start[i] + i;
+        int64_t n_weights = weight_start[begun];
+        leaves_t leaves = {tree_leaf, served, degrees, path_start, column + n_paths, scaling + 4 * n_paths, of_weights,
+                           weights + n_weights, outputs, n_leaves, path_start[n_leaves]};
+        if (boostbp_fit_trees(&nodes, split, &leaves, in, grad, weight, NULL, NULL, penalty, penalize_constant,
+                              standardize, learning_rate, block_rows, order, values,
+                              (char *)leaf + first * n_rows * bytes, bytes, out, outputs, 1, 0, outputs)) {
+            fault = -1;
+            break;
+        }
+        /* Offsets of the round become those of all rounds. */
+        for (int64_t output = 1; output <= outputs; output++)
+            tree_split[first + output] = n_splits + split[output];
+        for (int64_t i = 1; i <= n_leaves; i++) {
+            start[begun + i] = n_paths + path_start[i];
+            weight_start[begun + i] = n_weights + of_weights[i];
+        }
+        for (int64_t i = 0; i < split[outputs]; i++)
+            some.cat_start[i] += some.cat_start[i] < 0 ? 0 : (int32_t)n_words;
+        n_splits += split[outputs];
+        n_words += words;
+        n_paths += path_start[n_leaves];
+        done[0] = round + 1;
+    }
+    free(memory);
+    done[1] = fault;
+    return fault < 0 ? -1 : 0;
+}
