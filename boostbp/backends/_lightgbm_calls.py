@@ -33,6 +33,7 @@ from typing import TypeVar
 from boostbp import core
 from boostbp.backends.base import GrowRounds, LinearLeaves
 from boostbp.runtime.arrays import Floats
+from boostbp.trees.rounds import LibraryCalls
 from boostbp.trees.tree import SplitRoom, Tree, Trees
 
 _INT, _LONG, _AT = ctypes.c_int, ctypes.c_int64, ctypes.c_void_p
@@ -125,10 +126,9 @@ def trees_of(library: ModuleType, booster: Booster, number: int, n_trees: int) -
 
 def grow_in_core(library: ModuleType, booster: Booster, n_rounds: int, grow: GrowRounds) -> bool:
     """Call `grow` with the addresses of a booster and of the functions that grow and read its rounds."""
-    calls = library.basic._LIB
-    functions = calls.LGBM_BoosterUpdateOneIterCustom, calls.LGBM_BoosterGetCurrentIteration
-    addresses = [ctypes.cast(function, _AT).value for function in (*functions, calls.LGBM_BoosterSaveModelToString)]
-    fault = grow((booster._handle.value, *addresses), n_rounds)
+    of, names = library.basic._LIB, ("UpdateOneIterCustom", "GetCurrentIteration", "SaveModelToString")
+    addresses = [ctypes.cast(of[f"LGBM_Booster{name}"], _AT).value or 0 for name in names]
+    fault = grow(LibraryCalls(booster._handle.value, *addresses), n_rounds)
     if fault == core.REFUSED:
         library.basic._safe_call(-1)  # raises LightGBM's last error
     if fault == core.NOT_READ:

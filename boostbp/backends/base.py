@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats
+from boostbp.trees.rounds import LibraryCalls
 from boostbp.trees.sparse import Table
 from boostbp.trees.tree import Tree
 
@@ -176,8 +177,8 @@ class Grower(Protocol):
         ...
 
 
-# Takes the addresses that `boostbp.core.grow_rounds` calls, and the largest number of rounds; returns a fault, or 0.
-GrowRounds = Callable[[tuple[int, ...], int], int]
+# Grows at most a number of rounds by the calls of a library, and returns a fault of the core, or 0.
+GrowRounds = Callable[[LibraryCalls, int], int]
 
 
 class CoreGrower(Grower, Protocol):

@@ -1,31 +1,26 @@
-/* Rounds of a squared error in one call: gradients, LightGBM's trees, their leaf regressions, and the running fit.
+/* Rounds of boosting in one call: gradients, LightGBM's trees, their leaf regressions, and the running fit.
 
    The functions of LightGBM's C interface are called by their addresses, so the core is not linked with LightGBM. Each
    step is the one of the separate functions, so both give the same bits. */
 
 #include "boostbp.h"
 
-enum { UNUSABLE = 1, REFUSED = 2, NOT_READ = 3 }; /* faults of a round */
+enum { STOPPED = 1, REFUSED = 2, NOT_READ = 3 }; /* faults of a round */
 
+typedef int derive_t(void);
 typedef int update_t(void *booster, const float *grad, const float *hess, int *is_finished);
 typedef int iteration_t(void *booster, int *number);
 typedef int text_of_t(void *booster, int first, int number, int importances, int64_t size, int64_t *length, char *text);
 
-/* Writes grad, (outputs, rows), of the squared error of `base + out`, and what LightGBM receives: both derivatives in
-   float32, with the factor `unsampled` in rows that are not sampled. Returns whether all are finite. */
-static int derivatives(const double *weight, const double *base, const double *target, const double *out,
-                       const uint8_t *sampled, double unsampled, int64_t n_rows, int64_t n_outputs, double *grad,
-                       float *g, float *h)
+/* Writes what LightGBM receives: derivatives in float32, with the factor `unsampled` in rows that are not sampled.
+   Returns whether all are finite. */
+static int to_float32(const double *from, const uint8_t *sampled, double unsampled, int64_t n_rows, float *out)
 {
     int is_finite = 1;
-    for (int64_t output = 0; output < n_outputs; output++)
-        for (int64_t row = 0, at = output * n_rows; row < n_rows; row++, at++) {
-            double share = !sampled || sampled[row] ? 1.0 : unsampled;
-            grad[at] = weight[row] * (out[at] + base[at] - target[at]);
-            g[at] = (float)(grad[at] * share);
-            h[at] = (float)(weight[row] * share);
-            is_finite &= fabsf(g[at]) < INFINITY && fabsf(h[at]) < INFINITY && fabs(grad[at]) < INFINITY;
-        }
+    for (int64_t row = 0; row < n_rows; row++) {
+        out[row] = (float)(from[row] * (!sampled || sampled[row] ? 1.0 : unsampled));
+        is_finite &= fabsf(out[row]) < INFINITY && fabs(from[row]) < INFINITY;
+    }
     return is_finite;
 }
 
@@ -56,28 +51,32 @@ static int64_t read_round(text_of_t *text_of, void *booster, int round, int64_t 
 
 /* Grows rounds of one tree for each output, fits the leaves, and adds their values to the running fit `out`.
 
-   booster, update, iteration, text: addresses. sampled: (rounds, rows), or (0, rows) if all rows are. base, target, out:
-   (outputs, rows). most_splits: of a tree. order, values: as for `fit_trees`, with room for the widest leaf possible.
+   booster, update, iteration, text: addresses. sampled: (rounds, rows), or (0, rows) if all rows are. grad, out: (outputs,
+   rows). hess: (outputs, rows) or (1, rows). With base and target, (outputs, rows), the loss is the squared error of
+   `base + out`, whose gradient is computed here. Otherwise `derive`, an address, is called before each round but the
+   first: it writes grad and hess, and may change `out`. A result other than 0 ends the rounds.
+
+   most_splits: of a tree. order, values: as for `fit_trees`, with room for the widest leaf possible.
 
    The arrays of trees and leaves have room for all rounds; their offsets, tree_split, start and weight_start, determine
-   what is written. leaf: (trees, rows). done, (2,): the number of rounds, and the fault that ended them early: UNUSABLE
-   derivatives before a tree is grown, REFUSED by LightGBM, or NOT_READ, a text that is not as expected. */
-API int64_t boostbp_grow_rounds(int64_t booster, int64_t update, int64_t iteration, int64_t text,
-                                const uint8_t *sampled, double unsampled, const binned_t *in, const double *weight,
-                                const double *base, const double *target, int64_t per_feature, int64_t degree,
+   what is written. leaf: (trees, rows). done, (2,): the number of rounds, and the fault that ended them early: STOPPED
+   by `derive` or by derivatives that are not finite, REFUSED by LightGBM, or NOT_READ, a text not as expected. */
+API int64_t boostbp_grow_rounds(int64_t booster, int64_t update, int64_t iteration, int64_t text, int64_t derive,
+                                const uint8_t *sampled, double unsampled, const binned_t *in, double *grad,
+                                const double *hess, const double *base, const double *target, int64_t per_feature,
+                                int64_t degree,
                                 double penalty, int64_t penalize_constant, int64_t standardize, double learning_rate,
                                 int64_t block_rows, int64_t most_splits, uint16_t *order, double *values,
                                 double *numbers, int32_t *integers, uint8_t *missing_left, uint32_t *categories,
                                 int64_t *tree_split, int64_t *start, int32_t *column, double *scaling,
                                 int64_t *weight_start, double *weights, void *leaf, int64_t bytes, double *out,
-                                int64_t *done, int64_t samples, int64_t outputs, int64_t room, int64_t word_room,
-                                int64_t trees, int64_t leaf_room, int64_t path_room)
+                                int64_t *done, int64_t samples, int64_t outputs, int64_t hessians, int64_t targets,
+                                int64_t room, int64_t word_room, int64_t trees, int64_t leaf_room, int64_t path_room)
 {
     SCRATCH scratch = {0};
     void *handle = (void *)(intptr_t)booster;
     int64_t n_rows = in->n_rows, size = 1 << 14, fault = 0, n_splits = 0, n_words = 0, n_paths = 0;
     splits_t all = splits_of(numbers, integers, missing_left, categories, room, word_room);
-    double *grad = take(&scratch, outputs * n_rows, sizeof *grad);
     float *g = take(&scratch, outputs * n_rows, sizeof *g), *h = take(&scratch, outputs * n_rows, sizeof *h);
     int64_t *split = take(&scratch, outputs + 1, sizeof *split), *tree_leaf = take(&scratch, outputs + 1, 8);
     int64_t *served = take(&scratch, 2 * outputs, sizeof *served), *degrees = take(&scratch, outputs, 8);
@@ -94,10 +93,19 @@ API int64_t boostbp_grow_rounds(int64_t booster, int64_t update, int64_t iterati
                          all.missing_left + n_splits, all.categories + n_words, room - n_splits, word_room - n_words};
         int64_t first = round * outputs, n_leaves = outputs, words = 0, begun = n_splits + first;
         int before = 0, after = 0, is_finished;
-        if (!derivatives(weight, base, target, out, of_round, unsampled, n_rows, outputs, grad, g, h)) {
-            fault = UNUSABLE;
-            break;
+        if (round > 0 && derive && ((derive_t *)(intptr_t)derive)())
+            fault = STOPPED;
+        for (int64_t output = 0; output < outputs && !fault; output++) {
+            const double *of_hess = hess + (hessians > 1 ? output * n_rows : 0);
+            int64_t top = output * n_rows;
+            for (int64_t row = 0; row < n_rows && targets > 0; row++)
+                grad[top + row] = of_hess[row] * (out[top + row] + base[top + row] - target[top + row]);
+            if (!to_float32(grad + top, of_round, unsampled, n_rows, g + top)
+                || !to_float32(of_hess, of_round, unsampled, n_rows, h + top))
+                fault = STOPPED;
         }
+        if (fault)
+            break;
         if (((iteration_t *)(intptr_t)iteration)(handle, &before)
             || ((update_t *)(intptr_t)update)(handle, g, h, &is_finished)
             || ((iteration_t *)(intptr_t)iteration)(handle, &after)) {
@@ -133,9 +141,9 @@ API int64_t boostbp_grow_rounds(int64_t booster, int64_t update, int64_t iterati
         int64_t n_weights = weight_start[begun];
         leaves_t leaves = {tree_leaf, served, degrees, path_start, column + n_paths, scaling + 4 * n_paths, of_weights,
                            weights + n_weights, outputs, n_leaves, path_start[n_leaves]};
-        if (boostbp_fit_trees(&nodes, split, &leaves, in, grad, weight, NULL, NULL, penalty, penalize_constant,
+        if (boostbp_fit_trees(&nodes, split, &leaves, in, grad, hess, NULL, NULL, penalty, penalize_constant,
                               standardize, learning_rate, block_rows, order, values,
-                              (char *)leaf + first * n_rows * bytes, bytes, out, outputs, 1, 0, outputs)) {
+                              (char *)leaf + first * n_rows * bytes, bytes, out, outputs, hessians, 0, outputs)) {
             fault = -1;
             break;
         }

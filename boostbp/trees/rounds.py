@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -203,16 +203,27 @@ class Widths:
         return (self.splits + 1) * self.columns
 
 
+class LibraryCalls(NamedTuple):
+    """Addresses of what the core calls to grow a round; see ``core/growing.c``."""
+
+    booster: int
+    update: int
+    iteration: int
+    text: int
+
+
 def grow_rounds(
-    calls: tuple[int, ...],
+    calls: LibraryCalls,
+    derive: int,
     X: Floats,
     Z: Floats,
     bins: ColumnBins,
     basis: Basis,
-    weight: Floats,
+    grad: Floats,
+    hess: Floats,
     ridge: Ridge,
     *,
-    squared: tuple[Floats, Floats],
+    squared: tuple[Floats, Floats] | None,
     sampled: NDArray[np.bool_],
     unsampled: float,
     learning_rate: float,
@@ -221,15 +232,17 @@ def grow_rounds(
     out: Floats,
     space: Workspace,
 ) -> tuple[Trees, Leaves, int]:
-    """Grow rounds of the squared error by the library's own functions, and fit their leaves, in one call of the core.
-
-    The result has the bits of `Grower.grow` and `fit_round` for each round.
+    """Grow rounds by the library's own functions, and fit their leaves as `fit_round` does, in one call of the core.
 
     Parameters
     ----------
-    calls : tuple of int
-        Addresses of a booster and of functions; see `boostbp.core.grow_rounds`.
-    weight : (rows,)
+    derive : int
+        Address of a function without arguments that writes `grad` and `hess` before each round but the first, and may
+        change `out`. A result other than 0 ends the rounds.
+    grad : (outputs, rows), hess : (outputs, rows) or (1, rows) float64, C-contiguous
+        Of the first round.
+    squared : tuple of two arrays, or None
+        Base and target of a squared error, as in `fit_round`; `derive` and the content of `grad` are then not used.
     sampled : (rounds, rows) bool
         Rows on which trees are grown; (0, rows) for all. The weight of other rows is multiplied by `unsampled`.
     leaf : (trees, rows), any integer type
@@ -250,21 +263,22 @@ def grow_rounds(
     column, scaling = np.empty(n_paths, np.int32), np.empty((n_paths, 4))
     weights = np.empty(n_leaves + basis.powers * n_paths)
     order, values = space.lend(len(X), most.columns)
+    base, target = squared or (np.empty((0, len(X))),) * 2
     core.grow_rounds(
-        *calls, sampled.view(np.uint8), unsampled, bins.with_input(X, Z), weight, *squared, basis.columns_per_feature,
-        basis.powers, ridge.reg_lambda, ridge.penalize_constant, ridge.standardize, learning_rate, BLOCK_ROWS,
-        most.splits, order, values, *splits, start, column, scaling, weight_start, weights, leaf, out, done,
+        *calls, derive, sampled.view(np.uint8), unsampled, bins.with_input(X, Z), grad, hess, base, target,
+        basis.columns_per_feature, basis.powers, ridge.reg_lambda, ridge.penalize_constant, ridge.standardize,
+        learning_rate, BLOCK_ROWS, most.splits, order, values, *splits, start, column, scaling, weight_start, weights,
+        leaf, out, done,
     )  # fmt: skip
     space.take_back(order, values)
     n_rounds, fault = done.tolist()
-    n_trees = n_rounds * n_outputs
-    trees = splits.trees(n_trees, n_trees * most.splits * most.words)
-    number = np.arange(n_trees + 1)
+    trees = splits.trees(n_rounds * n_outputs, n_rounds * n_outputs * most.splits * most.words)
+    number = np.arange(len(trees) + 1)
     tree_leaf = trees.tree_split + number
     start, weight_start = start[: tree_leaf[-1] + 1], weight_start[: tree_leaf[-1] + 1]
-    output = np.column_stack([number[:-1] % n_outputs, np.ones(n_trees, np.int64)])
+    output = np.column_stack([number[:-1] % n_outputs, np.ones(len(trees), np.int64)])
     leaves = Leaves(
-        tree_leaf, output, np.full(n_trees, basis.powers), start, column[: start[-1]], scaling[: start[-1]],
+        tree_leaf, output, np.full(len(trees), basis.powers), start, column[: start[-1]], scaling[: start[-1]],
         weight_start, weights[: weight_start[-1]],
     )  # fmt: skip
     return trees, leaves, fault

@@ -16,6 +16,7 @@ from boostbp.backends.capabilities import accepted_trees, check_leaves, check_st
 from boostbp.core import Leaves
 from boostbp.network.layers.bound import BoundInput, LossObjective, Objective
 from boostbp.network.layers.cheaper_growth import FixedStructure, along, random_direction
+from boostbp.network.layers.growing import UNSAMPLED, grown_in_core
 from boostbp.runtime import interrupts, threads
 from boostbp.runtime.arrays import Floats, read_only, refuse_writes
 from boostbp.runtime.group import SAMPLE, workers
@@ -29,7 +30,7 @@ from boostbp.trees.leaves import (
     with_missing_leaves,
 )
 from boostbp.trees.ridge import LeafRanges
-from boostbp.trees.rounds import Widths, fit_round, grow_rounds, in_one_call
+from boostbp.trees.rounds import fit_round, in_one_call
 from boostbp.trees.tree import Tree, Trees, leaf_type
 
 # Limit on the bytes of leaf numbers that a layer keeps for its backward pass. Arbitrary: 100 trees of up to 256 leaves
@@ -37,14 +38,9 @@ from boostbp.trees.tree import Tree, Trees, leaf_type
 MOST_TRACE = 1 << 30
 # A round is halved down to this share of it at most, which takes 20 halvings. Arbitrary.
 LEAST_SHARE = 1e-6
-# Weight of a row that is not sampled. Above 0, so that its target -grad / hess is finite, and too small to change a
-# float64 sum with a sampled row in it. So splits that differ only in such rows have exactly the same gain, whatever the
-# order of summation.
-UNSAMPLED = 1e-20
 # Leaf numbers of an output in one call of the core for rounds of kept structures: it takes some tenths of a second,
 # after which an interrupt is seen.
 ROWS_AT_ONCE = 1 << 22
-PATHS_AT_ONCE = 1 << 20  # path columns that a call for rounds to grow has room for: 36 MB. Arbitrary
 
 
 class Rounds:
@@ -73,7 +69,7 @@ class Rounds:
     @property
     def forest(self) -> Forest:
         """The base and all rounds in one forest."""
-        parts = self.parts or [self._part(Trees.stumps(0), concat_leaves([]))]
+        parts = self.parts or [self.part_of(Trees.stumps(0), concat_leaves([]))]
         forest, settings = Forest.concat(parts), self.bound.settings
         degree = settings.basis.powers if settings.basis.columns_per_feature else 0
         known = settings.leaves == "refit" and not settings.growth.multi_output and forest.n_trees
@@ -81,7 +77,7 @@ class Rounds:
         run = Run(forest.n_trees, self.bound.n_base, 1.0, degree, **kept)
         return replace(forest, n_base=run.n_base, runs=(run,) if known else ())
 
-    def _part(self, trees: Trees, leaves: Leaves) -> Forest:
+    def part_of(self, trees: Trees, leaves: Leaves) -> Forest:
         """Return some trees of the layer, with their leaves."""
         settings, n_features = self.bound.settings, self.bound.table.X.shape[1]
         return Forest(trees, leaves, n_features, self.objective.n_outputs, settings.basis, settings.clip)
@@ -109,7 +105,7 @@ class Rounds:
         out = np.zeros((len(self.bound.Z), self.objective.n_outputs))
         add_to(out, base, leaf, self.bound.Z)
         self.running += out.T
-        self.parts.append(self._part(trees, base))
+        self.parts.append(self.part_of(trees, base))
 
     def groups(self) -> list[list[slice]]:
         """Return groups of outputs, with one library call for each group, in lists that can be boosted in parallel.
@@ -140,11 +136,13 @@ class Rounds:
         n_rounds, curved = self.bound.settings.n_estimators, self.objective.curved
         first, outputs = groups[0].start, slice(groups[0].start, groups[-1].stop)
         pieces = [(self._fork(group), group, slice(group.start - first, group.stop - first)) for group in groups]
-        rounds = self._grown_in_core(pieces[0][0]) if outputs == slice(0, self.objective.n_outputs) == groups[0] else []
+        rounds = []
+        if [(0, self.objective.n_outputs)] == [(group.start, group.stop) for group in groups]:
+            rounds = [[part] for part in grown_in_core(self, pieces[0][0])]
         n_grown = sum(part.n_trees for [part] in rounds) // self.objective.n_outputs
         if n_grown == n_rounds:
             return rounds
-        loss, grad, hess = self._derivatives(outputs)
+        loss, grad, hess = self.derivatives(outputs)
         before = self.running.copy() if curved else self.running
         n_threads = min(self.threads_of_outputs, len(pieces))
         with threads.Team(n_threads) as team:
@@ -156,7 +154,7 @@ class Rounds:
                 parts = team.map(grow, pieces) if n_threads > 1 else list(map(grow, pieces))
                 share = 1.0
                 if curved or number + 1 < n_rounds:
-                    share, (loss, grad, hess) = self._backtracked(before, loss, outputs)
+                    share, (loss, grad, hess) = self.backtracked(before, loss, outputs)
                 # A shortened round has the same trees with scaled leaf values.
                 rounds.append(parts if share == 1.0 else [part.times(share) for part in parts])
         return rounds
@@ -186,71 +184,26 @@ class Rounds:
                 leaf=kept if self.keeps_leaf else np.empty((len(some), n_rows), kept.dtype), space=self.space,
                 squared=squared,
             )  # fmt: skip
-            parts.append(self._part(some, leaves))
+            parts.append(self.part_of(some, leaves))
         everything = slice(0, n_outputs)
         grad, hess = self.objective.gradient(self.running.T, everything)
         self.objective.check(self.running.T, everything, grad, hess, settings.n_estimators - 1)
         return [[parts]]
 
-    def _grown_in_core(self, grower: Grower) -> list[list[Forest]]:
-        """Return the trees of the first rounds, of all outputs, which the core grows with few calls, if it can.
-
-        It can if the loss is a squared error, and the core knows how to call the library.
-        """
-        bound, settings, table, n_outputs = self.bound, self.bound.settings, self.bound.table, self.objective.n_outputs
-        grow_in_core, n_rows = getattr(grower, "grow_in_core", None), len(table.X)
-        squared = self.objective.squared() if grow_in_core and self.bins and not settings.growth.multi_output else None
-        if not squared or not in_one_call(n_rows, self.sign, self.n_threads, settings.prior):
-            return []
-        most, rounds, n_grown, fault = self._widths(), [], 0, 0
-        at_once = min(ROWS_AT_ONCE // max(1, n_rows), PATHS_AT_ONCE // max(1, most.of_tree)) // n_outputs
-        if n_rows * most.columns > ROWS_AT_ONCE * 8 or not at_once:
-            return []
-
-        def grow(calls: tuple[int, ...], n_rounds: int) -> int:
-            nonlocal n_grown, fault
-            n_rounds = min(n_rounds, at_once, settings.n_estimators - n_grown)
-            sampled = [self._drawn(n_grown + k) for k in range(n_rounds)] if settings.subsample < 1.0 else []
-            first = bound.n_base + n_grown * n_outputs
-            kept = self.leaf[first : first + n_rounds * n_outputs]
-            trees, leaves, fault = grow_rounds(
-                calls, table.X, bound.Z, self.bins, settings.basis, self.objective.weight, settings.ridge,
-                squared=squared, sampled=np.array(sampled, bool).reshape(-1, n_rows), unsampled=UNSAMPLED,
-                learning_rate=settings.learning_rate, most=most, space=self.space, out=self.running,
-                leaf=kept if self.keeps_leaf else np.empty((n_rounds * n_outputs, n_rows), kept.dtype),
-            )  # fmt: skip
-            n_grown += len(trees) // n_outputs
-            rounds.append([self._part(trees, leaves)])
-            return fault
-
-        while n_grown < settings.n_estimators and grow_in_core(n_outputs, grow):
-            interrupts.check()
-        return rounds
-
-    def _widths(self) -> Widths:
-        """Return the limits of the size of a tree."""
-        table, growth, basis = self.bound.table, self.bound.settings.growth, self.bound.settings.basis
-        splits = max(min(growth.leaves, len(table.X)), 2) - 1
-        depth = growth.max_depth if growth.max_depth >= 0 else splits
-        columns = min(splits, depth, table.X.shape[1] - len(table.categorical)) * basis.columns_per_feature
-        codes = table.X[:, list(table.categorical)]
-        words = table.once("words of a set", lambda: int(np.nanmax(codes, initial=-32.0)) // 32 + 1)
-        return Widths(splits, columns, words)
-
     def _fork(self, outputs: slice) -> Grower:
         """Return a grower for some outputs, with its own random stream."""
         return self.bound.grower.fork(outputs, self.seed + outputs.start)
 
-    def _derivatives(self, outputs: slice) -> tuple[float, Floats, Floats]:
+    def derivatives(self, outputs: slice) -> tuple[float, Floats, Floats]:
         """Return the loss of all rows (0 if it is not curved), gradient and hessian of the running fit."""
         if isinstance(self.objective, LossObjective) and self.objective.curved:
             loss, grad, hess = self.objective.derivatives(self.running.T)
             return workers().sum(loss)[0], grad, hess
         return 0.0, *self.objective.gradient(self.running[outputs].T, outputs)
 
-    def _backtracked(self, before: Floats, lowest: float, outputs: slice) -> tuple[float, tuple[float, Floats, Floats]]:
+    def backtracked(self, before: Floats, lowest: float, outputs: slice) -> tuple[float, tuple[float, Floats, Floats]]:
         """Halve a round of Newton steps until it does not raise a curved loss; return its share, and derivatives."""
-        now, share = self._derivatives(outputs), 1.0
+        now, share = self.derivatives(outputs), 1.0
         if now[0] <= lowest or self.bound.settings.prior:
             return share, now
         # A full Newton step may raise a loss whose hessian varies: halve the step until the loss does not rise.
@@ -258,7 +211,7 @@ class Rounds:
         while share and not now[0] <= lowest:  # also true for NaN; `share` becomes 0 in the end
             share = share / 2 if share > LEAST_SHARE else 0.0
             np.add(before, share * step, out=self.running)
-            now = self._derivatives(outputs)
+            now = self.derivatives(outputs)
         if isinstance(self.objective, LossObjective) and np.isnan(now[0]):
             self.objective.refuse_value(self.running.T)
         return share, now
@@ -284,7 +237,7 @@ class Rounds:
             grown = grower.grow(*map(read_only, self._of_sampled_rows(number, *derivatives)))
         trees = accepted_trees(grown, n_trees, self.bound.table, growth)
         check_leaves(trees, self.most_leaves, growth)
-        return self._part(trees, self._fit_leaves(number, trees, outputs, grad, weight))
+        return self.part_of(trees, self._fit_leaves(number, trees, outputs, grad, weight))
 
     def _fit_leaves(self, number: int, trees: Trees, outputs: slice, grad: Floats, weight: Floats) -> Leaves:
         """Fit the leaves of trees that serve one output each, or of one that serves all; `weight` is (rows, trees)."""
@@ -315,10 +268,10 @@ class Rounds:
         """
         if self.bound.settings.subsample == 1.0:
             return grad, hess
-        weight = np.where(self._drawn(number), 1.0, UNSAMPLED)[:, None]
+        weight = np.where(self.sampled(number), 1.0, UNSAMPLED)[:, None]
         return grad * weight, hess * weight
 
-    def _drawn(self, number: int) -> NDArray[np.bool_]:
+    def sampled(self, number: int) -> NDArray[np.bool_]:
         """Return which rows are sampled in a round, (rows,)."""
         drawn = [np.empty(0)]
         for first, count in self.bound.runs:
@@ -355,7 +308,7 @@ class Rounds:
         forest = Forest(trees, leaves, bound.table.X.shape[1], 1, settings.basis, clip=False)
         self.running[output] += forest.evaluate(bound.table.X, leaf)[:, 0]
         leaves.tree_output[:, 0] = output
-        return self._part(trees, leaves), leaf
+        return self.part_of(trees, leaves), leaf
 
     def _from_native(self, linear: LinearLeaves) -> tuple[Tree, Leaves]:
         """Return the library's linear leaves, with our scaling and further leaves for missing values."""

@@ -1,0 +1,138 @@
+"""Rounds that the core grows itself, by calls of the library's compiled functions, with the bits of single rounds."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from boostbp.backends.base import Grower
+from boostbp.core import Leaves
+from boostbp.runtime import interrupts
+from boostbp.runtime.arrays import Floats
+from boostbp.trees.forest import Forest
+from boostbp.trees.leaves import ColumnBins
+from boostbp.trees.rounds import LibraryCalls, Widths, grow_rounds, in_one_call
+
+if TYPE_CHECKING:
+    from boostbp.network.layers.fitting import Rounds
+
+# Weight of a row that is not sampled. Above 0, so that its target -grad / hess is finite, and too small to change a
+# float64 sum with a sampled row in it. So splits that differ only in such rows have exactly the same gain, whatever the
+# order of summation.
+UNSAMPLED = 1e-20
+# Limits of one call; arbitrary.
+TREE_ROWS = 1 << 22  # leaf numbers: some tenths of a second, after which an interrupt is seen
+PATH_COLUMNS = 1 << 20  # of all leaves: 36 MB
+VALUES = 1 << 25  # path columns of all rows, of which a tree fills what it needs: 256 MB
+_DERIVE = ctypes.CFUNCTYPE(ctypes.c_int)
+
+
+def grown_in_core(rounds: Rounds, grower: Grower) -> list[Forest]:
+    """Return the trees of the first rounds, grown by few calls of the core; none if it cannot grow them.
+
+    It can on a dense input, with one tree for each output, on one worker, if the grower has `CoreGrower.grow_in_core`.
+    A round whose derivatives exceed float32 is left to `Grower.grow`, which refuses them.
+    """
+    settings, grow_in_core = rounds.bound.settings, getattr(grower, "grow_in_core", None)
+    able = in_one_call(len(rounds.bound.Z), rounds.sign, rounds.n_threads, settings.prior)
+    if not grow_in_core or not rounds.bins or not able or settings.growth.multi_output:
+        return []
+    growing = _Growing(rounds)
+    while growing.at_once and growing.n_grown < settings.n_estimators:
+        interrupts.check()
+        if not grow_in_core(rounds.objective.n_outputs, growing.grow):
+            break
+    return growing.parts
+
+
+class _Growing:
+    """The state of rounds that the core grows."""
+
+    def __init__(self, rounds: Rounds) -> None:
+        n_rows, n_outputs = len(rounds.bound.Z), rounds.objective.n_outputs
+        self.rounds, self.outputs, self.most = rounds, slice(0, n_outputs), _widths(rounds)
+        # rounds of a call
+        self.at_once = min(TREE_ROWS // max(1, n_rows), PATH_COLUMNS // max(1, self.most.of_tree)) // n_outputs
+        self.at_once *= n_rows * self.most.columns <= VALUES
+        self.parts: list[Forest] = []
+        self.n_grown = 0
+        self.shares: list[float] = []  # of one call: see `Rounds.backtracked`
+        self.error: BaseException | None = None  # of `derive`: it cannot pass through the core
+        self.derive = _DERIVE(self._derive)
+        self.squared = rounds.objective.squared()
+        self.grad, self.hess = np.empty((n_outputs, n_rows)), rounds.objective.weight[None]
+        self.loss, self.before = 0.0, rounds.running
+        if not self.squared and self.at_once:
+            self.loss, grad, hess = rounds.derivatives(self.outputs)
+            self.hess = np.empty_like(self.grad)
+            self._take(grad, hess)
+
+    def grow(self, calls: LibraryCalls, n_rounds: int) -> int:
+        """Grow at most so many rounds; return a fault of the core, or 0."""
+        rounds, bound, n_outputs = self.rounds, self.rounds.bound, self.outputs.stop
+        settings, n_rows = bound.settings, len(bound.Z)
+        n_rounds = min(n_rounds, self.at_once, settings.n_estimators - self.n_grown)
+        numbers = range(self.n_grown, self.n_grown + n_rounds) if settings.subsample < 1.0 else ()
+        first = bound.n_base + self.n_grown * n_outputs
+        leaf = rounds.leaf[first : first + n_rounds * n_outputs]
+        self.shares.clear()
+        trees, leaves, fault = grow_rounds(
+            calls, 0 if self.squared else ctypes.cast(self.derive, ctypes.c_void_p).value or 0,
+            bound.table.X, bound.Z, cast("ColumnBins", rounds.bins), settings.basis, self.grad, self.hess,
+            settings.ridge, squared=self.squared, unsampled=UNSAMPLED, learning_rate=settings.learning_rate,
+            sampled=np.array([rounds.sampled(number) for number in numbers], bool).reshape(-1, n_rows),
+            most=self.most, leaf=leaf if rounds.keeps_leaf else np.empty((n_rounds * n_outputs, n_rows), leaf.dtype),
+            out=rounds.running, space=rounds.space,
+        )  # fmt: skip
+        if self.error:
+            raise self.error
+        self.n_grown += len(trees) // n_outputs
+        if not self.squared:
+            self._end_rounds(leaves, len(trees) // n_outputs)
+        self.parts.append(rounds.part_of(trees, leaves))
+        return fault
+
+    def _end_rounds(self, leaves: Leaves, n_rounds: int) -> None:
+        """Take the derivatives after the last round, and shorten the leaf values of rounds that were shortened."""
+        objective, is_last = self.rounds.objective, self.n_grown == self.rounds.bound.settings.n_estimators
+        if len(self.shares) < n_rounds and (objective.curved or not is_last):
+            self._backtrack(check=not is_last)
+        first_weight = leaves.weight_start[leaves.tree_leaf[:: self.outputs.stop]]
+        for number, share in enumerate(self.shares):
+            leaves.weight[first_weight[number] : first_weight[number + 1]] *= share
+
+    def _derive(self) -> int:
+        try:
+            interrupts.check()
+            self._backtrack()
+        except BaseException as error:
+            self.error = error
+        return self.error is not None
+
+    def _backtrack(self, *, check: bool = True) -> None:
+        """Shorten the last round if it raised a curved loss, and take the derivatives of the next one."""
+        share, (self.loss, grad, hess) = self.rounds.backtracked(self.before, self.loss, self.outputs)
+        self.shares.append(share)
+        self._take(grad, hess, check=check)
+
+    def _take(self, grad: Floats, hess: Floats, *, check: bool = True) -> None:
+        objective, running = self.rounds.objective, self.rounds.running
+        if check:
+            objective.check(running.T, self.outputs, grad, hess, self.n_grown + len(self.shares))
+        if objective.curved:
+            self.before = running.copy()
+        np.copyto(self.grad, grad.T)
+        np.copyto(self.hess, hess.T)
+
+
+def _widths(rounds: Rounds) -> Widths:
+    """Return the limits of the size of a tree."""
+    table, growth, basis = rounds.bound.table, rounds.bound.settings.growth, rounds.bound.settings.basis
+    splits = max(min(growth.leaves, len(table.X)), 2) - 1
+    depth = growth.max_depth if growth.max_depth >= 0 else splits
+    columns = min(splits, depth, table.X.shape[1] - len(table.categorical)) * basis.columns_per_feature
+    codes = table.X[:, list(table.categorical)]
+    words = table.once("words of a set", lambda: int(np.nanmax(codes, initial=-32.0)) // 32 + 1)
+    return Widths(splits, columns, words)
