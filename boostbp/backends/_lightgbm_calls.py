@@ -128,7 +128,7 @@ def grow_in_core(library: ModuleType, booster: Booster, n_rounds: int, grow: Gro
     """Call `grow` with the addresses of a booster and of the functions that grow and read its rounds."""
     of, names = library.basic._LIB, ("UpdateOneIterCustom", "GetCurrentIteration", "SaveModelToString")
     addresses = [ctypes.cast(of[f"LGBM_Booster{name}"], _AT).value or 0 for name in names]
-    fault = grow(LibraryCalls(booster._handle.value, *addresses), n_rounds)
+    fault = grow(LibraryCalls(booster._handle.value, *addresses), n_rounds, None)
     if fault == core.REFUSED:
         library.basic._safe_call(-1)  # raises LightGBM's last error
     if fault == core.NOT_READ:

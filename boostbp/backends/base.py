@@ -177,8 +177,10 @@ class Grower(Protocol):
         ...
 
 
-# Grows at most a number of rounds by the calls of a library, and returns a fault of the core, or 0.
-GrowRounds = Callable[[LibraryCalls, int], int]
+# Turns gradients and hessians, (rows, outputs), into those on which one tree is grown for all outputs, (rows, 1)
+Along = Callable[[Floats, Floats], tuple[Floats, Floats]]
+# Grows at most a number of rounds by the calls of a library, and returns a fault of the core, or 0
+GrowRounds = Callable[[LibraryCalls, int, Along | None], int]
 
 
 class CoreGrower(Grower, Protocol):

@@ -49,12 +49,33 @@ static int64_t read_round(text_of_t *text_of, void *booster, int round, int64_t 
     return is_valid ? 0 : NOT_READ;
 }
 
+/* Gives the first tree to all outputs. */
+static void repeat(const splits_t *some, int64_t n_outputs, int64_t *split)
+{
+    int64_t n = split[1];
+    for (int64_t output = 1; output < n_outputs; output++) {
+        size_t numbers = (size_t)n * sizeof(double), integers = (size_t)n * sizeof(int32_t);
+        memcpy(some->threshold + output * n, some->threshold, numbers);
+        memcpy(some->gain + output * n, some->gain, numbers);
+        memcpy(some->feature + output * n, some->feature, integers);
+        memcpy(some->left + output * n, some->left, integers);
+        memcpy(some->right + output * n, some->right, integers);
+        memcpy(some->cat_start + output * n, some->cat_start, integers);
+        memcpy(some->cat_words + output * n, some->cat_words, integers);
+        memcpy(some->missing_left + output * n, some->missing_left, (size_t)n);
+        split[output + 1] = (output + 1) * n;
+    }
+}
+
 /* Grows rounds of one tree for each output, fits the leaves, and adds their values to the running fit `out`.
 
    booster, update, iteration, text: addresses. sampled: (rounds, rows), or (0, rows) if all rows are. grad, out: (outputs,
    rows). hess: (outputs, rows) or (1, rows). With base and target, (outputs, rows), the loss is the squared error of
    `base + out`, whose gradient is computed here. Otherwise `derive`, an address, is called before each round but the
-   first: it writes grad and hess, and may change `out`. A result other than 0 ends the rounds.
+   first: it writes grad, hess, shared_grad and shared_hess, and may change `out`. A result other than 0 ends the rounds.
+
+   shared_grad, shared_hess: (1, rows), on which one tree is grown for all outputs, each with leaves of its own; or
+   (0, rows).
 
    most_splits: of a tree. order, values: as for `fit_trees`, with room for the widest leaf possible.
 
@@ -63,15 +84,15 @@ static int64_t read_round(text_of_t *text_of, void *booster, int round, int64_t 
    by `derive` or by derivatives that are not finite, REFUSED by LightGBM, or NOT_READ, a text not as expected. */
 API int64_t boostbp_grow_rounds(int64_t booster, int64_t update, int64_t iteration, int64_t text, int64_t derive,
                                 const uint8_t *sampled, double unsampled, const binned_t *in, double *grad,
-                                const double *hess, const double *base, const double *target, int64_t per_feature,
-                                int64_t degree,
+                                const double *hess, const double *shared_grad, const double *shared_hess,
+                                const double *base, const double *target, int64_t per_feature, int64_t degree,
                                 double penalty, int64_t penalize_constant, int64_t standardize, double learning_rate,
                                 int64_t block_rows, int64_t most_splits, uint16_t *order, double *values,
                                 double *numbers, int32_t *integers, uint8_t *missing_left, uint32_t *categories,
                                 int64_t *tree_split, int64_t *start, int32_t *column, double *scaling,
                                 int64_t *weight_start, double *weights, void *leaf, int64_t bytes, double *out,
-                                int64_t *done, int64_t samples, int64_t outputs, int64_t hessians, int64_t targets,
-                                int64_t room, int64_t word_room, int64_t trees, int64_t leaf_room, int64_t path_room)
+                                int64_t *done, int64_t samples, int64_t outputs, int64_t hessians, int64_t shared,
+                                int64_t targets, int64_t room, int64_t word_room, int64_t trees, int64_t leaf_room, int64_t path_room)
 {
     SCRATCH scratch = {0};
     void *handle = (void *)(intptr_t)booster;
@@ -100,10 +121,15 @@ API int64_t boostbp_grow_rounds(int64_t booster, int64_t update, int64_t iterati
             int64_t top = output * n_rows;
             for (int64_t row = 0; row < n_rows && targets > 0; row++)
                 grad[top + row] = of_hess[row] * (out[top + row] + base[top + row] - target[top + row]);
-            if (!to_float32(grad + top, of_round, unsampled, n_rows, g + top)
-                || !to_float32(of_hess, of_round, unsampled, n_rows, h + top))
+            if (shared == 0
+                && (!to_float32(grad + top, of_round, unsampled, n_rows, g + top)
+                    || !to_float32(of_hess, of_round, unsampled, n_rows, h + top)))
                 fault = STOPPED;
         }
+        if (shared > 0
+            && (!to_float32(shared_grad, of_round, unsampled, n_rows, g)
+                || !to_float32(shared_hess, of_round, unsampled, n_rows, h)))
+            fault = STOPPED;
         if (fault)
             break;
         if (((iteration_t *)(intptr_t)iteration)(handle, &before)
@@ -114,10 +140,12 @@ API int64_t boostbp_grow_rounds(int64_t booster, int64_t update, int64_t iterati
         }
         memset(split, 0, (size_t)(outputs + 1) * sizeof *split);
         if (after > before) /* LightGBM removes a round without a split */
-            fault = read_round((text_of_t *)(intptr_t)text, handle, before, outputs, most_splits, in->n_features, &some,
-                               split, &words, &memory, &size);
+            fault = read_round((text_of_t *)(intptr_t)text, handle, before, shared > 0 ? 1 : outputs, most_splits,
+                               in->n_features, &some, split, &words, &memory, &size);
         if (fault)
             break;
+        if (shared > 0)
+            repeat(&some, outputs, split);
         nodes_t nodes = {some.feature, some.threshold, some.left, some.right, some.missing_left, some.cat_start,
                          some.cat_words, some.categories, split[outputs]};
         n_leaves += split[outputs];

@@ -199,8 +199,8 @@ class Widths:
 
     @property
     def of_tree(self) -> int:
-        """Path columns of a tree."""
-        return (self.splits + 1) * self.columns
+        """Path columns, or words of sets, of a tree: the larger number."""
+        return max((self.splits + 1) * self.columns, self.splits * self.words)
 
 
 class LibraryCalls(NamedTuple):
@@ -223,6 +223,7 @@ def grow_rounds(
     hess: Floats,
     ridge: Ridge,
     *,
+    shared: Floats,
     squared: tuple[Floats, Floats] | None,
     sampled: NDArray[np.bool_],
     unsampled: float,
@@ -237,10 +238,12 @@ def grow_rounds(
     Parameters
     ----------
     derive : int
-        Address of a function without arguments that writes `grad` and `hess` before each round but the first, and may
-        change `out`. A result other than 0 ends the rounds.
+        Address of a function without arguments that writes `grad`, `hess` and `shared` before each round but the first,
+        and may change `out`. A result other than 0 ends the rounds.
     grad : (outputs, rows), hess : (outputs, rows) or (1, rows) float64, C-contiguous
         Of the first round.
+    shared : (2, 1, rows) or (2, 0, rows) float64, C-contiguous
+        Gradient and hessian on which one tree is grown for all outputs, if there are any.
     squared : tuple of two arrays, or None
         Base and target of a squared error, as in `fit_round`; `derive` and the content of `grad` are then not used.
     sampled : (rounds, rows) bool
@@ -258,15 +261,16 @@ def grow_rounds(
     """
     n_trees, n_outputs = len(leaf), len(out)
     splits = SplitRoom.of(n_trees, n_trees * most.splits, n_trees * most.splits * most.words)
-    n_leaves, n_paths, done = n_trees * (most.splits + 1), n_trees * most.of_tree, np.zeros(2, np.int64)
+    n_leaves, done = n_trees * (most.splits + 1), np.zeros(2, np.int64)
+    n_paths = n_leaves * most.columns
     start, weight_start = np.empty((2, n_leaves + 1), np.int64)
     column, scaling = np.empty(n_paths, np.int32), np.empty((n_paths, 4))
     weights = np.empty(n_leaves + basis.powers * n_paths)
     order, values = space.lend(len(X), most.columns)
     base, target = squared or (np.empty((0, len(X))),) * 2
     core.grow_rounds(
-        *calls, derive, sampled.view(np.uint8), unsampled, bins.with_input(X, Z), grad, hess, base, target,
-        basis.columns_per_feature, basis.powers, ridge.reg_lambda, ridge.penalize_constant, ridge.standardize,
+        *calls, derive, sampled.view(np.uint8), unsampled, bins.with_input(X, Z), grad, hess, *shared, base,
+        target, basis.columns_per_feature, basis.powers, ridge.reg_lambda, ridge.penalize_constant, ridge.standardize,
         learning_rate, BLOCK_ROWS, most.splits, order, values, *splits, start, column, scaling, weight_start, weights,
         leaf, out, done,
     )  # fmt: skip

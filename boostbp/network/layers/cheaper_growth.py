@@ -13,7 +13,7 @@ from typing import ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Backend, Grower, SubsetGrower, TreeParams
+from boostbp.backends.base import Backend, Grower, GrowRounds, SubsetGrower, TreeParams
 from boostbp.backends.capabilities import Capabilities, accepted_trees, capabilities_of
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import training_in, workers
@@ -198,10 +198,19 @@ class _SharingGrower:
 
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Grow one tree on the derivatives of the loss along a random direction, and give it to each output."""
+        grown = self.grower.grow(*self._along(grad, hess))
+        return accepted_trees(grown, 1, self.table, self.growth).take(np.zeros(grad.shape[1], np.int64))
+
+    def grow_in_core(self, columns: int, grow: GrowRounds) -> bool:
+        """Let the core grow rounds; see `boostbp.backends.base.CoreGrower`."""
+        grow_in_core = getattr(self.grower, "grow_in_core", None)
+        return bool(grow_in_core) and grow_in_core(1, lambda calls, n_rounds, _: grow(calls, n_rounds, self._along))
+
+    def _along(self, grad: Floats, hess: Floats) -> tuple[Floats, Floats]:
+        """Return the derivatives along a random direction, (rows, 1)."""
         # Along v, the loss has the derivatives v'g and v'Hv, with a diagonal H.
         direction = random_direction(grad.shape[1], self.rng)
-        grown = self.grower.grow(along(grad, direction), along(hess, direction**2))
-        return accepted_trees(grown, 1, self.table, self.growth).take(np.zeros(grad.shape[1], np.int64))
+        return along(grad, direction), along(hess, direction**2)
 
     def fork(self, outputs: slice, seed: int) -> _SharingGrower:
         """Return a sibling that draws other directions for each seed."""

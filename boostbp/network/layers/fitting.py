@@ -234,7 +234,7 @@ class Rounds:
             if not self.bound.capabilities.vector_leaf or self.bound.table.categorical:
                 derivatives = along(grad, random_direction(grad.shape[1], self.rng)), weight
         with refuse_writes("the backend writes into grad or hess: work on a copy."):
-            grown = grower.grow(*map(read_only, self._of_sampled_rows(number, *derivatives)))
+            grown = grower.grow(*map(read_only, self.of_sampled_rows(number, *derivatives)))
         trees = accepted_trees(grown, n_trees, self.bound.table, growth)
         check_leaves(trees, self.most_leaves, growth)
         return self.part_of(trees, self._fit_leaves(number, trees, outputs, grad, weight))
@@ -261,7 +261,7 @@ class Rounds:
             leaves.tree_output[:, 0] += outputs.start
         return leaves
 
-    def _of_sampled_rows(self, number: int, grad: Floats, hess: Floats) -> tuple[Floats, Floats]:
+    def of_sampled_rows(self, number: int, grad: Floats, hess: Floats) -> tuple[Floats, Floats]:
         """Return gradients and hessians, (rows, columns), with negligible weight for rows that are not sampled.
 
         The sample of a round is the same for all outputs, so it does not depend on how outputs share threads.

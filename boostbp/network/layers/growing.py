@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from boostbp.backends.base import Grower
+from boostbp.backends.base import Along, Grower
 from boostbp.core import Leaves
 from boostbp.runtime import interrupts
 from boostbp.runtime.arrays import Floats
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 UNSAMPLED = 1e-20
 # Limits of one call; arbitrary.
 TREE_ROWS = 1 << 22  # leaf numbers: some tenths of a second, after which an interrupt is seen
-PATH_COLUMNS = 1 << 20  # of all leaves: 36 MB
+PATH_COLUMNS = 1 << 20  # of all leaves: 36 MB; and words of category sets
 VALUES = 1 << 25  # path columns of all rows, of which a tree fills what it needs: 256 MB
 _DERIVE = ctypes.CFUNCTYPE(ctypes.c_int)
 
@@ -58,73 +58,90 @@ class _Growing:
         self.at_once *= n_rows * self.most.columns <= VALUES
         self.parts: list[Forest] = []
         self.n_grown = 0
-        self.shares: list[float] = []  # of one call: see `Rounds.backtracked`
+        self.squared: tuple[Floats, Floats] | None = None
+        self.along: Along | None = None
+        # derivatives of the next round, (outputs, rows), and those on which one tree is grown for all outputs
+        self.grad, self.hess = np.empty((n_outputs, n_rows)), rounds.objective.weight[None]
+        self.shared = np.empty((2, 0, n_rows))
+        self.loss, self.before = 0.0, rounds.running  # before the last round
+        self.shares: list[float] = []  # of the rounds of this call: see `Rounds.backtracked`
         self.error: BaseException | None = None  # of `derive`: it cannot pass through the core
         self.derive = _DERIVE(self._derive)
-        self.squared = rounds.objective.squared()
-        self.grad, self.hess = np.empty((n_outputs, n_rows)), rounds.objective.weight[None]
-        self.loss, self.before = 0.0, rounds.running
-        if not self.squared and self.at_once:
-            self.loss, grad, hess = rounds.derivatives(self.outputs)
-            self.hess = np.empty_like(self.grad)
-            self._take(grad, hess)
 
-    def grow(self, calls: LibraryCalls, n_rounds: int) -> int:
+    def grow(self, calls: LibraryCalls, n_rounds: int, along: Along | None) -> int:
         """Grow at most so many rounds; return a fault of the core, or 0."""
         rounds, bound, n_outputs = self.rounds, self.rounds.bound, self.outputs.stop
         settings, n_rows = bound.settings, len(bound.Z)
+        if not self.n_grown:
+            self._begin(along)
         n_rounds = min(n_rounds, self.at_once, settings.n_estimators - self.n_grown)
-        numbers = range(self.n_grown, self.n_grown + n_rounds) if settings.subsample < 1.0 else ()
+        is_sampled = settings.subsample < 1.0 and not along
+        numbers = range(self.n_grown, self.n_grown + n_rounds) if is_sampled else ()
         first = bound.n_base + self.n_grown * n_outputs
         leaf = rounds.leaf[first : first + n_rounds * n_outputs]
         self.shares.clear()
         trees, leaves, fault = grow_rounds(
             calls, 0 if self.squared else ctypes.cast(self.derive, ctypes.c_void_p).value or 0,
             bound.table.X, bound.Z, cast("ColumnBins", rounds.bins), settings.basis, self.grad, self.hess,
-            settings.ridge, squared=self.squared, unsampled=UNSAMPLED, learning_rate=settings.learning_rate,
+            settings.ridge, shared=self.shared, squared=self.squared, unsampled=UNSAMPLED,
             sampled=np.array([rounds.sampled(number) for number in numbers], bool).reshape(-1, n_rows),
-            most=self.most, leaf=leaf if rounds.keeps_leaf else np.empty((n_rounds * n_outputs, n_rows), leaf.dtype),
-            out=rounds.running, space=rounds.space,
+            learning_rate=settings.learning_rate, most=self.most, out=rounds.running, space=rounds.space,
+            leaf=leaf if rounds.keeps_leaf else np.empty((n_rounds * n_outputs, n_rows), leaf.dtype),
         )  # fmt: skip
         if self.error:
             raise self.error
-        self.n_grown += len(trees) // n_outputs
+        n_rounds = len(trees) // n_outputs
+        self.n_grown += n_rounds
         if not self.squared:
-            self._end_rounds(leaves, len(trees) // n_outputs)
+            self._end_rounds(leaves, n_rounds)
         self.parts.append(rounds.part_of(trees, leaves))
         return fault
 
-    def _end_rounds(self, leaves: Leaves, n_rounds: int) -> None:
-        """Take the derivatives after the last round, and shorten the leaf values of rounds that were shortened."""
-        objective, is_last = self.rounds.objective, self.n_grown == self.rounds.bound.settings.n_estimators
-        if len(self.shares) < n_rounds and (objective.curved or not is_last):
-            self._backtrack(check=not is_last)
-        first_weight = leaves.weight_start[leaves.tree_leaf[:: self.outputs.stop]]
-        for number, share in enumerate(self.shares):
-            leaves.weight[first_weight[number] : first_weight[number + 1]] *= share
+    def _begin(self, along: Along | None) -> None:
+        """Compute the derivatives of the first round, unless the core does."""
+        self.squared, self.along = None if along else self.rounds.objective.squared(), along
+        if self.squared:
+            return
+        self.hess, self.shared = np.empty_like(self.grad), np.empty((2, 1 if along else 0, self.grad.shape[1]))
+        self.loss, grad, hess = self.rounds.derivatives(self.outputs)
+        self._take(self.n_grown, grad, hess)
 
     def _derive(self) -> int:
         try:
             interrupts.check()
-            self._backtrack()
+            grad, hess = self._backtrack()
+            self._take(self.n_grown + len(self.shares), grad, hess)
         except BaseException as error:
             self.error = error
         return self.error is not None
 
-    def _backtrack(self, *, check: bool = True) -> None:
-        """Shorten the last round if it raised a curved loss, and take the derivatives of the next one."""
+    def _backtrack(self) -> tuple[Floats, Floats]:
+        """Shorten the last round if it raised a curved loss, and return the derivatives of the next one."""
         share, (self.loss, grad, hess) = self.rounds.backtracked(self.before, self.loss, self.outputs)
         self.shares.append(share)
-        self._take(grad, hess, check=check)
+        return grad, hess
 
-    def _take(self, grad: Floats, hess: Floats, *, check: bool = True) -> None:
-        objective, running = self.rounds.objective, self.rounds.running
-        if check:
-            objective.check(running.T, self.outputs, grad, hess, self.n_grown + len(self.shares))
+    def _take(self, number: int, grad: Floats, hess: Floats) -> None:
+        """Check and store the derivatives of a round."""
+        rounds, objective = self.rounds, self.rounds.objective
+        objective.check(rounds.running.T, self.outputs, grad, hess, number)
         if objective.curved:
-            self.before = running.copy()
+            self.before = rounds.running.copy()
         np.copyto(self.grad, grad.T)
         np.copyto(self.hess, hess.T)
+        if self.along:
+            np.copyto(self.shared[:, 0], np.hstack(self.along(*rounds.of_sampled_rows(number, grad, hess))).T)
+
+    def _end_rounds(self, leaves: Leaves, n_rounds: int) -> None:
+        """Compute the derivatives after the last round, and scale the leaf values of rounds that were shortened."""
+        is_last = self.n_grown == self.rounds.bound.settings.n_estimators
+        if len(self.shares) < n_rounds and (self.rounds.objective.curved or not is_last):
+            grad, hess = self._backtrack()
+            if not is_last:
+                self._take(self.n_grown, grad, hess)
+        first_weight = leaves.weight_start[leaves.tree_leaf[:: self.outputs.stop]]
+        for number, share in enumerate(self.shares):
+            leaves.weight[first_weight[number] : first_weight[number + 1]] *= share
 
 
 def _widths(rounds: Rounds) -> Widths:
