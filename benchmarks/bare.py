@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +18,15 @@ from numpy.typing import NDArray
 from boostbp.network import layers
 from boostbp.network.layers import BoundInput, SquaredObjective
 
-__all__ = ["GROW", "Gradients", "arrangements", "gradients_of"]
+__all__ = ["GROW", "Gradients", "arrangements", "gradients_of", "round_by_round"]
 
 Floats = NDArray[np.float64]
 Gradients = NDArray[np.float32]  # (rounds, outputs, rows)
+
+
+def round_by_round() -> AbstractContextManager[Any]:
+    """Have rounds grown by one call each, of functions in Python, instead of several by the core."""
+    return mock.patch("boostbp.network.layers.fitting.grown_in_core", return_value=[])
 
 
 def gradients_of(bound: BoundInput, goal: SquaredObjective) -> Gradients:
@@ -34,7 +41,8 @@ def gradients_of(bound: BoundInput, goal: SquaredObjective) -> Gradients:
             rounds[outputs.start] += 1
             return grad, hess
 
-    layers.fit(bound, Listening(goal.target, goal.weight))
+    with round_by_round():
+        layers.fit(bound, Listening(goal.target, goal.weight))
     return found
 
 

@@ -13,6 +13,7 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.bare import round_by_round
 from benchmarks.cases import Case, bound, data, objective
 from boostbp.core.binding import Loop
 from boostbp.network import layers
@@ -47,13 +48,15 @@ _INNER = {
 def profile(case: Case, backend: str) -> dict[str, Any]:
     """Shares of the time of binning, one fit and one backward pass, one core.
 
-    The fit of the leaves is one call of the core; it is divided as the time of its pieces is, when the
-    trees of the first round are fitted by the additive path.
+    Rounds are grown one by one, as a call of the core for several rounds cannot be divided. The fit of the leaves is
+    one call; it is divided as the time of its pieces is, when the trees of the first round are fitted by the additive
+    path.
     """
     X, Y = data(case)
 
     def epoch() -> layers.Fit:
-        fit = layers.fit(bound(case, X, backend), objective(Y))
+        with round_by_round():
+            fit = layers.fit(bound(case, X, backend), objective(Y))
         fit.trace.vjp(Y)
         return fit
 

@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 from typing import TypeVar
 
 from boostbp import core
-from boostbp.backends.base import GrowRounds, LinearLeaves
+from boostbp.backends.base import LinearLeaves
 from boostbp.runtime.arrays import Floats
-from boostbp.trees.rounds import LibraryCalls
 from boostbp.trees.tree import SplitRoom, Tree, Trees
 
 _INT, _LONG, _AT = ctypes.c_int, ctypes.c_int64, ctypes.c_void_p
@@ -47,17 +46,35 @@ _last: list[int] = []  # the number of threads that was set last
 @contextmanager
 def thread_gate(n_threads: int) -> Iterator[None]:
     """Wait until no call of LightGBM with another number of threads runs, and let none begin within the block."""
-    with _gate:
-        _gate.wait_for(lambda: _calls.keys() <= {n_threads})
-        _calls[n_threads] += 1
+    _begin_call(n_threads)
     try:
         yield
     finally:
-        with _gate:
-            _calls[n_threads] -= 1
-            if _calls[n_threads] <= 0:  # below 0 in a child that was forked during a call
-                del _calls[n_threads]
-                _gate.notify_all()
+        _end_call(n_threads)
+
+
+@contextmanager
+def paused_gate(n_threads: int) -> Iterator[None]:
+    """Leave the block of `thread_gate` for code that may call LightGBM with another number of threads."""
+    _end_call(n_threads)
+    try:
+        yield
+    finally:
+        _begin_call(n_threads)
+
+
+def _begin_call(n_threads: int) -> None:
+    with _gate:
+        _gate.wait_for(lambda: _calls.keys() <= {n_threads})
+        _calls[n_threads] += 1
+
+
+def _end_call(n_threads: int) -> None:
+    with _gate:
+        _calls[n_threads] -= 1
+        if _calls[n_threads] <= 0:  # below 0 in a child that was forked during a call
+            del _calls[n_threads]
+            _gate.notify_all()
 
 
 @contextmanager
@@ -124,16 +141,19 @@ def trees_of(library: ModuleType, booster: Booster, number: int, n_trees: int) -
     return _read(np.frombuffer(buffer, np.uint8, length.value), n_trees)
 
 
-def grow_in_core(library: ModuleType, booster: Booster, n_rounds: int, grow: GrowRounds) -> bool:
-    """Call `grow` with the addresses of a booster and of the functions that grow and read its rounds."""
+def addresses(library: ModuleType, booster: Booster) -> tuple[int, ...]:
+    """Return those of a booster, and of the functions that grow and read its rounds."""
     of, names = library.basic._LIB, ("UpdateOneIterCustom", "GetCurrentIteration", "SaveModelToString")
-    addresses = [ctypes.cast(of[f"LGBM_Booster{name}"], _AT).value or 0 for name in names]
-    fault = grow(LibraryCalls(booster._handle.value, *addresses), n_rounds, None)
+    functions = [ctypes.cast(of[f"LGBM_Booster{name}"], _AT) for name in names]
+    return tuple(at.value or 0 for at in (booster._handle, *functions))
+
+
+def raise_fault(library: ModuleType, fault: int) -> None:
+    """Raise the error of a fault of rounds that the core has grown."""
     if fault == core.REFUSED:
-        library.basic._safe_call(-1)  # raises LightGBM's last error
+        library.basic._safe_call(-1)  # LightGBM's last error
     if fault == core.NOT_READ:
         raise ValueError(NOT_READ)
-    return not fault
 
 
 _INTS = ctypes.POINTER(ctypes.c_int)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 
 from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats
-from boostbp.trees.rounds import LibraryCalls
 from boostbp.trees.sparse import Table
 from boostbp.trees.tree import Tree
 
@@ -177,19 +177,24 @@ class Grower(Protocol):
         ...
 
 
-# Turns gradients and hessians, (rows, outputs), into those on which one tree is grown for all outputs, (rows, 1)
-Along = Callable[[Floats, Floats], tuple[Floats, Floats]]
-# Grows at most a number of rounds by the calls of a library, and returns a fault of the core, or 0
-GrowRounds = Callable[[LibraryCalls, int, Along | None], int]
+@dataclass(frozen=True, slots=True)
+class CoreCalls:
+    """What the core needs to grow rounds itself."""
+
+    addresses: tuple[int, ...]  # of a booster and functions: the first arguments of `boostbp.core.grow_rounds`
+    n_rounds: int  # the largest number
+    pause: Callable[[], AbstractContextManager[None]]  # for code between rounds, which may use the library, too
+    # turns gradients and hessians, (rows, outputs), into those on which one tree is grown for all outputs, (rows, 1)
+    along: Callable[[Floats, Floats], tuple[Floats, Floats]] | None = None
 
 
 class CoreGrower(Grower, Protocol):
     """A grower whose rounds the core can grow itself, by calls of the library's compiled functions."""
 
-    def grow_in_core(self, columns: int, grow: GrowRounds) -> bool:
-        """Call `grow` for some rounds of so many trees each; return whether all were grown.
+    def grow_in_core(self, columns: int, grow: Callable[[CoreCalls], int]) -> bool:
+        """Call ``grow(calls)``, which grows rounds of so many trees and returns a fault of the core, or 0.
 
-        False, too, if this grower needs its own `grow`, which is then called for the remaining rounds.
+        Returns False if no more rounds can be grown like this: `Grower.grow` grows the others.
         """
         ...
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from threading import Lock, local
@@ -17,22 +17,18 @@ from numpy.typing import NDArray
 
 from boostbp.backends import _lightgbm_calls
 from boostbp.backends._lightgbm_calls import exactly_summed, hold_threads, networked, thread_gate, with_threads
+from boostbp.backends._lightgbm_params import native_of, streams
 from boostbp.backends.base import (
-    FEW_ROWS,
-    OUTPUTS_PER_CALL,
     TREES_PER_BOOSTER,
+    CoreCalls,
     Gradient,
-    GrowRounds,
     LinearLeaves,
     TreeParams,
 )
 from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.dialects import Ranks, gradients
 from boostbp.backends.native_params import (
-    LIGHTGBM,
     NO_DEVICE,
-    Natives,
-    column_groups,
     device_turn,
     naming_params,
     on_card,
@@ -52,7 +48,6 @@ _OF_TREES = {
     *("feature_fraction", "extra_trees", "num_leaves", "max_depth", "min_data_in_leaf", "min_data_per_group"),
     "num_threads",
 }
-_CHEAP_ROWS = 10_000  # up to this number of rows, a call costs as much as growing its trees
 
 
 def _library() -> ModuleType:
@@ -148,7 +143,7 @@ class LightGBMGrower:
         with device_turn(self.params), thread_gate(n_threads), _naming_params(self.growth):
             return [tree for j in range(columns) for tree in self._round(grad[:, [j]], hess[:, [j]])]
 
-    def grow_in_core(self, columns: int, grow: GrowRounds) -> bool:
+    def grow_in_core(self, columns: int, grow: Callable[[CoreCalls], int]) -> bool:
         """Let the core grow rounds; see `boostbp.backends.base.CoreGrower`."""
         if self.growth.params or self.bins.ranks.edges or not self._may_split():
             return False
@@ -157,7 +152,9 @@ class LightGBMGrower:
             self._hold_threads()
             booster, before = self._booster(library, columns)
             n_rounds = -(-(TREES_PER_BOOSTER - before * columns) // columns)
-            return _lightgbm_calls.grow_in_core(library, booster, n_rounds, grow)
+            fault = grow(CoreCalls(_lightgbm_calls.addresses(library, booster), n_rounds, self._pause))
+            _lightgbm_calls.raise_fault(library, fault)
+        return not fault
 
     def fork(self, outputs: slice, seed: int) -> LightGBMGrower:
         """Return a grower with its own booster on the same Dataset."""
@@ -201,6 +198,12 @@ class LightGBMGrower:
     def _may_split(self) -> bool:
         return self.bins.usable and self.growth.allows_split
 
+    @contextmanager
+    def _pause(self) -> Iterator[None]:
+        with _lightgbm_calls.paused_gate(self.growth.n_threads):
+            yield
+        self._hold_threads()
+
     def _hold_threads(self) -> None:
         if not (getattr(self._thread, "is_set", False) and _lightgbm_calls.same_threads(self.growth.n_threads)):
             hold_threads(self.growth.n_threads)
@@ -242,57 +245,6 @@ class LightGBMGrower:
         return booster, 0
 
 
-@cache
-def _natives() -> Natives:
-    """Return the allow-list of native parameters, with the aliases of the installed LightGBM."""
-    aliases = _library().basic._ConfigAliases._get_all_param_aliases()
-    return replace(LIGHTGBM, aliases={alias: name for name, group in aliases.items() for alias in group})
-
-
-def _native(growth: TreeParams, n_rows: int, n_columns: int) -> dict[str, Any]:
-    """Return the parameters of Dataset and Booster; raise ValueError if one is refused, see `Natives`."""
-    native = _natives().checked(growth.params, interaction_constraints=column_groups(growth, n_columns))
-    if not {"force_row_wise", "force_col_wise"} & set(native):
-        # By default LightGBM times both layouts and takes the faster one, so trees could depend on the clock. By rows
-        # is a little faster with one thread, but every booster then has a copy of the bins. CUDA supports only rows.
-        native["force_row_wise" if native.get("device_type") == "cuda" else "force_col_wise"] = True
-    if growth.extra_trees:
-        # With extra_trees LightGBM tries a single group of categories, and by default none of fewer than 100 rows, so
-        # columns of rarer categories would never be split. A group may become a leaf, and needs as many rows as one.
-        native.setdefault("min_data_per_group", growth.min_samples_leaf)
-    if growth.monotone:
-        native["monotone_constraints"] = list(growth.monotone)
-    return {
-        "deterministic": True,
-        "feature_pre_filter": False,
-        "feature_fraction": growth.colsample_bytree,
-        **native,
-        "extra_trees": growth.extra_trees,
-        "objective": "none",
-        # A booster allocates memory for all allowed leaves, 3 kB each.
-        "num_leaves": max(min(growth.leaves, n_rows), 2),
-        "max_depth": growth.max_depth,
-        "min_data_in_leaf": growth.min_samples_leaf,
-        "max_bin": growth.max_bins,
-        "num_threads": growth.n_threads,
-        "seed": growth.random_state % 2**31,
-        # LightGBM's scores are not used, but goss begins to sample only after 1 / learning_rate trees.
-        "learning_rate": 1.0,
-        "verbosity": -1,
-    }
-
-
-def _streams(n_rows: int, n_outputs: int, growth: TreeParams) -> int:
-    """Return the number of boosters, each with its random stream, among which outputs are divided.
-
-    Native parameters may draw once per round. On few rows two threads, which wait for each other, take longer than one.
-    """
-    if growth.params or n_rows > _CHEAP_ROWS:
-        return n_outputs
-    groups = -(-n_outputs // OUTPUTS_PER_CALL)
-    return groups if n_rows <= FEW_ROWS else min(2 * groups, n_outputs)
-
-
 @dataclass(frozen=True, slots=True)
 class LightGBM:
     """The backend ``"lightgbm"``.
@@ -308,14 +260,14 @@ class LightGBM:
 
     capabilities: ClassVar[Capabilities] = Capabilities(
         missing=True, categories=True, sparse=True, extra_trees=True, colsample_bytree="tree", deterministic=True,
-        native_leaves=True, row_subsets=True, params=True, streams=_streams,
+        native_leaves=True, row_subsets=True, params=True, streams=streams,
     )  # fmt: skip
 
     def bind(self, table: Table, growth: TreeParams) -> LightGBMGrower:
         """Bin the input; see `boostbp.backends.base.Backend`."""
         growth.check_monotone(table)
         [n_rows] = workers().sum(len(table.X))
-        params = _native(growth, int(n_rows), table.X.shape[1])
+        params = native_of(growth, int(n_rows), table.X.shape[1])
         if on_card(params):
             refuse_fatal_card(str(params["device_type"]))
         of_trees = _OF_TREES if not growth.params else ()
@@ -328,7 +280,7 @@ class LightGBM:
 def grow_on_card(device: str) -> None:
     """Grow a small tree on a card; some builds of LightGBM end the process here."""
     table, growth = Table(np.arange(100.0)[:, None]), TreeParams(params={"device_type": device})
-    params = _native(growth, *table.X.shape)
+    params = native_of(growth, *table.X.shape)
     LightGBMGrower(Bins.of(table, params), growth, params).grow(table.X, np.ones_like(table.X))
 
 

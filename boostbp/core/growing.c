@@ -80,8 +80,9 @@ static void repeat(const splits_t *some, int64_t n_outputs, int64_t *split)
    most_splits: of a tree. order, values: as for `fit_trees`, with room for the widest leaf possible.
 
    The arrays of trees and leaves have room for all rounds; their offsets, tree_split, start and weight_start, determine
-   what is written. leaf: (trees, rows). done, (2,): the number of rounds, and the fault that ended them early: STOPPED
-   by `derive` or by derivatives that are not finite, REFUSED by LightGBM, or NOT_READ, a text not as expected. */
+   what is written. leaf: (trees, rows). done, (3,): the numbers of rounds and of words of sets, and the fault that ended
+   the rounds early: STOPPED by `derive` or by derivatives that are not finite, REFUSED by LightGBM, or NOT_READ, a text
+   that is not as expected. */
 API int64_t boostbp_grow_rounds(int64_t booster, int64_t update, int64_t iteration, int64_t text, int64_t derive,
                                 const uint8_t *sampled, double unsampled, const binned_t *in, double *grad,
                                 const double *hess, const double *shared_grad, const double *shared_hess,
@@ -104,7 +105,7 @@ API int64_t boostbp_grow_rounds(int64_t booster, int64_t update, int64_t iterati
     int64_t *path_start = take(&scratch, (most_splits + 1) * outputs + 1, 8);
     int64_t *of_weights = take(&scratch, (most_splits + 1) * outputs + 1, 8);
     char *memory = malloc((size_t)size);
-    tree_split[0] = start[0] = weight_start[0] = done[0] = 0;
+    tree_split[0] = start[0] = weight_start[0] = done[0] = done[1] = 0;
     if (scratch.is_lacking || !memory || leaf_room < room + trees)
         fault = -1;
     for (int64_t round = 0; round < trees / outputs && !fault; round++) {
@@ -188,8 +189,9 @@ API int64_t boostbp_grow_rounds(int64_t booster, int64_t update, int64_t iterati
         n_words += words;
         n_paths += path_start[n_leaves];
         done[0] = round + 1;
+        done[1] = n_words;
     }
     free(memory);
-    done[1] = fault;
+    done[2] = fault;
     return fault < 0 ? -1 : 0;
 }

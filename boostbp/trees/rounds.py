@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -203,17 +203,8 @@ class Widths:
         return max((self.splits + 1) * self.columns, self.splits * self.words)
 
 
-class LibraryCalls(NamedTuple):
-    """Addresses of what the core calls to grow a round; see ``core/growing.c``."""
-
-    booster: int
-    update: int
-    iteration: int
-    text: int
-
-
-def grow_rounds(
-    calls: LibraryCalls,
+def boost_rounds(
+    addresses: tuple[int, ...],
     derive: int,
     X: Floats,
     Z: Floats,
@@ -237,6 +228,8 @@ def grow_rounds(
 
     Parameters
     ----------
+    addresses : tuple of int
+        See `boostbp.backends.base.CoreCalls`.
     derive : int
         Address of a function without arguments that writes `grad`, `hess` and `shared` before each round but the first,
         and may change `out`. A result other than 0 ends the rounds.
@@ -261,7 +254,7 @@ def grow_rounds(
     """
     n_trees, n_outputs = len(leaf), len(out)
     splits = SplitRoom.of(n_trees, n_trees * most.splits, n_trees * most.splits * most.words)
-    n_leaves, done = n_trees * (most.splits + 1), np.zeros(2, np.int64)
+    n_leaves, done = n_trees * (most.splits + 1), np.zeros(3, np.int64)
     n_paths = n_leaves * most.columns
     start, weight_start = np.empty((2, n_leaves + 1), np.int64)
     column, scaling = np.empty(n_paths, np.int32), np.empty((n_paths, 4))
@@ -269,14 +262,14 @@ def grow_rounds(
     order, values = space.lend(len(X), most.columns)
     base, target = squared or (np.empty((0, len(X))),) * 2
     core.grow_rounds(
-        *calls, derive, sampled.view(np.uint8), unsampled, bins.with_input(X, Z), grad, hess, *shared, base,
+        *addresses, derive, sampled.view(np.uint8), unsampled, bins.with_input(X, Z), grad, hess, *shared, base,
         target, basis.columns_per_feature, basis.powers, ridge.reg_lambda, ridge.penalize_constant, ridge.standardize,
         learning_rate, BLOCK_ROWS, most.splits, order, values, *splits, start, column, scaling, weight_start, weights,
         leaf, out, done,
     )  # fmt: skip
     space.take_back(order, values)
-    n_rounds, fault = done.tolist()
-    trees = splits.trees(n_rounds * n_outputs, n_rounds * n_outputs * most.splits * most.words)
+    n_rounds, n_words, fault = done.tolist()
+    trees = splits.trees(n_rounds * n_outputs, n_words)
     number = np.arange(len(trees) + 1)
     tree_leaf = trees.tree_split + number
     start, weight_start = start[: tree_leaf[-1] + 1], weight_start[: tree_leaf[-1] + 1]

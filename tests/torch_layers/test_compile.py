@@ -12,6 +12,9 @@ torch = pytest.importorskip("torch")
 
 from boostbp.torch import GBDTModule, GBDTStep  # noqa: E402
 
+# torch's, of its own doing, once in a process
+pytestmark = pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
+
 COMPILED_FIRST = """
 import sys, torch
 from boostbp.torch import GBDTModule
@@ -47,7 +50,6 @@ def trained(compiled, *, upward=False):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # torch's, of its own doing
 @pytest.mark.parametrize("upward", [False, True])
 def test_a_compiled_model_trains_as_it_is(upward):
     losses, expected = trained(compiled=False, upward=upward)

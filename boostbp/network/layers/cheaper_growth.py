@@ -6,14 +6,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Backend, Grower, GrowRounds, SubsetGrower, TreeParams
+from boostbp.backends.base import Backend, CoreCalls, Grower, SubsetGrower, TreeParams
 from boostbp.backends.capabilities import Capabilities, accepted_trees, capabilities_of
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import training_in, workers
@@ -201,10 +201,12 @@ class _SharingGrower:
         grown = self.grower.grow(*self._along(grad, hess))
         return accepted_trees(grown, 1, self.table, self.growth).take(np.zeros(grad.shape[1], np.int64))
 
-    def grow_in_core(self, columns: int, grow: GrowRounds) -> bool:
+    def grow_in_core(self, columns: int, grow: Callable[[CoreCalls], int]) -> bool:
         """Let the core grow rounds; see `boostbp.backends.base.CoreGrower`."""
         grow_in_core = getattr(self.grower, "grow_in_core", None)
-        return bool(grow_in_core) and grow_in_core(1, lambda calls, n_rounds, _: grow(calls, n_rounds, self._along))
+        if grow_in_core is None:
+            return False
+        return bool(grow_in_core(1, lambda calls: grow(replace(calls, along=self._along))))
 
     def _along(self, grad: Floats, hess: Floats) -> tuple[Floats, Floats]:
         """Return the derivatives along a random direction, (rows, 1)."""

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from boostbp.backends.base import Along, Grower
+from boostbp.backends.base import CoreCalls, Grower
 from boostbp.core import Leaves
 from boostbp.runtime import interrupts
 from boostbp.runtime.arrays import Floats
 from boostbp.trees.forest import Forest
 from boostbp.trees.leaves import ColumnBins
-from boostbp.trees.rounds import LibraryCalls, Widths, grow_rounds, in_one_call
+from boostbp.trees.rounds import Widths, boost_rounds, in_one_call
 
 if TYPE_CHECKING:
     from boostbp.network.layers.fitting import Rounds
@@ -58,30 +58,29 @@ class _Growing:
         self.at_once *= n_rows * self.most.columns <= VALUES
         self.parts: list[Forest] = []
         self.n_grown = 0
+        self.calls: CoreCalls | None = None
         self.squared: tuple[Floats, Floats] | None = None
-        self.along: Along | None = None
         # derivatives of the next round, (outputs, rows), and those on which one tree is grown for all outputs
-        self.grad, self.hess = np.empty((n_outputs, n_rows)), rounds.objective.weight[None]
-        self.shared = np.empty((2, 0, n_rows))
+        self.grad, self.hess, self.shared = np.empty((n_outputs, n_rows)), np.empty((1, 0)), np.empty((2, 0, n_rows))
         self.loss, self.before = 0.0, rounds.running  # before the last round
         self.shares: list[float] = []  # of the rounds of this call: see `Rounds.backtracked`
         self.error: BaseException | None = None  # of `derive`: it cannot pass through the core
         self.derive = _DERIVE(self._derive)
 
-    def grow(self, calls: LibraryCalls, n_rounds: int, along: Along | None) -> int:
-        """Grow at most so many rounds; return a fault of the core, or 0."""
+    def grow(self, calls: CoreCalls) -> int:
+        """Grow some rounds; return a fault of the core, or 0."""
         rounds, bound, n_outputs = self.rounds, self.rounds.bound, self.outputs.stop
         settings, n_rows = bound.settings, len(bound.Z)
         if not self.n_grown:
-            self._begin(along)
-        n_rounds = min(n_rounds, self.at_once, settings.n_estimators - self.n_grown)
-        is_sampled = settings.subsample < 1.0 and not along
+            self._begin(calls)
+        n_rounds = min(calls.n_rounds, self.at_once, settings.n_estimators - self.n_grown)
+        is_sampled = settings.subsample < 1.0 and not calls.along
         numbers = range(self.n_grown, self.n_grown + n_rounds) if is_sampled else ()
         first = bound.n_base + self.n_grown * n_outputs
         leaf = rounds.leaf[first : first + n_rounds * n_outputs]
         self.shares.clear()
-        trees, leaves, fault = grow_rounds(
-            calls, 0 if self.squared else ctypes.cast(self.derive, ctypes.c_void_p).value or 0,
+        trees, leaves, fault = boost_rounds(
+            calls.addresses, 0 if self.squared else ctypes.cast(self.derive, ctypes.c_void_p).value or 0,
             bound.table.X, bound.Z, cast("ColumnBins", rounds.bins), settings.basis, self.grad, self.hess,
             settings.ridge, shared=self.shared, squared=self.squared, unsampled=UNSAMPLED,
             sampled=np.array([rounds.sampled(number) for number in numbers], bool).reshape(-1, n_rows),
@@ -93,24 +92,29 @@ class _Growing:
         n_rounds = len(trees) // n_outputs
         self.n_grown += n_rounds
         if not self.squared:
-            self._end_rounds(leaves, n_rounds)
+            with calls.pause():
+                self._end_rounds(leaves, n_rounds)
         self.parts.append(rounds.part_of(trees, leaves))
         return fault
 
-    def _begin(self, along: Along | None) -> None:
+    def _begin(self, calls: CoreCalls) -> None:
         """Compute the derivatives of the first round, unless the core does."""
-        self.squared, self.along = None if along else self.rounds.objective.squared(), along
+        self.squared, self.calls = None if calls.along else self.rounds.objective.squared(), calls
         if self.squared:
+            self.hess = self.rounds.objective.weight[None]
             return
-        self.hess, self.shared = np.empty_like(self.grad), np.empty((2, 1 if along else 0, self.grad.shape[1]))
-        self.loss, grad, hess = self.rounds.derivatives(self.outputs)
-        self._take(self.n_grown, grad, hess)
+        self.hess, self.shared = np.empty_like(self.grad), np.empty((2, 1 if calls.along else 0, self.grad.shape[1]))
+        with calls.pause():
+            self.loss, grad, hess = self.rounds.derivatives(self.outputs)
+            self._take(self.n_grown, grad, hess)
 
     def _derive(self) -> int:
+        assert self.calls
         try:
             interrupts.check()
-            grad, hess = self._backtrack()
-            self._take(self.n_grown + len(self.shares), grad, hess)
+            with self.calls.pause():
+                grad, hess = self._backtrack()
+                self._take(self.n_grown + len(self.shares), grad, hess)
         except BaseException as error:
             self.error = error
         return self.error is not None
@@ -129,8 +133,8 @@ class _Growing:
             self.before = rounds.running.copy()
         np.copyto(self.grad, grad.T)
         np.copyto(self.hess, hess.T)
-        if self.along:
-            np.copyto(self.shared[:, 0], np.hstack(self.along(*rounds.of_sampled_rows(number, grad, hess))).T)
+        if self.calls and self.calls.along:
+            np.copyto(self.shared[:, 0], np.hstack(self.calls.along(*rounds.of_sampled_rows(number, grad, hess))).T)
 
     def _end_rounds(self, leaves: Leaves, n_rounds: int) -> None:
         """Compute the derivatives after the last round, and scale the leaf values of rounds that were shortened."""
