@@ -49,6 +49,7 @@ CASES = {
     "a hidden unit": (NUMBERS, SETTINGS, squared(1)),
     "hidden units": (MIXED, SETTINGS, squared(3)),
     "squared error": (MIXED, SETTINGS, loss_of("squared_error", Y[:, :1])),
+    "squared errors": (MIXED, SETTINGS, loss_of("squared_error", Y)),
     "sampled rows": (MIXED, replace(SETTINGS, subsample=0.6), squared(2)),
     "sampled features": (MIXED, replace(SETTINGS, growth=replace(GROWTH, colsample_bytree=0.5)), squared(1)),
     "random thresholds": (NUMBERS, replace(SETTINGS, growth=replace(GROWTH, extra_trees=True)), squared(2)),
@@ -128,6 +129,18 @@ def test_rounds_in_several_calls_are_the_same(case, calls, one_by_one, monkeypat
     monkeypatch.setattr("boostbp.backends.lightgbm.TREES_PER_BOOSTER", 3 * goal.n_outputs)
     assert_same(fitted(table, settings, goal), one_by_one(table, settings, goal))
     assert calls[3:] == [3, 3, 3, 2]
+
+
+@pytest.mark.parametrize("case", ["hidden units", "squared errors"])
+@pytest.mark.parametrize("keeps_leaf", [True, False])
+def test_outputs_that_threads_share(case, keeps_leaf, calls, one_by_one, monkeypatch):
+    monkeypatch.setattr(fitting, "OUTPUTS_PER_CALL", 2)
+    monkeypatch.setattr(growing, "TREE_ROWS", 6 * ROWS)
+    monkeypatch.setattr(fitting, "MOST_TRACE", 1 << 30 if keeps_leaf else 0)
+    table, settings, goal = CASES[case]
+    expected = one_by_one(table, settings, goal)
+    assert_same(fitted(table, settings, goal, n_threads=2), expected)
+    assert sorted(calls) == [2, 3, 3, 3, 5, 6]  # of two outputs, and of one
 
 
 def test_leaf_numbers_that_are_not_kept(calls, one_by_one, monkeypatch):

@@ -136,10 +136,14 @@ class Rounds:
         n_rounds, curved = self.bound.settings.n_estimators, self.objective.curved
         first, outputs = groups[0].start, slice(groups[0].start, groups[-1].stop)
         pieces = [(self._fork(group), group, slice(group.start - first, group.stop - first)) for group in groups]
-        rounds = []
-        if [(0, self.objective.n_outputs)] == [(group.start, group.stop) for group in groups]:
-            rounds = [[part] for part in grown_in_core(self, pieces[0][0])]
-        n_grown = sum(part.n_trees for [part] in rounds) // self.objective.n_outputs
+        grown = grown_in_core(self, pieces[0][0], outputs) if len(pieces) == 1 else []
+        n_outputs = outputs.stop - outputs.start
+        n_grown = sum(part.n_trees for part in grown) // n_outputs
+        rounds = [[part] for part in grown]
+        if n_outputs < self.objective.n_outputs:  # trees of other outputs come between the rounds
+            rounds = [
+                [part.take(slice(at, at + n_outputs))] for part in grown for at in range(0, part.n_trees, n_outputs)
+            ]
         if n_grown == n_rounds:
             return rounds
         loss, grad, hess = self.derivatives(outputs)

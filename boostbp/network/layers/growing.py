@@ -29,8 +29,8 @@ VALUES = 1 << 25  # path columns of all rows, of which a tree fills what it need
 _DERIVE = ctypes.CFUNCTYPE(ctypes.c_int)
 
 
-def grown_in_core(rounds: Rounds, grower: Grower) -> list[Forest]:
-    """Return the trees of the first rounds, grown by few calls of the core; none if it cannot grow them.
+def grown_in_core(rounds: Rounds, grower: Grower, outputs: slice) -> list[Forest]:
+    """Return the trees of some outputs in the first rounds, grown by few calls of the core; none if it cannot.
 
     It can on a dense input, with one tree for each output, on one worker, if the grower has `CoreGrower.grow_in_core`.
     A round whose derivatives exceed float32 is left to `Grower.grow`, which refuses them.
@@ -39,10 +39,10 @@ def grown_in_core(rounds: Rounds, grower: Grower) -> list[Forest]:
     able = in_one_call(len(rounds.bound.Z), rounds.sign, rounds.n_threads, settings.prior)
     if not grow_in_core or not rounds.bins or not able or settings.growth.multi_output:
         return []
-    growing = _Growing(rounds)
+    growing = _Growing(rounds, outputs)
     while growing.at_once and growing.n_grown < settings.n_estimators:
         interrupts.check()
-        if not grow_in_core(rounds.objective.n_outputs, growing.grow):
+        if not grow_in_core(growing.n_outputs, growing.grow):
             break
     return growing.parts
 
@@ -50,9 +50,9 @@ def grown_in_core(rounds: Rounds, grower: Grower) -> list[Forest]:
 class _Growing:
     """The state of rounds that the core grows."""
 
-    def __init__(self, rounds: Rounds) -> None:
-        n_rows, n_outputs = len(rounds.bound.Z), rounds.objective.n_outputs
-        self.rounds, self.outputs, self.most = rounds, slice(0, n_outputs), _widths(rounds)
+    def __init__(self, rounds: Rounds, outputs: slice) -> None:
+        n_rows, n_outputs = len(rounds.bound.Z), outputs.stop - outputs.start
+        self.rounds, self.outputs, self.n_outputs, self.most = rounds, outputs, n_outputs, _widths(rounds)
         # rounds of a call
         self.at_once = min(TREE_ROWS // max(1, n_rows), PATH_COLUMNS // max(1, self.most.of_tree)) // n_outputs
         self.at_once *= n_rows * self.most.columns <= VALUES
@@ -69,27 +69,32 @@ class _Growing:
 
     def grow(self, calls: CoreCalls) -> int:
         """Grow some rounds; return a fault of the core, or 0."""
-        rounds, bound, n_outputs = self.rounds, self.rounds.bound, self.outputs.stop
+        rounds, bound, n_outputs = self.rounds, self.rounds.bound, self.n_outputs
         settings, n_rows = bound.settings, len(bound.Z)
         if not self.n_grown:
             self._begin(calls)
         n_rounds = min(calls.n_rounds, self.at_once, settings.n_estimators - self.n_grown)
         is_sampled = settings.subsample < 1.0 and not calls.along
         numbers = range(self.n_grown, self.n_grown + n_rounds) if is_sampled else ()
-        first = bound.n_base + self.n_grown * n_outputs
-        leaf = rounds.leaf[first : first + n_rounds * n_outputs]
+        leaf = np.empty((n_rounds * n_outputs, n_rows), rounds.leaf.dtype)
         self.shares.clear()
         trees, leaves, fault = boost_rounds(
             calls.addresses, 0 if self.squared else ctypes.cast(self.derive, ctypes.c_void_p).value or 0,
             bound.table.X, bound.Z, cast("ColumnBins", rounds.bins), settings.basis, self.grad, self.hess,
             settings.ridge, shared=self.shared, squared=self.squared, unsampled=UNSAMPLED,
             sampled=np.array([rounds.sampled(number) for number in numbers], bool).reshape(-1, n_rows),
-            learning_rate=settings.learning_rate, most=self.most, out=rounds.running, space=rounds.space,
-            leaf=leaf if rounds.keeps_leaf else np.empty((n_rounds * n_outputs, n_rows), leaf.dtype),
+            learning_rate=settings.learning_rate, most=self.most, leaf=leaf, space=rounds.space,
+            out=rounds.running[self.outputs],
         )  # fmt: skip
         if self.error:
             raise self.error
         n_rounds = len(trees) // n_outputs
+        if rounds.keeps_leaf:
+            kept = rounds.leaf[bound.n_base :].reshape(-1, rounds.objective.n_outputs, n_rows)
+            kept[self.n_grown : self.n_grown + n_rounds, self.outputs] = leaf[: len(trees)].reshape(
+                -1, n_outputs, n_rows
+            )
+        leaves.tree_output[:, 0] += self.outputs.start
         self.n_grown += n_rounds
         if not self.squared:
             with calls.pause():
@@ -99,9 +104,10 @@ class _Growing:
 
     def _begin(self, calls: CoreCalls) -> None:
         """Compute the derivatives of the first round, unless the core does."""
-        self.squared, self.calls = None if calls.along else self.rounds.objective.squared(), calls
-        if self.squared:
-            self.hess = self.rounds.objective.weight[None]
+        squared, self.calls = None if calls.along else self.rounds.objective.squared(), calls
+        if squared:
+            base, target = squared
+            self.squared, self.hess = (base[self.outputs], target[self.outputs]), self.rounds.objective.weight[None]
             return
         self.hess, self.shared = np.empty_like(self.grad), np.empty((2, 1 if calls.along else 0, self.grad.shape[1]))
         with calls.pause():
@@ -128,7 +134,7 @@ class _Growing:
     def _take(self, number: int, grad: Floats, hess: Floats) -> None:
         """Check and store the derivatives of a round."""
         rounds, objective = self.rounds, self.rounds.objective
-        objective.check(rounds.running.T, self.outputs, grad, hess, number)
+        objective.check(rounds.running[self.outputs].T, self.outputs, grad, hess, number)
         if objective.curved:
             self.before = rounds.running.copy()
         np.copyto(self.grad, grad.T)
@@ -143,7 +149,7 @@ class _Growing:
             grad, hess = self._backtrack()
             if not is_last:
                 self._take(self.n_grown, grad, hess)
-        first_weight = leaves.weight_start[leaves.tree_leaf[:: self.outputs.stop]]
+        first_weight = leaves.weight_start[leaves.tree_leaf[:: self.n_outputs]]
         for number, share in enumerate(self.shares):
             leaves.weight[first_weight[number] : first_weight[number + 1]] *= share
 
