@@ -53,7 +53,7 @@ def native_of(growth: TreeParams, n_rows: int, n_columns: int) -> dict[str, Any]
     }
 
 
-def streams(n_rows: int, n_outputs: int, growth: TreeParams) -> int:
+def n_streams(n_rows: int, n_outputs: int, growth: TreeParams) -> int:
     """Return the number of boosters, each with its random stream, among which outputs are divided.
 
     Native parameters may draw once per round. On few rows two threads, which wait for each other, take longer than one.

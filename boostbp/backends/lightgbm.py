@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from boostbp.backends import _lightgbm_calls
 from boostbp.backends._lightgbm_calls import exactly_summed, hold_threads, networked, thread_gate, with_threads
-from boostbp.backends._lightgbm_params import native_of, streams
+from boostbp.backends._lightgbm_params import n_streams, native_of
 from boostbp.backends.base import (
     TREES_PER_BOOSTER,
     CoreCalls,
@@ -260,7 +260,7 @@ class LightGBM:
 
     capabilities: ClassVar[Capabilities] = Capabilities(
         missing=True, categories=True, sparse=True, extra_trees=True, colsample_bytree="tree", deterministic=True,
-        native_leaves=True, row_subsets=True, params=True, streams=streams,
+        native_leaves=True, row_subsets=True, params=True, streams=n_streams,
     )  # fmt: skip
 
     def bind(self, table: Table, growth: TreeParams) -> LightGBMGrower:
