@@ -173,10 +173,11 @@ grow_rounds = Loop(
     "sampled: u1[samples, rows]", "unsampled: float", BINNED, "grad: f8[outputs, rows] out",
     "hess: f8[hessians, rows]", "shared_grad: f8[shared, rows]", "shared_hess: f8[shared, rows]",
     "base: f8[targets, rows]", "target: f8[targets, rows]", "per_feature: int", "degree: int", *PENALTY,
-    "standardize: bool", "learning_rate: float", "block_rows: int", "most_splits: int", "order: u2[rows] out",
-    "values: f8[_] out", *SPLITS, "start: i8[leaf_room+1] out", "column: i4[path_room] out",
-    "scaling: f8[path_room, 4] out", "weight_start: i8[leaf_room+1] out", "weights: f8[_] out",
-    "leaf: leaf[trees, rows] out", "out: f8[outputs, rows] out", "done: i8[3] out",
+    "standardize: bool", "learning_rate: float", "block_rows: int", "most_splits: int",
+    "in_float32: f4[2, outputs, rows] out", "order: u2[rows] out", "values: f8[_] out", *SPLITS,
+    "start: i8[leaf_room+1] out", "column: i4[path_room] out", "scaling: f8[path_room, 4] out",
+    "weight_start: i8[leaf_room+1] out", "weights: f8[_] out", "leaf: leaf[trees, rows] out",
+    "out: f8[outputs, rows] out", "done: i8[3] out",
 )  # fmt: skip
 
 # reading.c

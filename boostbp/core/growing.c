@@ -77,7 +77,8 @@ static void repeat(const splits_t *some, int64_t n_outputs, int64_t *split)
    shared_grad, shared_hess: (1, rows), on which one tree is grown for all outputs, each with leaves of its own; or
    (0, rows).
 
-   most_splits: of a tree. order, values: as for `fit_trees`, with room for the widest leaf possible.
+   most_splits: of a tree. in_float32: (2, outputs, rows), what LightGBM receives. order, values: as for `fit_trees`, with
+   room for the widest leaf possible.
 
    The arrays of trees and leaves have room for all rounds; their offsets, tree_split, start and weight_start, determine
    what is written. leaf: (trees, rows). done, (3,): the numbers of rounds and of words of sets, and the fault that ended
@@ -88,18 +89,19 @@ API int64_t boostbp_grow_rounds(int64_t booster, int64_t update, int64_t iterati
                                 const double *hess, const double *shared_grad, const double *shared_hess,
                                 const double *base, const double *target, int64_t per_feature, int64_t degree,
                                 double penalty, int64_t penalize_constant, int64_t standardize, double learning_rate,
-                                int64_t block_rows, int64_t most_splits, uint16_t *order, double *values,
-                                double *numbers, int32_t *integers, uint8_t *missing_left, uint32_t *categories,
-                                int64_t *tree_split, int64_t *start, int32_t *column, double *scaling,
-                                int64_t *weight_start, double *weights, void *leaf, int64_t bytes, double *out,
-                                int64_t *done, int64_t samples, int64_t outputs, int64_t hessians, int64_t shared,
-                                int64_t targets, int64_t room, int64_t word_room, int64_t trees, int64_t leaf_room, int64_t path_room)
+                                int64_t block_rows, int64_t most_splits, float *in_float32, uint16_t *order,
+                                double *values, double *numbers, int32_t *integers, uint8_t *missing_left,
+                                uint32_t *categories, int64_t *tree_split, int64_t *start, int32_t *column,
+                                double *scaling, int64_t *weight_start, double *weights, void *leaf, int64_t bytes,
+                                double *out, int64_t *done, int64_t samples, int64_t outputs, int64_t hessians,
+                                int64_t shared, int64_t targets, int64_t room, int64_t word_room, int64_t trees,
+                                int64_t leaf_room, int64_t path_room)
 {
     SCRATCH scratch = {0};
     void *handle = (void *)(intptr_t)booster;
     int64_t n_rows = in->n_rows, size = 1 << 14, fault = 0, n_splits = 0, n_words = 0, n_paths = 0;
     splits_t all = splits_of(numbers, integers, missing_left, categories, room, word_room);
-    float *g = take(&scratch, outputs * n_rows, sizeof *g), *h = take(&scratch, outputs * n_rows, sizeof *h);
+    float *g = in_float32, *h = in_float32 + outputs * n_rows;
     int64_t *split = take(&scratch, outputs + 1, sizeof *split), *tree_leaf = take(&scratch, outputs + 1, 8);
     int64_t *served = take(&scratch, 2 * outputs, sizeof *served), *degrees = take(&scratch, outputs, 8);
     int64_t *path_start = take(&scratch, (most_splits + 1) * outputs + 1, 8);

@@ -260,12 +260,13 @@ def boost_rounds(
     column, scaling = np.empty(n_paths, np.int32), np.empty((n_paths, 4))
     weights = np.empty(n_leaves + basis.powers * n_paths)
     order, values = space.lend(len(X), most.columns)
+    in_float32 = np.empty((2, n_outputs, len(X)), np.float32)
     base, target = squared or (np.empty((0, len(X))),) * 2
     core.grow_rounds(
         *addresses, derive, sampled.view(np.uint8), unsampled, bins.with_input(X, Z), grad, hess, *shared, base,
         target, basis.columns_per_feature, basis.powers, ridge.reg_lambda, ridge.penalize_constant, ridge.standardize,
-        learning_rate, BLOCK_ROWS, most.splits, order, values, *splits, start, column, scaling, weight_start, weights,
-        leaf, out, done,
+        learning_rate, BLOCK_ROWS, most.splits, in_float32, order, values, *splits, start, column, scaling,
+        weight_start, weights, leaf, out, done,
     )  # fmt: skip
     space.take_back(order, values)
     n_rounds, n_words, fault = done.tolist()
