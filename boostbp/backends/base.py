@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats
 from boostbp.trees.sparse import Table
-from boostbp.trees.tree import Tree
+from boostbp.trees.tree import Tree, Trees
 
 FEW_ROWS = 2000  # up to this number of rows, a round is mostly Python code, where threads wait for each other
 OUTPUTS_PER_CALL = 8  # with few rows, one call for several outputs is faster than a call for each
@@ -179,22 +179,25 @@ class Grower(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CoreCalls:
-    """What the core needs to grow rounds itself."""
+    """What the core needs to boost rounds itself."""
 
-    addresses: tuple[int, ...]  # of a booster and functions: the first arguments of `boostbp.core.grow_rounds`
+    # addresses of a booster and functions, the first arguments of `boostbp.core.boost_rounds`; or, of trees that are
+    # known, a function that returns those of the rounds from one on and before another, round by round
+    grown_by: tuple[int, ...] | Callable[[int, int], Trees]
     n_rounds: int  # the largest number
-    pause: Callable[[], AbstractContextManager[None]]  # for code between rounds, which may use the library, too
+    # of code between rounds, for its own calls of the library
+    pause: Callable[[], AbstractContextManager[object]] = nullcontext
     # turns gradients and hessians, (rows, outputs), into those on which one tree is grown for all outputs, (rows, 1)
     along: Callable[[Floats, Floats], tuple[Floats, Floats]] | None = None
 
 
 class CoreGrower(Grower, Protocol):
-    """A grower whose rounds the core can grow itself, by calls of the library's compiled functions."""
+    """A grower whose rounds the core can boost itself, by calls of compiled functions or as their trees are known."""
 
     def grow_in_core(self, columns: int, grow: Callable[[CoreCalls], int]) -> bool:
-        """Call ``grow(calls)``, which grows rounds of so many trees and returns a fault of the core, or 0.
+        """Call ``grow(calls)``, which boosts rounds of so many trees and returns a fault of the core, or 0.
 
-        Returns False if no more rounds can be grown like this: `Grower.grow` grows the others.
+        Returns False if no more rounds can be boosted like this: `Grower.grow` grows the others.
         """
         ...
 

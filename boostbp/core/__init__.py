@@ -156,20 +156,19 @@ group_block = Loop(
 
 # tree_fits.c
 fit_trees = Loop(
-    "fit_trees", *TREES, FITTED, BINNED, "grad: f8[gradients, rows] out", "hess: f8[hessians, rows]",
-    "base: f8[targets, rows]", "target: f8[targets, rows]", *PENALTY, "standardize: bool", "learning_rate: float",
-    "block_rows: int", "order: u2[rows] out", "values: f8[_] out", "leaf: leaf[trees, rows] out",
-    "out: f8[outputs, rows] out",
+    "fit_trees", *TREES, FITTED, BINNED, "grad: f8[outputs, rows]", "hess: f8[hessians, rows]", *PENALTY,
+    "standardize: bool", "learning_rate: float", "block_rows: int", "order: u2[rows] out", "values: f8[_] out",
+    "leaf: leaf[trees, rows] out", "out: f8[outputs, rows] out",
 )  # fmt: skip
 
-# growing.c
+# boosting.c
 SPLITS = (
     "numbers: f8[2, room] out", "integers: i4[5, room] out", "missing_left: bool[room] out",
     "categories: u4[word_room] out", "tree_split: i8[trees+1] out",
 )  # fmt: skip
-REFUSED, NOT_READ = 2, 3  # faults of a round
-grow_rounds = Loop(
-    "grow_rounds", "booster: int", "update: int", "iteration: int", "text: int", "derive: int",
+STOPPED, REFUSED, NOT_READ = 1, 2, 3  # faults of a round
+boost_rounds = Loop(
+    "boost_rounds", "booster: int", "update: int", "iteration: int", "text: int", "derive: int",
     "sampled: u1[samples, rows]", "unsampled: float", BINNED, "grad: f8[outputs, rows] out",
     "hess: f8[hessians, rows]", "shared_grad: f8[shared, rows]", "shared_hess: f8[shared, rows]",
     "base: f8[targets, rows]", "target: f8[targets, rows]", "per_feature: int", "degree: int", *PENALTY,

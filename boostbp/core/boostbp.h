@@ -255,11 +255,10 @@ API int64_t boostbp_paths_of(const nodes_t *nodes, const int64_t *tree_split, in
 
 /* tree_fits.c */
 API int64_t boostbp_fit_trees(const nodes_t *nodes, const int64_t *tree_split, const leaves_t *leaves,
-                              const binned_t *in, double *grad, const double *hess, const double *base,
-                              const double *target, double penalty, int64_t penalize_constant, int64_t standardize,
-                              double learning_rate, int64_t block_rows, uint16_t *order, double *values, void *leaf,
-                              int64_t bytes, double *out, int64_t gradients, int64_t hessians, int64_t targets,
-                              int64_t outputs);
+                              const binned_t *in, const double *grad, const double *hess, double penalty,
+                              int64_t penalize_constant, int64_t standardize, double learning_rate,
+                              int64_t block_rows, uint16_t *order, double *values, void *leaf, int64_t bytes,
+                              double *out, int64_t outputs, int64_t hessians);
 
 /* evaluation.c */
 API int64_t boostbp_add_values(const leaf_rows_t *rows, int64_t degree, const double *scaling, const double *weight,

@@ -74,17 +74,12 @@ static int64_t paths_of_tree(const int64_t *start, int64_t n_leaves, int64_t deg
    nodes, tree_split: splits of all trees, and the first of each; leaves: from `paths_of`, their scalings and weights are
    written; grad: (trees, rows); hess: (trees, rows) or (1, rows); block_rows: rows whose sums are taken together, at
    most 2^16; order, (rows,), and values, (rows x most path columns of a leaf,): scratch. Written: leaf numbers, (trees,
-   rows). Added to: out, (outputs, rows). A tree with the structure of the previous one reuses its grouping of rows.
-
-   Without targets, the trees are those of one round. With base and target, (outputs, rows), they are those of several
-   rounds, whose structures are known: the loss is the squared error of `base + out`, so the gradient of a tree, which is
-   written to grad, (1, rows), is hess (base + out - target). */
+   rows). Added to: out, (trees, rows). A tree with the structure of the previous one reuses its grouping of rows. */
 API int64_t boostbp_fit_trees(const nodes_t *nodes, const int64_t *tree_split, const leaves_t *leaves,
-                              const binned_t *in, double *grad, const double *hess, const double *base,
-                              const double *target, double penalty, int64_t penalize_constant, int64_t standardize,
-                              double learning_rate, int64_t block_rows, uint16_t *order, double *values, void *leaf,
-                              int64_t bytes, double *out, int64_t gradients, int64_t hessians, int64_t targets,
-                              int64_t outputs)
+                              const binned_t *in, const double *grad, const double *hess, double penalty,
+                              int64_t penalize_constant, int64_t standardize, double learning_rate,
+                              int64_t block_rows, uint16_t *order, double *values, void *leaf, int64_t bytes,
+                              double *out, int64_t outputs, int64_t hessians)
 {
     SCRATCH scratch = {0};
     int64_t n_hess = 0, failed = 0;
@@ -121,10 +116,8 @@ API int64_t boostbp_fit_trees(const nodes_t *nodes, const int64_t *tree_split, c
         int64_t n_paths = path_start[n_leaves], n_weights = n_leaves + degree * n_paths;
         double *scaling = leaves->scaling + 4 * path, *weight = leaves->weight + leaves->weight_start[of_first];
         const double *h = hess + (hessians > 1 ? tree * n_rows : 0);
-        int64_t at = tree % outputs * n_rows;
-        double *g = grad + (gradients > 1 ? tree * n_rows : 0), *fit = out + at;
-        for (int64_t i = 0; targets > 0 && i < n_rows; i++)
-            g[i] = h[i] * (fit[i] + base[at + i] - target[at + i]);
+        const double *g = grad + tree * n_rows;
+        double *fit = out + tree * n_rows;
         if (tree == 0 || hessians > 1)
             n_hess = is_one(h, n_rows) ? 0 : n_rows;
         int grouped = tree > 0 && first - before == n_leaves - 1 && alike(nodes, first, before, n_leaves - 1);

@@ -1,4 +1,4 @@
-"""Rounds: the leaves of one or several rounds of trees, fitted to gradients or to a squared error."""
+"""Rounds: the leaves of a round of trees, fitted to gradients, and several rounds in one call of the core."""
 
 from __future__ import annotations
 
@@ -118,7 +118,6 @@ def fit_round(
     n_threads: int = 1,
     space: Workspace | None = None,
     prior: Prior | None = None,
-    squared: tuple[Floats, Floats] | None = None,
 ) -> Leaves:
     """Fit the leaves of each tree to ``-grad / hess`` of its outputs, and add its values to the running fit.
 
@@ -146,15 +145,11 @@ def fit_round(
         Memory that fits of many trees reuse.
     prior : Prior or None
         Old leaves of the trees.
-    squared : tuple of two arrays, or None
-        Base and target, each (outputs, rows), if the trees are those of several rounds whose structures are known,
-        round by round, and the loss is the squared error of ``base + out``. The core then computes the gradients, in
-        `grad`, (1, rows), and the result has the bits of a call for each round. Needs `in_one_call`.
 
     Returns
     -------
     Leaves
-        Tree ``k`` serves outputs ``k * n_outputs .. (k + 1) * n_outputs - 1``, or of several rounds ``k % outputs``.
+        Tree ``k`` serves outputs ``k * n_outputs .. (k + 1) * n_outputs - 1``.
     """
     space, leaves = space or Workspace(), leaves_on_paths(trees, basis, n_outputs)
     if bins is None or n_outputs > 1 or not in_one_call(len(X), sign, n_threads, prior):
@@ -177,15 +172,12 @@ def fit_round(
                     space.take_back(rows.order, rows.values)
         return fitted[0] if len(fitted) == 1 else concat_leaves(fitted)
     # One call of the core for all trees; the widest leaf determines the memory for path columns.
-    base, target = squared or (np.empty((0, len(X))),) * 2
     order, values = space.lend(len(X), int((leaves.start[1:] - leaves.start[:-1]).max()))
     core.fit_trees(
-        trees.nodes, trees.tree_split, leaves, bins.with_input(X, Z), grad, hess, base, target, ridge.reg_lambda,
+        trees.nodes, trees.tree_split, leaves, bins.with_input(X, Z), grad, hess, ridge.reg_lambda,
         ridge.penalize_constant, ridge.standardize, learning_rate, BLOCK_ROWS, order, values, leaf, out,
     )  # fmt: skip
     space.take_back(order, values)
-    if squared:
-        leaves.tree_output[:, 0] %= len(out)
     return leaves
 
 
@@ -204,7 +196,7 @@ class Widths:
 
 
 def boost_rounds(
-    addresses: tuple[int, ...],
+    grown_by: tuple[int, ...] | Trees,
     derive: int,
     X: Floats,
     Z: Floats,
@@ -224,12 +216,12 @@ def boost_rounds(
     out: Floats,
     space: Workspace,
 ) -> tuple[Trees, Leaves, int]:
-    """Grow rounds by the library's own functions, and fit their leaves as `fit_round` does, in one call of the core.
+    """Boost rounds with one tree for each output in one call of the core: grow them, and fit leaves as by `fit_round`.
 
     Parameters
     ----------
-    addresses : tuple of int
-        See `boostbp.backends.base.CoreCalls`.
+    grown_by : tuple of int, or Trees
+        Addresses of a library, see `boostbp.backends.base.CoreCalls`; or the trees of all rounds, which are known.
     derive : int
         Address of a function without arguments that writes `grad`, `hess` and `shared` before each round but the first,
         and may change `out`. A result other than 0 ends the rounds.
@@ -238,7 +230,8 @@ def boost_rounds(
     shared : (2, 1, rows) or (2, 0, rows) float64, C-contiguous
         Gradient and hessian on which one tree is grown for all outputs, if there are any.
     squared : tuple of two arrays, or None
-        Base and target of a squared error, as in `fit_round`; `derive` and the content of `grad` are then not used.
+        Base and target, each (outputs, rows), if the loss is the squared error of ``base + out``. The core then
+        computes the gradients; `derive` and the content of `grad` are not used.
     sampled : (rounds, rows) bool
         Rows on which trees are grown; (0, rows) for all. The weight of other rows is multiplied by `unsampled`.
     leaf : (trees, rows), any integer type
@@ -247,39 +240,51 @@ def boost_rounds(
     Returns
     -------
     trees : Trees
-        Of the rounds that were grown.
+        Of the rounds that were boosted.
     leaves : Leaves
     fault : int
-        Why no more rounds were grown, or 0.
+        Why no more rounds were boosted, or 0.
     """
-    n_trees, n_outputs = len(leaf), len(out)
-    splits = SplitRoom.of(n_trees, n_trees * most.splits, n_trees * most.splits * most.words)
-    n_leaves, done = n_trees * (most.splits + 1), np.zeros(3, np.int64)
-    n_paths = n_leaves * most.columns
-    start, weight_start = np.empty((2, n_leaves + 1), np.int64)
-    column, scaling = np.empty(n_paths, np.int32), np.empty((n_paths, 4))
-    weights = np.empty(n_leaves + basis.powers * n_paths)
+    n_outputs, done = len(out), np.zeros(3, np.int64)
+    if isinstance(grown_by, Trees):
+        addresses: tuple[int, ...] = (0,) * 4
+        splits, room = SplitRoom.holding(grown_by), leaves_on_paths(grown_by, basis)
+        most = Widths(int(np.diff(grown_by.tree_split).max()), int(np.diff(room.start).max()), 0)
+    else:
+        addresses, room = grown_by, _leaf_room(len(leaf), most, basis)
+        splits = SplitRoom.of(len(leaf), len(leaf) * most.splits, len(leaf) * most.splits * most.words)
     order, values = space.lend(len(X), most.columns)
-    in_float32 = np.empty((2, n_outputs, len(X)), np.float32)
     base, target = squared or (np.empty((0, len(X))),) * 2
-    core.grow_rounds(
+    in_float32 = np.empty((2, n_outputs, len(X)), np.float32)
+    core.boost_rounds(
         *addresses, derive, sampled.view(np.uint8), unsampled, bins.with_input(X, Z), grad, hess, *shared, base,
         target, basis.columns_per_feature, basis.powers, ridge.reg_lambda, ridge.penalize_constant, ridge.standardize,
-        learning_rate, BLOCK_ROWS, most.splits, in_float32, order, values, *splits, start, column, scaling,
-        weight_start, weights, leaf, out, done,
+        learning_rate, BLOCK_ROWS, most.splits, in_float32, order, values, *splits, room.start, room.column,
+        room.scaling, room.weight_start, room.weight, leaf, out, done,
     )  # fmt: skip
     space.take_back(order, values)
     n_rounds, n_words, fault = done.tolist()
-    trees = splits.trees(n_rounds * n_outputs, n_words)
-    number = np.arange(len(trees) + 1)
+    n_trees = n_rounds * n_outputs
+    trees = grown_by[:n_trees] if isinstance(grown_by, Trees) else splits.trees(n_trees, n_words)
+    number = np.arange(n_trees + 1)
     tree_leaf = trees.tree_split + number
-    start, weight_start = start[: tree_leaf[-1] + 1], weight_start[: tree_leaf[-1] + 1]
-    output = np.column_stack([number[:-1] % n_outputs, np.ones(len(trees), np.int64)])
+    start, weight_start = room.start[: tree_leaf[-1] + 1], room.weight_start[: tree_leaf[-1] + 1]
+    output = np.column_stack([number[:-1] % n_outputs, np.ones(n_trees, np.int64)])
     leaves = Leaves(
-        tree_leaf, output, np.full(len(trees), basis.powers), start, column[: start[-1]], scaling[: start[-1]],
-        weight_start, weights[: weight_start[-1]],
+        tree_leaf, output, np.full(n_trees, basis.powers), start, room.column[: start[-1]], room.scaling[: start[-1]],
+        weight_start, room.weight[: weight_start[-1]],
     )  # fmt: skip
     return trees, leaves, fault
+
+
+def _leaf_room(n_trees: int, most: Widths, basis: Basis) -> Leaves:
+    """Return memory for the leaves of trees that will be grown; the arrays of trees are empty."""
+    n_leaves = n_trees * (most.splits + 1)
+    n_paths, of_trees = n_leaves * most.columns, np.empty(0, np.int64)
+    start, weight_start = np.empty((2, n_leaves + 1), np.int64)
+    column, scaling = np.empty(n_paths, np.int32), np.empty((n_paths, 4))
+    weight = np.empty(n_leaves + basis.powers * n_paths)
+    return Leaves(of_trees, of_trees, of_trees, start, column, scaling, weight_start, weight)
 
 
 def _trees_at_once(n_rows: int, leaves: Leaves) -> int:

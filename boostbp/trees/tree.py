@@ -147,6 +147,15 @@ class SplitRoom(NamedTuple):
         missing_left, categories = np.empty(room, np.bool_), np.empty(word_room, np.uint32)
         return cls(numbers, integers, missing_left, categories, np.empty(n_trees + 1, np.int64))
 
+    @classmethod
+    def holding(cls, trees: Trees) -> SplitRoom:
+        """Return a copy of trees."""
+        integers = [trees.feature, trees.left, trees.right, trees.cat_start, trees.cat_words]
+        numbers = np.stack([trees.threshold, trees.gain])
+        return cls(
+            numbers, np.stack(integers), trees.missing_left.copy(), trees.categories.copy(), trees.tree_split.copy()
+        )
+
     def trees(self, n_trees: int, n_words: int) -> Trees:
         """Return the first trees, whose sets have `n_words` words in all, as views."""
         tree_split = self.tree_split[: n_trees + 1]

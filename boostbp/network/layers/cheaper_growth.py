@@ -141,6 +141,10 @@ class FixedStructure:
         self.round += 1
         return self.of_rounds(self.round - 1, self.round)
 
+    def grow_in_core(self, columns: int, grow: Callable[[CoreCalls], int]) -> bool:
+        """Let the core fit the leaves of rounds; see `boostbp.backends.base.CoreGrower`."""
+        return not grow(CoreCalls(self.of_rounds, len(self.numbers[0])))
+
     def of_rounds(self, first: int, end: int) -> Trees:
         """Return the trees of some rounds, round by round."""
         numbers = [

@@ -15,8 +15,8 @@ from boostbp.backends.base import FEW_ROWS, OUTPUTS_PER_CALL, Grower, LinearLeav
 from boostbp.backends.capabilities import accepted_trees, check_leaves, check_streams
 from boostbp.core import Leaves
 from boostbp.network.layers.bound import BoundInput, LossObjective, Objective
-from boostbp.network.layers.cheaper_growth import FixedStructure, along, random_direction
-from boostbp.network.layers.growing import UNSAMPLED, grown_in_core
+from boostbp.network.layers.cheaper_growth import along, random_direction
+from boostbp.network.layers.core_rounds import UNSAMPLED, boosted_in_core
 from boostbp.runtime import interrupts, threads
 from boostbp.runtime.arrays import Floats, read_only, refuse_writes
 from boostbp.runtime.group import SAMPLE, workers
@@ -30,7 +30,7 @@ from boostbp.trees.leaves import (
     with_missing_leaves,
 )
 from boostbp.trees.ridge import LeafRanges
-from boostbp.trees.rounds import fit_round, in_one_call
+from boostbp.trees.rounds import fit_round
 from boostbp.trees.tree import Tree, Trees, leaf_type
 
 # Limit on the bytes of leaf numbers that a layer keeps for its backward pass. Arbitrary: 100 trees of up to 256 leaves
@@ -38,9 +38,6 @@ from boostbp.trees.tree import Tree, Trees, leaf_type
 MOST_TRACE = 1 << 30
 # A round is halved down to this share of it at most, which takes 20 halvings. Arbitrary.
 LEAST_SHARE = 1e-6
-# Leaf numbers of an output in one call of the core for rounds of kept structures: it takes some tenths of a second,
-# after which an interrupt is seen.
-ROWS_AT_ONCE = 1 << 22
 
 
 class Rounds:
@@ -136,7 +133,7 @@ class Rounds:
         n_rounds, curved = self.bound.settings.n_estimators, self.objective.curved
         first, outputs = groups[0].start, slice(groups[0].start, groups[-1].stop)
         pieces = [(self._fork(group), group, slice(group.start - first, group.stop - first)) for group in groups]
-        grown = grown_in_core(self, pieces[0][0], outputs) if len(pieces) == 1 else []
+        grown = boosted_in_core(self, pieces[0][0], outputs) if len(pieces) == 1 else []
         n_outputs = outputs.stop - outputs.start
         n_grown = sum(part.n_trees for part in grown) // n_outputs
         rounds = [[part] for part in grown]
@@ -162,37 +159,6 @@ class Rounds:
                 # A shortened round has the same trees with scaled leaf values.
                 rounds.append(parts if share == 1.0 else [part.times(share) for part in parts])
         return rounds
-
-    def boost_kept(self, groups: Sequence[Sequence[slice]]) -> list[list[list[Forest]]] | None:
-        """Return the trees of all rounds like `boost`, if all structures are kept and the loss is a squared error.
-
-        The core then computes the rounds one after the other, without a call for each. Otherwise, and if threads share
-        outputs or rows, returns None.
-        """
-        bound, settings, n_rows, grower = self.bound, self.bound.settings, len(self.bound.Z), self.bound.grower
-        squared = self.objective.squared() if isinstance(grower, FixedStructure) and self.bins else None
-        by_output = [len(group) for group in groups] == [1] and not settings.growth.multi_output
-        if not (squared and by_output and in_one_call(n_rows, self.sign, self.n_threads, settings.prior)):
-            return None
-        grower = cast("FixedStructure", grower)
-        n_outputs = self.objective.n_outputs
-        trees, parts, at_once = grower.of_rounds(0, settings.n_estimators), [], max(1, ROWS_AT_ONCE // max(1, n_rows))
-        check_leaves(trees, self.most_leaves, settings.growth)
-        for first in range(0, len(trees), at_once * n_outputs):
-            interrupts.check()
-            some = trees[first : first + at_once * n_outputs]
-            kept = self.leaf[bound.n_base + first : bound.n_base + first + len(some)]
-            leaves = fit_round(
-                some, bound.table.X, bound.Z, self.bins, settings.basis, np.empty((1, n_rows)),
-                self.objective.weight[None], settings.ridge, learning_rate=settings.learning_rate, out=self.running,
-                leaf=kept if self.keeps_leaf else np.empty((len(some), n_rows), kept.dtype), space=self.space,
-                squared=squared,
-            )  # fmt: skip
-            parts.append(self.part_of(some, leaves))
-        everything = slice(0, n_outputs)
-        grad, hess = self.objective.gradient(self.running.T, everything)
-        self.objective.check(self.running.T, everything, grad, hess, settings.n_estimators - 1)
-        return [[parts]]
 
     def _fork(self, outputs: slice) -> Grower:
         """Return a grower for some outputs, with its own random stream."""

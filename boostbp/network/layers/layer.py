@@ -109,7 +109,7 @@ def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: in
         else:
             groups = rounds.groups()
             n = min(rounds.threads_of_outputs, len(groups))
-            boosted = rounds.boost_kept(groups) or threads.parallel_map(rounds.boost, groups, n)
+            boosted = threads.parallel_map(rounds.boost, groups, n)
             # Outputs were boosted one after the other; the forest has their trees round by round.
             rounds.parts += [part for of_round in zip(*boosted, strict=True) for parts in of_round for part in parts]
         forest = rounds.forest

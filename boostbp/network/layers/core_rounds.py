@@ -1,4 +1,4 @@
-"""Rounds that the core grows itself, by calls of the library's compiled functions, with the bits of single rounds."""
+"""Rounds that the core boosts itself, with the bits of single rounds: few calls, and none of Python between them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from boostbp import core
 from boostbp.backends.base import CoreCalls, Grower
+from boostbp.backends.capabilities import check_leaves
 from boostbp.core import Leaves
 from boostbp.runtime import interrupts
 from boostbp.runtime.arrays import Floats
 from boostbp.trees.forest import Forest
 from boostbp.trees.leaves import ColumnBins
 from boostbp.trees.rounds import Widths, boost_rounds, in_one_call
+from boostbp.trees.tree import Trees
 
 if TYPE_CHECKING:
     from boostbp.network.layers.fitting import Rounds
@@ -29,8 +32,8 @@ VALUES = 1 << 25  # path columns of all rows, of which a tree fills what it need
 _DERIVE = ctypes.CFUNCTYPE(ctypes.c_int)
 
 
-def grown_in_core(rounds: Rounds, grower: Grower, outputs: slice) -> list[Forest]:
-    """Return the trees of some outputs in the first rounds, grown by few calls of the core; none if it cannot.
+def boosted_in_core(rounds: Rounds, grower: Grower, outputs: slice) -> list[Forest]:
+    """Return the trees of some outputs in the first rounds, boosted by few calls of the core; none if it cannot.
 
     It can on a dense input, with one tree for each output, on one worker, if the grower has `CoreGrower.grow_in_core`.
     A round whose derivatives exceed float32 is left to `Grower.grow`, which refuses them.
@@ -40,10 +43,8 @@ def grown_in_core(rounds: Rounds, grower: Grower, outputs: slice) -> list[Forest
     if not grow_in_core or not rounds.bins or not able or settings.growth.multi_output:
         return []
     growing = _Growing(rounds, outputs)
-    while growing.at_once and growing.n_grown < settings.n_estimators:
+    while growing.n_grown < settings.n_estimators and grow_in_core(growing.n_outputs, growing.grow):
         interrupts.check()
-        if not grow_in_core(growing.n_outputs, growing.grow):
-            break
     return growing.parts
 
 
@@ -53,9 +54,6 @@ class _Growing:
     def __init__(self, rounds: Rounds, outputs: slice) -> None:
         n_rows, n_outputs = len(rounds.bound.Z), outputs.stop - outputs.start
         self.rounds, self.outputs, self.n_outputs, self.most = rounds, outputs, n_outputs, _widths(rounds)
-        # rounds of a call
-        self.at_once = min(TREE_ROWS // max(1, n_rows), PATH_COLUMNS // max(1, self.most.of_tree)) // n_outputs
-        self.at_once *= n_rows * self.most.columns <= VALUES
         self.parts: list[Forest] = []
         self.n_grown = 0
         self.calls: CoreCalls | None = None
@@ -73,13 +71,21 @@ class _Growing:
         settings, n_rows = bound.settings, len(bound.Z)
         if not self.n_grown:
             self._begin(calls)
-        n_rounds = min(calls.n_rounds, self.at_once, settings.n_estimators - self.n_grown)
-        is_sampled = settings.subsample < 1.0 and not calls.along
+        n_rounds = min(calls.n_rounds, self._at_once(calls), settings.n_estimators - self.n_grown)
+        if n_rounds < 1:
+            return core.STOPPED
+        grown_by: tuple[int, ...] | Trees
+        if isinstance(calls.grown_by, tuple):
+            grown_by, is_known = calls.grown_by, False
+        else:
+            grown_by, is_known = calls.grown_by(self.n_grown, self.n_grown + n_rounds), True
+            check_leaves(grown_by, rounds.most_leaves, settings.growth)
+        is_sampled = settings.subsample < 1.0 and not calls.along and not is_known
         numbers = range(self.n_grown, self.n_grown + n_rounds) if is_sampled else ()
         leaf = np.empty((n_rounds * n_outputs, n_rows), rounds.leaf.dtype)
         self.shares.clear()
         trees, leaves, fault = boost_rounds(
-            calls.addresses, 0 if self.squared else ctypes.cast(self.derive, ctypes.c_void_p).value or 0,
+            grown_by, 0 if self.squared else ctypes.cast(self.derive, ctypes.c_void_p).value or 0,
             bound.table.X, bound.Z, cast("ColumnBins", rounds.bins), settings.basis, self.grad, self.hess,
             settings.ridge, shared=self.shared, squared=self.squared, unsampled=UNSAMPLED,
             sampled=np.array([rounds.sampled(number) for number in numbers], bool).reshape(-1, n_rows),
@@ -100,7 +106,20 @@ class _Growing:
             with calls.pause():
                 self._end_rounds(leaves, n_rounds)
         self.parts.append(rounds.part_of(trees, leaves))
+        if self.squared and is_known and self.n_grown == settings.n_estimators:
+            grad, hess = rounds.objective.gradient(rounds.running[self.outputs].T, self.outputs)
+            rounds.objective.check(rounds.running[self.outputs].T, self.outputs, grad, hess, self.n_grown - 1)
         return fault
+
+    def _at_once(self, calls: CoreCalls) -> int:
+        """Return the number of rounds of a call; 0 if none fits."""
+        n_rows, most = len(self.rounds.bound.Z), self.most
+        of_rows = TREE_ROWS // (self.n_outputs * max(1, n_rows))
+        if not isinstance(calls.grown_by, tuple):
+            return max(1, of_rows)
+        if n_rows * most.columns > VALUES:
+            return 0
+        return min(of_rows, PATH_COLUMNS // (self.n_outputs * max(1, most.of_tree)))
 
     def _begin(self, calls: CoreCalls) -> None:
         """Compute the derivatives of the first round, unless the core does."""

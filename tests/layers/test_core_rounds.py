@@ -1,4 +1,4 @@
-"""Rounds that the core grows itself, by calls of LightGBM's functions: those of single rounds, to the bit."""
+"""Rounds that the core boosts itself, by calls of LightGBM or with known trees: those of single rounds, to the bit."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from boostbp.backends.base import TreeParams
 from boostbp.backends.lightgbm import LightGBMGrower
 from boostbp.losses import LOSSES
 from boostbp.network import layers
-from boostbp.network.layers import BoundInput, LayerSettings, LossObjective, SquaredObjective, fitting, growing
-from boostbp.network.layers.cheaper_growth import SharedStructure
+from boostbp.network.layers import BoundInput, LayerSettings, LossObjective, SquaredObjective, core_rounds, fitting
+from boostbp.network.layers.cheaper_growth import FixedStructure, SharedStructure
 from boostbp.trees.basis import BASES, Elementwise
 from boostbp.trees.sparse import Table
 
@@ -85,14 +85,14 @@ def assert_same(fit, other):
 @pytest.fixture
 def calls(monkeypatch):
     """The numbers of rounds of the calls of the core."""
-    found, grow = [], growing.boost_rounds
+    found, grow = [], core_rounds.boost_rounds
 
     def counted(*args, **options):
         trees, leaves, fault = grow(*args, **options)
         found.append(len(trees) // len(options["out"]))
         return trees, leaves, fault
 
-    monkeypatch.setattr(growing, "boost_rounds", counted)
+    monkeypatch.setattr(core_rounds, "boost_rounds", counted)
     return found
 
 
@@ -118,12 +118,25 @@ def test_the_bits_are_those_of_single_rounds(case, shared, calls, one_by_one):
     assert_same(fit, one_by_one(table, settings, goal, backend=backend))
 
 
+@pytest.mark.parametrize("case", [case for case in CASES if not case.startswith(("sampled features", "random"))])
+def test_known_trees_have_the_bits_of_single_rounds(case, calls, monkeypatch):
+    """Also those of another fit: here, of trees grown on some of the rows, with other shrinkage."""
+    table, settings, goal = CASES[case]
+    known = FixedStructure.of(fitted(table, replace(settings, subsample=0.5), goal).layer.forest, shared=False)
+    settings = replace(settings, learning_rate=1.5 * settings.learning_rate)
+    calls.clear()
+    fit = fitted(table, settings, goal, backend=known)
+    assert calls == [11]
+    monkeypatch.setattr(fitting, "boosted_in_core", lambda *_: [])
+    assert_same(fit, fitted(table, settings, goal, backend=known))
+
+
 @pytest.mark.parametrize("case", ["hidden units", "steps that are shortened", "classes", "quantile"])
 def test_rounds_in_several_calls_are_the_same(case, calls, one_by_one, monkeypatch):
     """As few rows or path columns fit one call, or a booster has grown its number of trees."""
     table, settings, goal = CASES[case]
     expected = one_by_one(table, settings, goal)
-    monkeypatch.setattr(growing, "TREE_ROWS", 4 * goal.n_outputs * ROWS)
+    monkeypatch.setattr(core_rounds, "TREE_ROWS", 4 * goal.n_outputs * ROWS)
     assert_same(fitted(table, settings, goal), expected)
     assert calls == [4, 4, 3]
     monkeypatch.setattr("boostbp.backends.lightgbm.TREES_PER_BOOSTER", 3 * goal.n_outputs)
@@ -135,7 +148,7 @@ def test_rounds_in_several_calls_are_the_same(case, calls, one_by_one, monkeypat
 @pytest.mark.parametrize("keeps_leaf", [True, False])
 def test_outputs_that_threads_share(case, keeps_leaf, calls, one_by_one, monkeypatch):
     monkeypatch.setattr(fitting, "OUTPUTS_PER_CALL", 2)
-    monkeypatch.setattr(growing, "TREE_ROWS", 6 * ROWS)
+    monkeypatch.setattr(core_rounds, "TREE_ROWS", 6 * ROWS)
     monkeypatch.setattr(fitting, "MOST_TRACE", 1 << 30 if keeps_leaf else 0)
     table, settings, goal = CASES[case]
     expected = one_by_one(table, settings, goal)
@@ -158,7 +171,7 @@ def test_leaf_numbers_that_are_not_kept(calls, one_by_one, monkeypatch):
 )
 def test_layers_too_large_for_a_call_are_grown_one_by_one(limits, calls, one_by_one, monkeypatch):
     for name, value in limits.items():
-        monkeypatch.setattr(growing, name, value)
+        monkeypatch.setattr(core_rounds, name, value)
     assert_same(fitted(MIXED, SETTINGS, squared(2)), one_by_one(MIXED, SETTINGS, squared(2)))
     assert not calls
 
