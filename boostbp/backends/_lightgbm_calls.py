@@ -144,7 +144,7 @@ def trees_of(library: ModuleType, booster: Booster, number: int, n_trees: int) -
 def addresses(library: ModuleType, booster: Booster) -> tuple[int, ...]:
     """Return those of a booster, and of the functions that grow and read its rounds."""
     of, names = library.basic._LIB, ("UpdateOneIterCustom", "GetCurrentIteration", "SaveModelToString")
-    functions = [ctypes.cast(of[f"LGBM_Booster{name}"], _AT) for name in names]
+    functions = [_AT.from_buffer(of[f"LGBM_Booster{name}"]) for name in names]
     return tuple(at.value or 0 for at in (booster._handle, *functions))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -314,3 +315,20 @@ def test_a_loss_may_train_models_with_another_number_of_threads():
     expected = fitted(NUMBERS, SETTINGS, LossObjective.of(LogCosh(), Y[:, :1], WEIGHT, np.zeros(1)))
     assert_same(fitted(NUMBERS, SETTINGS, goal), expected)
     assert Nested.n_fits >= 11
+
+
+@pytest.mark.parametrize("case", ["hidden units", "two classes", "classes"])
+def test_no_cycle_of_references_keeps_the_arrays_of_a_fit(case):
+    table, settings, goal = CASES[case]
+    gc.collect()
+    gc.disable()
+    try:
+        before = len(_growing())
+        fitted(table, settings, goal)
+        assert len(_growing()) == before
+    finally:
+        gc.enable()
+
+
+def _growing():
+    return [found for found in gc.get_objects() if type(found) is core_rounds._Growing]

@@ -63,17 +63,16 @@ class _Growing:
         self.loss, self.before = 0.0, rounds.running  # before the last round
         self.shares: list[float] = []  # of the rounds of this call: see `Rounds.backtracked`
         self.error: BaseException | None = None  # of `derive`: it cannot pass through the core
-        self.derive = _DERIVE(self._derive)
 
     def grow(self, calls: CoreCalls) -> int:
         """Grow some rounds; return a fault of the core, or 0."""
         rounds, bound, n_outputs = self.rounds, self.rounds.bound, self.n_outputs
         settings, n_rows = bound.settings, len(bound.Z)
-        if not self.n_grown:
-            self._begin(calls)
         n_rounds = min(calls.n_rounds, self._at_once(calls), settings.n_estimators - self.n_grown)
         if n_rounds < 1:
             return core.STOPPED
+        if not self.n_grown:
+            self._begin(calls)
         grown_by: tuple[int, ...] | Trees
         if isinstance(calls.grown_by, tuple):
             grown_by, is_known = calls.grown_by, False
@@ -84,22 +83,24 @@ class _Growing:
         numbers = range(self.n_grown, self.n_grown + n_rounds) if is_sampled else ()
         leaf = np.empty((n_rounds * n_outputs, n_rows), rounds.leaf.dtype)
         self.shares.clear()
+        # neither an attribute nor an argument of ctypes.cast: a cycle of references would keep all arrays
+        derive = _DERIVE(self._derive)
+        address = 0 if self.squared else ctypes.c_void_p.from_buffer(derive).value or 0
         trees, leaves, fault = boost_rounds(
-            grown_by, 0 if self.squared else ctypes.cast(self.derive, ctypes.c_void_p).value or 0,
-            bound.table.X, bound.Z, cast("ColumnBins", rounds.bins), settings.basis, self.grad, self.hess,
-            settings.ridge, shared=self.shared, squared=self.squared, unsampled=UNSAMPLED,
+            grown_by, address, bound.table.X, bound.Z, cast("ColumnBins", rounds.bins), settings.basis, self.grad,
+            self.hess, settings.ridge, shared=self.shared, squared=self.squared, unsampled=UNSAMPLED,
             sampled=np.array([rounds.sampled(number) for number in numbers], bool).reshape(-1, n_rows),
             learning_rate=settings.learning_rate, most=self.most, leaf=leaf, space=rounds.space,
             out=rounds.running[self.outputs],
         )  # fmt: skip
         if self.error:
-            raise self.error
+            error, self.error = self.error, None
+            raise error
         n_rounds = len(trees) // n_outputs
         if rounds.keeps_leaf:
-            kept = rounds.leaf[bound.n_base :].reshape(-1, rounds.objective.n_outputs, n_rows)
-            kept[self.n_grown : self.n_grown + n_rounds, self.outputs] = leaf[: len(trees)].reshape(
-                -1, n_outputs, n_rows
-            )
+            by_round = rounds.leaf[bound.n_base :].reshape(-1, rounds.objective.n_outputs, n_rows)
+            new = slice(self.n_grown, self.n_grown + n_rounds)
+            by_round[new, self.outputs] = leaf[: len(trees)].reshape(-1, n_outputs, n_rows)
         leaves.tree_output[:, 0] += self.outputs.start
         self.n_grown += n_rounds
         if not self.squared:
