@@ -7,11 +7,6 @@
 enum { ROWS = 20011, FEATURES = 7, SPLITS = 63, LEAVES = 64, TREES = 3, MOST = FEATURES * LEAVES * TREES };
 
 API int64_t boostbp_put_in_bins(const double *, const double *, uint8_t *, double *, double *, int64_t, int64_t);
-API int64_t boostbp_paths_of(const nodes_t *, const int64_t *, int64_t, int64_t *, int32_t *, int64_t, int64_t, int64_t);
-API int64_t boostbp_fit_trees(const nodes_t *, const int64_t *, const leaves_t *, const binned_t *, double *,
-                              const double *, const double *, const double *, double, int64_t, int64_t, double,
-                              int64_t, uint16_t *, double *, void *, int64_t, double *, int64_t, int64_t, int64_t,
-                              int64_t);
 API int64_t boostbp_evaluate(const leaves_t *, const void *, int64_t, const double *, int64_t, int64_t, int64_t,
                              double *, int64_t, int64_t, int64_t);
 API int64_t boostbp_vjp(const leaves_t *, const void *, int64_t, const double *, int64_t, const double *,
@@ -74,8 +69,8 @@ int main(void)
             weight_start[i] = i + degree * start[i];
         leaves_t leaves = {tree_leaf, tree_output, tree_degree, start, column, scaling, weight_start, weight, TREES,
                            LEAVES * TREES, paths};
-        boostbp_fit_trees(&nodes, tree_split, &leaves, &binned, grad, hess, NULL, NULL, 0.7, 1, 1, 0.3, 1 << 14, order,
-                          values, leaf, 1, fit, TREES, TREES, 0, TREES);
+        boostbp_fit_trees(&nodes, tree_split, &leaves, &binned, grad, hess, 0.7, 1, 1, 0.3, 1 << 14, order, values,
+                          leaf, 1, fit, TREES, TREES);
         add(&hash, leaf, sizeof leaf), add(&hash, fit, sizeof fit), add(&hash, weight, sizeof weight);
         boostbp_evaluate(&leaves, leaf, 1, X, 1, 0, ROWS, out, ROWS, FEATURES, 1);
         add(&hash, out, sizeof *out * ROWS);
