@@ -60,7 +60,12 @@ def paused_gate(n_threads: int) -> Iterator[None]:
     try:
         yield
     finally:
-        _begin_call(n_threads)
+        try:
+            _begin_call(n_threads)
+        except BaseException:  # an interrupt: the block of `thread_gate` ends, and will count one call less
+            with _gate:
+                _calls[n_threads] += 1
+            raise
 
 
 def _begin_call(n_threads: int) -> None:

@@ -187,6 +187,7 @@ class CoreCalls:
     n_rounds: int  # the largest number
     # of code between rounds, for its own calls of the library
     pause: Callable[[], AbstractContextManager[object]] = nullcontext
+    check: Callable[[Floats, Floats], object] = lambda *_: None  # refuses derivatives beyond the range of the library
     # turns gradients and hessians, (rows, outputs), into those on which one tree is grown for all outputs, (rows, 1)
     along: Callable[[Floats, Floats], tuple[Floats, Floats]] | None = None
 

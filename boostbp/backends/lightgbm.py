@@ -116,6 +116,10 @@ def _check_range(table: Table, ranks: Ranks) -> None:
         raise ValueError(f"column {column} holds {what}: {cure}.")
 
 
+def _in_float32(grad: Floats, hess: Floats) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    return gradients(grad, "LightGBM"), gradients(hess, "LightGBM")
+
+
 @dataclass
 class LightGBMGrower:
     """Boosters on one constructed Dataset, with the gradients of the caller."""
@@ -152,7 +156,7 @@ class LightGBMGrower:
             self._hold_threads()
             booster, before = self._booster(library, columns)
             n_rounds = -(-(TREES_PER_BOOSTER - before * columns) // columns)
-            fault = grow(CoreCalls(_lightgbm_calls.addresses(library, booster), n_rounds, self._pause))
+            fault = grow(CoreCalls(_lightgbm_calls.addresses(library, booster), n_rounds, self._pause, _in_float32))
             _lightgbm_calls.raise_fault(library, fault)
         return not fault
 
@@ -213,7 +217,7 @@ class LightGBMGrower:
         """Grow one tree for each column in a single call, as one round of that many classes."""
         self._hold_threads()
         columns, empty = grad.shape[1], not len(grad)
-        g, h = gradients(grad.T, "LightGBM"), gradients(hess.T, "LightGBM")  # LightGBM stores class by class
+        g, h = _in_float32(grad.T, hess.T)  # LightGBM stores class by class
         if not workers().is_single:
             [n_rows] = workers().sum(len(grad))
             g, h = (exactly_summed(part, n_rows) for part in (g, h))

@@ -7,7 +7,7 @@
 
 enum { STOPPED = 1, REFUSED = 2, NOT_READ = 3 }; /* faults of a round */
 
-typedef int derive_t(void);
+typedef int derive_t(int round);
 typedef int update_t(void *booster, const float *grad, const float *hess, int *is_finished);
 typedef int iteration_t(void *booster, int *number);
 typedef int text_of_t(void *booster, int first, int number, int importances, int64_t size, int64_t *length, char *text);
@@ -95,8 +95,8 @@ static int all_finite(const double *x, int64_t n)
    booster, update, iteration, text: addresses. Without a booster, trees and the columns of their leaves are known.
    sampled: (rounds, rows), or (0, rows) if trees are grown on all rows. grad, out: (outputs, rows). hess: (outputs, rows)
    or (1, rows). With base and target, (outputs, rows), the loss is the squared error of `base + out`, whose gradient is
-   computed here. Otherwise `derive`, an address, is called before each round but the first: it writes grad, hess,
-   shared_grad and shared_hess, and may change `out`. A result other than 0 ends the rounds.
+   computed here. Otherwise `derive`, an address, is called with the number of each round but the first: it writes grad,
+   hess, shared_grad and shared_hess, and may change `out`. Any other result than this number ends the rounds.
 
    shared_grad, shared_hess: (1, rows), on which one tree is grown for all outputs, each with leaves of its own; or
    (0, rows). most_splits: of a tree. in_float32: (2, outputs, rows), what LightGBM receives. order, values: as for
@@ -136,7 +136,7 @@ API int64_t boostbp_boost_rounds(int64_t booster, int64_t update, int64_t iterat
         splits_t some = {all.threshold + n_splits, all.gain + n_splits, all.feature + n_splits, all.left + n_splits,
                          all.right + n_splits, all.cat_start + n_splits, all.cat_words + n_splits,
                          all.missing_left + n_splits, all.categories + n_words, room - n_splits, word_room - n_words};
-        if (round > 0 && derive && ((derive_t *)(intptr_t)derive)())
+        if (round > 0 && derive && ((derive_t *)(intptr_t)derive)((int)round) != round)
             fault = STOPPED;
         for (int64_t output = 0, at = 0; output < outputs && targets > 0; output++)
             for (int64_t row = 0; row < n_rows; row++, at++)

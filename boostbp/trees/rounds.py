@@ -223,8 +223,8 @@ def boost_rounds(
     grown_by : tuple of int, or Trees
         Addresses of a library, see `boostbp.backends.base.CoreCalls`; or the trees of all rounds, which are known.
     derive : int
-        Address of a function without arguments that writes `grad`, `hess` and `shared` before each round but the first,
-        and may change `out`. A result other than 0 ends the rounds.
+        Address of a function of the number of a round, from 1, that writes `grad`, `hess` and `shared` for it, and may
+        change `out`. It returns the number; any other result ends the rounds.
     grad : (outputs, rows), hess : (outputs, rows) or (1, rows) float64, C-contiguous
         Of the first round.
     shared : (2, 1, rows) or (2, 0, rows) float64, C-contiguous

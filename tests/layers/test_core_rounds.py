@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import signal
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -29,8 +30,8 @@ ROWS = 500
 X = np.column_stack([rng.standard_normal((ROWS, 3)), rng.integers(0, 70, (ROWS, 2))]).astype(float)
 X[rng.uniform(size=X.shape) < 0.1] = np.nan
 MIXED, NUMBERS = Table(X, (3, 4)), Table(X)
-signal = np.nan_to_num(X[:, 0]) * np.nan_to_num(X[:, 1]) + (np.nan_to_num(X[:, 3]) % 2)
-Y = np.column_stack([signal, np.sin(3 * signal), rng.standard_normal(ROWS)])
+product = np.nan_to_num(X[:, 0]) * np.nan_to_num(X[:, 1]) + (np.nan_to_num(X[:, 3]) % 2)
+Y = np.column_stack([product, np.sin(3 * product), rng.standard_normal(ROWS)])
 WEIGHT = rng.uniform(0.5, 2.0, ROWS)
 GROWTH = TreeParams(max_depth=4, min_samples_leaf=10)
 SETTINGS = LayerSettings(n_estimators=11, growth=GROWTH)
@@ -45,7 +46,7 @@ def squared(n_outputs):
     return SquaredObjective(Y[:, :n_outputs], WEIGHT)
 
 
-CLASSES = np.eye(3)[np.digitize(signal, [0.0, 1.0])]
+CLASSES = np.eye(3)[np.digitize(product, [0.0, 1.0])]
 CASES = {
     "a hidden unit": (NUMBERS, SETTINGS, squared(1)),
     "hidden units": (MIXED, SETTINGS, squared(3)),
@@ -199,7 +200,7 @@ def test_values_that_lightgbm_would_merge_are_ranks(calls):
 
 
 def test_a_gradient_beyond_float32_is_refused():
-    goal = SquaredObjective(np.where(np.arange(ROWS) == 7, 1e39, signal)[:, None], WEIGHT)
+    goal = SquaredObjective(np.where(np.arange(ROWS) == 7, 1e39, product)[:, None], WEIGHT)
     with pytest.raises(ValueError, match="exceeds the range of float32, in which LightGBM grows trees: standardise"):
         fitted(NUMBERS, SETTINGS, goal)
 
@@ -332,3 +333,49 @@ def test_no_cycle_of_references_keeps_the_arrays_of_a_fit(case):
 
 def _growing():
     return [found for found in gc.get_objects() if type(found) is core_rounds._Growing]
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
+def test_an_error_of_a_signal_handler_is_raised():
+    """Wherever it arrives, also where the core calls the function that computes derivatives."""
+
+    class LateError(Exception):
+        pass
+
+    def raise_late(*_):
+        raise LateError
+
+    table, settings, goal = CASES["two classes"]
+    bound = BoundInput(load_backend("lightgbm"), table, replace(settings, n_estimators=60), WEIGHT)
+
+    def fit_until(seconds):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        for _ in range(300):
+            layers.fit(bound, goal)
+
+    before = signal.signal(signal.SIGALRM, raise_late)
+    try:
+        for number in range(25):
+            with pytest.raises(LateError):
+                fit_until(0.001 * (1 + number))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_derivatives_along_a_direction_beyond_float32_are_refused(seed):
+    """By both ways: the next direction, along which they may be in the range, is not drawn."""
+    goal = SquaredObjective(np.sign(np.nan_to_num(X[:, :2])) * 3e38, WEIGHT)
+    backend = SharedStructure(load_backend("lightgbm"))
+    bound = BoundInput(backend, NUMBERS, replace(SETTINGS, n_estimators=1), np.ones(ROWS))
+    results = []
+    for in_core in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            if not in_core:
+                patch.setattr(LightGBMGrower, "grow_in_core", lambda *_: False)
+            try:
+                results.append(layers.fit(bound, goal, seed=seed).output.tobytes())
+            except ValueError as error:
+                results.append(str(error).partition("size")[0])
+    assert results[0] == results[1]

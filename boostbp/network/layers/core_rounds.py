@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Generator
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -29,14 +30,13 @@ UNSAMPLED = 1e-20
 TREE_ROWS = 1 << 22  # leaf numbers: some tenths of a second, after which an interrupt is seen
 PATH_COLUMNS = 1 << 20  # of all leaves: 36 MB; and words of category sets
 VALUES = 1 << 25  # path columns of all rows, of which a tree fills what it needs: 256 MB
-_DERIVE = ctypes.CFUNCTYPE(ctypes.c_int)
+_DERIVE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)
 
 
 def boosted_in_core(rounds: Rounds, grower: Grower, outputs: slice) -> list[Forest]:
     """Return the trees of some outputs in the first rounds, boosted by few calls of the core; none if it cannot.
 
     It can on a dense input, with one tree for each output, on one worker, if the grower has `CoreGrower.grow_in_core`.
-    A round whose derivatives exceed float32 is left to `Grower.grow`, which refuses them.
     """
     settings, grow_in_core = rounds.bound.settings, getattr(grower, "grow_in_core", None)
     able = in_one_call(len(rounds.bound.Z), rounds.sign, rounds.n_threads, settings.prior)
@@ -84,7 +84,9 @@ class _Growing:
         leaf = np.empty((n_rounds * n_outputs, n_rows), rounds.leaf.dtype)
         self.shares.clear()
         # neither an attribute nor an argument of ctypes.cast: a cycle of references would keep all arrays
-        derive = _DERIVE(self._derive)
+        steps = self._derive()
+        derive = _DERIVE(steps.send)
+        next(steps)
         address = 0 if self.squared else ctypes.c_void_p.from_buffer(derive).value or 0
         trees, leaves, fault = boost_rounds(
             grown_by, address, bound.table.X, bound.Z, cast("ColumnBins", rounds.bins), settings.basis, self.grad,
@@ -96,6 +98,8 @@ class _Growing:
         if self.error:
             error, self.error = self.error, None
             raise error
+        if fault == core.STOPPED:
+            calls.check(*(self.shared if calls.along else (self.grad, self.hess)))
         n_rounds = len(trees) // n_outputs
         if rounds.keeps_leaf:
             by_round = rounds.leaf[bound.n_base :].reshape(-1, rounds.objective.n_outputs, n_rows)
@@ -134,16 +138,23 @@ class _Growing:
             self.loss, grad, hess = self.rounds.derivatives(self.outputs)
             self._take(self.n_grown, grad, hess)
 
-    def _derive(self) -> int:
+    def _derive(self) -> Generator[int, int]:
+        """Compute the derivatives of each round whose number is sent, and yield the number; -1 after an error."""
+        # A generator, as a signal may raise an error where a function begins: before its `try`.
+        number = 0
         assert self.calls
         try:
-            interrupts.check()
-            with self.calls.pause():
-                grad, hess = self._backtrack()
-                self._take(self.n_grown + len(self.shares), grad, hess)
+            while True:
+                number = yield number
+                interrupts.check()
+                with self.calls.pause():
+                    grad, hess = self._backtrack()
+                    self._take(self.n_grown + len(self.shares), grad, hess)
+        except GeneratorExit:
+            raise
         except BaseException as error:
             self.error = error
-        return self.error is not None
+        yield -1
 
     def _backtrack(self) -> tuple[Floats, Floats]:
         """Shorten the last round if it raised a curved loss, and return the derivatives of the next one."""
@@ -180,6 +191,8 @@ def _widths(rounds: Rounds) -> Widths:
     splits = max(min(growth.leaves, len(table.X)), 2) - 1
     depth = growth.max_depth if growth.max_depth >= 0 else splits
     columns = min(splits, depth, table.X.shape[1] - len(table.categorical)) * basis.columns_per_feature
-    codes = table.X[:, list(table.categorical)]
-    words = table.once("words of a set", lambda: int(np.nanmax(codes, initial=-32.0)) // 32 + 1)
-    return Widths(splits, columns, words)
+
+    def words() -> int:
+        return int(np.nanmax(table.X[:, list(table.categorical)], initial=-32.0)) // 32 + 1
+
+    return Widths(splits, columns, table.once("words of a set", words))
