@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import signal
+import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -336,8 +337,10 @@ def _growing():
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
-def test_an_error_of_a_signal_handler_is_raised():
-    """Wherever it arrives, also where the core calls the function that computes derivatives."""
+def test_an_error_of_a_signal_handler_is_raised(monkeypatch):
+    """Wherever it arrives but in a `__del__`, also where the core calls the function that computes derivatives."""
+    ignored: list[str] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda lost: ignored.append(repr(lost.object)))
 
     class LateError(Exception):
         pass
@@ -349,8 +352,8 @@ def test_an_error_of_a_signal_handler_is_raised():
     bound = BoundInput(load_backend("lightgbm"), table, replace(settings, n_estimators=60), WEIGHT)
 
     def fit_until(seconds):
-        signal.setitimer(signal.ITIMER_REAL, seconds)
-        for _ in range(300):
+        signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+        while True:
             layers.fit(bound, goal)
 
     before = signal.signal(signal.SIGALRM, raise_late)
@@ -361,6 +364,7 @@ def test_an_error_of_a_signal_handler_is_raised():
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+    assert all("__del__" in of for of in ignored), ignored
 
 
 @pytest.mark.parametrize("seed", range(6))
