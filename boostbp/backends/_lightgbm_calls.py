@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from threading import Condition, local
+from threading import Condition, RLock, local
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -39,18 +39,22 @@ _INT, _LONG, _AT = ctypes.c_int, ctypes.c_int64, ctypes.c_void_p
 _SPLITS = 0  # kind of importances, which are not read here: numbers of splits
 _texts = local()  # `buffer`: memory for the text of a model, in each thread
 _calls: Counter[int] = Counter()  # running calls of LightGBM, by their number of threads
-_gate = fork_safe(Condition())
+# `with` on a Condition, whose methods are Python, would leave the lock taken if a signal handler raises within them.
+_lock = fork_safe(RLock())
+_gate = Condition(_lock)
 _last: list[int] = []  # the number of threads that was set last
 
 
 @contextmanager
 def thread_gate(n_threads: int) -> Iterator[None]:
     """Wait until no call of LightGBM with another number of threads runs, and let none begin within the block."""
-    _begin_call(n_threads)
+    counted: list[bool] = []
     try:
+        _begin_call(n_threads, counted)
         yield
     finally:
-        _end_call(n_threads)
+        if counted:
+            _end_call(n_threads)
 
 
 @contextmanager
@@ -60,22 +64,24 @@ def paused_gate(n_threads: int) -> Iterator[None]:
     try:
         yield
     finally:
+        counted: list[bool] = []
         try:
-            _begin_call(n_threads)
-        except BaseException:  # an interrupt: the block of `thread_gate` ends, and will count one call less
-            with _gate:
-                _calls[n_threads] += 1
-            raise
+            _begin_call(n_threads, counted)
+        finally:
+            if not counted:  # an interrupt: the block of `thread_gate` ends, and will count one call less
+                with _lock:
+                    _calls[n_threads] += 1
 
 
-def _begin_call(n_threads: int) -> None:
-    with _gate:
+def _begin_call(n_threads: int, counted: list[bool]) -> None:
+    with _lock:
         _gate.wait_for(lambda: _calls.keys() <= {n_threads})
         _calls[n_threads] += 1
+        counted.append(True)
 
 
 def _end_call(n_threads: int) -> None:
-    with _gate:
+    with _lock:
         _calls[n_threads] -= 1
         if _calls[n_threads] <= 0:  # below 0 in a child that was forked during a call
             del _calls[n_threads]
