@@ -34,6 +34,10 @@ S = TypeVar("S", LeafRanges, LeafSums)
 # (features,): 1 where trees must rise, -1 where they must fall, otherwise 0; (0,) without constraints
 Signs = NDArray[np.int64]
 NOT_MONOTONE: Signs = np.empty(0, np.int64)
+# Weight of a row that is not sampled. Above 0, so that its target -grad / hess is finite, and too small to change a
+# float64 sum with a sampled row in it. So splits that differ only in such rows have exactly the same gain, whatever the
+# order of summation.
+UNSAMPLED = 1e-20
 # Limit on the path columns of rows of trees whose sums go to the other workers in one message: 256 MB.
 ROOM = 1 << 25
 
@@ -209,7 +213,6 @@ def boost_rounds(
     shared: Floats,
     squared: tuple[Floats, Floats] | None,
     sampled: NDArray[np.bool_],
-    unsampled: float,
     learning_rate: float,
     most: Widths,
     leaf: NDArray[np.integer],
@@ -233,7 +236,7 @@ def boost_rounds(
         Base and target, each (outputs, rows), if the loss is the squared error of ``base + out``. The core then
         computes the gradients; `derive` and the content of `grad` are not used.
     sampled : (rounds, rows) bool
-        Rows on which trees are grown; (0, rows) for all. The weight of other rows is multiplied by `unsampled`.
+        Rows on which trees are grown; (0, rows) for all. The weight of other rows is multiplied by `UNSAMPLED`.
     leaf : (trees, rows), any integer type
         Output: the leaf of each row. Its length determines the number of rounds.
 
@@ -257,7 +260,7 @@ def boost_rounds(
     base, target = squared or (np.empty((0, len(X))),) * 2
     in_float32 = np.empty((2, n_outputs, len(X)), np.float32)
     core.boost_rounds(
-        *addresses, derive, sampled.view(np.uint8), unsampled, bins.with_input(X, Z), grad, hess, *shared, base,
+        *addresses, derive, sampled.view(np.uint8), UNSAMPLED, bins.with_input(X, Z), grad, hess, *shared, base,
         target, basis.columns_per_feature, basis.powers, ridge.reg_lambda, ridge.penalize_constant, ridge.standardize,
         learning_rate, BLOCK_ROWS, most.splits, in_float32, order, values, *splits, room.start, room.column,
         room.scaling, room.weight_start, room.weight, leaf, out, done,

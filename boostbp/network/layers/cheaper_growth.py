@@ -208,9 +208,7 @@ class _SharingGrower:
     def grow_in_core(self, columns: int, grow: Callable[[CoreCalls], int]) -> bool:
         """Let the core grow rounds; see `boostbp.backends.base.CoreGrower`."""
         grow_in_core = getattr(self.grower, "grow_in_core", None)
-        if grow_in_core is None:
-            return False
-        return bool(grow_in_core(1, lambda calls: grow(replace(calls, along=self._along))))
+        return bool(grow_in_core and grow_in_core(1, lambda calls: grow(replace(calls, along=self._along))))
 
     def _along(self, grad: Floats, hess: Floats) -> tuple[Floats, Floats]:
         """Return the derivatives along a random direction, (rows, 1)."""

@@ -22,10 +22,6 @@ from boostbp.trees.tree import Trees
 if TYPE_CHECKING:
     from boostbp.network.layers.fitting import Rounds
 
-# Weight of a row that is not sampled. Above 0, so that its target -grad / hess is finite, and too small to change a
-# float64 sum with a sampled row in it. So splits that differ only in such rows have exactly the same gain, whatever the
-# order of summation.
-UNSAMPLED = 1e-20
 # Limits of one call; arbitrary.
 TREE_ROWS = 1 << 22  # leaf numbers: some tenths of a second, after which an interrupt is seen
 PATH_COLUMNS = 1 << 20  # of all leaves: 36 MB; and words of category sets
@@ -90,7 +86,7 @@ class _Growing:
         address = 0 if self.squared else ctypes.c_void_p.from_buffer(derive).value or 0
         trees, leaves, fault = boost_rounds(
             grown_by, address, bound.table.X, bound.Z, cast("ColumnBins", rounds.bins), settings.basis, self.grad,
-            self.hess, settings.ridge, shared=self.shared, squared=self.squared, unsampled=UNSAMPLED,
+            self.hess, settings.ridge, shared=self.shared, squared=self.squared,
             sampled=np.array([rounds.sampled(number) for number in numbers], bool).reshape(-1, n_rows),
             learning_rate=settings.learning_rate, most=self.most, leaf=leaf, space=rounds.space,
             out=rounds.running[self.outputs],

@@ -16,7 +16,7 @@ from boostbp.backends.capabilities import accepted_trees, check_leaves, check_st
 from boostbp.core import Leaves
 from boostbp.network.layers.bound import BoundInput, LossObjective, Objective
 from boostbp.network.layers.cheaper_growth import along, random_direction
-from boostbp.network.layers.core_rounds import UNSAMPLED, boosted_in_core
+from boostbp.network.layers.core_rounds import boosted_in_core
 from boostbp.runtime import interrupts, threads
 from boostbp.runtime.arrays import Floats, read_only, refuse_writes
 from boostbp.runtime.group import SAMPLE, workers
@@ -30,7 +30,7 @@ from boostbp.trees.leaves import (
     with_missing_leaves,
 )
 from boostbp.trees.ridge import LeafRanges
-from boostbp.trees.rounds import fit_round
+from boostbp.trees.rounds import UNSAMPLED, fit_round
 from boostbp.trees.tree import Tree, Trees, leaf_type
 
 # Limit on the bytes of leaf numbers that a layer keeps for its backward pass. Arbitrary: 100 trees of up to 256 leaves
