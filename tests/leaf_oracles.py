@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 
-from boostbp.backends import _xgboost_ubj
 from boostbp.backends.conformance.backend_trial import adversarial
 from boostbp.backends.conformance.backend_trial import gradient as target
 from boostbp.backends.conformance.backend_trial import mixed as table
@@ -46,8 +46,8 @@ def _xgboost(grower: Any, rows: np.ndarray) -> np.ndarray:
 
 def nodes_of_leaves(booster: Any) -> list[np.ndarray]:
     """XGBoost's node number of each leaf, as ``pred_leaf`` gives it, for each tree of a booster."""
-    left_children = _xgboost_ubj.arrays_in_ubj(booster.save_raw("ubj"), "left_children", 0)
-    return [Numbering.of(of_tree.astype(np.int64)).leaves for of_tree in left_children]
+    model = json.loads(booster.save_raw("json"))["learner"]["gradient_booster"]["model"]
+    return [Numbering.of(np.array(of_tree["left_children"])).leaves for of_tree in model["trees"]]
 
 
 def _sklearn(grower: Any, rows: np.ndarray) -> np.ndarray:

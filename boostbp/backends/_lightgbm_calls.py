@@ -268,7 +268,6 @@ def exactly_summed(values: NDArray[np.float32], n_rows: float) -> NDArray[np.flo
 _ZERO = float(np.float32(1e-35))
 _LARGEST = 1e300  # LightGBM reads larger numbers as this one
 NOT_READ = "LightGBM's text of trees is not as expected: this version of it is not supported."
-_ROOM = 64  # splits and words of a tree that the first reading has room for: few trees have more
 
 Fields = dict[str, str]
 D = TypeVar("D", np.float64, np.int32)
@@ -288,16 +287,10 @@ def trees_in_text(text: str) -> Trees:
 
 def _read(text: NDArray[np.uint8], n_trees: int) -> Trees:
     """Return the first trees of a text."""
-    room, word_room, n_words = _ROOM * n_trees, _ROOM * n_trees, np.empty(1, np.int64)
-    while True:
-        arrays = SplitRoom.of(n_trees, room, word_room)
-        core.read_trees(text, *arrays, n_words)
-        n_splits, n_found = int(arrays.tree_split[-1]), int(n_words[0])
-        if n_found < 0:
-            raise ValueError(NOT_READ)
-        if n_splits <= room and n_found <= word_room:
-            return arrays.trees(n_trees, n_found)
-        room, word_room = n_splits, n_found
+    trees = SplitRoom.filled(core.read_trees, text, n_trees)
+    if trees is None:
+        raise ValueError(NOT_READ)
+    return trees
 
 
 def linear_leaves(text: str) -> list[LinearLeaves]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats
+from boostbp.trees.rounds import Growth
 from boostbp.trees.sparse import Table
 from boostbp.trees.tree import Tree, Trees
 
@@ -178,12 +179,19 @@ class Grower(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class KnownTrees:
+    """Trees that are known."""
+
+    of_rounds: Callable[[int, int], Trees]  # those of the rounds from one on and before another, round by round
+
+
+@dataclass(frozen=True, slots=True)
 class CoreCalls:
     """What the core needs to boost rounds itself."""
 
-    # addresses of a booster and functions, the first arguments of `boostbp.core.boost_rounds`; or, of trees that are
-    # known, a function that returns those of the rounds from one on and before another, round by round
-    grown_by: tuple[int, ...] | Callable[[int, int], Trees]
+    # addresses of a booster and functions, the first arguments of `boostbp.core.boost_rounds`; or a function that grows
+    # a round; or trees that need not be grown
+    grown_by: tuple[int, ...] | Growth | KnownTrees
     n_rounds: int  # the largest number
     # of code between rounds, for its own calls of the library
     pause: Callable[[], AbstractContextManager[object]] = nullcontext

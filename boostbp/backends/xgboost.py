@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends import _xgboost_ubj
-from boostbp.backends.base import TREES_PER_BOOSTER, TreeParams
+from boostbp.backends.base import TREES_PER_BOOSTER, CoreCalls, TreeParams
 from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.dialects import Ranks, alike_in_float32, gradients, representable, without_small_leaves
 from boostbp.backends.native_params import NO_DEVICE, XGBOOST, column_groups, device_turn, naming_params, on_card
@@ -27,7 +27,7 @@ from boostbp.runtime.arrays import Floats, is_on_disk, scratch_folder
 from boostbp.runtime.group import SAMPLE, workers
 from boostbp.runtime.messages import require
 from boostbp.trees.sparse import Matrix, Sparse, Table, row_blocks
-from boostbp.trees.tree import Tree, Trees
+from boostbp.trees.tree import Tree, Trees, as_trees
 
 if TYPE_CHECKING:
     from xgboost import Booster, DataIter, QuantileDMatrix
@@ -83,23 +83,35 @@ class XGBoostGrower:
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Grow one round; raise ValueError if one tree must serve several columns on a categorical input."""
         columns = grad.shape[1]
-        g, h = gradients(grad, "XGBoost"), gradients(hess, "XGBoost")
-        vector = self.growth.multi_output and columns > 1
-        if vector and self.table.categorical:
+        if self._is_vector(columns) and self.table.categorical:
             fault = f"XGBoost's vector leaves take no categorical columns {self.table.categorical}"
             raise ValueError(f"multi_output=True with {columns} columns: {fault}. Combine the gradient's columns.")
+        g, h = _in_float32(grad.T, hess.T)
         if not self.growth.allows_split:
-            return Trees.stumps(1 if vector else columns)
-        sums = np.array([np.ascontiguousarray(hess[:, j]).sum() for j in range(columns)])
-        sums, n_rows = workers().sum(sums, float(len(hess)))
+            return Trees.stumps(1 if self._is_vector(columns) else columns)
+        return self._grown(g, h)
+
+    def grow_in_core(self, columns: int, grow: Callable[[CoreCalls], int]) -> bool:
+        """Let the core fit the leaves of rounds; see `boostbp.backends.base.CoreGrower`."""
+        if self.growth.multi_output or not self.growth.allows_split:
+            return False
+        return not grow(CoreCalls(self._grown, TREES_PER_BOOSTER, check=_in_float32))
+
+    def _is_vector(self, columns: int) -> bool:
+        return self.growth.multi_output and columns > 1
+
+    def _grown(self, grad: NDArray[np.float32], hess: NDArray[np.float32]) -> Trees:
+        """Grow a round by derivatives of so many columns, (columns, rows)."""
+        sums, n_rows = workers().sum(hess.sum(axis=1, dtype=np.float64), float(hess.shape[1]))
         weights = [float(total / n_rows) for total in sums]  # the mean hessian of all rows, the same on all workers
-        if vector:
-            tree = self._round(g, h, sum(weights) / columns, vector)[0]
+        if self._is_vector(len(grad)):
+            tree = self._round(grad, hess, sum(weights) / len(grad))[0]
             # XGBoost keeps vector leaves of too few rows, with a value of 0.
-            return [without_small_leaves(tree, self.table.X, self.growth.min_samples_leaf)]
+            return as_trees([without_small_leaves(tree, self.table.X, self.growth.min_samples_leaf)])
         if min(weights) == max(weights):
-            return self._round(g, h, weights[0], vector)
-        return [self._round(g[:, [j]], h[:, [j]], weights[j], vector)[0] for j in range(columns)]
+            return self._round(grad, hess, weights[0])
+        columns = [slice(j, j + 1) for j in range(len(grad))]
+        return Trees.concat([self._round(grad[j], hess[j], weights[j.start]) for j in columns])
 
     def take(self, rows: NDArray[np.intp]) -> XGBoostGrower:
         """Return a grower on some of the rows; see `boostbp.backends.base.SubsetGrower`."""
@@ -111,18 +123,19 @@ class XGBoostGrower:
         """Return a grower with its own boosters on the same QuantileDMatrix."""
         return replace(self, growth=replace(self.growth, random_state=seed))
 
-    def _round(self, grad: NDArray[np.float32], hess: NDArray[np.float32], weight: float, vector: bool) -> Trees:
+    def _round(self, grad: NDArray[np.float32], hess: NDArray[np.float32], weight: float) -> Trees:
         """Grow one round; `weight` is the mean hessian, which counts as one row."""
         # Without the margin, rounding errors of sums could refuse a leaf of exactly min_samples_leaf rows.
+        columns, vector = len(grad), self._is_vector(len(grad))
         min_weight = _parsable(self.growth.min_samples_leaf * weight * (1 - 1e-5))
         with device_turn(self.params), _naming_params(self.growth), _matrix_turn(self.matrix):
-            run = self._run(grad.shape[1], vector)
+            run = self._run(columns, vector)
             if min_weight != run.min_weight:
                 run.booster.set_param({"min_child_weight": min_weight})
                 run.min_weight = min_weight
-            run.booster.boost(self.matrix, run.rounds, grad=grad, hess=hess)
+            run.booster.boost(self.matrix, run.rounds, grad=grad.T, hess=hess.T)
         run.rounds += 1
-        return self.ranks.decode(run.last_round(1 if vector else grad.shape[1]))
+        return self.ranks.decode(run.last_round(1 if vector else columns))
 
     def _run(self, columns: int, vector: bool) -> Running:
         """Return the booster of the next round with so many columns, and with vector leaves or without."""
@@ -134,6 +147,10 @@ class XGBoostGrower:
             run = self.running[columns, vector] = Running(_library().Booster(params, [self.matrix]))
             self._n_boosters += 1
         return run
+
+
+def _in_float32(grad: Floats, hess: Floats) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    return gradients(grad, "XGBoost"), gradients(hess, "XGBoost")
 
 
 def _binned(table: Table, growth: TreeParams, ranks: Ranks, *, ref: QuantileDMatrix | None = None) -> QuantileDMatrix:

@@ -184,6 +184,11 @@ read_trees = Loop(
     "read_trees", "text: u1[bytes]", *SPLITS, "n_words: i8[1] out"
 )  # fmt: skip
 
+# reading_ubj.c
+read_ubj = Loop(
+    "read_ubj", "model: u1[bytes]", *SPLITS, "n_words: i8[1] out"
+)  # fmt: skip
+
 # ranking.c
 lambdas = Loop(
     "lambdas", "bounds: i8[queries+1]", "score: f8[rows]", "gain: f8[rows]", "discount: f8[longest]",

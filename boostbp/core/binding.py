@@ -6,7 +6,7 @@ import ctypes
 import re
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
@@ -211,3 +211,45 @@ class Loop:
         function.argtypes = types + [ctypes.c_int64] * len(self._size_names)
         function.restype = ctypes.c_int64
         return function
+
+
+_Step = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)
+
+
+class Step:
+    """A function of a number that the core calls by its address; an error that it raises is raised by `check`.
+
+    After an error the core receives -1, otherwise the number.
+    """
+
+    def __init__(self, function: Callable[[int], object]) -> None:
+        self._errors: list[BaseException] = []
+        # Neither a function of this object nor an argument of `ctypes.cast`: a cycle of references would keep arrays.
+        steps = _steps(function, self._errors)
+        next(steps)
+        self._step = _Step(steps.send)
+
+    @property
+    def address(self) -> int:
+        """Address of the C function."""
+        return ctypes.c_void_p.from_buffer(self._step).value or 0
+
+    def check(self) -> None:
+        """Raise the error that ended the calls, if there was one."""
+        if self._errors:
+            raise self._errors.pop()
+
+
+def _steps(function: Callable[[int], object], errors: list[BaseException]) -> Generator[int, int]:
+    """Call a function with each number that is sent, and yield the number; -1 after an error."""
+    # A generator, as a signal may raise an error where a function begins: before its `try`.
+    number = 0
+    try:
+        while True:
+            number = yield number
+            function(number)
+    except GeneratorExit:
+        raise
+    except BaseException as error:
+        errors.append(error)
+    yield -1

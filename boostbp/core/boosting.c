@@ -1,13 +1,14 @@
-/* Rounds of boosting in one call: gradients, trees of LightGBM or known ones, their leaf regressions, the running fit.
+/* Rounds of boosting in one call: gradients, trees, their leaf regressions, the running fit.
 
-   The functions of LightGBM's C interface are called by their addresses, so the core is not linked with LightGBM. Each
-   step is the one of the separate functions, so both give the same bits. */
+   Trees are known, or LightGBM grows them, or a Python function. The functions of LightGBM's C interface are called by
+   their addresses, so the core is not linked with LightGBM. Each step is the one of the separate functions, so both give
+   the same bits. */
 
 #include "boostbp.h"
 
 enum { STOPPED = 1, REFUSED = 2, NOT_READ = 3 }; /* faults of a round */
 
-typedef int derive_t(int round);
+typedef int step_t(int round);
 typedef int update_t(void *booster, const float *grad, const float *hess, int *is_finished);
 typedef int iteration_t(void *booster, int *number);
 typedef int text_of_t(void *booster, int first, int number, int importances, int64_t size, int64_t *length, char *text);
@@ -35,8 +36,8 @@ typedef struct {
 } library_t;
 
 /* Grows the trees of a round and reads them; returns a fault, or 0. split: (trees + 1,), zeros. */
-static int64_t grow(library_t *library, const float *grad, const float *hess, int64_t n_trees, int64_t most_splits,
-                    int64_t n_features, const splits_t *out, int64_t *split, int64_t *n_words)
+static int64_t grow(library_t *library, const float *grad, const float *hess, int64_t n_trees, const splits_t *out,
+                    int64_t *split, int64_t *n_words)
 {
     int64_t length = 0;
     int before = 0, after = 0, is_finished;
@@ -56,12 +57,17 @@ static int64_t grow(library_t *library, const float *grad, const float *hess, in
         if (!library->memory)
             return -1;
     }
-    if (read_splits(library->memory, length, n_trees, out, split, n_words))
-        return -1;
-    int is_valid = *n_words >= 0 && *n_words <= out->word_room && largest_part(split, n_trees) <= most_splits;
+    return read_splits(library->memory, length, n_trees, out, split, n_words);
+}
+
+/* Whether the trees of a round are within their limits. */
+static int are_valid(const splits_t *some, const int64_t *split, int64_t n_trees, int64_t n_words, int64_t most_splits,
+                     int64_t n_features)
+{
+    int is_valid = n_words >= 0 && n_words <= some->word_room && largest_part(split, n_trees) <= most_splits;
     for (int64_t i = 0; is_valid && i < split[n_trees]; i++)
-        is_valid = out->feature[i] >= 0 && out->feature[i] < n_features;
-    return is_valid ? 0 : NOT_READ;
+        is_valid = some->feature[i] >= 0 && some->feature[i] < n_features;
+    return is_valid;
 }
 
 /* Gives the first tree to all outputs. */
@@ -92,19 +98,21 @@ static int all_finite(const double *x, int64_t n)
 
 /* Boosts rounds of one tree for each output: grows trees, fits the leaves, and adds their values to the running fit `out`.
 
-   booster, update, iteration, text: addresses. Without a booster, trees and the columns of their leaves are known.
+   booster, update, iteration, text: addresses. Without a booster, `update` is called with the number of each round. It
+   writes the trees behind those so far, their ends to tree_split, and adds the number of their words to done. Without
+   both, trees and the columns of their leaves are known.
    sampled: (rounds, rows), or (0, rows) if trees are grown on all rows. grad, out: (outputs, rows). hess: (outputs, rows)
    or (1, rows). With base and target, (outputs, rows), the loss is the squared error of `base + out`, whose gradient is
    computed here. Otherwise `derive`, an address, is called with the number of each round but the first: it writes grad,
-   hess, shared_grad and shared_hess, and may change `out`. Any other result than this number ends the rounds.
+   hess, shared_grad and shared_hess, and may change `out`. Any other result than this number, of `update`, too, ends the rounds.
 
    shared_grad, shared_hess: (1, rows), on which one tree is grown for all outputs, each with leaves of its own; or
-   (0, rows). most_splits: of a tree. in_float32: (2, outputs, rows), what LightGBM receives. order, values: as for
+   (0, rows). most_splits: of a tree. in_float32: (2, outputs, rows), derivatives of the trees that are grown. order, values: as for
    `fit_trees`, with room for the widest leaf possible.
 
    The arrays of trees and leaves have room for all rounds; their offsets, tree_split, start and weight_start, determine
    what is written, or known. leaf: (trees, rows). done, (3,): the numbers of rounds and of words of sets, and the fault
-   that ended the rounds early: STOPPED by `derive` or by derivatives that are not finite, REFUSED by LightGBM, or
+   that ended the rounds early: STOPPED by a function or by derivatives that are not finite, REFUSED by LightGBM, or
    NOT_READ, a text that is not as expected. */
 API int64_t boostbp_boost_rounds(int64_t booster, int64_t update, int64_t iteration, int64_t text, int64_t derive,
                                  const uint8_t *sampled, double unsampled, const binned_t *in, double *grad,
@@ -122,6 +130,7 @@ API int64_t boostbp_boost_rounds(int64_t booster, int64_t update, int64_t iterat
     SCRATCH scratch = {0};
     library_t library = {(void *)(intptr_t)booster, (update_t *)(intptr_t)update, (iteration_t *)(intptr_t)iteration,
                          (text_of_t *)(intptr_t)text, malloc(1 << 14), 1 << 14};
+    int is_grown = update != 0;
     int64_t n_rows = in->n_rows, fault = 0, n_splits = 0, n_words = 0, n_paths = 0, n_weights = 0;
     splits_t all = splits_of(numbers, integers, missing_left, categories, room, word_room);
     int64_t *split = take(&scratch, outputs + 1, sizeof *split), *tree_leaf = take(&scratch, outputs + 1, 8);
@@ -136,13 +145,13 @@ API int64_t boostbp_boost_rounds(int64_t booster, int64_t update, int64_t iterat
         splits_t some = {all.threshold + n_splits, all.gain + n_splits, all.feature + n_splits, all.left + n_splits,
                          all.right + n_splits, all.cat_start + n_splits, all.cat_words + n_splits,
                          all.missing_left + n_splits, all.categories + n_words, room - n_splits, word_room - n_words};
-        if (round > 0 && derive && ((derive_t *)(intptr_t)derive)((int)round) != round)
+        if (round > 0 && derive && ((step_t *)(intptr_t)derive)((int)round) != round)
             fault = STOPPED;
         for (int64_t output = 0, at = 0; output < outputs && targets > 0; output++)
             for (int64_t row = 0; row < n_rows; row++, at++)
                 grad[at] = hess[hessians > 1 ? at : row] * (out[at] + base[at] - target[at]);
         memset(split, 0, (size_t)(outputs + 1) * sizeof *split);
-        if (booster && !fault) {
+        if (is_grown && !fault) {
             const uint8_t *of_round = samples > 0 ? sampled + round * n_rows : NULL;
             int64_t grown = shared > 0 ? 1 : outputs;
             float *g = in_float32, *h = g + grown * n_rows;
@@ -153,23 +162,35 @@ API int64_t boostbp_boost_rounds(int64_t booster, int64_t update, int64_t iterat
                 is_finite &= to_float32(of_grad + k * n_rows, of_round, unsampled, n_rows, g + k * n_rows)
                              && to_float32(of_output, of_round, unsampled, n_rows, h + k * n_rows);
             }
-            fault = is_finite ? grow(&library, g, h, grown, most_splits, in->n_features, &some, split, &words) : STOPPED;
+            if (!is_finite) {
+                fault = STOPPED;
+            } else if (booster) {
+                fault = grow(&library, g, h, grown, &some, split, &words);
+            } else if (((step_t *)(intptr_t)update)((int)round) == round) {
+                for (int64_t k = 1; k <= grown; k++)
+                    split[k] = tree_split[first + k] - n_splits;
+                words = done[1] - n_words;
+            } else {
+                fault = STOPPED;
+            }
+            if (!fault && !are_valid(&some, split, grown, words, most_splits, in->n_features))
+                fault = NOT_READ;
             if (shared > 0 && !fault)
                 repeat(&some, outputs, split);
         }
-        for (int64_t k = 1; k <= outputs && !booster; k++)
+        for (int64_t k = 1; k <= outputs && !is_grown; k++)
             split[k] = tree_split[first + k] - tree_split[first];
         if (fault)
             break;
         nodes_t nodes = {some.feature, some.threshold, some.left, some.right, some.missing_left, some.cat_start,
-                         some.cat_words, booster ? some.categories : all.categories, split[outputs]};
+                         some.cat_words, is_grown ? some.categories : all.categories, split[outputs]};
         n_leaves += split[outputs];
         memset(path_start, 0, (size_t)(n_leaves + 1) * sizeof *path_start);
-        if (booster && per_feature > 0
+        if (is_grown && per_feature > 0
             && boostbp_paths_of(&nodes, split, per_feature, path_start, column + n_paths, outputs, n_leaves,
                                 path_room - n_paths))
             fault = -1;
-        for (int64_t i = 1; i <= n_leaves && !booster; i++)
+        for (int64_t i = 1; i <= n_leaves && !is_grown; i++)
             path_start[i] = start[begun + i] - start[begun];
         if (path_start[n_leaves] > path_room - n_paths)
             fault = NOT_READ;
@@ -198,7 +219,7 @@ API int64_t boostbp_boost_rounds(int64_t booster, int64_t update, int64_t iterat
             start[begun + i] = n_paths + path_start[i];
             weight_start[begun + i] = n_weights + of_weights[i];
         }
-        for (int64_t i = 0; i < split[outputs] && booster; i++)
+        for (int64_t i = 0; i < split[outputs] && is_grown; i++)
             some.cat_start[i] += some.cat_start[i] < 0 ? 0 : (int32_t)n_words;
         n_splits += split[outputs];
         n_words += words;

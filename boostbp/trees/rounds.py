@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import TypeVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from boostbp import core
 from boostbp.core import LeafRows, Leaves
+from boostbp.core.binding import Step
 from boostbp.runtime import threads
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
@@ -34,6 +35,8 @@ S = TypeVar("S", LeafRanges, LeafSums)
 # (features,): 1 where trees must rise, -1 where they must fall, otherwise 0; (0,) without constraints
 Signs = NDArray[np.int64]
 NOT_MONOTONE: Signs = np.empty(0, np.int64)
+# Grows a round of trees by gradients and hessians, (trees, rows)
+Growth = Callable[[NDArray[np.float32], NDArray[np.float32]], Trees]
 # Weight of a row that is not sampled. Above 0, so that its target -grad / hess is finite, and too small to change a
 # float64 sum with a sampled row in it. So splits that differ only in such rows have exactly the same gain, whatever the
 # order of summation.
@@ -200,8 +203,8 @@ class Widths:
 
 
 def boost_rounds(
-    grown_by: tuple[int, ...] | Trees,
-    derive: int,
+    grown_by: tuple[int, ...] | Growth | Trees,
+    derive: Callable[[int], object],
     X: Floats,
     Z: Floats,
     bins: ColumnBins,
@@ -223,11 +226,12 @@ def boost_rounds(
 
     Parameters
     ----------
-    grown_by : tuple of int, or Trees
-        Addresses of a library, see `boostbp.backends.base.CoreCalls`; or the trees of all rounds, which are known.
-    derive : int
-        Address of a function of the number of a round, from 1, that writes `grad`, `hess` and `shared` for it, and may
-        change `out`. It returns the number; any other result ends the rounds.
+    grown_by : tuple of int, function, or Trees
+        Addresses of a library, or a function, see `boostbp.backends.base.CoreCalls`; or the trees of all rounds, which
+        are known.
+    derive : function
+        Writes `grad`, `hess` and `shared` for the round of a number, from 1, and may change `out`. An error that it
+        raises ends the rounds.
     grad : (outputs, rows), hess : (outputs, rows) or (1, rows) float64, C-contiguous
         Of the first round.
     shared : (2, 1, rows) or (2, 0, rows) float64, C-contiguous
@@ -249,23 +253,32 @@ def boost_rounds(
         Why no more rounds were boosted, or 0.
     """
     n_outputs, done = len(out), np.zeros(3, np.int64)
+    in_float32 = np.empty((2, n_outputs, len(X)), np.float32)
+    steps = [] if squared else [Step(derive)]
     if isinstance(grown_by, Trees):
         addresses: tuple[int, ...] = (0,) * 4
         splits, room = SplitRoom.holding(grown_by), leaves_on_paths(grown_by, basis)
         most = Widths(int(np.diff(grown_by.tree_split).max()), int(np.diff(room.start).max()), 0)
     else:
-        addresses, room = grown_by, _leaf_room(len(leaf), most, basis)
+        room = _leaf_room(len(leaf), most, basis)
         splits = SplitRoom.of(len(leaf), len(leaf) * most.splits, len(leaf) * most.splits * most.words)
+        if not isinstance(grown_by, tuple):
+            n_grown = len(shared[0]) or n_outputs
+            grad_hess = in_float32.reshape(-1, len(X))[: 2 * n_grown].reshape(2, n_grown, -1)
+            steps.append(Step(partial(_grow, grown_by, n_outputs, grad_hess, splits, done)))
+            grown_by = 0, steps[-1].address, 0, 0
+        addresses = grown_by
     order, values = space.lend(len(X), most.columns)
     base, target = squared or (np.empty((0, len(X))),) * 2
-    in_float32 = np.empty((2, n_outputs, len(X)), np.float32)
     core.boost_rounds(
-        *addresses, derive, sampled.view(np.uint8), UNSAMPLED, bins.with_input(X, Z), grad, hess, *shared, base,
-        target, basis.columns_per_feature, basis.powers, ridge.reg_lambda, ridge.penalize_constant, ridge.standardize,
-        learning_rate, BLOCK_ROWS, most.splits, in_float32, order, values, *splits, room.start, room.column,
-        room.scaling, room.weight_start, room.weight, leaf, out, done,
+        *addresses, 0 if squared else steps[0].address, sampled.view(np.uint8), UNSAMPLED, bins.with_input(X, Z), grad,
+        hess, *shared, base, target, basis.columns_per_feature, basis.powers, ridge.reg_lambda, ridge.penalize_constant,
+        ridge.standardize, learning_rate, BLOCK_ROWS, most.splits, in_float32, order, values, *splits, room.start,
+        room.column, room.scaling, room.weight_start, room.weight, leaf, out, done,
     )  # fmt: skip
     space.take_back(order, values)
+    for step in steps:
+        step.check()
     n_rounds, n_words, fault = done.tolist()
     n_trees = n_rounds * n_outputs
     trees = grown_by[:n_trees] if isinstance(grown_by, Trees) else splits.trees(n_trees, n_words)
@@ -278,6 +291,22 @@ def boost_rounds(
         weight_start, room.weight[: weight_start[-1]],
     )  # fmt: skip
     return trees, leaves, fault
+
+
+def _grow(
+    grow: Growth,
+    n_outputs: int,
+    derivatives: NDArray[np.float32],
+    splits: SplitRoom,
+    done: NDArray[np.int64],
+    number: int,
+) -> None:
+    """Grow a round by a Python function, and write its trees where the core reads them."""
+    trees = grow(*derivatives)
+    first, word = number * n_outputs, done[1]
+    splits.write(trees, splits.tree_split[first], word)
+    splits.tree_split[first + 1 : first + 1 + len(trees)] = splits.tree_split[first] + trees.tree_split[1:]
+    done[1] += len(trees.categories)
 
 
 def _leaf_room(n_trees: int, most: Widths, basis: Basis) -> Leaves:

@@ -130,6 +130,9 @@ class Trees(Sequence["Tree"]):
         return start, column[: start[-1]].copy()
 
 
+_ROOM = 64  # splits and words of a tree that the first reading has room for: few trees have more
+
+
 class SplitRoom(NamedTuple):
     """Memory for the splits of some trees, which the core writes."""
 
@@ -148,6 +151,20 @@ class SplitRoom(NamedTuple):
         return cls(numbers, integers, missing_left, categories, np.empty(n_trees + 1, np.int64))
 
     @classmethod
+    def filled(cls, read: Callable[..., None], text: NDArray[np.uint8], n_trees: int) -> Trees | None:
+        """Return the first trees of a text, by a function of the core that reads it; None if it cannot."""
+        room, word_room, n_words = _ROOM * n_trees, _ROOM * n_trees, np.empty(1, np.int64)
+        while True:
+            arrays = cls.of(n_trees, room, word_room)
+            read(text, *arrays, n_words)
+            n_splits, n_found = int(arrays.tree_split[-1]), int(n_words[0])
+            if n_found < 0:
+                return None
+            if n_splits <= room and n_found <= word_room:
+                return arrays.trees(n_trees, n_found)
+            room, word_room = n_splits, n_found
+
+    @classmethod
     def holding(cls, trees: Trees) -> SplitRoom:
         """Return a copy of trees."""
         integers = [trees.feature, trees.left, trees.right, trees.cat_start, trees.cat_words]
@@ -155,6 +172,16 @@ class SplitRoom(NamedTuple):
         return cls(
             numbers, np.stack(integers), trees.missing_left.copy(), trees.categories.copy(), trees.tree_split.copy()
         )
+
+    def write(self, trees: Trees, split: int, word: int) -> None:
+        """Write trees from a split and a word on; words of their sets count from 0."""
+        at = slice(split, split + len(trees.feature))
+        self.numbers[0, at], self.numbers[1, at] = trees.threshold, trees.gain
+        integers = trees.feature, trees.left, trees.right, trees.cat_start, trees.cat_words
+        for row, array in enumerate(integers):
+            self.integers[row, at] = array
+        self.missing_left[at] = trees.missing_left
+        self.categories[word : word + len(trees.categories)] = trees.categories
 
     def trees(self, n_trees: int, n_words: int) -> Trees:
         """Return the first trees, whose sets have `n_words` words in all, as views."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,13 +31,40 @@ def grown(data: Table, columns: int, growth: TreeParams) -> tuple[Any, Any]:
 def test_the_binary_model_says_what_the_json_model_says(categories: tuple[int, ...], shared: bool) -> None:
     data = table(np.random.default_rng(0), 500, numeric=3, categories=categories)
     _, booster = grown(data, 3, TreeParams(max_depth=4, multi_output=shared))
-    raw = booster.save_raw("ubj")
+    trees = _xgboost_ubj.trees_in_ubj(booster.save_raw("ubj"))
     theirs = json.loads(booster.save_raw("json"))["learner"]["gradient_booster"]["model"]["trees"]
-    assert len(theirs) == (1 if shared else 3)
-    for name in [name for name, value in theirs[0].items() if isinstance(value, list)]:
-        ours = _xgboost_ubj.arrays_in_ubj(raw, name, 0)
-        for array, tree in zip(ours, theirs, strict=True):
-            np.testing.assert_array_equal(np.asarray(array, np.float32), np.asarray(tree[name], np.float32), name)
+    assert len(theirs) == len(trees) == (1 if shared else 3)
+    for ours, tree in zip(trees, theirs, strict=True):
+        node = np.flatnonzero(np.array(tree["left_children"]) >= 0)
+        np.testing.assert_array_equal(ours.feature, np.array(tree["split_indices"])[node])
+        np.testing.assert_array_equal(ours.gain.astype(np.float32), np.array(tree["loss_changes"], np.float32)[node])
+        sets = []
+        for start, count in zip(ours.cat_start, ours.cat_words, strict=True):
+            bits = np.unpackbits(ours.categories[start : start + count].view(np.uint8), bitorder="little")
+            sets.append(np.flatnonzero(bits).tolist())
+        segments = zip(tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"], strict=True)
+        expected = {at: tree["categories"][first : first + size] for at, first, size in segments}
+        assert sets == [expected.get(at, []) for at in node.tolist()]
+        assert any(sets) == bool(categories)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda raw: raw.replace(b"left_children[", b"left_childrex["),
+        lambda raw: raw.replace(b"split_conditions[$d", b"split_conditions[$Z"),
+        lambda raw: raw.replace(b"right_children[$l#L" + bytes(7), b"right_children[$l#L" + bytes(6) + b"\1"),
+        lambda raw: raw.replace(b"categories_nodes[$l#L" + bytes(7), b"categories_nodes[$l#L\xff" + bytes(6)),
+    ],
+    ids=["no children", "another type", "a count beyond the end", "a negative count"],
+)
+def test_a_model_that_is_not_as_expected_is_refused(change: Callable[[bytes], bytes]) -> None:
+    data = table(np.random.default_rng(0), 500, numeric=3, categories=(6,))
+    _, booster = grown(data, 1, TreeParams(max_depth=4))
+    raw = bytes(booster.save_raw("ubj"))
+    assert change(raw) != raw
+    with pytest.raises(ValueError, match="XGBoost's model is not as expected"):
+        _xgboost_ubj.trees_in_ubj(change(raw))
 
 
 def test_vector_leaves_are_numbered_as_xgboost_assigns_them() -> None:

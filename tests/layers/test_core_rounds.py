@@ -1,4 +1,4 @@
-"""Rounds that the core boosts itself, by calls of LightGBM or with known trees: those of single rounds, to the bit."""
+"""Rounds that the core boosts itself, with trees of a library or known ones: those of single rounds, to the bit."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ import numpy as np
 import pytest
 from lightgbm.basic import _LIB, LightGBMError
 from user_losses import LogCosh
+from xgboost.core import XGBoostError
 
 from boostbp import core
 from boostbp.backends import _lightgbm_calls, load_backend
 from boostbp.backends._lightgbm_calls import NOT_READ
 from boostbp.backends.base import TreeParams
 from boostbp.backends.lightgbm import LightGBMGrower
+from boostbp.backends.xgboost import XGBoostGrower
 from boostbp.losses import LOSSES
 from boostbp.network import layers
 from boostbp.network.layers import BoundInput, LayerSettings, LossObjective, SquaredObjective, core_rounds, fitting
@@ -69,6 +71,10 @@ CASES = {
 }
 
 
+LIBRARIES = "lightgbm", "xgboost"
+IMPOSSIBLE = [("xgboost", "random thresholds")]
+
+
 def fitted(table, settings, goal, *, backend="lightgbm", n_threads=1):
     backend = load_backend(backend) if isinstance(backend, str) else backend
     return layers.fit(BoundInput(backend, table, settings, WEIGHT), goal, n_threads=n_threads, seed=5)
@@ -106,17 +112,20 @@ def one_by_one(monkeypatch):
 
     def fit(*args, **options):
         with monkeypatch.context() as patch:
-            patch.setattr(LightGBMGrower, "grow_in_core", lambda *_: False)
+            for grower in (LightGBMGrower, XGBoostGrower):
+                patch.setattr(grower, "grow_in_core", lambda *_: False)
             return fitted(*args, **options)
 
     return fit
 
 
 @pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("case", CASES)
-def test_the_bits_are_those_of_single_rounds(case, shared, calls, one_by_one):
+@pytest.mark.parametrize(
+    ("library", "case"), [(name, case) for name in LIBRARIES for case in CASES if (name, case) not in IMPOSSIBLE]
+)
+def test_the_bits_are_those_of_single_rounds(library, case, shared, calls, one_by_one):
     table, settings, goal = CASES[case]
-    backend = SharedStructure(load_backend("lightgbm")) if shared else "lightgbm"
+    backend = SharedStructure(load_backend(library)) if shared else library
     fit = fitted(table, settings, goal, backend=backend)
     assert calls == [11]
     assert_same(fit, one_by_one(table, settings, goal, backend=backend))
@@ -135,14 +144,20 @@ def test_known_trees_have_the_bits_of_single_rounds(case, calls, monkeypatch):
     assert_same(fit, fitted(table, settings, goal, backend=known))
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("case", ["hidden units", "steps that are shortened", "classes", "quantile"])
-def test_rounds_in_several_calls_are_the_same(case, calls, one_by_one, monkeypatch):
+def test_rounds_in_several_calls_are_the_same(case, library, calls, one_by_one, monkeypatch):
     """As few rows or path columns fit one call, or a booster has grown its number of trees."""
     table, settings, goal = CASES[case]
-    expected = one_by_one(table, settings, goal)
+    expected = one_by_one(table, settings, goal, backend=library)
     monkeypatch.setattr(core_rounds, "TREE_ROWS", 4 * goal.n_outputs * ROWS)
-    assert_same(fitted(table, settings, goal), expected)
+    assert_same(fitted(table, settings, goal, backend=library), expected)
     assert calls == [4, 4, 3]
+    if library == "xgboost":
+        monkeypatch.setattr("boostbp.backends.xgboost.TREES_PER_BOOSTER", 3 * goal.n_outputs)
+        fit = fitted(table, settings, goal, backend=library)
+        assert_same(fit, one_by_one(table, settings, goal, backend=library))
+        return
     monkeypatch.setattr("boostbp.backends.lightgbm.TREES_PER_BOOSTER", 3 * goal.n_outputs)
     assert_same(fitted(table, settings, goal), one_by_one(table, settings, goal))
     assert calls[3:] == [3, 3, 3, 2]
@@ -185,7 +200,7 @@ def test_layers_too_large_for_a_call_are_grown_one_by_one(limits, calls, one_by_
     [
         (replace(SETTINGS, growth=replace(GROWTH, params={"lambda_l2": 1.0})), {}),
         (replace(SETTINGS, growth=replace(GROWTH, multi_output=True)), {}),
-        (SETTINGS, {"backend": "xgboost"}),
+        (SETTINGS, {"backend": "sklearn"}),
     ],
     ids=["native parameters", "one tree for all outputs", "another library"],
 )
@@ -201,14 +216,16 @@ def test_values_that_lightgbm_would_merge_are_ranks(calls):
     assert not calls
 
 
-def test_a_gradient_beyond_float32_is_refused():
+@pytest.mark.parametrize(("library", "title"), [("lightgbm", "LightGBM"), ("xgboost", "XGBoost")])
+def test_a_gradient_beyond_float32_is_refused(library, title):
     goal = SquaredObjective(np.where(np.arange(ROWS) == 7, 1e39, product)[:, None], WEIGHT)
-    with pytest.raises(ValueError, match="exceeds the range of float32, in which LightGBM grows trees: standardise"):
-        fitted(NUMBERS, SETTINGS, goal)
+    with pytest.raises(ValueError, match=f"exceeds the range of float32, in which {title} grows trees: standardise"):
+        fitted(NUMBERS, SETTINGS, goal, backend=library)
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, ZeroDivisionError])
-def test_an_error_of_a_loss_ends_the_fit(failure, monkeypatch):
+def test_an_error_of_a_loss_ends_the_fit(failure, library, monkeypatch):
     """It is raised in the third round, within the call of the core."""
     rounds, of_round = [], fitting.Rounds.derivatives
 
@@ -220,8 +237,23 @@ def test_an_error_of_a_loss_ends_the_fit(failure, monkeypatch):
 
     monkeypatch.setattr(fitting.Rounds, "derivatives", derivatives)
     with pytest.raises(failure, match="of the loss"):
-        fitted(MIXED, SETTINGS, loss_of("logistic", CLASSES[:, :1]))
+        fitted(MIXED, SETTINGS, loss_of("logistic", CLASSES[:, :1]), backend=library)
     assert len(rounds) == 3
+
+
+def test_an_error_of_xgboost_ends_the_fit(monkeypatch):
+    grown, of_round = [], XGBoostGrower._round
+
+    def grow(*args):
+        grown.append(of_round(*args))
+        if len(grown) == 3:
+            raise XGBoostError("of the library")
+        return grown[-1]
+
+    monkeypatch.setattr(XGBoostGrower, "_round", grow)
+    with pytest.raises(XGBoostError, match="of the library"):
+        fitted(MIXED, SETTINGS, squared(1), backend="xgboost")
+    assert len(grown) == 3
 
 
 def test_derivatives_that_are_not_finite_name_their_round():

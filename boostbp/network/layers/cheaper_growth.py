@@ -13,7 +13,7 @@ from typing import ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Backend, CoreCalls, Grower, SubsetGrower, TreeParams
+from boostbp.backends.base import Backend, CoreCalls, Grower, KnownTrees, SubsetGrower, TreeParams
 from boostbp.backends.capabilities import Capabilities, accepted_trees, capabilities_of
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import training_in, workers
@@ -143,7 +143,7 @@ class FixedStructure:
 
     def grow_in_core(self, columns: int, grow: Callable[[CoreCalls], int]) -> bool:
         """Let the core fit the leaves of rounds; see `boostbp.backends.base.CoreGrower`."""
-        return not grow(CoreCalls(self.of_rounds, len(self.numbers[0])))
+        return not grow(CoreCalls(KnownTrees(self.of_rounds), len(self.numbers[0])))
 
     def of_rounds(self, first: int, end: int) -> Trees:
         """Return the trees of some rounds, round by round."""

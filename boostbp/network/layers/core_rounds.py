@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Generator
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boostbp import core
-from boostbp.backends.base import CoreCalls, Grower
+from boostbp.backends.base import CoreCalls, Grower, KnownTrees
 from boostbp.backends.capabilities import check_leaves
 from boostbp.core import Leaves
 from boostbp.runtime import interrupts
 from boostbp.runtime.arrays import Floats
 from boostbp.trees.forest import Forest
 from boostbp.trees.leaves import ColumnBins
-from boostbp.trees.rounds import Widths, boost_rounds, in_one_call
+from boostbp.trees.rounds import Growth, Widths, boost_rounds, in_one_call
 from boostbp.trees.tree import Trees
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 TREE_ROWS = 1 << 22  # leaf numbers: some tenths of a second, after which an interrupt is seen
 PATH_COLUMNS = 1 << 20  # of all leaves: 36 MB; and words of category sets
 VALUES = 1 << 25  # path columns of all rows, of which a tree fills what it needs: 256 MB
-_DERIVE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)
 
 
 def boosted_in_core(rounds: Rounds, grower: Grower, outputs: slice) -> list[Forest]:
@@ -58,7 +57,6 @@ class _Growing:
         self.grad, self.hess, self.shared = np.empty((n_outputs, n_rows)), np.empty((1, 0)), np.empty((2, 0, n_rows))
         self.loss, self.before = 0.0, rounds.running  # before the last round
         self.shares: list[float] = []  # of the rounds of this call: see `Rounds.backtracked`
-        self.error: BaseException | None = None  # of `derive`: it cannot pass through the core
 
     def grow(self, calls: CoreCalls) -> int:
         """Grow some rounds; return a fault of the core, or 0."""
@@ -69,31 +67,26 @@ class _Growing:
             return core.STOPPED
         if not self.n_grown:
             self._begin(calls)
-        grown_by: tuple[int, ...] | Trees
-        if isinstance(calls.grown_by, tuple):
-            grown_by, is_known = calls.grown_by, False
-        else:
-            grown_by, is_known = calls.grown_by(self.n_grown, self.n_grown + n_rounds), True
+        grown_by: tuple[int, ...] | Growth | Trees
+        is_known = isinstance(calls.grown_by, KnownTrees)
+        if isinstance(calls.grown_by, KnownTrees):
+            grown_by = calls.grown_by.of_rounds(self.n_grown, self.n_grown + n_rounds)
             check_leaves(grown_by, rounds.most_leaves, settings.growth)
+        elif isinstance(calls.grown_by, tuple):
+            grown_by = calls.grown_by
+        else:
+            grown_by = partial(self._grown, calls.grown_by)
         is_sampled = settings.subsample < 1.0 and not calls.along and not is_known
         numbers = range(self.n_grown, self.n_grown + n_rounds) if is_sampled else ()
         leaf = np.empty((n_rounds * n_outputs, n_rows), rounds.leaf.dtype)
         self.shares.clear()
-        # neither an attribute nor an argument of ctypes.cast: a cycle of references would keep all arrays
-        steps = self._derive()
-        derive = _DERIVE(steps.send)
-        next(steps)
-        address = 0 if self.squared else ctypes.c_void_p.from_buffer(derive).value or 0
         trees, leaves, fault = boost_rounds(
-            grown_by, address, bound.table.X, bound.Z, cast("ColumnBins", rounds.bins), settings.basis, self.grad,
+            grown_by, self._derive, bound.table.X, bound.Z, cast("ColumnBins", rounds.bins), settings.basis, self.grad,
             self.hess, settings.ridge, shared=self.shared, squared=self.squared,
             sampled=np.array([rounds.sampled(number) for number in numbers], bool).reshape(-1, n_rows),
             learning_rate=settings.learning_rate, most=self.most, leaf=leaf, space=rounds.space,
             out=rounds.running[self.outputs],
         )  # fmt: skip
-        if self.error:
-            error, self.error = self.error, None
-            raise error
         if fault == core.STOPPED:
             calls.check(*(self.shared if calls.along else (self.grad, self.hess)))
         n_rounds = len(trees) // n_outputs
@@ -116,7 +109,7 @@ class _Growing:
         """Return the number of rounds of a call; 0 if none fits."""
         n_rows, most = len(self.rounds.bound.Z), self.most
         of_rows = TREE_ROWS // (self.n_outputs * max(1, n_rows))
-        if not isinstance(calls.grown_by, tuple):
+        if isinstance(calls.grown_by, KnownTrees):
             return max(1, of_rows)
         if n_rows * most.columns > VALUES:
             return 0
@@ -134,23 +127,20 @@ class _Growing:
             self.loss, grad, hess = self.rounds.derivatives(self.outputs)
             self._take(self.n_grown, grad, hess)
 
-    def _derive(self) -> Generator[int, int]:
-        """Compute the derivatives of each round whose number is sent, and yield the number; -1 after an error."""
-        # A generator, as a signal may raise an error where a function begins: before its `try`.
-        number = 0
+    def _grown(self, grow: Growth, grad: NDArray[np.float32], hess: NDArray[np.float32]) -> Trees:
+        """Grow a round by a Python function."""
+        interrupts.check()
+        trees = grow(grad, hess)
+        check_leaves(trees, self.rounds.most_leaves, self.rounds.bound.settings.growth)
+        return trees
+
+    def _derive(self, number: int) -> None:
+        """Compute the derivatives of a round, unless the core does."""
         assert self.calls
-        try:
-            while True:
-                number = yield number
-                interrupts.check()
-                with self.calls.pause():
-                    grad, hess = self._backtrack()
-                    self._take(self.n_grown + len(self.shares), grad, hess)
-        except GeneratorExit:
-            raise
-        except BaseException as error:
-            self.error = error
-        yield -1
+        interrupts.check()
+        with self.calls.pause():
+            grad, hess = self._backtrack()
+            self._take(self.n_grown + number, grad, hess)
 
     def _backtrack(self) -> tuple[Floats, Floats]:
         """Shorten the last round if it raised a curved loss, and return the derivatives of the next one."""
