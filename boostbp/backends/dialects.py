@@ -32,19 +32,12 @@ class Numbering(NamedTuple):
     number: Ints  # (nodes,): number of each node as a child: the index of a split, or ``~leaf``
 
     @classmethod
-    def of(cls, left_child: Ints, base: Ints | None = None) -> Numbering:
-        """Number the nodes of a tree in which leaves have a negative `left_child`.
-
-        For several trees, `base` has the first node of each and the number of all nodes; numbers count within a tree.
-        """
+    def of(cls, left_child: Ints) -> Numbering:
+        """Number the nodes of a tree in which leaves have a negative `left_child`."""
         is_split = left_child >= 0
         # The number of a split is the number of splits before it, that of a leaf the number of leaves before it.
         splits_before: Ints = np.cumsum(is_split) - is_split
-        nodes_before: Ints = np.arange(len(left_child))
-        if base is not None:
-            first, size = base[:-1], np.diff(base)
-            splits_before, nodes_before = (n - np.repeat(n[first], size) for n in (splits_before, nodes_before))
-        number = np.where(is_split, splits_before, ~(nodes_before - splits_before))
+        number = np.where(is_split, splits_before, ~(np.arange(len(left_child)) - splits_before))
         return cls(np.flatnonzero(is_split), np.flatnonzero(~is_split), number)
 
 

@@ -38,6 +38,8 @@ def _library() -> ModuleType:
 
 
 def _naming_params(growth: TreeParams) -> AbstractContextManager[None]:
+    if not growth.params:
+        return nullcontext()
     return naming_params("XGBoost", growth.params, _library().core.XGBoostError)
 
 

@@ -216,7 +216,7 @@ class Loop:
 _Step = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)
 
 
-class Step:
+class CFunction:
     """A function of a number that the core calls by its address; an error that it raises is raised by `check`.
 
     After an error the core receives -1, otherwise the number.

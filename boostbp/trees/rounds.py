@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from boostbp import core
 from boostbp.core import LeafRows, Leaves
-from boostbp.core.binding import Step
+from boostbp.core.binding import CFunction
 from boostbp.runtime import threads
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
@@ -254,7 +254,7 @@ def boost_rounds(
     """
     n_outputs, done = len(out), np.zeros(3, np.int64)
     in_float32 = np.empty((2, n_outputs, len(X)), np.float32)
-    steps = [] if squared else [Step(derive)]
+    steps = [] if squared else [CFunction(derive)]
     if isinstance(grown_by, Trees):
         addresses: tuple[int, ...] = (0,) * 4
         splits, room = SplitRoom.holding(grown_by), leaves_on_paths(grown_by, basis)
@@ -265,7 +265,7 @@ def boost_rounds(
         if not isinstance(grown_by, tuple):
             n_grown = len(shared[0]) or n_outputs
             grad_hess = in_float32.reshape(-1, len(X))[: 2 * n_grown].reshape(2, n_grown, -1)
-            steps.append(Step(partial(_grow, grown_by, n_outputs, grad_hess, splits, done)))
+            steps.append(CFunction(partial(_grow, grown_by, n_outputs, grad_hess, splits, done)))
             grown_by = 0, steps[-1].address, 0, 0
         addresses = grown_by
     order, values = space.lend(len(X), most.columns)
