@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats
-from boostbp.trees.rounds import Growth
+from boostbp.trees.rounds import GrowRound
 from boostbp.trees.sparse import Table
 from boostbp.trees.tree import Tree, Trees
 
@@ -191,7 +191,7 @@ class CoreCalls:
 
     # addresses of a booster and functions, the first arguments of `boostbp.core.boost_rounds`; or a function that grows
     # a round; or trees that need not be grown
-    grown_by: tuple[int, ...] | Growth | KnownTrees
+    grown_by: tuple[int, ...] | GrowRound | KnownTrees
     n_rounds: int  # the largest number
     # of code between rounds, for its own calls of the library
     pause: Callable[[], AbstractContextManager[object]] = nullcontext

@@ -36,7 +36,7 @@ S = TypeVar("S", LeafRanges, LeafSums)
 Signs = NDArray[np.int64]
 NOT_MONOTONE: Signs = np.empty(0, np.int64)
 # Grows a round of trees by gradients and hessians, (trees, rows)
-Growth = Callable[[NDArray[np.float32], NDArray[np.float32]], Trees]
+GrowRound = Callable[[NDArray[np.float32], NDArray[np.float32]], Trees]
 # Weight of a row that is not sampled. Above 0, so that its target -grad / hess is finite, and too small to change a
 # float64 sum with a sampled row in it. So splits that differ only in such rows have exactly the same gain, whatever the
 # order of summation.
@@ -203,7 +203,7 @@ class Widths:
 
 
 def boost_rounds(
-    grown_by: tuple[int, ...] | Growth | Trees,
+    grown_by: tuple[int, ...] | GrowRound | Trees,
     derive: Callable[[int], object],
     X: Floats,
     Z: Floats,
@@ -294,7 +294,7 @@ def boost_rounds(
 
 
 def _grow(
-    grow: Growth,
+    grow: GrowRound,
     n_outputs: int,
     derivatives: NDArray[np.float32],
     splits: SplitRoom,

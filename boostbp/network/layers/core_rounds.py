@@ -16,7 +16,7 @@ from boostbp.runtime import interrupts
 from boostbp.runtime.arrays import Floats
 from boostbp.trees.forest import Forest
 from boostbp.trees.leaves import ColumnBins
-from boostbp.trees.rounds import Growth, Widths, boost_rounds, in_one_call
+from boostbp.trees.rounds import GrowRound, Widths, boost_rounds, in_one_call
 from boostbp.trees.tree import Trees
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class _Growing:
             return core.STOPPED
         if not self.n_grown:
             self._begin(calls)
-        grown_by: tuple[int, ...] | Growth | Trees
+        grown_by: tuple[int, ...] | GrowRound | Trees
         is_known = isinstance(calls.grown_by, KnownTrees)
         if isinstance(calls.grown_by, KnownTrees):
             grown_by = calls.grown_by.of_rounds(self.n_grown, self.n_grown + n_rounds)
@@ -127,7 +127,7 @@ class _Growing:
             self.loss, grad, hess = self.rounds.derivatives(self.outputs)
             self._take(self.n_grown, grad, hess)
 
-    def _grown(self, grow: Growth, grad: NDArray[np.float32], hess: NDArray[np.float32]) -> Trees:
+    def _grown(self, grow: GrowRound, grad: NDArray[np.float32], hess: NDArray[np.float32]) -> Trees:
         """Grow a round by a Python function."""
         interrupts.check()
         trees = grow(grad, hess)
