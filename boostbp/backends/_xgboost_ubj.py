@@ -9,6 +9,7 @@ from boostbp.trees.tree import SplitRoom, Trees
 
 _FIRST = b"base_weights["  # of the arrays of a tree
 _KEY = 9  # bytes of a key before its name
+NOT_READ = "XGBoost's model is not as expected: this version of it is not supported."
 
 
 def trees_in_ubj(raw: bytes | bytearray, last: int | None = None) -> Trees:
@@ -24,5 +25,5 @@ def trees_in_ubj(raw: bytes | bytearray, last: int | None = None) -> Trees:
         core.read_ubj, np.frombuffer(raw, np.uint8, offset=at - _KEY), last or raw.count(_FIRST, at)
     )
     if read is None:
-        raise ValueError("XGBoost's model is not as expected: this version of it is not supported.")
+        raise ValueError(NOT_READ)
     return read

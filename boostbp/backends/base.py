@@ -201,7 +201,7 @@ class CoreCalls:
 
 
 class CoreGrower(Grower, Protocol):
-    """A grower whose rounds the core can boost itself, by calls of compiled functions or as their trees are known."""
+    """A grower whose rounds the core can boost itself, by calls of a library or with known trees."""
 
     def grow_in_core(self, columns: int, grow: Callable[[CoreCalls], int]) -> bool:
         """Call ``grow(calls)``, which boosts rounds of so many trees and returns a fault of the core, or 0.

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp import core
 from boostbp.backends import _xgboost_ubj
 from boostbp.backends.base import TREES_PER_BOOSTER, CoreCalls, TreeParams
 from boostbp.backends.capabilities import Capabilities
@@ -97,7 +98,10 @@ class XGBoostGrower:
         """Let the core fit the leaves of rounds; see `boostbp.backends.base.CoreGrower`."""
         if self.growth.multi_output or not self.growth.allows_split:
             return False
-        return not grow(CoreCalls(self._grown, TREES_PER_BOOSTER, check=_in_float32))
+        fault = grow(CoreCalls(self._grown, TREES_PER_BOOSTER, check=_in_float32))
+        if fault == core.NOT_READ:
+            raise ValueError(_xgboost_ubj.NOT_READ)
+        return not fault
 
     def _is_vector(self, columns: int) -> bool:
         return self.growth.multi_output and columns > 1

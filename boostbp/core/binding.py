@@ -217,9 +217,9 @@ _Step = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)
 
 
 class CFunction:
-    """A function of a number that the core calls by its address; an error that it raises is raised by `check`.
+    """A function of a number >= 0 that the core calls by its address; an error that it raises is raised by `check`.
 
-    After an error the core receives -1, otherwise the number.
+    The core receives ``~number``, or after an error something else.
     """
 
     def __init__(self, function: Callable[[int], object]) -> None:
@@ -241,15 +241,17 @@ class CFunction:
 
 
 def _steps(function: Callable[[int], object], errors: list[BaseException]) -> Generator[int, int]:
-    """Call a function with each number that is sent, and yield the number; -1 after an error."""
+    """Call a function with each number that is sent, and yield ``~number``; 0 after an error."""
     # A generator, as a signal may raise an error where a function begins: before its `try`.
-    number = 0
+    number, is_running = 0, False
     try:
         while True:
-            number = yield number
+            number = yield ~number
+            is_running = True
             function(number)
-    except GeneratorExit:
-        raise
+            is_running = False
     except BaseException as error:
+        if isinstance(error, GeneratorExit) and not is_running:  # the end of this generator
+            raise
         errors.append(error)
-    yield -1
+    yield 0

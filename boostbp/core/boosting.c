@@ -13,7 +13,7 @@ typedef int update_t(void *booster, const float *grad, const float *hess, int *i
 typedef int iteration_t(void *booster, int *number);
 typedef int text_of_t(void *booster, int first, int number, int importances, int64_t size, int64_t *length, char *text);
 
-/* Writes what LightGBM receives: derivatives in float32, with the factor `unsampled` in rows that are not sampled.
+/* Writes what a library receives: derivatives in float32, with the factor `unsampled` in rows that are not sampled.
    Returns whether all are finite. */
 static int to_float32(const double *from, const uint8_t *sampled, double unsampled, int64_t n_rows, float *out)
 {
@@ -104,16 +104,17 @@ static int all_finite(const double *x, int64_t n)
    sampled: (rounds, rows), or (0, rows) if trees are grown on all rows. grad, out: (outputs, rows). hess: (outputs, rows)
    or (1, rows). With base and target, (outputs, rows), the loss is the squared error of `base + out`, whose gradient is
    computed here. Otherwise `derive`, an address, is called with the number of each round but the first: it writes grad,
-   hess, shared_grad and shared_hess, and may change `out`. Any other result than this number, of `update`, too, ends the rounds.
+   hess, shared_grad and shared_hess, and may change `out`. Both functions return ~number; any other result ends the
+   rounds.
 
    shared_grad, shared_hess: (1, rows), on which one tree is grown for all outputs, each with leaves of its own; or
-   (0, rows). most_splits: of a tree. in_float32: (2, outputs, rows), derivatives of the trees that are grown. order, values: as for
-   `fit_trees`, with room for the widest leaf possible.
+   (0, rows). most_splits: of a tree. in_float32: (2, outputs, rows), derivatives of the trees that are grown. order,
+   values: as for `fit_trees`, with room for the widest leaf possible.
 
    The arrays of trees and leaves have room for all rounds; their offsets, tree_split, start and weight_start, determine
    what is written, or known. leaf: (trees, rows). done, (3,): the numbers of rounds and of words of sets, and the fault
    that ended the rounds early: STOPPED by a function or by derivatives that are not finite, REFUSED by LightGBM, or
-   NOT_READ, a text that is not as expected. */
+   NOT_READ, a text or trees that are not as expected. */
 API int64_t boostbp_boost_rounds(int64_t booster, int64_t update, int64_t iteration, int64_t text, int64_t derive,
                                  const uint8_t *sampled, double unsampled, const binned_t *in, double *grad,
                                  const double *hess, const double *shared_grad, const double *shared_hess,
@@ -145,7 +146,7 @@ API int64_t boostbp_boost_rounds(int64_t booster, int64_t update, int64_t iterat
         splits_t some = {all.threshold + n_splits, all.gain + n_splits, all.feature + n_splits, all.left + n_splits,
                          all.right + n_splits, all.cat_start + n_splits, all.cat_words + n_splits,
                          all.missing_left + n_splits, all.categories + n_words, room - n_splits, word_room - n_words};
-        if (round > 0 && derive && ((step_t *)(intptr_t)derive)((int)round) != round)
+        if (round > 0 && derive && ((step_t *)(intptr_t)derive)((int)round) != ~(int)round)
             fault = STOPPED;
         for (int64_t output = 0, at = 0; output < outputs && targets > 0; output++)
             for (int64_t row = 0; row < n_rows; row++, at++)
@@ -166,7 +167,7 @@ API int64_t boostbp_boost_rounds(int64_t booster, int64_t update, int64_t iterat
                 fault = STOPPED;
             } else if (booster) {
                 fault = grow(&library, g, h, grown, &some, split, &words);
-            } else if (((step_t *)(intptr_t)update)((int)round) == round) {
+            } else if (((step_t *)(intptr_t)update)((int)round) == ~(int)round) {
                 for (int64_t k = 1; k <= grown; k++)
                     split[k] = tree_split[first + k] - n_splits;
                 words = done[1] - n_words;
@@ -226,9 +227,9 @@ API int64_t boostbp_boost_rounds(int64_t booster, int64_t update, int64_t iterat
         n_paths += path_start[n_leaves];
         n_weights += of_weights[n_leaves];
         done[0] = round + 1;
-        done[1] = n_words;
     }
     free(library.memory);
+    done[1] = n_words;
     done[2] = fault;
     return fault < 0 ? -1 : 0;
 }

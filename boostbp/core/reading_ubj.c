@@ -113,8 +113,10 @@ static int64_t words_of(const tree_t *tree, int64_t set)
     return largest / 32 + 1;
 }
 
-/* Writes the splits of a tree; returns whether they are as expected. child, (nodes,): each node as a child. */
-static int write_splits(const tree_t *tree, const int32_t *child, int64_t first, const splits_t *out)
+/* Writes the splits of a tree; returns whether they are as expected. child, (nodes,): each node as a child. is_reached,
+   (nodes,): zeros. */
+static int write_splits(const tree_t *tree, const int32_t *child, uint8_t *is_reached, int64_t first,
+                        const splits_t *out)
 {
     int64_t n_nodes = tree->left.n, n_sets = 0;
     for (int64_t node = 0; node < n_nodes; node++) {
@@ -123,7 +125,8 @@ static int write_splits(const tree_t *tree, const int32_t *child, int64_t first,
         int64_t split = first + child[node];
         if (child[node] < 0)
             continue;
-        if (left < 0 || right < 0 || feature < 0 || is_set < 0
+        /* Children come after their parent, and have one. */
+        if (left <= node || right <= node || is_reached[left]++ || is_reached[right]++ || feature < 0 || is_set < 0
             || node >= least_of(tree->missing_left.n, tree->threshold.n))
             return 0;
         n_sets += is_set;
@@ -174,9 +177,12 @@ API int64_t boostbp_read_ubj(const uint8_t *bytes, double *numbers, int32_t *int
         next = at ? find(at, end, "base_weights").at : NULL; /* the first array of each tree */
         tree_t tree = at ? tree_of(at, next ? next : end) : (tree_t){0};
         int64_t n_splits = 0, n_nodes = tree.left.n, first = tree_split[k];
-        int32_t *child = malloc((size_t)n_nodes * sizeof *child + 1);
-        if (!child)
+        SCRATCH scratch = {0};
+        int32_t *child = take(&scratch, n_nodes, sizeof *child);
+        uint8_t *is_reached = take(&scratch, n_nodes, 1);
+        if (scratch.is_lacking)
             return -1;
+        memset(is_reached, 0, (size_t)n_nodes);
         for (int64_t node = 0; node < n_nodes; node++) {
             int is_split = integer(&tree.left, node, n_nodes) >= 0;
             child[node] = is_split ? (int32_t)n_splits : ~(int32_t)(node - n_splits);
@@ -184,17 +190,18 @@ API int64_t boostbp_read_ubj(const uint8_t *bytes, double *numbers, int32_t *int
         }
         tree_split[k + 1] = first + n_splits;
         int has_room = tree_split[k + 1] <= room;
-        is_odd |= n_nodes < 1 || n_nodes > INT32_MAX || (has_room && !write_splits(&tree, child, first, &out));
+        is_odd |= n_nodes != 2 * n_splits + 1 || n_nodes > INT32_MAX
+                  || (has_room && !write_splits(&tree, child, is_reached, first, &out));
         for (int64_t set = 0; set < tree.nodes.n && !is_odd; set++) {
             int64_t node = integer(&tree.nodes, set, n_nodes), n = words_of(&tree, set);
-            is_odd |= node < 0 || n < 0 || child[node] < 0;
+            is_odd |= node < 0 || n < 0 || child[node] < 0 || integer(&tree.type, node, 2) != 1
+                      || (has_room && out.cat_start[first + child[node]] >= 0);
             if (is_odd)
                 break;
             if (has_room && n_words[0] + n <= word_room)
                 write_set(&tree, set, first + child[node], n_words[0], n, &out);
             n_words[0] += n;
         }
-        free(child);
     }
     if (is_odd)
         n_words[0] = -1;

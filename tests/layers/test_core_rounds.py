@@ -19,6 +19,7 @@ from xgboost.core import XGBoostError
 from boostbp import core
 from boostbp.backends import _lightgbm_calls, load_backend
 from boostbp.backends._lightgbm_calls import NOT_READ
+from boostbp.backends._xgboost_ubj import NOT_READ as NOT_READ_UBJ
 from boostbp.backends.base import TreeParams
 from boostbp.backends.lightgbm import LightGBMGrower
 from boostbp.backends.xgboost import XGBoostGrower
@@ -28,6 +29,7 @@ from boostbp.network.layers import BoundInput, LayerSettings, LossObjective, Squ
 from boostbp.network.layers.cheaper_growth import FixedStructure, SharedStructure
 from boostbp.trees.basis import BASES, Elementwise
 from boostbp.trees.sparse import Table
+from boostbp.trees.tree import Tree, Trees, as_trees
 
 rng = np.random.default_rng(0)
 ROWS = 500
@@ -224,7 +226,7 @@ def test_a_gradient_beyond_float32_is_refused(library, title):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("failure", [KeyboardInterrupt, ZeroDivisionError])
+@pytest.mark.parametrize("failure", [KeyboardInterrupt, ZeroDivisionError, GeneratorExit])
 def test_an_error_of_a_loss_ends_the_fit(failure, library, monkeypatch):
     """It is raised in the third round, within the call of the core."""
     rounds, of_round = [], fitting.Rounds.derivatives
@@ -241,19 +243,41 @@ def test_an_error_of_a_loss_ends_the_fit(failure, library, monkeypatch):
     assert len(rounds) == 3
 
 
-def test_an_error_of_xgboost_ends_the_fit(monkeypatch):
+@pytest.mark.parametrize("number", [1, 3])
+@pytest.mark.parametrize("failure", [XGBoostError, KeyboardInterrupt, GeneratorExit])
+def test_an_error_of_growth_ends_the_fit(failure, number, monkeypatch):
     grown, of_round = [], XGBoostGrower._round
 
     def grow(*args):
         grown.append(of_round(*args))
-        if len(grown) == 3:
-            raise XGBoostError("of the library")
+        if len(grown) == number:
+            raise failure("of the library")
         return grown[-1]
 
     monkeypatch.setattr(XGBoostGrower, "_round", grow)
-    with pytest.raises(XGBoostError, match="of the library"):
+    with pytest.raises(failure, match="of the library"):
         fitted(MIXED, SETTINGS, squared(1), backend="xgboost")
-    assert len(grown) == 3
+    assert len(grown) == number
+
+
+@pytest.mark.parametrize(
+    ("trees", "message"),
+    [(Trees.stumps(2), "2 trees instead of 1"), (Tree.of([7], [0.0], [-1], [-2], [False]), NOT_READ_UBJ)],
+    ids=["their number", "a feature"],
+)
+def test_trees_that_do_not_fit_are_refused(trees, message, monkeypatch):
+    monkeypatch.setattr(XGBoostGrower, "_round", lambda *_: as_trees([trees]) if isinstance(trees, Tree) else trees)
+    with pytest.raises(ValueError, match=message):
+        fitted(NUMBERS, SETTINGS, squared(1), backend="xgboost")
+
+
+def test_native_parameters_and_ranks_of_xgboost(calls, one_by_one):
+    large = X.copy()
+    large[:, 0] = np.arange(ROWS) + 2.0**30  # which float32 merges
+    settings = replace(SETTINGS, growth=replace(GROWTH, params={"reg_lambda": 3.0, "colsample_bynode": 0.5}))
+    arguments = Table(large, (3, 4)), settings, squared(2)
+    assert_same(fitted(*arguments, backend="xgboost"), one_by_one(*arguments, backend="xgboost"))
+    assert calls == [11, 11]  # each output has its own random draws
 
 
 def test_derivatives_that_are_not_finite_name_their_round():
@@ -333,7 +357,8 @@ def test_an_error_of_lightgbm_is_raised(replace_function):
         fitted(NUMBERS, SETTINGS, squared(1))
 
 
-def test_a_loss_may_train_models_with_another_number_of_threads():
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_loss_may_train_models_with_another_number_of_threads(library):
     """It runs between the calls of LightGBM, which has one number of threads for the process."""
 
     class Nested(LogCosh):
@@ -343,23 +368,26 @@ def test_a_loss_may_train_models_with_another_number_of_threads():
             if len(h) == ROWS:
                 Nested.n_fits += 1
                 growth = replace(GROWTH, n_threads=2)
-                fitted(NUMBERS, replace(SETTINGS, n_estimators=2, growth=growth), loss_of("logistic", CLASSES[:, :1]))
+                few, classes = replace(SETTINGS, n_estimators=2, growth=growth), loss_of("logistic", CLASSES[:, :1])
+                fitted(NUMBERS, few, classes, backend=library)
             return super().gradient(h, y)
 
     goal = LossObjective.of(Nested(), Y[:, :1], WEIGHT, np.zeros(1))
-    expected = fitted(NUMBERS, SETTINGS, LossObjective.of(LogCosh(), Y[:, :1], WEIGHT, np.zeros(1)))
-    assert_same(fitted(NUMBERS, SETTINGS, goal), expected)
+    plain = LossObjective.of(LogCosh(), Y[:, :1], WEIGHT, np.zeros(1))
+    expected = fitted(NUMBERS, SETTINGS, plain, backend=library)
+    assert_same(fitted(NUMBERS, SETTINGS, goal, backend=library), expected)
     assert Nested.n_fits >= 11
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("case", ["hidden units", "two classes", "classes"])
-def test_no_cycle_of_references_keeps_the_arrays_of_a_fit(case):
+def test_no_cycle_of_references_keeps_the_arrays_of_a_fit(case, library):
     table, settings, goal = CASES[case]
     gc.collect()
     gc.disable()
     try:
         before = len(_growing())
-        fitted(table, settings, goal)
+        fitted(table, settings, goal, backend=library)
         assert len(_growing()) == before
     finally:
         gc.enable()
@@ -370,16 +398,17 @@ def _growing():
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
-def test_an_error_of_a_signal_handler_is_raised():
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_an_error_of_a_signal_handler_is_raised(library):
     """Wherever it arrives but in a `__del__`, also where the core calls the function that computes derivatives.
 
     In a process of its own: an error that a handler raises anywhere may also leave a lock of a library taken.
     """
-    code = f"import sys; sys.path[:] = {sys.path!r}; import {__name__} as tests; tests.fit_until_signals()"
+    code = f"import sys; sys.path[:] = {sys.path!r}; import {__name__} as tests; tests.fit_until_signals({library!r})"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
-def fit_until_signals():
+def fit_until_signals(library):
     class LateError(Exception):
         pass
 
@@ -389,7 +418,7 @@ def fit_until_signals():
     ignored: list[str] = []
     sys.unraisablehook = lambda lost: ignored.append(repr(lost.object))
     table, settings, goal = CASES["two classes"]
-    bound = BoundInput(load_backend("lightgbm"), table, replace(settings, n_estimators=60), WEIGHT)
+    bound = BoundInput(load_backend(library), table, replace(settings, n_estimators=60), WEIGHT)
 
     def fit_until(seconds):
         signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)

@@ -1,4 +1,4 @@
-"""Rounds that the core boosts itself, with the bits of single rounds: few calls, and none of Python between them."""
+"""Rounds that the core boosts itself, with the bits of single rounds: few calls, and little Python between them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from boostbp import core
 from boostbp.backends.base import CoreCalls, Grower, KnownTrees
-from boostbp.backends.capabilities import check_leaves
+from boostbp.backends.capabilities import accepted_trees, check_leaves
 from boostbp.core import Leaves
 from boostbp.runtime import interrupts
 from boostbp.runtime.arrays import Floats
@@ -130,8 +130,9 @@ class _Growing:
     def _grown(self, grow: GrowRound, grad: NDArray[np.float32], hess: NDArray[np.float32]) -> Trees:
         """Grow a round by a Python function."""
         interrupts.check()
-        trees = grow(grad, hess)
-        check_leaves(trees, self.rounds.most_leaves, self.rounds.bound.settings.growth)
+        bound = self.rounds.bound
+        trees = accepted_trees(grow(grad, hess), len(grad), bound.table, bound.settings.growth)
+        check_leaves(trees, self.rounds.most_leaves, bound.settings.growth)
         return trees
 
     def _derive(self, number: int) -> None:
