@@ -36,8 +36,9 @@ class Numbering(NamedTuple):
         """Number the nodes of a tree in which leaves have a negative `left_child`."""
         is_split = left_child >= 0
         # The number of a split is the number of splits before it, that of a leaf the number of leaves before it.
-        splits_before: Ints = np.cumsum(is_split) - is_split
-        number = np.where(is_split, splits_before, ~(np.arange(len(left_child)) - splits_before))
+        splits_before = np.cumsum(is_split, dtype=np.int64) - is_split
+        number: Ints = ~(np.arange(len(left_child)) - splits_before)
+        number[is_split] = splits_before[is_split]
         return cls(np.flatnonzero(is_split), np.flatnonzero(~is_split), number)
 
 
