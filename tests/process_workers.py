@@ -71,17 +71,17 @@ def many_from(n_rows):
 
 
 def broken(grow, fault, at=5):
-    """A `grow` that fails in its fifth round, or another: by an error, or by a signal to its process."""
+    """A function that grows rounds, and fails in the fifth one, or another: by an error, or a signal to its process."""
     rounds = []
 
-    def fails(self, grad, hess):
+    def fails(self, *args):
         rounds.append(len(rounds))
         if len(rounds) == at:
             if isinstance(fault, signal.Signals):
                 os.kill(os.getpid(), fault)
             else:
                 raise fault
-        return grow(self, grad, hess)
+        return grow(self, *args)
 
     return fails
 

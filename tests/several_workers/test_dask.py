@@ -31,7 +31,7 @@ import dask.dataframe as dd  # noqa: E402
 
 pytestmark = pytest.mark.slow  # a cluster of processes; tests/runtime/test_group.py has workers in one process
 HOW = {"deep": True, "backend": "xgboost", "epochs": 2, "n_estimators": 8, "random_state": 0}
-GROW = XGBoostGrower.grow
+GROW = XGBoostGrower._round
 SIGKILL, SIGSTOP = (getattr(signal, name, None) for name in ("SIGKILL", "SIGSTOP"))
 needs_signals = pytest.mark.skipif(SIGKILL is None, reason="this system has no SIGKILL")
 
@@ -264,7 +264,7 @@ def test_what_cannot_be_used_is_refused_by_name(client):
 
 def arm(fault, at=5):
     """Let a worker break in the fifth round, or another, or be whole again."""
-    XGBoostGrower.grow = GROW if fault is None else broken(GROW, fault, at)
+    XGBoostGrower._round = GROW if fault is None else broken(GROW, fault, at)
 
 
 @pytest.mark.parametrize(
