@@ -287,10 +287,7 @@ def trees_in_text(text: str) -> Trees:
 
 def _read(text: NDArray[np.uint8], n_trees: int) -> Trees:
     """Return the first trees of a text."""
-    trees = SplitRoom.filled(core.read_trees, text, n_trees)
-    if trees is None:
-        raise ValueError(NOT_READ)
-    return trees
+    return SplitRoom.filled(core.read_trees, text, n_trees, NOT_READ)
 
 
 def linear_leaves(text: str) -> list[LinearLeaves]:

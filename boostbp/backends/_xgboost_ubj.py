@@ -12,18 +12,14 @@ _KEY = 9  # bytes of a key before its name
 NOT_READ = "XGBoost's model is not as expected: this version of it is not supported."
 
 
-def trees_in_ubj(raw: bytes | bytearray, last: int | None = None) -> Trees:
-    """Return the trees of ``Booster.save_raw("ubj")``, or the last ones; leaves have the order of their nodes.
+def trees_in_ubj(raw: bytes | bytearray, last: int = 0) -> Trees:
+    """Return the last trees of ``Booster.save_raw("ubj")``, or all; leaves have the order of their nodes.
 
     Raises ValueError if the model is not as expected.
     """
     trees = raw.index(b"trees[")  # after the names of the features
-    at = raw.find(_FIRST, trees) if last is None else len(raw)
-    for _ in range(last or 0):
+    at = len(raw) if last else raw.index(_FIRST, trees)
+    for _ in range(last):
         at = raw.rindex(_FIRST, trees, at)
-    read = SplitRoom.filled(
-        core.read_ubj, np.frombuffer(raw, np.uint8, offset=at - _KEY), last or raw.count(_FIRST, at)
-    )
-    if read is None:
-        raise ValueError(NOT_READ)
-    return read
+    model = np.frombuffer(raw, np.uint8, offset=at - _KEY)
+    return SplitRoom.filled(core.read_ubj, model, last or raw.count(_FIRST, at), NOT_READ)

@@ -180,7 +180,7 @@ class Grower(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class KnownTrees:
-    """Trees that are known."""
+    """Trees of an earlier fit, which need not be grown."""
 
     of_rounds: Callable[[int, int], Trees]  # those of the rounds from one on and before another, round by round
 
@@ -190,7 +190,7 @@ class CoreCalls:
     """What the core needs to boost rounds itself."""
 
     # addresses of a booster and functions, the first arguments of `boostbp.core.boost_rounds`; or a function that grows
-    # a round; or trees that need not be grown
+    # a round; or known trees
     grown_by: tuple[int, ...] | GrowRound | KnownTrees
     n_rounds: int  # the largest number
     # of code between rounds, for its own calls of the library

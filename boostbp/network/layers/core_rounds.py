@@ -68,7 +68,6 @@ class _Growing:
         if not self.n_grown:
             self._begin(calls)
         grown_by: tuple[int, ...] | GrowRound | Trees
-        is_known = isinstance(calls.grown_by, KnownTrees)
         if isinstance(calls.grown_by, KnownTrees):
             grown_by = calls.grown_by.of_rounds(self.n_grown, self.n_grown + n_rounds)
             check_leaves(grown_by, rounds.most_leaves, settings.growth)
@@ -76,6 +75,7 @@ class _Growing:
             grown_by = calls.grown_by
         else:
             grown_by = partial(self._grown, calls.grown_by)
+        is_known = isinstance(grown_by, Trees)
         is_sampled = settings.subsample < 1.0 and not calls.along and not is_known
         numbers = range(self.n_grown, self.n_grown + n_rounds) if is_sampled else ()
         leaf = np.empty((n_rounds * n_outputs, n_rows), rounds.leaf.dtype)
