@@ -24,7 +24,7 @@ ROOT = Path(__file__).parent
 CORE = ROOT / "boostbp" / "core"
 # Sums keep the order in which they are written: the same bits on every processor.
 FLAGS = ["-std=gnu11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-fast-math", "-ffp-contract=off"]
-WARNINGS = ["-Wall", "-Wextra", "-Wno-unused-parameter"]
+WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wno-sign-conversion", "-Wno-unused-parameter"]
 # What wheels are built for: the target as zig names it, the tag of the wheel, the suffix of the library.
 TARGETS = {
     "x86_64-linux-gnu.2.28": ("manylinux_2_28_x86_64", ".so"),

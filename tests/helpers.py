@@ -296,7 +296,7 @@ def plain_forest(forest, X):
 
 def values(leaves, leaf, Z, clip=False):
     out = np.zeros((len(Z), leaves.tree_output[0, 1]))
-    core.evaluate(leaves, np.ascontiguousarray(leaf[None]), Z, clip, 0, len(Z), out)
+    core.evaluate(leaves, (np.ascontiguousarray(leaf[None]), Z), clip, 0, len(Z), out)
     return out
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
+from boostbp.core.binding import LACKS_MEMORY as LACKS_MEMORY
 from boostbp.core.binding import Loop
 
 CENTER, INV_SCALE, LOWER, UPPER = 0, 1, 2, 3  # columns of `scaling`
+STOPPED, REFUSED, NOT_READ = 1, 2, 3  # faults of `boost_rounds`; of them, functions that read trees have the last one
 LANES = 8  # partial sums of each sum over rows
 BLOCK = 256  # rows whose terms are in memory at a time: they stay in cache
 
@@ -46,7 +48,7 @@ class LeafRows(NamedTuple):
 
     first: Annotated[int, "int"]  # first row of the block
     start: Annotated[Any, "i8[leaves+1]"]
-    order: Annotated[Any, "u2[of_block]"]  # leaf ``l`` has rows ``first + order[start[l]:start[l + 1]]``, ascending
+    order: Annotated[Any, "u2[grouped]"]  # leaf ``l`` has rows ``first + order[start[l]:start[l + 1]]``, ascending
     path_start: Annotated[Any, "i8[leaves+1]"]  # first path column of each leaf
     values: Annotated[Any, "f8[_]"]  # leaf by leaf, its path columns in turn, (rows of the leaf,) each
 
@@ -89,16 +91,16 @@ route = Loop("route", *TREES, "X: f8[rows, columns]", *SPAN, "leaf: leaf[trees, 
 paths_of = Loop("paths_of", *TREES, "per_feature: int", "start: i8[leaves+1] out", "column: i4[room] out")
 
 # evaluation.c
-AT_LEAVES = LEAVES, "leaf: leaf[trees, rows]", "Z: f8[rows, columns]"
+AT_LEAVES = LEAVES, ("leaf: leaf[trees, rows]", "Z: f8[rows, columns]")
+POINTS = "leaf: leaf[trees, rows]", "X: f8[rows, features]", "Z: f8[rows, columns]"
 add_values = Loop(
     "add_values", LEAF_ROWS, "degree: int", "scaling: f8[_, 4]", "weight: f8[_]", "out: f8[outputs, rows] out"
 )
 evaluate = Loop("evaluate", *AT_LEAVES, "clip: bool", *SPAN, "out: f8[rows, outputs] out")
 jacobian = Loop("jacobian", *AT_LEAVES, "clip: bool", "unit: f8[columns]", *SPAN, "out: f8[rows, outputs, columns] out")
 changes = Loop(
-    "changes", *TREES, LEAVES, "clip: bool", "leaf_a: leaf[trees, rows]", "leaf_b: leaf[trees, rows]",
-    "A: f8[rows, features]", "B: f8[rows, features]", "ZA: f8[rows, columns]", "ZB: f8[rows, columns]", *SPAN,
-    "smooth: f8[rows, outputs, columns] out", "jump: f8[rows, outputs, features] out",
+    "changes", *TREES, LEAVES, "clip: bool", POINTS, POINTS, *SPAN, "smooth: f8[rows, outputs, columns] out",
+    "jump: f8[rows, outputs, features] out",
 )  # fmt: skip
 
 # backward.c
@@ -155,39 +157,40 @@ group_block = Loop(
 )  # fmt: skip
 
 # tree_fits.c
+RIDGE = *PENALTY, "standardize: bool", "learning_rate: float", "block_rows: int"
+SPACE = "order: u2[rows] out", "values: f8[_] out"
+FITS = "leaf: leaf[trees, rows] out", "out: f8[outputs, rows] out"
 fit_trees = Loop(
-    "fit_trees", *TREES, FITTED, BINNED, "grad: f8[outputs, rows]", "hess: f8[hessians, rows]", *PENALTY,
-    "standardize: bool", "learning_rate: float", "block_rows: int", "order: u2[rows] out", "values: f8[_] out",
-    "leaf: leaf[trees, rows] out", "out: f8[outputs, rows] out",
-)  # fmt: skip
+    "fit_trees", *TREES, FITTED, BINNED, ("grad: f8[outputs, rows]", "hess: f8[hessians, rows]"), RIDGE, SPACE, *FITS
+)
 
 # boosting.c
-SPLITS = (
+SPLIT_ROOM = (
     "numbers: f8[2, room] out", "integers: i4[5, room] out", "missing_left: bool[room] out",
     "categories: u4[word_room] out", "tree_split: i8[trees+1] out",
 )  # fmt: skip
-STOPPED, REFUSED, NOT_READ = 1, 2, 3  # faults of a round
+GROWER = (
+    "booster: int", "update: int", "iteration: int", "text: int", "derive: int", "sampled: u1[samples, rows]",
+    "unsampled: float", "in_float32: f4[2, outputs, rows] out",
+)  # fmt: skip
+OBJECTIVE = (
+    "grad: f8[outputs, rows] out", "hess: f8[hessians, rows]", "shared_grad: f8[shared, rows]",
+    "shared_hess: f8[shared, rows]", "base: f8[targets, rows]", "target: f8[targets, rows]",
+)  # fmt: skip
+LEAF_ROOM = (
+    "per_feature: int", "degree: int", "start: i8[leaf_room+1] out", "column: i4[path_room] out",
+    "scaling: f8[path_room, 4] out", "weight_start: i8[leaf_room+1] out", "weight: f8[_] out",
+)  # fmt: skip
 boost_rounds = Loop(
-    "boost_rounds", "booster: int", "update: int", "iteration: int", "text: int", "derive: int",
-    "sampled: u1[samples, rows]", "unsampled: float", BINNED, "grad: f8[outputs, rows] out",
-    "hess: f8[hessians, rows]", "shared_grad: f8[shared, rows]", "shared_hess: f8[shared, rows]",
-    "base: f8[targets, rows]", "target: f8[targets, rows]", "per_feature: int", "degree: int", *PENALTY,
-    "standardize: bool", "learning_rate: float", "block_rows: int", "most_splits: int",
-    "in_float32: f4[2, outputs, rows] out", "order: u2[rows] out", "values: f8[_] out", *SPLITS,
-    "start: i8[leaf_room+1] out", "column: i4[path_room] out", "scaling: f8[path_room, 4] out",
-    "weight_start: i8[leaf_room+1] out", "weights: f8[_] out", "leaf: leaf[trees, rows] out",
-    "out: f8[outputs, rows] out", "done: i8[3] out",
+    "boost_rounds", GROWER, BINNED, OBJECTIVE, RIDGE, SPACE, SPLIT_ROOM, "most_splits: int", LEAF_ROOM, *FITS,
+    "done: i8[2] out",
 )  # fmt: skip
 
 # reading.c
-read_trees = Loop(
-    "read_trees", "text: u1[bytes]", *SPLITS, "n_words: i8[1] out"
-)  # fmt: skip
+read_trees = Loop("read_trees", "text: u1[bytes]", SPLIT_ROOM, "n_words: i8[1] out")
 
 # reading_ubj.c
-read_ubj = Loop(
-    "read_ubj", "model: u1[bytes]", *SPLITS, "n_words: i8[1] out"
-)  # fmt: skip
+read_ubj = Loop("read_ubj", "model: u1[bytes]", SPLIT_ROOM, "n_words: i8[1] out")
 
 # ranking.c
 lambdas = Loop(
@@ -197,7 +200,7 @@ lambdas = Loop(
 )  # fmt: skip
 
 # rows.c
-LOCKSTEP = 16  # trees that are walked together
+LOCKSTEP = 16  # trees that share a number of steps
 AT_ONCE = 512  # trees that are walked before their leaves are read
 FLAT = (
     "nodes: u8[_]", "trees: i4[_, 4]", "layers: i8[layers, 7]", "steps: i8[_]", "bounds: f8[_]",

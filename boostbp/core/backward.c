@@ -33,7 +33,7 @@ WIDE static void add_of_one_output(const column_t *column, const double *restric
     for (int64_t i = 0; i < n; i++)
         part[i] = column->z[rows[i]];
     for (int64_t i = 0; i < n; i++) {
-        double u = (part[i] - center) * inverse, slope = square ? linear + u * twice : linear;
+        double u = in_units(part[i], center, inverse), slope = square ? linear + u * twice : linear;
         part[i] = or_zero(g[i] * slope * per_unit, (u >= lower) & (u <= upper));
     }
 #pragma GCC unroll 4
@@ -50,7 +50,7 @@ static void add_of_several_outputs(const column_t *column, const double *G, int6
     for (int64_t i = 0; i < column->n; i++) {
         int64_t row = column->rows[i];
         const double *g = G + row * stride;
-        double u = (column->z[row] - column->center) * column->inverse, product = 0.0, curved = 0.0;
+        double u = in_units(column->z[row], column->center, column->inverse), product = 0.0, curved = 0.0;
         if (!(u >= column->lower && u <= column->upper))
             continue;
         for (int64_t o = 0; o < m; o++)
@@ -66,11 +66,11 @@ static void add_of_several_outputs(const column_t *column, const double *G, int6
 
 /* Writes J' G of rows begin .. end - 1 to `out`, (rows, columns), for G, (rows, outputs). J is the Jacobian in units of
    each column. */
-API int64_t boostbp_vjp(const leaves_t *leaves, const void *leaf, int64_t bytes, const double *Z, int64_t clip,
-                        const double *G, const double *unit, int64_t begin, int64_t end, double *out, int64_t n_rows,
-                        int64_t n_columns, int64_t n_outputs)
+API int64_t boostbp_vjp(const leaves_t *leaves, const at_leaves_t *at, int64_t clip, const double *G,
+                        const double *unit, int64_t begin, int64_t end, double *out, int64_t n_outputs)
 {
     SCRATCH scratch = {0};
+    int64_t n_columns = at->n_columns;
     int64_t most = least_of(most_of(least_of(CELLS / most_of(n_columns, 1), MOST_ROWS), LEAST_ROWS), end - begin);
     /* of a block: values and the gradient so far, (columns, most); rows grouped by leaf, and where each leaf begins */
     double *z = take(&scratch, n_columns * most, sizeof *z), *total = take(&scratch, n_columns * most, sizeof *total);
@@ -78,17 +78,17 @@ API int64_t boostbp_vjp(const leaves_t *leaves, const void *leaf, int64_t bytes,
     int64_t *start = take(&scratch, largest_part(leaves->tree_leaf, leaves->n_trees) + 1, sizeof *start);
     double *g = take(&scratch, most, sizeof *g), *part = take(&scratch, most, sizeof *part); /* of one output, column */
     if (scratch.is_lacking)
-        return -1;
+        return LACKS_MEMORY;
     for (int64_t top = begin; top < end; top += most) {
         int64_t n = least_of(end - top, most);
         for (int64_t j = 0; j < n_columns; j++)
             for (int64_t i = 0; i < n; i++)
-                z[j * most + i] = Z[(top + i) * n_columns + j];
+                z[j * most + i] = at->Z[(top + i) * n_columns + j];
         memset(total, 0, (size_t)(n_columns * most) * sizeof *total);
         for (int64_t tree = 0; tree < leaves->n_trees; tree++) {
             int64_t of_tree = leaves->tree_leaf[tree + 1] - leaves->tree_leaf[tree];
             const double *G_top = G + top * n_outputs + leaves->tree_output[2 * tree];
-            sort_rows(leaf, bytes, tree * n_rows + top, n, of_tree, order, start);
+            sort_rows(at->leaf, at->bytes, tree * at->n_rows + top, n, of_tree, order, start);
             for (int64_t number = 0; number < of_tree; number++) {
                 regression_t r = regression_of(leaves, tree, number);
                 column_t column = {.rows = order + start[number], .n = start[number + 1] - start[number]};

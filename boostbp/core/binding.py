@@ -19,6 +19,7 @@ LIBRARY = Path(__file__).with_name(f"lib_boostbp{SUFFIX}")
 _ARGUMENT = re.compile(r"(?P<name>\w+): (?P<type>\w+)(?:\[(?P<axes>[^\]]*)\])?(?P<written> out)?")
 _memory = (ctypes.c_char * 0).from_buffer  # address of a writable array, in a quarter of the time of NumPy's functions
 _NUMBERS = {"int": (int, ctypes.c_int64), "float": (float, ctypes.c_double), "bool": (bool, ctypes.c_int64)}
+LACKS_MEMORY = -1  # what a function of the core returns if memory is lacking
 
 
 @cache
@@ -125,8 +126,9 @@ class _Record:
     def __init__(self, *fields: str) -> None:
         self.fields = [_argument(field) for field in fields]
         self.size_names = list(dict.fromkeys(size for field in self.fields for size in _sizes_of(field)))
-        kinds = [kind for field in self.fields for kind in field.c_types] + self.size_names
-        self._structure = struct.Struct(f"{len(kinds)}q").pack
+        kinds = [kind for field in self.fields for kind in field.c_types]
+        letters = ["d" if kind is ctypes.c_double else "q" for kind in kinds] + ["q"] * len(self.size_names)
+        self._structure = struct.Struct("".join(letters)).pack
 
     def add_to(self, values: _Values, sizes: _Sizes, kept: _Kept, record: Any) -> None:
         passed: _Values = []
@@ -166,7 +168,7 @@ class Loop:
     -----
     The C function takes pointers and numbers in this order, then each named size that no record has (int64), in the
     order of first appearance. Leaf numbers are a pointer and the size of a number in bytes; a record is a pointer to a
-    structure of its fields and its named sizes. The function returns 0, or -1 if memory is lacking.
+    structure of its fields and its named sizes. The function returns 0, `LACKS_MEMORY`, or a fault with a name.
     """
 
     def __init__(self, name: str, *arguments: str | tuple[str, ...]) -> None:
@@ -176,9 +178,9 @@ class Loop:
         sizes = [size for argument in self.arguments for size in _sizes_of(argument)]
         self._size_names = [size for size in dict.fromkeys(sizes) if size not in in_records]
 
-    def __call__(self, *args: Any) -> None:
-        """Call the function without the interpreter lock."""
-        self._run(self._function, {}, self.arguments, args)
+    def __call__(self, *args: Any) -> int:
+        """Call the function without the interpreter lock; return its fault, or 0."""
+        return self._run(self._function, {}, self.arguments, args)
 
     def bind_first(self, *first: Any) -> Callable[..., None]:
         """Return the function with its first arguments bound; they must not be changed afterwards."""
@@ -196,13 +198,15 @@ class Loop:
         call.__dict__["arrays"] = kept  # keeps the arrays alive
         return call
 
-    def _run(self, function: Callable[..., int], sizes: _Sizes, arguments: list[Any], args: tuple[Any, ...]) -> None:
+    def _run(self, function: Callable[..., int], sizes: _Sizes, arguments: list[Any], args: tuple[Any, ...]) -> int:
         values: _Values = []
         kept: _Kept = []
         for argument, value in zip(arguments, args, strict=True):
             argument.add_to(values, sizes, kept, value)
-        if function(*values, *[sizes[size] for size in self._size_names]):
+        fault = function(*values, *[sizes[size] for size in self._size_names])
+        if fault == LACKS_MEMORY:
             raise MemoryError(f"Not enough memory for {self.__name__}.")
+        return fault
 
     @cached_property
     def _function(self) -> Any:

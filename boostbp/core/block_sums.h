@@ -131,7 +131,7 @@ TARGET static void OF_WIDTH(add_block)(const block_t *block)
             }
         }
         for (; i < n; i++) {
-            u[i] = z[i] == z[i] ? (z[i] - center) * scale : fill;
+            u[i] = z[i] == z[i] ? in_units(z[i], center, scale) : fill;
             if (block->degree == 2)
                 square[i] = u[i] * u[i];
         }

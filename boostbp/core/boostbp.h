@@ -4,8 +4,8 @@
    floating-point operations. A sum over rows has LANES partial sums, row i in lane i % LANES, which are added in a
    fixed order (`add_lanes`). Registers of two, four or eight numbers therefore hold the same partial sums.
 
-   Arrays are C-contiguous; the prototypes in `boostbp/core/__init__.py` name their sizes. Functions return 0, or -1 if
-   memory is lacking. They allocate nothing per row, and keep no state between calls. */
+   Arrays are C-contiguous; the prototypes in `boostbp/core/__init__.py` name their sizes. Functions return 0 or a fault.
+   They allocate nothing per row, and keep no state between calls. */
 
 #ifndef BOOSTBP_H
 #define BOOSTBP_H
@@ -33,6 +33,9 @@
 #define WIDE
 #endif
 
+/* Faults: memory is lacking; a function, or derivatives that are not finite, ended the rounds; LightGBM refused one; a
+   model or trees are not as expected. */
+enum { LACKS_MEMORY = -1, STOPPED = 1, REFUSED = 2, NOT_READ = 3 };
 enum { LANES = 8 };                                      /* partial sums of each sum over rows */
 enum { BLOCK = 256 };                                    /* rows whose terms are in cache at a time */
 enum { TILE = 128 };                                     /* rows in cache that pass through all trees at a time */
@@ -49,7 +52,17 @@ typedef struct {
     int64_t n_splits;
 } nodes_t;
 
-/* Memory for the splits of trees, and for the words of their category sets. */
+/* Memory for the splits of trees, and for the words of their category sets; see `boostbp.trees.tree.SplitRoom`. */
+typedef struct {
+    double *numbers;   /* (2, room) thresholds and gains */
+    int32_t *integers; /* (5, room) features, left and right children, first words and numbers of words of sets */
+    uint8_t *missing_left;
+    uint32_t *categories;
+    int64_t *tree_split;
+    int64_t room, word_room, n_trees;
+} split_room_t;
+
+/* The same, array by array, from some split and some word on. */
 typedef struct {
     double *threshold, *gain;
     int32_t *feature, *left, *right, *cat_start, *cat_words;
@@ -58,13 +71,22 @@ typedef struct {
     int64_t room, word_room;
 } splits_t;
 
-/* numbers: (2, room) thresholds and gains; integers: (5, room) features, left and right children, first words and
-   numbers of words of sets. */
-static inline splits_t splits_of(double *numbers, int32_t *integers, uint8_t *missing_left, uint32_t *categories,
-                                 int64_t room, int64_t word_room)
+static inline splits_t splits_of(const split_room_t *all, int64_t split, int64_t word)
 {
-    return (splits_t){numbers, numbers + room, integers, integers + room, integers + 2 * room, integers + 3 * room,
-                      integers + 4 * room, missing_left, categories, room, word_room};
+    int64_t room = all->room;
+    double *numbers = all->numbers + split;
+    int32_t *integers = all->integers + split;
+    return (splits_t){numbers,
+                      numbers + room,
+                      integers,
+                      integers + room,
+                      integers + 2 * room,
+                      integers + 3 * room,
+                      integers + 4 * room,
+                      all->missing_left + split,
+                      all->categories + word,
+                      room - split,
+                      all->word_room - word};
 }
 
 /* Leaf regressions of one or more trees; see `Leaves` in `boostbp/core/__init__.py`. */
@@ -77,14 +99,22 @@ typedef struct {
     int64_t n_trees, n_leaves, n_paths;
 } leaves_t;
 
-/* The rows of a block, grouped by leaf; see `boostbp.trees.leaf_rows.LeafRows`. */
+/* The rows of a block, grouped by leaf; see `LeafRows` in `boostbp/core/__init__.py`. */
 typedef struct {
     int64_t first, *start;
     uint16_t *order;
     const int64_t *path_start;
     double *values;
-    int64_t n_leaves, n_rows;
+    int64_t n_leaves, n_grouped;
 } leaf_rows_t;
+
+/* Rows whose leaves are known, with the columns that leaves read. */
+typedef struct {
+    const void *leaf; /* (trees, rows) numbers of `bytes` bytes */
+    int64_t bytes;
+    const double *Z;
+    int64_t n_trees, n_rows, n_columns;
+} at_leaves_t;
 
 /* An input with the bins of its values; see grouping.c. */
 typedef struct {
@@ -94,18 +124,42 @@ typedef struct {
     int64_t n_rows, n_features, n_columns;
 } binned_t;
 
-/* Scratch memory of a call, which is freed where the block ends that declares it as SCRATCH. */
+/* Gradients and hessians, (outputs, rows); hessians may be (1, rows). */
 typedef struct {
-    void *taken[24];
+    const double *grad, *hess;
+    int64_t n_outputs, n_rows, n_hessians;
+} derivatives_t;
+
+/* How leaves are fitted; block_rows: rows whose sums are taken together, at most 2^16. */
+typedef struct {
+    double penalty;
+    int64_t penalize_constant, standardize;
+    double learning_rate;
+    int64_t block_rows;
+} ridge_t;
+
+/* Scratch memory of fits: order, (rows,), and values, (rows x most path columns of a leaf,). */
+typedef struct {
+    uint16_t *order;
+    double *values;
+    int64_t n_rows;
+} space_t;
+
+/* Scratch memory of a call, which is freed where the block ends that declares it as SCRATCH. */
+enum { MOST_TAKEN = 24 };
+typedef struct {
+    void *taken[MOST_TAKEN];
     int n, is_lacking;
 } scratch_t;
 
-/* Returns memory for n numbers of some bytes; NULL if it is lacking. */
+/* Returns memory for n numbers of some bytes; NULL if it is lacking, more than addresses count, or taken too often. */
 static inline void *take(scratch_t *scratch, int64_t n, size_t bytes)
 {
-    void *memory = malloc((size_t)n * bytes + 1);
+    void *memory = NULL;
+    if (scratch->n < MOST_TAKEN && n >= 0 && (uint64_t)n < PTRDIFF_MAX / bytes)
+        memory = scratch->taken[scratch->n++] = malloc((size_t)n * bytes + 1);
     scratch->is_lacking |= !memory;
-    return scratch->taken[scratch->n++] = memory;
+    return memory;
 }
 
 static inline void free_all(scratch_t *scratch)
@@ -206,6 +260,12 @@ static inline void sort_rows(const void *leaf, int64_t bytes, int64_t first, int
         sort_rows_of(leaf, bytes, first, n, leaves, order, start);
 }
 
+/* Returns u of a number: (z - center) / scale. All stages must round it alike, and `boostbp_standardised` of rows.c. */
+static inline double in_units(double z, double center, double inverse)
+{
+    return (z - center) * inverse;
+}
+
 /* The regression of one leaf, w_0 + sum_j u_j (w_j + u_j w_jj), u = (z - center) / scale. */
 typedef struct {
     int64_t k, m, degree;  /* its path columns, the outputs that the tree serves, 1 or 2 */
@@ -223,6 +283,12 @@ static inline regression_t regression_of(const leaves_t *leaves, int64_t tree, i
     double *w = leaves->weight + leaves->weight_start[number];
     return (regression_t){k, m, leaves->tree_degree[tree], leaves->column + path, leaves->scaling + 4 * path, w, w + m,
                           w + (1 + k) * m};
+}
+
+/* The regression of the leaf of a row. */
+static inline regression_t regression_at(const leaves_t *leaves, const at_leaves_t *at, int64_t tree, int64_t row)
+{
+    return regression_of(leaves, tree, leaf_at(at->leaf, at->bytes, tree * at->n_rows + row));
 }
 
 /* Whether a split sends a value left; see routing.c. */
@@ -244,9 +310,9 @@ static inline int goes_left(const nodes_t *nodes, int64_t split, const double *x
     return sends_left(nodes, split, x[nodes->feature[split]]);
 }
 
-/* reading.c: reads the first trees of a text. tree_split, (trees + 1,), and n_words, (1,), are always written. Splits and
-   words of a tree are written if there is room for them. n_words is -1 if the text is not as expected. */
-int64_t read_splits(const char *bytes, int64_t n_bytes, int64_t n_trees, const splits_t *out, int64_t *tree_split,
+/* reading.c: reads the first trees of a text. tree_split, (trees + 1,), and n_words, (1,), are written. Splits and words
+   of a tree are written if there is room for them. */
+int64_t read_splits(const char *text, int64_t n_bytes, int64_t n_trees, const splits_t *out, int64_t *tree_split,
                     int64_t *n_words);
 
 /* routing.c */
@@ -255,10 +321,8 @@ API int64_t boostbp_paths_of(const nodes_t *nodes, const int64_t *tree_split, in
 
 /* tree_fits.c */
 API int64_t boostbp_fit_trees(const nodes_t *nodes, const int64_t *tree_split, const leaves_t *leaves,
-                              const binned_t *in, const double *grad, const double *hess, double penalty,
-                              int64_t penalize_constant, int64_t standardize, double learning_rate,
-                              int64_t block_rows, uint16_t *order, double *values, void *leaf, int64_t bytes,
-                              double *out, int64_t outputs, int64_t hessians);
+                              const binned_t *in, const derivatives_t *derivatives, const ridge_t *ridge,
+                              const space_t *space, void *leaf, int64_t bytes, double *out);
 
 /* evaluation.c */
 API int64_t boostbp_add_values(const leaf_rows_t *rows, int64_t degree, const double *scaling, const double *weight,
@@ -307,13 +371,13 @@ API int64_t boostbp_solve_leaves(const int64_t *path_start, int64_t degree, int6
                                  double *weight, double penalty, int64_t penalize_constant, double scale,
                                  int64_t n_leaves);
 API int64_t boostbp_scale_weights(const int64_t *path_start, int64_t degree, int64_t n_outputs, const double *scaling,
-                                  double *weight, int64_t n_leaves, int64_t paths);
+                                  double *weight, int64_t n_leaves, int64_t n_paths);
 
 /* sums.c */
-API int64_t boostbp_leaf_ranges(const leaf_rows_t *rows, const double *hess, double *out, int64_t weights,
-                                int64_t paths);
+API int64_t boostbp_leaf_ranges(const leaf_rows_t *rows, const double *hess, double *out, int64_t n_weights,
+                                int64_t n_paths);
 API int64_t boostbp_leaf_sums(const leaf_rows_t *rows, const double *units, int64_t degree, const double *grad,
-                              const double *hess, double *gram, double *moment, int64_t paths, int64_t outputs,
-                              int64_t all_rows, int64_t weights);
+                              const double *hess, double *gram, double *moment, int64_t n_paths, int64_t n_outputs,
+                              int64_t n_rows, int64_t n_weights);
 
 #endif

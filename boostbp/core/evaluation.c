@@ -20,7 +20,7 @@ WIDE static void leaf_values(const double *z, int64_t stride, int64_t n, int64_t
         double center = scaling[CENTER], inverse = scaling[INV_SCALE], linear = w[(1 + j) * m];
         double square = degree == 2 ? w[(1 + k + j) * m] : 0.0;
         for (int64_t i = 0; i < n && inverse != 0.0; i++) { /* where it is 0, the column does not vary */
-            double u = (z[i] - center) * inverse, term = u * (degree == 2 ? linear + u * square : linear);
+            double u = in_units(z[i], center, inverse), term = u * (degree == 2 ? linear + u * square : linear);
             total[i] += or_zero(term, u == u);
         }
     }
@@ -32,7 +32,7 @@ API int64_t boostbp_add_values(const leaf_rows_t *rows, int64_t degree, const do
 {
     double total[BLOCK], *values = rows->values;
     for (int64_t output = 0; output < n_outputs; output++)
-        fetch(out + output * n_rows + rows->first, rows->n_rows);
+        fetch(out + output * n_rows + rows->first, rows->n_grouped);
     for (int64_t leaf = 0; leaf < rows->n_leaves; leaf++) {
         int64_t path = rows->path_start[leaf], k = rows->path_start[leaf + 1] - path;
         int64_t begin = rows->start[leaf], end = rows->start[leaf + 1];
@@ -55,7 +55,7 @@ API int64_t boostbp_add_values(const leaf_rows_t *rows, int64_t degree, const do
 /* Returns u of a value that is not missing. */
 static inline double standardised(double z, const double *scaling, int64_t clip)
 {
-    double u = (z - scaling[CENTER]) * scaling[INV_SCALE];
+    double u = in_units(z, scaling[CENTER], scaling[INV_SCALE]);
     if (scaling[INV_SCALE] == 0.0)
         return 0.0;
     if (!clip)
@@ -105,34 +105,33 @@ static inline void add_leaf(const regression_t *r, const double *z, int64_t clip
 }
 
 /* Adds the forest's values of rows begin .. end - 1 to `out`, (rows, outputs). */
-API int64_t boostbp_evaluate(const leaves_t *leaves, const void *leaf, int64_t bytes, const double *Z, int64_t clip,
-                             int64_t begin, int64_t end, double *out, int64_t n_rows, int64_t n_columns,
-                             int64_t n_outputs)
+API int64_t boostbp_evaluate(const leaves_t *leaves, const at_leaves_t *at, int64_t clip, int64_t begin, int64_t end,
+                             double *out, int64_t n_outputs)
 {
     for (int64_t top = begin; top < end; top += TILE)
         for (int64_t tree = 0; tree < leaves->n_trees; tree++)
             for (int64_t row = top; row < end && row < top + TILE; row++) {
-                regression_t r = regression_of(leaves, tree, leaf_at(leaf, bytes, tree * n_rows + row));
-                add_leaf(&r, Z + row * n_columns, clip, out + row * n_outputs + leaves->tree_output[2 * tree]);
+                regression_t r = regression_at(leaves, at, tree, row);
+                add_leaf(&r, at->Z + row * at->n_columns, clip, out + row * n_outputs + leaves->tree_output[2 * tree]);
             }
     return 0;
 }
 
 /* Adds the Jacobian of rows begin .. end - 1 to `out`, (rows, outputs, columns), for steps of a unit of each column. */
-API int64_t boostbp_jacobian(const leaves_t *leaves, const void *leaf, int64_t bytes, const double *Z, int64_t clip,
-                             const double *unit, int64_t begin, int64_t end, double *out, int64_t n_rows,
-                             int64_t n_columns, int64_t n_outputs)
+API int64_t boostbp_jacobian(const leaves_t *leaves, const at_leaves_t *at, int64_t clip, const double *unit,
+                             int64_t begin, int64_t end, double *out, int64_t n_outputs)
 {
+    int64_t n_columns = at->n_columns;
     for (int64_t top = begin; top < end; top += TILE)
         for (int64_t tree = 0; tree < leaves->n_trees; tree++)
             for (int64_t row = top; row < end && row < top + TILE; row++) {
-                regression_t r = regression_of(leaves, tree, leaf_at(leaf, bytes, tree * n_rows + row));
+                regression_t r = regression_at(leaves, at, tree, row);
                 double *of_row = out + (row * n_outputs + leaves->tree_output[2 * tree]) * n_columns;
                 for (int64_t j = 0; j < r.k; j++) {
                     const double *scaling = r.scaling + 4 * j;
                     double lower = scaling[LOWER], upper = scaling[UPPER];
                     int64_t column = r.column[j];
-                    double u = (Z[row * n_columns + column] - scaling[CENTER]) * scaling[INV_SCALE];
+                    double u = in_units(at->Z[row * n_columns + column], scaling[CENTER], scaling[INV_SCALE]);
                     int slopes = u == u && scaling[INV_SCALE] != 0.0;
                     slopes &= !clip || (lower <= u && u <= upper && lower < upper);
                     double d_linear = slopes ? scaling[INV_SCALE] * unit[column] : 0.0; /* unit du/dz */
@@ -182,34 +181,46 @@ static double add_within(const regression_t *r, double share, const double *za, 
     return total;
 }
 
-/* Splits the change of a forest's output from rows of A to rows of B in two. ZA and ZB are their basis columns.
+/* Rows in features, with their leaves and basis columns. */
+typedef struct {
+    const void *leaf;
+    int64_t bytes;
+    const double *X, *Z;
+    int64_t n_trees, n_rows, n_features, n_columns;
+} points_t;
+
+static regression_t regression_of_point(const leaves_t *leaves, const points_t *points, int64_t tree, int64_t row)
+{
+    return regression_of(leaves, tree, leaf_at(points->leaf, points->bytes, tree * points->n_rows + row));
+}
+
+/* Splits the change of a forest's output from rows `from` to rows `to` in two.
 
    smooth : (rows, outputs, columns), added to: the change within leaf regressions. If both rows are in one leaf of a
             tree, this is the whole change. If not, it is the mean of the changes of the two leaves' regressions.
    jump   : (rows, outputs, features), added to: the rest of a tree's change, at the feature of the split that separates
             the two rows. */
 API int64_t boostbp_changes(const nodes_t *nodes, const int64_t *tree_split, const leaves_t *leaves, int64_t clip,
-                            const void *leaf_a, int64_t bytes_a, const void *leaf_b, int64_t bytes_b, const double *A,
-                            const double *B, const double *ZA, const double *ZB, int64_t begin, int64_t end,
-                            double *smooth, double *jump, int64_t n_rows, int64_t n_features, int64_t n_columns,
-                            int64_t n_outputs)
+                            const points_t *from, const points_t *to, int64_t begin, int64_t end, double *smooth,
+                            double *jump, int64_t n_outputs)
 {
+    int64_t n_features = from->n_features, n_columns = from->n_columns;
     for (int64_t tree = 0; tree < leaves->n_trees; tree++)
         for (int64_t row = begin; row < end; row++) {
-            regression_t a = regression_of(leaves, tree, leaf_at(leaf_a, bytes_a, tree * n_rows + row));
-            regression_t b = regression_of(leaves, tree, leaf_at(leaf_b, bytes_b, tree * n_rows + row));
-            const double *za = ZA + row * n_columns, *zb = ZB + row * n_columns;
+            regression_t a = regression_of_point(leaves, from, tree, row);
+            regression_t b = regression_of_point(leaves, to, tree, row);
+            const double *za = from->Z + row * n_columns, *zb = to->Z + row * n_columns;
             int64_t first = row * n_outputs + leaves->tree_output[2 * tree], feature = -1;
             if (a.constant != b.constant)
-                feature = where_parted(nodes, tree_split[tree], A + row * n_features, B + row * n_features);
+                feature = where_parted(nodes, tree_split[tree], from->X + row * n_features, to->X + row * n_features);
             for (int64_t output = 0; output < a.m; output++) {
                 double *out = smooth + (first + output) * n_columns;
                 if (feature < 0) {
                     add_within(&a, 1.0, za, zb, clip, output, out);
                     continue;
                 }
-                /* The whole change is leaf b at B minus leaf a at A. Half of what each of the two regressions changes
-                   between the rows goes to its columns: neither leaf is preferred, and to go back from B to A changes
+                /* The whole change is leaf b at `to` minus leaf a at `from`. Half of what each of the two regressions changes
+                   between the rows goes to its columns: neither leaf is preferred, and to go back changes
                    nothing but the sign. The rest is the jump from one leaf to the other, at the split between them. */
                 double rest = value_of(&b, zb, clip, output) - value_of(&a, za, clip, output);
                 rest -= add_within(&a, 0.5, za, zb, clip, output, out);

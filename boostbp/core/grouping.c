@@ -13,7 +13,7 @@
 enum { MISSING = 255, BINS = 256 };
 enum { BINNED = 512 };                 /* rows of a block, which is binned column by column; arbitrary */
 enum { LEFT = 0, RIGHT = 1, ASK = 2 }; /* side to which a split sends a bin; ASK: read the value */
-enum { AT_ONCE = 8 };                  /* values whose bins are searched side by side */
+enum { ABREAST = 8 };                  /* values whose bins are searched side by side */
 enum { NEAR = 1 << 18 };               /* numbers that stay in the caches of a core: 2 MB */
 enum { NARROW = 160 };                 /* most columns of which whole rows are read; measured: paths read too few of more */
 enum { AHEAD = 16 };                   /* rows between one that is copied and one that is fetched from memory meanwhile */
@@ -33,14 +33,14 @@ API int64_t boostbp_put_in_bins(const double *X, const double *cuts, uint8_t *bi
             const double *of_column = cuts + MISSING * j;
             double *restrict low = lower + BINS * j, *restrict high = upper + BINS * j;
             uint8_t *restrict bin = bins + rows * j;
-            for (int64_t row = top; row < top + BINNED && row < rows; row += AT_ONCE) {
-                int64_t n = least_of(rows - row, AT_ONCE), number[AT_ONCE] = {0};
-                double value[AT_ONCE];
-                for (int64_t i = 0; i < AT_ONCE; i++)
+            for (int64_t row = top; row < top + BINNED && row < rows; row += ABREAST) {
+                int64_t n = least_of(rows - row, ABREAST), number[ABREAST] = {0};
+                double value[ABREAST];
+                for (int64_t i = 0; i < ABREAST; i++)
                     value[i] = i < n ? X[(row + i) * features + j] : NAN;
                 /* Several branch-free binary searches at a time, as each must wait for its last comparison. */
                 for (int64_t step = 128; step > 0; step >>= 1)
-                    for (int64_t i = 0; i < AT_ONCE; i++)
+                    for (int64_t i = 0; i < ABREAST; i++)
                         number[i] += step & -(int64_t)(of_column[number[i] + step - 1] < value[i]);
                 for (int64_t i = 0; i < n; i++) {
                     int known = value[i] == value[i];
@@ -116,7 +116,7 @@ void find_moves(grouping_t *grouping, int64_t first, int64_t n_splits)
             if (runs.side[run] == ASK)
                 continue;
             move_t *move = grouping->move + grouping->n_moves - is_second;
-            uint8_t more = runs.begin[(run + 1) % runs.n] - runs.begin[run] - 1;
+            uint8_t more = (uint8_t)(runs.begin[(run + 1) % runs.n] - runs.begin[run] - 1);
             for (int i = is_second; i < 2; i++)
                 move->begin[i] = runs.begin[run], move->more[i] = more, move->to[i] = code[runs.side[run]];
             move->from = (uint8_t)number;
@@ -143,7 +143,7 @@ static void route_block(const grouping_t *grouping, int64_t first, int64_t tree,
     const nodes_t *nodes = grouping->nodes;
     const binned_t *in = grouping->in;
     const double *X = in->X + rows->first * in->n_features;
-    int64_t n = rows->n_rows, place = tree * in->n_rows + rows->first, n_todo = 0;
+    int64_t n = rows->n_grouped, place = tree * in->n_rows + rows->first, n_todo = 0;
     uint8_t *at = grouping->at;
     uint16_t *todo = rows->order; /* which is not yet used */
     memset(at, 0, (size_t)n);
@@ -182,7 +182,7 @@ API int64_t boostbp_group_paths(const leaf_rows_t *rows, const int32_t *column, 
     double *values = rows->values;
     for (int64_t leaf = 0; leaf < rows->n_leaves; leaf++) {
         int64_t first = at[leaf], last = rows->start[leaf + 1], n = last - rows->start[leaf];
-        if (end == rows->n_rows)
+        if (end == rows->n_grouped)
             at[leaf] = last;
         while (at[leaf] < last && rows->order[at[leaf]] < end)
             at[leaf]++;
@@ -216,8 +216,8 @@ static void copy_by_rows(const grouping_t *grouping, int64_t place, const leaf_r
         }
         before += n * k;
     }
-    for (int64_t i = 0; i < rows->n_rows; i++) {
-        int64_t ahead = least_of(i + AHEAD, rows->n_rows - 1), leaf = leaf_at(grouping->leaf, grouping->bytes, place + i);
+    for (int64_t i = 0; i < rows->n_grouped; i++) {
+        int64_t ahead = least_of(i + AHEAD, rows->n_grouped - 1), leaf = leaf_at(grouping->leaf, grouping->bytes, place + i);
         const target_t *target = grouping->target + most * leaf;
         const target_t *later = grouping->target + most * leaf_at(grouping->leaf, grouping->bytes, place + ahead);
         double *to = rows->values + at[leaf]++;
@@ -244,14 +244,14 @@ void group_tree(const grouping_t *grouping, int64_t first, int64_t tree, const i
     const double *Z = in->Z + rows->first * in->n_columns;
     int64_t *at = grouping->ends;
     route_block(grouping, first, tree, rows);
-    sort_rows(grouping->leaf, grouping->bytes, tree * in->n_rows + rows->first, rows->n_rows, rows->n_leaves,
+    sort_rows(grouping->leaf, grouping->bytes, tree * in->n_rows + rows->first, rows->n_grouped, rows->n_leaves,
               rows->order, rows->start);
-    if (rows->n_rows * in->n_columns > NEAR && in->n_columns <= NARROW) {
+    if (rows->n_grouped * in->n_columns > NEAR && in->n_columns <= NARROW) {
         copy_by_rows(grouping, tree * in->n_rows + rows->first, rows, column, Z);
         return;
     }
     memcpy(at, rows->start, sizeof *at * (size_t)rows->n_leaves);
-    boostbp_group_paths(rows, column, Z, 0, rows->n_rows, at, rows->n_rows, in->n_columns);
+    boostbp_group_paths(rows, column, Z, 0, rows->n_grouped, at, rows->n_grouped, in->n_columns);
 }
 
 /* Groups one block of rows by the leaves of one tree, writes their leaves, and copies their path columns. */
@@ -260,9 +260,9 @@ API int64_t boostbp_group_block(const nodes_t *nodes, const binned_t *in, const 
 {
     SCRATCH scratch = {0};
     grouping_t grouping = {.nodes = nodes, .in = in, .leaf = leaf, .bytes = bytes};
-    open_grouping(&grouping, &scratch, nodes->n_splits, rows->n_rows, largest_part(rows->path_start, rows->n_leaves));
+    open_grouping(&grouping, &scratch, nodes->n_splits, rows->n_grouped, largest_part(rows->path_start, rows->n_leaves));
     if (scratch.is_lacking)
-        return -1;
+        return LACKS_MEMORY;
     find_moves(&grouping, 0, nodes->n_splits);
     group_tree(&grouping, 0, 0, column, rows);
     return 0;

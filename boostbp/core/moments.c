@@ -18,7 +18,7 @@ typedef struct {
     const void *indices;
     int64_t bytes;
     const double *data;
-    int64_t n_columns, n_entries;
+    int64_t n_all_columns, n_entries;
 } entries_t;
 
 static inline int64_t first_of(const entries_t *Z, int64_t column)
@@ -28,16 +28,16 @@ static inline int64_t first_of(const entries_t *Z, int64_t column)
 
 static inline double standardised(double z, const double *scaling)
 {
-    double u = (z - scaling[CENTER]) * scaling[INV_SCALE];
+    double u = in_units(z, scaling[CENTER], scaling[INV_SCALE]);
     return u == u ? u : 0.0;
 }
 
 /* The columns that a product reads. */
 typedef struct {
-    const int32_t *column; /* (n,) their numbers */
-    const double *scaling; /* (n, 4) */
-    const double *zero;    /* (n,) */
-    int64_t n;
+    const int32_t *column; /* (columns,) their numbers */
+    const double *scaling; /* (columns, 4) */
+    const double *zero;    /* (columns,) */
+    int64_t n_columns;
 } columns_t;
 
 /* Returns u - zero of a number in the j-th of these columns. */
@@ -91,7 +91,7 @@ API int64_t boostbp_column_sums(const double *Z, const double *weight, double *r
 
 API int64_t boostbp_column_sums_sparse(const entries_t *Z, const double *weight, double *restrict sums)
 {
-    for (int64_t j = 0; j < Z->n_columns; j++, sums += 6) {
+    for (int64_t j = 0; j < Z->n_all_columns; j++, sums += 6) {
         double of_column[6];
         memcpy(of_column, sums, sizeof of_column);
         EACH_SPARSE(j, add_entry(z, weight[row], of_column);)
@@ -118,7 +118,7 @@ API int64_t boostbp_column_squares(const double *Z, const double *weight, const 
 API int64_t boostbp_column_squares_sparse(const entries_t *Z, const double *weight, const double *scaling,
                                           double *restrict out)
 {
-    for (int64_t j = 0; j < Z->n_columns; j++) {
+    for (int64_t j = 0; j < Z->n_all_columns; j++) {
         double total = out[j];
         EACH_SPARSE(j, add_square(z, weight[row], scaling + 4 * j, &total);)
         out[j] = total;
@@ -161,7 +161,7 @@ static inline __attribute__((always_inline)) void add_tile(const double *Z, cons
         b = sum[1];
     if (n > 2)
         c = sum[2], d = sum[3];
-    for (int64_t j = 0; j < U->n; j++, V += outputs) {
+    for (int64_t j = 0; j < U->n_columns; j++, V += outputs) {
         double z = Z[U->column[j]], factor = factor_of(U, j, z);
         const four_t *v = (const four_t *)V;
         if (z == 0.0)
@@ -194,7 +194,7 @@ WIDE static void add_products(const double *Z, const columns_t *U, const double 
     }
     int64_t left = outputs - o; /* at most three sums, in registers, too */
     double a = left > 0 ? out[o] : 0.0, b = left > 1 ? out[o + 1] : 0.0, c = left > 2 ? out[o + 2] : 0.0;
-    for (int64_t j = 0; j < U->n && left > 0; j++) {
+    for (int64_t j = 0; j < U->n_columns && left > 0; j++) {
         double z = Z[U->column[j]], factor = factor_of(U, j, z);
         const double *v = V + j * outputs + o;
         if (z == 0.0)
@@ -221,7 +221,7 @@ API int64_t boostbp_add_products_sparse(const entries_t *Z, const columns_t *U, 
                                         int64_t outputs)
 {
     const columns_t own = *U;
-    for (int64_t j = 0; j < own.n; j++) {
+    for (int64_t j = 0; j < own.n_columns; j++) {
         EACH_SPARSE(own.column[j], add_row(out + row * outputs, factor_of(&own, j, z), V + j * outputs, outputs);)
     }
     return 0;
@@ -231,7 +231,7 @@ API int64_t boostbp_add_products_sparse(const entries_t *Z, const columns_t *U, 
 static inline __attribute__((always_inline)) void add_moments(const double *Z, const columns_t *U, const double *g,
                                                               int64_t outputs, double *out)
 {
-    for (int64_t j = 0; j < U->n; j++)
+    for (int64_t j = 0; j < U->n_columns; j++)
         if (Z[U->column[j]] != 0.0)
             add_few(out + j * outputs, factor_of(U, j, Z[U->column[j]]), g, outputs);
 }
@@ -239,7 +239,7 @@ static inline __attribute__((always_inline)) void add_moments(const double *Z, c
 WIDE static void add_many_moments(const double *Z, const columns_t *U, const double *g, int64_t outputs, double *out)
 {
     const columns_t own = *U; /* in registers: `out` might overlap with what U points to */
-    for (int64_t j = 0; j < own.n; j++, out += outputs) {
+    for (int64_t j = 0; j < own.n_columns; j++, out += outputs) {
         double z = Z[own.column[j]];
         if (z == 0.0)
             continue;
@@ -263,7 +263,7 @@ API int64_t boostbp_add_moments_sparse(const entries_t *Z, const columns_t *U, c
                                        int64_t outputs)
 {
     const columns_t own = *U;
-    for (int64_t j = 0; j < own.n; j++) {
+    for (int64_t j = 0; j < own.n_columns; j++) {
         EACH_SPARSE(own.column[j], add_row(out + j * outputs, factor_of(&own, j, z), G + row * outputs, outputs);)
     }
     return 0;

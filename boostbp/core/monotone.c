@@ -235,7 +235,7 @@ static double value_at(double z, const part_t *part)
     const double *scaling = part->scaling;
     if (scaling[INV_SCALE] == 0.0)
         return 0.0;
-    double u = (z - scaling[CENTER]) * scaling[INV_SCALE];
+    double u = in_units(z, scaling[CENTER], scaling[INV_SCALE]);
     u = u < scaling[LOWER] ? scaling[LOWER] : u > scaling[UPPER] ? scaling[UPPER] : u;
     return u * (part->linear + u * part->square);
 }
@@ -512,7 +512,7 @@ API int64_t boostbp_solve_monotone(const nodes_t *nodes, const leaves_t *leaves,
         .state = take(&scratch, most, 8),
     };
     if (scratch.is_lacking)
-        return -1;
+        return LACKS_MEMORY;
     for (int64_t leaf = 0; leaf < n_leaves; leaf++) {
         int64_t p = 1 + degree * (leaves->start[leaf + 1] - leaves->start[leaf]);
         tree.mass[leaf] = gram[g0];

@@ -110,12 +110,12 @@ static void convert(text_t *text, int64_t n, int64_t word, int64_t n_sets, const
     }
 }
 
-int64_t read_splits(const char *bytes, int64_t n_bytes, int64_t n_trees, const splits_t *out, int64_t *tree_split,
+int64_t read_splits(const char *text, int64_t n_bytes, int64_t n_trees, const splits_t *out, int64_t *tree_split,
                     int64_t *n_words)
 {
-    text_t in = {.at = bytes, .end = bytes + n_bytes, .c = newlocale(LC_ALL_MASK, "C", (locale_t)0)};
+    text_t in = {.at = text, .end = text + n_bytes, .c = newlocale(LC_ALL_MASK, "C", (locale_t)0)};
     if (!in.c)
-        return -1;
+        return LACKS_MEMORY;
     n_words[0] = tree_split[0] = 0;
     for (int64_t tree = 0; tree < n_trees; tree++) {
         int64_t first = tree_split[tree], word = n_words[0], n_leaves, n_sets, fits;
@@ -140,7 +140,7 @@ int64_t read_splits(const char *bytes, int64_t n_bytes, int64_t n_trees, const s
             bounds = malloc((size_t)(n_sets + 1) * sizeof *bounds);
             if (!bounds) {
                 freelocale(in.c);
-                return -1;
+                return LACKS_MEMORY;
             }
             integers(&in, "cat_boundaries", n_sets + 1, bounds);
             find(&in, "cat_threshold");
@@ -154,17 +154,13 @@ int64_t read_splits(const char *bytes, int64_t n_bytes, int64_t n_trees, const s
                     out->cat_start + first, out->cat_words + first);
         free(bounds);
     }
-    if (in.is_odd)
-        n_words[0] = -1;
     freelocale(in.c);
-    return 0;
+    return in.is_odd ? NOT_READ : 0;
 }
 
-/* Reads the splits of all trees, with a row for each array of `boostbp.trees.tree.Trees`; see `splits_t`. */
-API int64_t boostbp_read_trees(const char *text, double *numbers, int32_t *integers, uint8_t *missing_left,
-                               uint32_t *categories, int64_t *tree_split, int64_t *n_words, int64_t bytes, int64_t room,
-                               int64_t word_room, int64_t trees)
+/* Reads the splits of all trees. */
+API int64_t boostbp_read_trees(const char *text, const split_room_t *all, int64_t *n_words, int64_t n_bytes)
 {
-    splits_t out = splits_of(numbers, integers, missing_left, categories, room, word_room);
-    return read_splits(text, bytes, trees, &out, tree_split, n_words);
+    splits_t out = splits_of(all, 0, 0);
+    return read_splits(text, n_bytes, all->n_trees, &out, all->tree_split, n_words);
 }

@@ -163,16 +163,15 @@ static void write_set(const tree_t *tree, int64_t set, int64_t split, int64_t wo
     }
 }
 
-/* Reads the splits of trees; see `boostbp_read_trees`. bytes: from the key of the first array of the first tree on. */
-API int64_t boostbp_read_ubj(const uint8_t *bytes, double *numbers, int32_t *integers, uint8_t *missing_left,
-                             uint32_t *categories, int64_t *tree_split, int64_t *n_words, int64_t n_bytes, int64_t room,
-                             int64_t word_room, int64_t trees)
+/* Reads the splits of trees; see `boostbp_read_trees`. model: from the key of the first array of the first tree on. */
+API int64_t boostbp_read_ubj(const uint8_t *model, const split_room_t *all, int64_t *n_words, int64_t n_bytes)
 {
-    splits_t out = splits_of(numbers, integers, missing_left, categories, room, word_room);
-    const uint8_t *end = bytes + n_bytes, *next = find(bytes, end, "base_weights").at;
+    splits_t out = splits_of(all, 0, 0);
+    const uint8_t *end = model + n_bytes, *next = find(model, end, "base_weights").at;
+    int64_t *tree_split = all->tree_split;
     int is_odd = 0;
     n_words[0] = tree_split[0] = 0;
-    for (int64_t k = 0; k < trees; k++) {
+    for (int64_t k = 0; k < all->n_trees; k++) {
         const uint8_t *at = next;
         next = at ? find(at, end, "base_weights").at : NULL; /* the first array of each tree */
         tree_t tree = at ? tree_of(at, next ? next : end) : (tree_t){0};
@@ -181,7 +180,7 @@ API int64_t boostbp_read_ubj(const uint8_t *bytes, double *numbers, int32_t *int
         int32_t *child = take(&scratch, n_nodes, sizeof *child);
         uint8_t *is_reached = take(&scratch, n_nodes, 1);
         if (scratch.is_lacking)
-            return -1;
+            return LACKS_MEMORY;
         memset(is_reached, 0, (size_t)n_nodes);
         for (int64_t node = 0; node < n_nodes; node++) {
             int is_split = integer(&tree.left, node, n_nodes) >= 0;
@@ -189,7 +188,7 @@ API int64_t boostbp_read_ubj(const uint8_t *bytes, double *numbers, int32_t *int
             n_splits += is_split;
         }
         tree_split[k + 1] = first + n_splits;
-        int has_room = tree_split[k + 1] <= room;
+        int has_room = tree_split[k + 1] <= all->room;
         is_odd |= n_nodes != 2 * n_splits + 1 || n_nodes > INT32_MAX
                   || (has_room && !write_splits(&tree, child, is_reached, first, &out));
         for (int64_t set = 0; set < tree.nodes.n && !is_odd; set++) {
@@ -198,12 +197,10 @@ API int64_t boostbp_read_ubj(const uint8_t *bytes, double *numbers, int32_t *int
                       || (has_room && out.cat_start[first + child[node]] >= 0);
             if (is_odd)
                 break;
-            if (has_room && n_words[0] + n <= word_room)
+            if (has_room && n_words[0] + n <= all->word_room)
                 write_set(&tree, set, first + child[node], n_words[0], n, &out);
             n_words[0] += n;
         }
     }
-    if (is_odd)
-        n_words[0] = -1;
-    return 0;
+    return is_odd ? NOT_READ : 0;
 }

@@ -77,7 +77,7 @@ API int64_t boostbp_route(const nodes_t *nodes, const int64_t *tree_split, const
                    take(&scratch, 2 * n_nodes, sizeof(uint32_t))};
     uint32_t at[TILE]; /* current node of each row of a tile */
     if (scratch.is_lacking)
-        return -1;
+        return LACKS_MEMORY;
     for (int64_t first_row = begin; first_row < end; first_row += 32 * TILE) {
         int64_t last_row = least_of(end, first_row + 32 * TILE);
         for (int64_t tree = 0; tree < n_trees; tree++) {
@@ -139,7 +139,7 @@ API int64_t boostbp_paths_of(const nodes_t *nodes, const int64_t *tree_split, in
     int32_t *parent = take(&scratch, most, sizeof *parent), *leaf_parent = take(&scratch, most, sizeof *leaf_parent);
     int32_t *features = take(&scratch, most, sizeof *features);
     if (scratch.is_lacking)
-        return -1;
+        return LACKS_MEMORY;
     *start = 0;
     for (int64_t tree = 0; tree < n_trees; tree++) {
         int64_t first = tree_split[tree], n_splits = tree_split[tree + 1] - first;

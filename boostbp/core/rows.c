@@ -1,7 +1,7 @@
 /* Prediction of single rows: trees are walked in lockstep, and their leaves read from one table.
 
    Routing through a tree waits for memory at each split, and for each mispredicted branch. So eight trees take one step
-   each in turn, no branch depends on the row, and the record of a leaf is prefetched when it is reached. The layout is
+   each in turn (BOOSTBP_LOCKSTEP trees have one number of steps), no branch depends on the row, and the record of a leaf is prefetched when it is reached. The layout is
    that of `Flat` in boostbp/trees/flat.py. Outputs have the same bits as those of `boostbp_route` and
    `boostbp_evaluate`.
 
@@ -14,7 +14,7 @@ typedef uint16_t boostbp_column;
 
 /* Exported from here on. */
 
-enum { BOOSTBP_LOCKSTEP = 16 }; /* trees that are walked together */
+enum { BOOSTBP_LOCKSTEP = 16 }; /* trees that share a number of steps: twice as many as are walked together */
 enum { BOOSTBP_AT_ONCE = 512 }; /* trees that are walked before their leaves are read, which then fit a cache */
 enum { BOOSTBP_SCALING = 5 };   /* numbers of a path column before its weights */
 
@@ -45,7 +45,7 @@ typedef struct {
     const boostbp_node *nodes;
     const boostbp_tree *trees; /* of each layer a positive multiple of BOOSTBP_LOCKSTEP */
     const boostbp_layer *layers;
-    const int64_t *steps; /* to the deepest leaf of the trees that are walked together */
+    const int64_t *steps; /* to the deepest leaf of each BOOSTBP_LOCKSTEP trees */
     const double *bounds; /* the thresholds of each input column, ascending */
     const int64_t *first_bound;
     const void *table; /* records of leaves, in float or double: constants, and for each path column its number,
@@ -53,7 +53,7 @@ typedef struct {
     const boostbp_set *sets;
     const uint32_t *categories;
     const double *baseline; /* added to the outputs */
-    int64_t n_layers;
+    int64_t n_layers, n_outputs;
 } boostbp_flat;
 
 /* Memory for a row: input and outputs of a layer, numbers of boostbp_count, and leaves. */
@@ -211,10 +211,10 @@ static void boostbp_forward(const boostbp_flat *flat, size_t bytes, int skip, co
 
 /* Writes the outputs of rows X to `out`, (rows, outputs). */
 API int64_t boostbp_predict_rows(const boostbp_flat *flat, int64_t bytes, int64_t skip, const double *X, double *out,
-                                 int64_t n_rows, int64_t n_features)
+                                 int64_t n_rows, int64_t n_columns)
 {
     SCRATCH scratch = {0};
-    int64_t width = 1, numbers = 1, n_outputs = flat->layers[flat->n_layers - 1].n_outputs;
+    int64_t width = 1, numbers = 1;
     for (int64_t l = 0; l < flat->n_layers; l++) {
         const boostbp_layer *layer = flat->layers + l;
         width = most_of(width, most_of(layer->width, layer->n_outputs));
@@ -223,9 +223,9 @@ API int64_t boostbp_predict_rows(const boostbp_flat *flat, int64_t bytes, int64_
     boostbp_node leaf[BOOSTBP_AT_ONCE];
     boostbp_scratch memory = {take(&scratch, width, 8), take(&scratch, width, 8), take(&scratch, numbers, 4), leaf};
     if (scratch.is_lacking)
-        return -1;
+        return LACKS_MEMORY;
     for (int64_t row = 0; row < n_rows; row++)
-        boostbp_forward(flat, (size_t)bytes, skip != 0, X + row * n_features, (size_t)n_features, &memory,
-                        out + row * n_outputs);
+        boostbp_forward(flat, (size_t)bytes, skip != 0, X + row * n_columns, (size_t)n_columns, &memory,
+                        out + row * flat->n_outputs);
     return 0;
 }

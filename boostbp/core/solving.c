@@ -97,7 +97,7 @@ API int64_t boostbp_solve_leaves(const int64_t *path_start, int64_t degree, int6
     int64_t most = 1 + degree * largest_part(path_start, n_leaves);
     double *a = take(&scratch, most * most, sizeof *a);
     if (scratch.is_lacking)
-        return -1;
+        return LACKS_MEMORY;
     for (int64_t leaf = 0; leaf < n_leaves; leaf++) {
         int64_t p = 1 + degree * (path_start[leaf + 1] - path_start[leaf]);
         solve_leaf(gram, weight, p, n_outputs, penalty, penalize_constant, scale, a);
@@ -111,7 +111,7 @@ API int64_t boostbp_solve_leaves(const int64_t *path_start, int64_t degree, int6
 
    With z = c + d u: a + b z + q z^2 = (a + b c + q c^2) + (b + 2 q c) d u + q d^2 u^2. */
 API int64_t boostbp_scale_weights(const int64_t *path_start, int64_t degree, int64_t n_outputs, const double *scaling,
-                                  double *weight, int64_t n_leaves, int64_t paths)
+                                  double *weight, int64_t n_leaves, int64_t n_paths)
 {
     for (int64_t leaf = 0; leaf < n_leaves; leaf++) {
         int64_t k = path_start[leaf + 1] - path_start[leaf];

@@ -1,7 +1,7 @@
 /* Sums over the rows of each leaf: ranges of its path columns, Gram matrices and moments of its terms.
 
    Terms phi of a leaf with k path columns, in this order: 1, u_1 .. u_k and, for degree 2, u_1^2 .. u_k^2, where
-   u = (z - center) * inv_scale. The solution of its ridge regression (equation (8) of the paper) reads two sums:
+   u = (z - center) * inv_scale. The solution of its ridge regression (equation (13) of the paper) reads two sums:
 
        gram = sum over rows of h phi phi'  (terms, terms)        moment = -sum over rows of phi g'  (terms, outputs)
 
@@ -108,13 +108,13 @@ static double zero_of(const double *z, int64_t n, int is_first)
 /* Writes the smallest and largest value, weighted sum and weight of each path column of each leaf to `out`.
 
    An empty `hess` means ones. `out` is (path columns, 4): lower, upper, sum of hess z, sum of hess, all without NaN. */
-API int64_t boostbp_leaf_ranges(const leaf_rows_t *rows, const double *hess, double *out, int64_t weights,
-                                int64_t paths)
+API int64_t boostbp_leaf_ranges(const leaf_rows_t *rows, const double *hess, double *out, int64_t n_weights,
+                                int64_t n_paths)
 {
     loops_t loop = loops();
-    double of_block[BLOCK], *h = weights > 0 ? of_block : NULL;
+    double of_block[BLOCK], *h = n_weights > 0 ? of_block : NULL;
     const double *values = rows->values;
-    for (int64_t path = 0; path < paths; path++)
+    for (int64_t path = 0; path < n_paths; path++)
         memcpy(out + 4 * path, (double[]){INFINITY, -INFINITY, 0.0, 0.0}, 4 * sizeof *out);
     for (int64_t leaf = 0; leaf < rows->n_leaves; leaf++) {
         int64_t begin = rows->start[leaf], end = rows->start[leaf + 1], path = rows->path_start[leaf];
@@ -157,45 +157,45 @@ API int64_t boostbp_leaf_ranges(const leaf_rows_t *rows, const double *hess, dou
    gram: (sum of terms^2,), lower triangles; moment: (sum of terms * outputs,). units: (3, paths), the center and inverse
    scale of each path column, and the u of a missing value. */
 API int64_t boostbp_leaf_sums(const leaf_rows_t *rows, const double *units, int64_t degree, const double *grad,
-                              const double *hess, double *gram, double *moment, int64_t paths, int64_t outputs,
-                              int64_t all_rows, int64_t weights)
+                              const double *hess, double *gram, double *moment, int64_t n_paths, int64_t n_outputs,
+                              int64_t n_rows, int64_t n_weights)
 {
     SCRATCH scratch = {0};
     loops_t loop = loops();
     const double *values = rows->values;
-    int64_t most = 1 + degree * largest_part(rows->path_start, rows->n_leaves) + outputs + 4; /* `tile` reads so far */
+    int64_t most = 1 + degree * largest_part(rows->path_start, rows->n_leaves) + n_outputs + 4; /* `tile` reads so far */
     char *memory = take(&scratch, most * BLOCK + LANES, sizeof(double));
     if (scratch.is_lacking)
-        return -1;
+        return LACKS_MEMORY;
     double *terms = memset(memory + (64 - (uintptr_t)memory % 64), 0, (size_t)(most * BLOCK) * sizeof(double));
     double h[BLOCK];
-    for (int64_t output = 0; output < outputs; output++)
-        fetch(grad + output * all_rows + rows->first, rows->n_rows);
+    for (int64_t output = 0; output < n_outputs; output++)
+        fetch(grad + output * n_rows + rows->first, rows->n_grouped);
     for (int64_t leaf = 0; leaf < rows->n_leaves; leaf++) {
         int64_t path = rows->path_start[leaf], k = rows->path_start[leaf + 1] - path, p = 1 + degree * k;
         int64_t begin = rows->start[leaf], end = rows->start[leaf + 1];
         for (int64_t first = begin; first < end; first += BLOCK) {
             int64_t n = least_of(end - first, BLOCK), different = 0;
             const uint16_t *restrict row = rows->order + first;
-            for (int64_t i = 0; i < n && weights > 0; i++) {
+            for (int64_t i = 0; i < n && n_weights > 0; i++) {
                 h[i] = hess[rows->first + row[i]];
                 different += h[i] != 1.0;
             }
             for (int64_t i = n; i % LANES; i++)
                 h[i] = 0.0;
-            for (int64_t output = 0; output < outputs; output++) {
-                const double *restrict g = grad + output * all_rows + rows->first;
+            for (int64_t output = 0; output < n_outputs; output++) {
+                const double *restrict g = grad + output * n_rows + rows->first;
                 double *restrict target = terms + (p + output) * BLOCK;
                 for (int64_t i = 0; i < n; i++)
                     target[i] = -g[row[i]];
             }
-            block_t block = {values + first - begin, n, end - begin, k, degree, p, outputs, units + path,
-                             units + paths + path, units + 2 * paths + path, different ? h : NULL, terms, gram, moment};
+            block_t block = {values + first - begin, n, end - begin, k, degree, p, n_outputs, units + path,
+                             units + n_paths + path, units + 2 * n_paths + path, different ? h : NULL, terms, gram, moment};
             loop.add_block(&block);
         }
         values += k * (end - begin);
         gram += p * p;
-        moment += p * outputs;
+        moment += p * n_outputs;
     }
     return 0;
 }
@@ -204,19 +204,20 @@ API int64_t boostbp_leaf_sums(const leaf_rows_t *rows, const double *units, int6
 
    leaf: leaf numbers, (trees, rows); Z: (rows, columns), without clipping, u = 0 for missing values;
    G: (rows, outputs). */
-API int64_t boostbp_term_moments(const leaves_t *leaves, const void *leaf, int64_t bytes, const double *Z,
-                                 const double *G, double *out, int64_t rows, int64_t columns, int64_t m)
+API int64_t boostbp_term_moments(const leaves_t *leaves, const at_leaves_t *at, const double *G, double *out,
+                                 int64_t n_outputs)
 {
+    int64_t m = n_outputs;
     for (int64_t tree = 0; tree < leaves->n_trees; tree++)
-        for (int64_t row = 0; row < rows; row++) {
-            regression_t r = regression_of(leaves, tree, leaf_at(leaf, bytes, tree * rows + row));
+        for (int64_t row = 0; row < at->n_rows; row++) {
+            regression_t r = regression_at(leaves, at, tree, row);
             double *restrict to = out + (r.constant - leaves->weight);
             const double *restrict g = G + row * m;
             for (int64_t output = 0; output < m; output++)
                 to[output] += g[output];
             for (int64_t j = 0; j < r.k; j++) {
-                double z = Z[row * columns + r.column[j]];
-                double u = (z - r.scaling[4 * j + CENTER]) * r.scaling[4 * j + INV_SCALE], square = u * u;
+                double z = at->Z[row * at->n_columns + r.column[j]];
+                double u = in_units(z, r.scaling[4 * j + CENTER], r.scaling[4 * j + INV_SCALE]), square = u * u;
                 if (z != z)
                     continue;
                 for (int64_t output = 0; output < m; output++)

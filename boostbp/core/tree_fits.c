@@ -72,17 +72,14 @@ static int64_t paths_of_tree(const int64_t *start, int64_t n_leaves, int64_t deg
 /* Fits the leaves of trees that serve one output each, and adds their values to the running fit.
 
    nodes, tree_split: splits of all trees, and the first of each; leaves: from `paths_of`, their scalings and weights are
-   written; grad: (trees, rows); hess: (trees, rows) or (1, rows); block_rows: rows whose sums are taken together, at
-   most 2^16; order, (rows,), and values, (rows x most path columns of a leaf,): scratch. Written: leaf numbers, (trees,
-   rows). Added to: out, (trees, rows). A tree with the structure of the previous one reuses its grouping of rows. */
+   written; derivatives: of one output for each tree. Written: leaf numbers, (trees, rows). Added to: out, (trees, rows).
+   A tree with the structure of the previous one reuses its grouping of rows. */
 API int64_t boostbp_fit_trees(const nodes_t *nodes, const int64_t *tree_split, const leaves_t *leaves,
-                              const binned_t *in, const double *grad, const double *hess, double penalty,
-                              int64_t penalize_constant, int64_t standardize, double learning_rate,
-                              int64_t block_rows, uint16_t *order, double *values, void *leaf, int64_t bytes,
-                              double *out, int64_t outputs, int64_t hessians)
+                              const binned_t *in, const derivatives_t *derivatives, const ridge_t *ridge,
+                              const space_t *space, void *leaf, int64_t bytes, double *out)
 {
     SCRATCH scratch = {0};
-    int64_t n_hess = 0, failed = 0;
+    int64_t n_hess = 0, failed = 0, standardize = ridge->standardize, block_rows = ridge->block_rows;
     grouping_t grouping = {.nodes = nodes, .in = in, .leaf = leaf, .bytes = bytes};
     int64_t n_trees = leaves->n_trees, n_rows = in->n_rows, degree = n_trees > 0 ? *leaves->tree_degree : 1;
     int64_t n_blocks = most_of(1, (n_rows + block_rows - 1) / block_rows), most = largest_part(tree_split, n_trees) + 1;
@@ -90,7 +87,7 @@ API int64_t boostbp_fit_trees(const nodes_t *nodes, const int64_t *tree_split, c
     int64_t *row_start = take(&scratch, n_blocks * (most + 1), sizeof *row_start);
     leaf_rows_t *rows = take(&scratch, n_blocks, sizeof *rows);
     if (scratch.is_lacking)
-        return -1;
+        return LACKS_MEMORY;
     for (int64_t tree = 0; tree < n_trees; tree++) {
         int64_t n_leaves = tree_split[tree + 1] - tree_split[tree] + 1;
         most_gram = most_of(most_gram, paths_of_tree(leaves->start + leaves->tree_leaf[tree], n_leaves, degree,
@@ -103,11 +100,12 @@ API int64_t boostbp_fit_trees(const nodes_t *nodes, const int64_t *tree_split, c
     int64_t widest = largest_part(leaves->start, leaves->n_leaves);
     open_grouping(&grouping, &scratch, most - 1, block_rows, widest);
     if (scratch.is_lacking)
-        return -1;
+        return LACKS_MEMORY;
     for (int64_t block = 0; block < n_blocks; block++) {
         int64_t top = block * block_rows;
-        rows[block] = (leaf_rows_t){.first = top, .order = order + top, .path_start = path_start,
-                                    .values = values + top * widest, .n_rows = least_of(n_rows - top, block_rows)};
+        rows[block] = (leaf_rows_t){.first = top, .order = space->order + top, .path_start = path_start,
+                                    .values = space->values + top * widest,
+                                    .n_grouped = least_of(n_rows - top, block_rows)};
     }
     for (int64_t tree = 0; tree < n_trees && !failed; tree++) {
         int64_t first = tree_split[tree], n_leaves = tree_split[tree + 1] - first + 1, of_first = leaves->tree_leaf[tree];
@@ -115,10 +113,10 @@ API int64_t boostbp_fit_trees(const nodes_t *nodes, const int64_t *tree_split, c
         int64_t n_gram = paths_of_tree(leaves->start + of_first, n_leaves, degree, path_start);
         int64_t n_paths = path_start[n_leaves], n_weights = n_leaves + degree * n_paths;
         double *scaling = leaves->scaling + 4 * path, *weight = leaves->weight + leaves->weight_start[of_first];
-        const double *h = hess + (hessians > 1 ? tree * n_rows : 0);
-        const double *g = grad + tree * n_rows;
+        const double *h = derivatives->hess + (derivatives->n_hessians > 1 ? tree * n_rows : 0);
+        const double *g = derivatives->grad + tree * n_rows;
         double *fit = out + tree * n_rows;
-        if (tree == 0 || hessians > 1)
+        if (tree == 0 || derivatives->n_hessians > 1)
             n_hess = is_one(h, n_rows) ? 0 : n_rows;
         int grouped = tree > 0 && first - before == n_leaves - 1 && alike(nodes, first, before, n_leaves - 1);
         if (grouped)
@@ -148,12 +146,12 @@ API int64_t boostbp_fit_trees(const nodes_t *nodes, const int64_t *tree_split, c
                 add_to(weight, part + n_gram, n_weights);
             }
         }
-        failed |= boostbp_solve_leaves(path_start, degree, 1, gram, weight, penalty, penalize_constant, learning_rate,
-                                       n_leaves);
+        failed |= boostbp_solve_leaves(path_start, degree, 1, gram, weight, ridge->penalty, ridge->penalize_constant,
+                                       ridge->learning_rate, n_leaves);
         if (!standardize)
             boostbp_scale_weights(path_start, degree, 1, scaling, weight, n_leaves, n_paths);
         for (int64_t block = 0; block < n_blocks; block++)
             boostbp_add_values(rows + block, degree, scaling, weight, fit, 1, n_rows);
     }
-    return failed ? -1 : 0;
+    return failed ? LACKS_MEMORY : 0;
 }

@@ -101,8 +101,8 @@ def _parts(model: Description) -> Iterator[str]:
     arrays = flat._asdict() | {"baseline": model.baseline}
     for name, values in arrays.items():
         yield _array(name, values)
-    fields = ", ".join(f"boostbp_{name}" for name in arrays)
-    yield f"static const boostbp_flat boostbp_model = {{{fields}, {len(model.forests)}}};"
+    fields = [*(f"boostbp_{name}" for name in arrays), str(len(model.forests)), str(model.forests[-1].n_outputs)]
+    yield f"static const boostbp_flat boostbp_model = {{{', '.join(fields)}}};"
     yield _file("export", "predict.c")
     if model.labels is None:
         yield _array("output_scale", model.scale)

@@ -154,7 +154,7 @@ class _TreeReader:
     def records(self, Z: Floats, leaf: NDArray[np.int32]) -> list[Record]:
         """Return the records of all rows, (rows, columns), whose leaves are `leaf`, (rows,)."""
         values = np.zeros((len(Z), self.forest.n_outputs))
-        core.evaluate(self.leaves, leaf[None], Z, self.forest.clip, 0, len(Z), values)
+        core.evaluate(self.leaves, (leaf[None], Z), self.forest.clip, 0, len(Z), values)
         regressions_of = cache(self.regressions)
         records = []
         for row, reached in enumerate(leaf.tolist()):

@@ -160,7 +160,7 @@ class SplineTerms:
         leaves = self.leaves_for(np.zeros(n_outputs), np.zeros((self.n_columns, n_outputs)))
         G = np.ascontiguousarray(G)
         for narrow, rows, part in dense_blocks(leaves, self.X):
-            term_moments(narrow, self.leaf[:, rows], part, G[rows], leaves.weight)
+            term_moments(narrow, (self.leaf[:, rows], part), G[rows], leaves.weight)
         out = np.empty((self.n_columns, n_outputs))
         for number, (_, _, terms) in enumerate(self.splines):
             at = slice(*leaves.weight_start[leaves.tree_leaf[number : number + 2]])

@@ -147,7 +147,7 @@ class Forest:
             self._by_blocks(lambda narrow, rows, part: narrow.evaluate(part, leaf[:, rows].copy()), X, out, n_threads)
             return out
         Z = bases.expand(self.basis, X)
-        share_rows(lambda rows: core.evaluate(self.leaves, leaf, Z, self.clip, *rows, out), len(X), n_threads)
+        share_rows(lambda rows: core.evaluate(self.leaves, (leaf, Z), self.clip, *rows, out), len(X), n_threads)
         return out
 
     def checked(self, X: Matrix) -> Matrix:
@@ -165,7 +165,7 @@ class Forest:
             leaf = np.empty((self.n_trees, len(X)), self.trees.leaf_dtype)
             core.route(self.trees.nodes, self.trees.tree_split, X, 0, len(X), leaf)
             Z = bases.expand(self.basis, X) if self.basis.has_functions else X
-            core.evaluate(self.leaves, leaf, Z, self.clip, 0, len(X), out)
+            core.evaluate(self.leaves, (leaf, Z), self.clip, 0, len(X), out)
             return out
 
         def chunk(first: int) -> None:
@@ -216,7 +216,7 @@ class Forest:
         Z = bases.expand(self.basis, X)
         G = np.ascontiguousarray(G, np.float64)
         out, units = np.empty_like(Z), self._of_columns(unit)
-        share_rows(lambda rows: core.vjp(self.leaves, leaf, Z, self.clip, G, units, *rows, out), len(X), n_threads)
+        share_rows(lambda rows: core.vjp(self.leaves, (leaf, Z), self.clip, G, units, *rows, out), len(X), n_threads)
         return bases.gradient_in_features(self.basis, X, out)
 
     def jacobian(self, X: Matrix, leaf: NDArray[Any], n_threads: int = 1, unit: Floats | None = None) -> Floats:
@@ -224,7 +224,7 @@ class Forest:
         X = dense(X)
         Z = bases.expand(self.basis, X)
         out, units = np.zeros((len(X), self.n_outputs, Z.shape[1])), self._of_columns(unit)
-        share_rows(lambda rows: core.jacobian(self.leaves, leaf, Z, self.clip, units, *rows, out), len(X), n_threads)
+        share_rows(lambda rows: core.jacobian(self.leaves, (leaf, Z), self.clip, units, *rows, out), len(X), n_threads)
         return bases.gradient_in_features(self.basis, X, out)
 
     def _of_columns(self, unit: Floats | None) -> Floats:
@@ -240,9 +240,9 @@ class Forest:
         The first is the change within leaf regressions, which are sums of functions of single features, the second that
         between leaves, attributed to the feature of the split that separates the rows, whose leaves are from `route`.
         """
-        ZA, ZB = bases.expand(self.basis, A), bases.expand(self.basis, B)
-        smooth = np.zeros((len(A), self.n_outputs, ZA.shape[1]))
+        a, b = ((leaf, X, bases.expand(self.basis, X)) for leaf, X in [(leaf_a, A), (leaf_b, B)])
+        smooth = np.zeros((len(A), self.n_outputs, a[2].shape[1]))
         jump = np.zeros((len(A), self.n_outputs, self.n_features))
-        of_rows = self.nodes, self.tree_split, self.leaves, self.clip, leaf_a, leaf_b, A, B, ZA, ZB
+        of_rows = self.nodes, self.tree_split, self.leaves, self.clip, a, b
         share_rows(lambda rows: core.changes(*of_rows, *rows, smooth, jump), len(A), n_threads)
         return smooth.reshape(*jump.shape, self.basis.columns_per_feature).sum(-1), jump

@@ -117,7 +117,7 @@ def add_to(out: Floats, leaves: Leaves, leaf: NDArray[np.integer], Z: Matrix) ->
     """Add the values of training rows with known leaves, (trees, rows), to `out`, (rows, outputs)."""
     # Training rows lie within the bounds, so no value is clipped.
     for narrow, rows, part in dense_blocks(leaves, Z):
-        core.evaluate(narrow, leaf[:, rows], part, False, 0, len(part), out[rows])
+        core.evaluate(narrow, (leaf[:, rows], part), False, 0, len(part), out[rows])
 
 
 def dense_blocks(leaves: Leaves, Z: Matrix) -> Iterator[tuple[Leaves, slice, Floats]]:

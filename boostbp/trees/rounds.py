@@ -181,8 +181,8 @@ def fit_round(
     # One call of the core for all trees; the widest leaf determines the memory for path columns.
     order, values = space.lend(len(X), int((leaves.start[1:] - leaves.start[:-1]).max()))
     core.fit_trees(
-        trees.nodes, trees.tree_split, leaves, bins.with_input(X, Z), grad, hess, ridge.reg_lambda,
-        ridge.penalize_constant, ridge.standardize, learning_rate, BLOCK_ROWS, order, values, leaf, out,
+        trees.nodes, trees.tree_split, leaves, bins.with_input(X, Z), (grad, hess), _of_fits(ridge, learning_rate),
+        (order, values), leaf, out,
     )  # fmt: skip
     space.take_back(order, values)
     return leaves
@@ -252,7 +252,7 @@ def boost_rounds(
     fault : int
         Why no more rounds were boosted, or 0.
     """
-    n_outputs, done = len(out), np.zeros(3, np.int64)
+    n_outputs, done = len(out), np.zeros(2, np.int64)
     in_float32 = np.empty((2, n_outputs, len(X)), np.float32)
     steps = [] if squared else [CFunction(derive)]
     if isinstance(grown_by, Trees):
@@ -270,16 +270,17 @@ def boost_rounds(
         addresses = grown_by
     order, values = space.lend(len(X), most.columns)
     base, target = squared or (np.empty((0, len(X))),) * 2
-    core.boost_rounds(
-        *addresses, 0 if squared else steps[0].address, sampled.view(np.uint8), UNSAMPLED, bins.with_input(X, Z), grad,
-        hess, *shared, base, target, basis.columns_per_feature, basis.powers, ridge.reg_lambda, ridge.penalize_constant,
-        ridge.standardize, learning_rate, BLOCK_ROWS, most.splits, in_float32, order, values, *splits, room.start,
-        room.column, room.scaling, room.weight_start, room.weight, leaf, out, done,
+    derive_at = 0 if squared else steps[0].address
+    of_leaves = room.start, room.column, room.scaling, room.weight_start, room.weight
+    fault = core.boost_rounds(
+        (*addresses, derive_at, sampled.view(np.uint8), UNSAMPLED, in_float32), bins.with_input(X, Z),
+        (grad, hess, *shared, base, target), _of_fits(ridge, learning_rate), (order, values), splits, most.splits,
+        (basis.columns_per_feature, basis.powers, *of_leaves), leaf, out, done,
     )  # fmt: skip
     space.take_back(order, values)
     for step in steps:
         step.check()
-    n_rounds, n_words, fault = done.tolist()
+    n_rounds, n_words = done.tolist()
     n_trees = n_rounds * n_outputs
     trees = grown_by[:n_trees] if isinstance(grown_by, Trees) else splits.trees(n_trees, n_words)
     number = np.arange(n_trees + 1)
@@ -291,6 +292,11 @@ def boost_rounds(
         weight_start, room.weight[: weight_start[-1]],
     )  # fmt: skip
     return trees, leaves, fault
+
+
+def _of_fits(ridge: Ridge, learning_rate: float) -> tuple[float, bool, bool, float, int]:
+    """Return the settings of fits, as the core takes them."""
+    return ridge.reg_lambda, ridge.penalize_constant, ridge.standardize, learning_rate, BLOCK_ROWS
 
 
 def _grow(

@@ -151,15 +151,14 @@ class SplitRoom(NamedTuple):
         return cls(numbers, integers, missing_left, categories, np.empty(n_trees + 1, np.int64))
 
     @classmethod
-    def filled(cls, read: Callable[..., None], model: NDArray[np.uint8], n_trees: int, fault: str) -> Trees:
+    def filled(cls, read: Callable[..., int], model: NDArray[np.uint8], n_trees: int, fault: str) -> Trees:
         """Return the first trees of a model, by a function of the core; raise ValueError if it cannot read them."""
         room, word_room, n_words = _ROOM * n_trees, _ROOM * n_trees, np.empty(1, np.int64)
         while True:
             arrays = cls.of(n_trees, room, word_room)
-            read(model, *arrays, n_words)
-            n_splits, n_found = int(arrays.tree_split[-1]), int(n_words[0])
-            if n_found < 0:
+            if read(model, arrays, n_words):
                 raise ValueError(fault)
+            n_splits, n_found = int(arrays.tree_split[-1]), int(n_words[0])
             if n_splits <= room and n_found <= word_room:
                 return arrays.trees(n_trees, n_found)
             room, word_room = n_splits, n_found
