@@ -170,7 +170,9 @@ def ways() -> dict[str, str]:
     found = {
         "fit, deep=True, early_stopping=False": Walk("grow").of(lambda: network(early_stopping=False).fit(X, y)),
         "fit, deep=True": Walk("grow").of(lambda: network().fit(X, y)),
-        "fit, quality=1": Walk("grow").of(lambda: boostbp.BoostBPRegressor(quality=1, n_jobs=1).fit(X, y)),
+        "fit, quality=1": Walk("grow").of(
+            lambda: boostbp.BoostBPRegressor(quality=1, n_jobs=1, random_state=0).fit(X, y)
+        ),
     }
     with tempfile.TemporaryDirectory() as folder:
         boostbp.save(network().fit(X, y), f"{folder}/model")

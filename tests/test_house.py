@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from benchmarks.house import double_names
+from benchmarks.house import PACKAGE, counts, double_names, ways
 
 ROOT = Path(__file__).parents[1]
-PACKAGE = ROOT / "boostbp"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # A room imports from lower floors only: never up, never sideways.
@@ -190,6 +189,20 @@ def test_files_stay_small():
 
 def test_names_of_classes_and_functions_have_one_meaning():
     assert not double_names(PACKAGE)
+
+
+def test_the_measures_in_the_documents_are_those_of_the_code():
+    rows = re.findall(
+        r"^\| ([^|]*) \| ([^|]*) \|$", (ROOT / "docs" / "architecture.md").read_text("utf-8"), re.MULTILINE
+    )
+    measured = {name: str(value) for name, value in {**counts(PACKAGE), **ways()}.items()}
+    told = {name: value for name, value in rows if name in measured}
+    assert len(told) >= 7
+    for name, value in told.items():
+        for what, number in re.findall(r"([a-z ]*)(\d+)", value):
+            [found] = re.findall(rf"{what}(\d+)", measured[name])
+            # Lines change with each commit; files and frames are exact.
+            assert abs(int(number) - int(found)) <= 0.02 * int(found) * (int(found) > 1000), f"{name}: {measured[name]}"
 
 
 def test_files_have_names_of_their_own():
