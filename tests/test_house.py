@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import importlib
 import json
 import re
@@ -38,6 +39,23 @@ DIALECT = (
     r"fallback|glide|plainly|pull_back|without_ones|forks_of|one_in_blas|_settle|_in_step"
 )
 OLD_NAMES = r"Growth|Kept|Replay|Marks|SquaredTo|BoostTo|Option|Head"  # of classes
+# Functions that call no code of the user: those that `map` may call beside built-in ones and those of NumPy.
+OF_NO_USER = {"_column", "_is_pair", "_number", "_padded_number", "arrow", "find_spec", "format_of", "index", "literal"}
+OF_NO_USER |= {"printable", "read_only", "same", "unquote"}
+# Names of functions that call a user's loss, metric, backend, basis, step rule or callback.
+OF_USER = {"advance", "baseline", "begin", "callback", "derivatives", "expand", "fork", "forward", "gradient", "grow"}
+OF_USER |= {
+    "hessian",
+    "hidden_representation",
+    "jacobian",
+    "link",
+    "metric",
+    "move",
+    "output_input",
+    "predict",
+    "prepared",
+}
+OF_USER |= {"representation", "row_losses", "score", "training_loss", "value", "vjp", "work"}
 # What a variable holds has a noun.
 PRONOUNS = {"one", "each", "it", "its", "own", "said", "seen", "asked", "ours", "theirs", "mine"}
 LIBRARIES = {"lightgbm", "xgboost"}
@@ -236,3 +254,37 @@ def test_variables_are_called_by_nouns():
         bound = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
         bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
         assert not PRONOUNS & bound, path
+
+
+def test_no_stop_iteration_of_a_user_ends_a_map():
+    # `list(map(f, ...))` ends quietly where `f` raises StopIteration, and a model would lack pieces.
+    for path in MODULES:
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"map", "filter"}:
+                tested = node.args[0].test if isinstance(node.args[0], ast.IfExp) else node.args[0]
+                first = ast.unparse(tested).partition(".")[0].partition("(")[0]
+                is_safe = first in {*dir(builtins), *OF_NO_USER, "np", "values"}
+                assert is_safe, f"{path}:{node.lineno}: use a list comprehension"
+
+
+def test_no_stop_iteration_of_a_user_becomes_a_runtime_error():
+    # A generator turns the StopIteration of what it calls into RuntimeError. Generators that users receive may.
+    for path in MODULES:
+        if room_of(path) in {"cli", "estimators"}:
+            continue
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.GeneratorExp):  # the first iterable is evaluated outside
+                inside = [node.elt, *node.generators[0].ifs, *node.generators[1:]]
+            elif isinstance(node, ast.FunctionDef) and is_generator(node):
+                inside = node.body
+            else:
+                continue
+            calls = [call.func for part in inside for call in ast.walk(part) if isinstance(call, ast.Call)]
+            names = {call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "") for call in calls}
+            assert not names & OF_USER, f"{path}:{node.lineno}: use a list comprehension, or a list"
+
+
+def is_generator(function: ast.FunctionDef) -> bool:
+    """Whether a function yields values, and is no context manager, which passes StopIteration on."""
+    yields = any(isinstance(node, ast.Yield | ast.YieldFrom) for node in ast.walk(function))
+    return yields and not any("contextmanager" in ast.unparse(decorator) for decorator in function.decorator_list)

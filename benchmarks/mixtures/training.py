@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
@@ -20,7 +21,7 @@ from boostbp.losses import Loss
 from boostbp.losses.checked_loss import CheckedLoss, try_loss
 from boostbp.network.history import Epoch, History, Stop
 from boostbp.network.layers import Layer
-from boostbp.network.layers.layer import first_rounds, staged, stages
+from boostbp.network.layers.layer import first_rounds, stage_forests, stages
 from boostbp.network.monitor import Callback, Evaluation, Monitor
 from boostbp.network.settings import Settings
 from boostbp.network.steps import std
@@ -156,7 +157,7 @@ def _cut(network: MixtureNetwork, settings: Settings, evaluation: Evaluation) ->
     numbers, forest = stages(settings.layers[-1].n_estimators), trees.layer.forest
     scores = [
         sign * evaluation.score(raw + trees.baseline, rows)
-        for _, raw in staged(forest, seen, numbers, n_threads=settings.n_threads)
+        for raw in accumulate(part.predict(seen, settings.n_threads) for part in stage_forests(forest, numbers))
     ]
     trees.layer = Layer(first_rounds(forest, numbers[int(np.argmax(scores))]))
 

@@ -10,13 +10,11 @@ from typing import TypeVar
 import numpy as np
 
 from boostbp.runtime.group import workers
+from boostbp.runtime.messages import is_of_user
 
 T = TypeVar("T")
 
 _LIBRARY_ERRORS = {"lightgbm.basic": "LightGBMError", "xgboost.core": "XGBoostError"}
-# Packages whose frames may be in the traceback. Any other frame belongs to the user: a loss, a backend, a callback.
-_PACKAGES = {"boostbp", "concurrent", "contextlib", "functools", "lightgbm", "numpy", "scipy", "sklearn", "threading"}
-_PACKAGES |= {"xgboost"}
 
 
 def attempted(work: Callable[[], T]) -> T | Exception:
@@ -35,8 +33,7 @@ def is_numerical(error: BaseException) -> bool:
     kinds: list[type[BaseException]] = [np.linalg.LinAlgError, FloatingPointError]
     if workers().is_single:  # a library may fail on one worker only, while the others continue
         kinds += [getattr(sys.modules[name], kind) for name, kind in _LIBRARY_ERRORS.items() if name in sys.modules]
-    modules = (frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__))
-    return isinstance(error, tuple(kinds)) and {name.partition(".")[0] for name in modules} <= _PACKAGES
+    return isinstance(error, tuple(kinds)) and not is_of_user(error)
 
 
 def in_words(failed: Mapping[str, Exception]) -> tuple[str, ...]:

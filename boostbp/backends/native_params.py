@@ -20,7 +20,7 @@ import numpy as np
 from boostbp.backends.base import TreeParams
 from boostbp.runtime import checks
 from boostbp.runtime.interrupts import fork_safe
-from boostbp.runtime.messages import MEANT, nearest
+from boostbp.runtime.messages import MEANT, is_of_user, nearest
 
 T = TypeVar("T")
 Check = Callable[[str, Any], Any]  # returns the value for the library from name and value, or raises ValueError
@@ -239,7 +239,7 @@ def naming_params(library: str, params: Mapping[str, Any], error_type: type[Exce
     try:
         yield
     except error_type as error:
-        if not params:
+        if not params or is_of_user(error):
             raise
         message = str(error).split("\nStack trace")[0].strip() + (f". {NO_DEVICE}" if on_card(params) else "")
         raise ValueError(f"{library} failed with backend_params={checks.shown(dict(params))}: {message}") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -26,17 +26,17 @@ from boostbp.ensemble.refits import refit_all, refit_single_layer
 from boostbp.ensemble.safeguard import no_worse_than_constant, refuse_undefined, training_loss
 from boostbp.ensemble.schedule import FIRST_STAGE, train_all, train_one_network
 from boostbp.ensemble.weighted_sum import weighted_sum
+from boostbp.inputs.rows import Rows
 from boostbp.losses import traits_of
 from boostbp.network.backprop import BackPropagation
 from boostbp.network.choice import CONSTANT, NETWORK
 from boostbp.network.history import Epoch, History, Look, Stop
 from boostbp.network.layers import Layer
-from boostbp.network.layers.layer import rounds_of, staged, stages
+from boostbp.network.layers.layer import rounds_of, stage_forests, stages
 from boostbp.network.layers.layer_spec import OUTPUT
 from boostbp.network.monitor import Stage, StageSeconds
 from boostbp.network.network import Network
 from boostbp.runtime import interrupts
-from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import training_in, workers
 
 SEED_STEP = 1_000_003  # between the seeds of members; large, as the pieces of a layer have successive seeds
@@ -272,22 +272,19 @@ def _looks_of(model: Network, problem: Problem, pieces: Sequence[Layer] = ()) ->
     pieces = [piece for piece in pieces if rounds_of(piece.forest)]  # a base alone has no rounds
     if pieces or not model.layers:
         numbers = np.cumsum([0, *(rounds_of(piece.forest) for piece in pieces)]).tolist()
+        forests = [None, *(piece.forest for piece in pieces)]
     else:
         numbers = sorted({0, *stages(rounds_of(model.layers[-1].forest))})
-    n_threads = problem.settings.n_threads
+        forests = [*stage_forests(model.layers[-1].forest, numbers)]
+    n_threads, evaluation = problem.settings.n_threads, problem.evaluation
 
-    def outputs(X: Floats) -> Iterator[Floats]:
-        h = model.output_input(X, n_jobs=n_threads)
-        if pieces or not model.layers:
-            yield (output := np.zeros((X.shape[0], len(model.baseline))))
-            for piece in pieces:
-                yield (output := output + piece.predict(h, n_jobs=n_threads))
-        else:
-            for _, output in staged(model.layers[-1].forest, h, numbers, n_threads=n_threads):
-                yield output
+    def scores_on(rows: Rows) -> list[float]:
+        h, output = model.output_input(rows.X, n_jobs=n_threads), np.zeros((len(rows), len(model.baseline)))
+        scores: list[float] = []
+        for forest in forests:
+            output = output if forest is None else output + forest.predict(h, n_threads)
+            scores.append(evaluation.score(output + model.baseline, rows))
+        return scores
 
-    evaluation, scores = problem.evaluation, dict[str, list[float]]()
-    for part in evaluation.sets if evaluation.metric is not None else ():
-        raws = (output + model.baseline for output in outputs(part.rows.X))
-        scores[part.name] = [evaluation.score(raw, part.rows) for raw in raws]
+    scores = {part.name: scores_on(part.rows) for part in evaluation.sets if evaluation.metric is not None}
     return [Look(n, {name: values[i] for name, values in scores.items()}) for i, n in enumerate(numbers)]

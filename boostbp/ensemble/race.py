@@ -158,7 +158,7 @@ class Race:
 
     def is_worse(self, one: LayerTraining, other: LayerTraining, limit: float) -> bool:
         """Return whether the held-out loss of a layer exceeds that of another by more standard errors than `limit`."""
-        losses, others = (self.problem.row_losses(layer.best_raw) for layer in (one, other))
+        losses, others = [self.problem.row_losses(layer.best_raw) for layer in (one, other)]
         with np.errstate(invalid="ignore"):  # infinite losses
             excess, error = self.problem.mean_of(losses - others)
         return not excess <= limit * error
@@ -256,4 +256,4 @@ def promised_gain(training: LayerTraining, weight: float, raw: Floats, problem: 
     sums = [(1.0 - share) * raw + share * expected for share in SHARES]
     if weight:
         sums.append(raw + weight * (expected - training.held_out))
-    return problem.score(raw) - min(problem.score(one) for one in sums)
+    return problem.score(raw) - min([problem.score(one) for one in sums])

@@ -77,7 +77,7 @@ def refuse_unlearned(models: Sequence[Network], problem: Problem) -> None:
     if not (user_parts := _user_parts(problem)):
         return
     constant = training_loss(None, problem)
-    lowest = min(training_loss(model, problem) for model in models)
+    lowest = min([training_loss(model, problem) for model in models])
     if lowest - constant <= ROUNDING * max(abs(constant), 1.0):
         return
     held_out = ""

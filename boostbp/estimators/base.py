@@ -7,6 +7,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
+from itertools import accumulate
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
@@ -27,7 +28,7 @@ from boostbp.inputs.sources import is_blocks
 from boostbp.model.model import Model
 from boostbp.model.summary import Summary
 from boostbp.network.history import History
-from boostbp.network.layers.layer import rounds_of, staged
+from boostbp.network.layers.layer import rounds_of, stage_forests
 from boostbp.network.monitor import Progress
 from boostbp.network.network import Network, network_output
 from boostbp.runtime import messages, threads
@@ -206,8 +207,8 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             messages.warn(
                 "transform returns no columns: this model has no hidden layer, as deep='auto' kept none. Use deep=True."
             )
-            rows = map(self._read, blocks_of(X, self.schema_) if is_blocks(X) else [X])
-            return np.empty((sum(table.X.shape[0] for table in rows), 0))
+            blocks = blocks_of(X, self.schema_) if is_blocks(X) else [X]
+            return np.empty((sum([self._read(block).X.shape[0] for block in blocks]), 0))
         return self.hidden_representation(X, layer)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
@@ -321,5 +322,5 @@ def staged_raw(estimator: BaseBoostBP, X: TableLike, offset: ArrayLike | None) -
     network = model.network
     forest, h = network.layers[-1].forest, network.output_input(estimator._read(X).X, n_jobs=n_threads)
     numbers = range(1, max(rounds_of(forest), 1) + 1)
-    for _, raw in staged(forest, h, numbers, n_threads=n_threads):
+    for raw in accumulate(part.predict(h, n_threads) for part in stage_forests(forest, numbers)):
         yield model.add_offset(raw + network.baseline, offset)

@@ -147,11 +147,13 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
 
     def staged_predict_proba(self, X: TableLike, *, offset: ArrayLike | None = None) -> Iterator[Floats]:
         """Yield probabilities, (rows, classes), after each round; see `BoostBPRegressor.staged_predict`."""
-        return map(fitted_model(self).targets.probabilities, staged_raw(self, X, offset))
+        probabilities = fitted_model(self).targets.probabilities
+        return (probabilities(raw) for raw in staged_raw(self, X, offset))
 
     def staged_predict(self, X: TableLike, *, offset: ArrayLike | None = None) -> Iterator[NDArray[Any]]:
         """Yield the most probable classes, (rows,), after each round; see `BoostBPRegressor.staged_predict`."""
-        return map(fitted_model(self).targets.labels, staged_raw(self, X, offset))
+        labels = fitted_model(self).targets.labels
+        return (labels(raw) for raw in staged_raw(self, X, offset))
 
     def predict(self, X: TableLike, *, offset: ArrayLike | None = None) -> NDArray[Any]:
         """Return the most probable class of each row, (rows,). `offset` is that of `predict_proba`.

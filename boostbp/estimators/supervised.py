@@ -318,7 +318,8 @@ class Supervised(BaseBoostBP):
         (rows,) or (rows, outputs) float64
             The last one equals that of `predict`, up to rounding.
         """
-        return map(fitted_model(self).targets.prediction, staged_raw(self, X, offset))
+        prediction = fitted_model(self).targets.prediction
+        return (prediction(raw) for raw in staged_raw(self, X, offset))
 
     def _learn_target(
         self, values: NDArray[Any], weight: Floats, earlier: Model | None, names: tuple[str, ...] | None

@@ -21,6 +21,7 @@ import numpy as np
 
 from boostbp.core.binding import shared_library
 from boostbp.runtime.arrays import folder_of_arrays, scratch_folder
+from boostbp.runtime.messages import is_of_user
 
 LEAST = 1 << 20  # minimum bytes of an array in a file; smaller ones are blocks of rows, which take little memory
 SET_HANDLER = 304  # place of PyDataMem_SetHandler in the table of C functions of all versions of NumPy 2
@@ -42,8 +43,9 @@ def on_disk() -> Iterator[Path]:
     try:
         yield folder
     except (MemoryError, OSError) as error:
-        number = error.errno if isinstance(error, OSError) else files and files.error()
-        if number not in _FULL:
+        is_of_system = isinstance(error, OSError)
+        number = error.errno if is_of_system else files and files.error()
+        if number not in _FULL or (is_of_system and is_of_user(error)):
             raise
         fault = f"No space for the rows and arrays of the fit in the folder {str(folder)!r} ({os.strerror(number)})"
         cure = "free some, or name another folder by the environment variable TMPDIR"

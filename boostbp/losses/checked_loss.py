@@ -82,7 +82,8 @@ class CheckedLoss:
             received = f"{len(triple)} members" if isinstance(triple, tuple | list) else f"type {type(triple).__name__}"
             raise self.error(f"what its derivatives() returns has {received}, not 3: return (value, gradient, hessian)")
         shapes = {"value": h.shape[:1], "gradient": h.shape, "hessian": h.shape}
-        value, gradient, hessian = map(self._array, shapes, triple, shapes.values(), [" of derivatives()"] * 3)
+        of_members = zip(shapes, triple, shapes.values(), strict=True)
+        value, gradient, hessian = [self._array(*of_member, " of derivatives()") for of_member in of_members]
         return value, gradient, hessian
 
     def link(self, h: Floats) -> Floats:
@@ -286,14 +287,24 @@ def _is_separable(loss: CheckedLoss, h: Floats, y: Floats) -> bool:
     # At the start all outputs may be equal, so uneven ones are tried, too.
     for at in (h, _uneven(h)):
         for call in (loss.gradient, loss.hessian):
-            whole = call(at, y)
+            whole, outputs = call(at, y), [(at[:, [output]], y[:, [output]]) for output in range(y.shape[1])]
             try:
-                parts = [call(at[:, [output]], y[:, [output]]) for output in range(y.shape[1])]
-            except Exception:  # the loss needs all outputs
+                parts = [call(*output) for output in outputs]
+            except Exception:
+                if not any([_fails(call, *output) for output in outputs]):
+                    raise  # the second time there is no error, so it was not one of the missing outputs
                 return False
             if not _same(np.hstack(parts), whole):
                 return False
     return True
+
+
+def _fails(call: Callable[[Floats, Floats], Floats], h: Floats, y: Floats) -> bool:
+    try:
+        call(h, y)
+    except Exception:
+        return True
+    return False
 
 
 def _uneven(h: Floats) -> Floats:

@@ -115,7 +115,7 @@ def attribute(
             values.append(network.jacobian(X[rows], unit=unit, n_jobs=n_threads) * (move / unit)[:, None])
         else:
             values.append(_along(network, X[rows], baseline[rows], switching[rows], steps, n_threads))
-    base, outputs = (network.predict(rows_of, n_jobs=n_threads) for rows_of in (baseline, X))
+    base, outputs = [network.predict(rows_of, n_jobs=n_threads) for rows_of in (baseline, X)]
     return Attributions(np.concatenate(values), base, outputs)
 
 

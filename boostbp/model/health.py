@@ -166,7 +166,7 @@ def health_of(history: History) -> Health:
         explained = (_at(best.explained, number), _at(best.explained_held, number))
         return LayerHealth(number, best.dead[number], norm, drift, *stds, r2, *explained)
 
-    layers = tuple(map(layer_health, range(len(best.stds))))
+    layers = tuple([layer_health(number) for number in range(len(best.stds))])
     weight = history.weight(history.network)
     warnings = [] if weight else [LEFT_OUT]
     for layer in layers:

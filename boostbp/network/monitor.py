@@ -15,7 +15,7 @@ from boostbp.losses import Loss
 from boostbp.metrics import Metric
 from boostbp.network.history import Epoch, History, Stop
 from boostbp.network.layers import Layer
-from boostbp.network.layers.layer import first_rounds, staged, stages
+from boostbp.network.layers.layer import first_rounds, stage_forests, stages
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.runtime.arrays import Floats
@@ -200,8 +200,10 @@ class Monitor:
         forest = network.layers[-1].forest
         h = network.output_input(rows.X, n_jobs=n_threads)
         numbers, start = stages(self.settings.layers[-1].n_estimators), network.baseline + rows.offset
-        raws = (raw for _, raw in staged(forest, h, numbers, n_threads=n_threads))
-        scores = [self.sign * metric(outcome(raw + start), rows.y, rows.weight) for raw in raws]
+        raw, scores = np.zeros(()), list[float]()
+        for part in stage_forests(forest, numbers):
+            raw = raw + part.predict(h, n_threads)
+            scores.append(self.sign * metric(outcome(raw + start), rows.y, rows.weight))
         best = workers().agree(numbers[scores.index(max(scores))])
         if best == numbers[-1]:
             return network

@@ -73,7 +73,7 @@ class Network:
     def with_short_hidden(self) -> Network:
         """Return the network with rounded hidden layers; see `short_hidden`."""
         *hidden, output = self.layers
-        return replace(self, layers=(*map(short_hidden, hidden), output))
+        return replace(self, layers=(*[short_hidden(layer) for layer in hidden], output))
 
     def _hidden_used(self) -> bool:
         """Return whether the output layer reads a hidden unit."""

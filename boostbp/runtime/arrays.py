@@ -46,7 +46,7 @@ def refuse_writes(message: str) -> Iterator[None]:
     """Raise ValueError with a message if the block writes to a read-only array."""
     try:
         yield
-    except Exception as error:  # NumPy and Cython raise different errors
+    except (BufferError, TypeError, ValueError) as error:  # of NumPy, Cython and Numba; not of a disk or a database
         if not re.search("read-?only", str(error)):
             raise
         raise ValueError(message) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,6 +14,8 @@ from types import FrameType, ModuleType
 
 # Packages whose frames may be between the user's line and a warning: this one, and those that wrap or call its methods.
 _BETWEEN = {"boostbp", "concurrent", "contextlib", "functools", "joblib", "sklearn", "threading"}
+# Packages whose frames may be in the traceback of an error that is not the user's.
+_PACKAGES = _BETWEEN | {"lightgbm", "narwhals", "numpy", "pandas", "polars", "pyarrow", "scipy", "xgboost"}
 # Unicode categories of control characters (with which escape sequences of terminals begin), of invisible and
 # direction-changing marks, of surrogates, and of line and paragraph separators.
 _HIDDEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
@@ -28,12 +31,21 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
+def is_of_user(error: BaseException) -> bool:
+    """Return whether an error that was caught came from code of the user: a loss, a backend, a callback."""
+    modules = (frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__))
+    return not {name.partition(".")[0] for name in modules} <= _PACKAGES
+
+
 @contextmanager
 def named_in_errors(source: str) -> Iterator[None]:
-    """Prefix errors about an input with the name of its argument."""
+    """Prefix errors about an input with the name of its argument, or add it to an error of the user as a note."""
     try:
         yield
     except (TypeError, ValueError) as error:
+        if is_of_user(error):
+            error.add_note(f"{source} was being read.")
+            raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{source}: {error}") from error
 

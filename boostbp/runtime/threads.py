@@ -45,7 +45,7 @@ def parallel_map(work: Callable[[T], R], pieces: Iterable[T], n_threads: int) ->
     pieces = list(pieces)
     n_threads = min(n_threads, len(pieces))
     if n_threads <= 1:
-        return list(map(work, pieces))
+        return [work(piece) for piece in pieces]
     with interrupts.deferred(), Team(n_threads) as team:
         return team.map(work, pieces)
 
@@ -62,7 +62,8 @@ class Team:
         if self._pool is None:
             return [work(piece) for piece in pieces]
         work = with_disk_arrays(interrupts.stoppable(work, self._stop))
-        return list(map(interrupts.result_of, [self._pool.submit(work, piece) for piece in pieces]))
+        futures = [self._pool.submit(work, piece) for piece in pieces]
+        return [interrupts.result_of(future) for future in futures]
 
     def stop(self) -> None:
         """End the work of all threads at their next `interrupts.check`."""

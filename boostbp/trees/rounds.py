@@ -79,10 +79,12 @@ def fit_together(
 
     # Two passes over the rows of a leaf: the terms u = (z - center) * inv_scale need its scaling first.
     priors = [tree.prior.leaves.scaling for tree in trees if tree.prior]
-    ranges = [] if priors else LeafRanges.over_workers(list(map(ranges_of, trees, weights)))
+    ranges = (
+        [] if priors else LeafRanges.over_workers([ranges_of(*of_tree) for of_tree in zip(trees, weights, strict=True)])
+    )
     # Without standardisation, a column that is constant in its leaf and the constant term share one weight.
     scalings = priors or [part.scaling(flat_scale=0.0 if ridge.standardize else 1.0) for part in ranges]
-    sums = LeafSums.over_workers(list(map(sums_of, trees, weights, scalings)))
+    sums = LeafSums.over_workers([sums_of(*of_tree) for of_tree in zip(trees, weights, scalings, strict=True)])
     fitted = [_fitted(*of_tree, ridge, learning_rate, sign) for of_tree in zip(trees, scalings, sums, strict=True)]
     return [tree.prior.blended(new) if tree.prior else new for tree, new in zip(trees, fitted, strict=True)]
 

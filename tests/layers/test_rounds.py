@@ -9,7 +9,7 @@ import pytest
 from flat_parameters import layer_of, parameters
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
-from boostbp.network.layers.layer import first_rounds, round_of, staged, stages
+from boostbp.network.layers.layer import first_rounds, round_of, stage_forests, stages
 from boostbp.network.monitor import Monitor
 
 rng = np.random.default_rng(0)
@@ -41,8 +41,9 @@ def test_a_tree_of_several_outputs_waits_for_those_before_it():
 def test_stages_are_the_predictions_of_the_first_rounds(base):
     forest = layer(10, base)
     numbers = [1, 4, 10]
-    for number, raw in staged(forest, H, numbers):
-        cut = first_rounds(forest, number)
+    raw = 0.0
+    for number, part in zip(numbers, stage_forests(forest, numbers), strict=True):
+        raw, cut = raw + part.predict(H), first_rounds(forest, number)
         np.testing.assert_allclose(raw, cut.predict(H), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(raw, forest.predict(H), rtol=1e-12, atol=1e-12)
 

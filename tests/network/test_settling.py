@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import numpy as np
 import pytest
 from flat_parameters import parameters
@@ -13,7 +15,7 @@ from boostbp import backends as libraries
 from boostbp.backends.base import TreeParams
 from boostbp.network import layers
 from boostbp.network.layers import LossObjective
-from boostbp.network.layers.layer import staged
+from boostbp.network.layers.layer import stage_forests
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.sparse import Table
 
@@ -36,7 +38,7 @@ def fitted(backend, loss, Y, learning_rate, reg_lambda, *, shared=False):
     bound = layers.BoundInput(libraries.load_backend(backend), Table(X), settings, np.ones(200))
     baseline = loss.baseline(Y, np.ones(200))
     fit = layers.fit(bound, LossObjective.of(loss, Y, np.ones(200), baseline))
-    raws = [raw for _, raw in staged(fit.layer.forest, X, range(1, N_ROUNDS + 1))]
+    raws = list(accumulate(part.predict(X) for part in stage_forests(fit.layer.forest, range(1, N_ROUNDS + 1))))
     np.testing.assert_allclose(raws[-1], fit.output, rtol=1e-9, atol=1e-9)
     return [baseline + np.zeros_like(Y), *(raw + baseline for raw in raws)]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from itertools import chain, product
@@ -27,6 +26,7 @@ from boostbp.backends.conformance.backend_trial import (
     switches,
 )
 from boostbp.runtime.arrays import Floats
+from boostbp.runtime.threads import parallel_map
 from boostbp.trees.sparse import Sparse, Table
 from boostbp.trees.tree import Tree
 
@@ -124,8 +124,7 @@ def grows_the_same_trees(trial: Trial, cure: str, *, threads: int = 1, **changes
 
     def trees_of(growth: TreeParams, threads: int) -> list[Tree]:
         forks = [grower.fork(slice(j, j + 1), j) for grower in [trial.backend.bind(table, growth)] for j in range(4)]
-        with ThreadPoolExecutor(threads) as pool:
-            return list(chain(*pool.map(lambda j: grow_rounds(forks[j], grad[:, [j]], 4), range(4))))
+        return list(chain(*parallel_map(lambda j: grow_rounds(forks[j], grad[:, [j]], 4), range(4), threads)))
 
     draws: dict[str, Any] = {"extra_trees": able.extra_trees, "colsample_bytree": able.colsample_bytree and 0.5}
     for drawn in ({}, *({name: value} for name, value in draws.items() if value)):
@@ -222,7 +221,7 @@ def sparse(trial: Trial) -> None:
     X = np.where(rng.random((600, 8)) < 0.2, rng.integers(-3, 9, (600, 8)) / 2, 0.0)
     X[:, 1], X[:, 2] = rng.standard_normal(600), 0.0
     grad = -(2 * X[:, :1] + X[:, 1:2] ** 2 + X[:, 3:4])
-    [dense], [other] = (trial.grow(Table(Z), grad, max_depth=4) for Z in (X, Sparse.of(sp.csc_matrix(X))))
+    [dense], [other] = [trial.grow(Table(Z), grad, max_depth=4) for Z in (X, Sparse.of(sp.csc_matrix(X)))]
     fault, cure = "a sparse table gave another tree than the dense one.", "An entry that is not stored is 0."
     demand(same(dense, other), fault, cure)
 
@@ -312,7 +311,7 @@ def _check_draws(trial: Trial, table: Table, grad: Floats, growth: TreeParams) -
     """Demand that draws differ between rounds and columns, and depend on the seed; return the trees of the rounds."""
     side_by_side = np.repeat(grad, ROUNDS, axis=1)
     columns = trial.fork(table, growth, ROUNDS, seed=5).grow(side_by_side, np.ones_like(side_by_side))
-    rounds, others = (grow_rounds(trial.fork(table, growth, seed=seed), grad, ROUNDS) for seed in (5, 6))
+    rounds, others = [grow_rounds(trial.fork(table, growth, seed=seed), grad, ROUNDS) for seed in (5, 6)]
     for trees, where in ((rounds, "rounds of one gradient"), (columns, "equal columns in one round")):
         roots = {(int(tree.feature[0]), float(tree.threshold[0])) for tree in trees if tree.n_leaves > 1}
         cure = "Draw anew for each tree; a library that begins with the same seed at each call needs another each time."

@@ -152,7 +152,7 @@ class Rounds:
                 if curved:
                     np.copyto(before, self.running)
                 grow = partial(self._round, number, grad, hess)
-                parts = team.map(grow, pieces) if n_threads > 1 else list(map(grow, pieces))
+                parts = team.map(grow, pieces)
                 share = 1.0
                 if curved or number + 1 < n_rounds:
                     share, (loss, grad, hess) = self.backtracked(before, loss, outputs)

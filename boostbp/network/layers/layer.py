@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -160,12 +161,8 @@ def first_rounds(forest: Forest, n_rounds: int) -> Forest:
     return forest.take(np.flatnonzero(round_of(forest) < n_rounds)).as_run_of(forest)
 
 
-def staged(forest: Forest, X: Floats, numbers: Sequence[int], *, n_threads: int = 1) -> Iterator[tuple[int, Floats]]:
-    """Yield pairs of a number of rounds, ascending, and the output after them, (rows, outputs)."""
+def stage_forests(forest: Forest, numbers: Sequence[int]) -> list[Forest]:
+    """Return the forests between ascending numbers of rounds: their running sum is the output after each number."""
     rounds = round_of(forest)
-    # Round -1 is the base, which the first prediction includes.
-    total, previous = np.zeros((len(X), forest.n_outputs)), -1
-    for number in numbers:
-        total = total + forest.take(np.flatnonzero((rounds >= previous) & (rounds < number))).predict(X, n_threads)
-        yield number, total
-        previous = number
+    # Round -1 is the base, which the first forest includes.
+    return [forest.take(np.flatnonzero((rounds >= first) & (rounds < end))) for first, end in pairwise([-1, *numbers])]

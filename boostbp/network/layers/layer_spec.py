@@ -11,7 +11,7 @@ from boostbp import backends
 from boostbp.backends.base import CHECKS, MAX_THREADS, Backend, TreeParams
 from boostbp.network.layers.bound import LayerSettings
 from boostbp.runtime import checks
-from boostbp.runtime.messages import suggestion
+from boostbp.runtime.messages import named_in_errors, suggestion
 from boostbp.trees import basis as bases
 from boostbp.trees.basis import Basis, Elementwise
 from boostbp.trees.ridge import Ridge
@@ -93,10 +93,8 @@ class Spec:
         for key in checks.named(name, value):
             if key not in known:
                 raise ValueError(f"{name} has no parameter {checks.shown(key)}: {suggestion(key, known)}")
-        try:
+        with named_in_errors(name):
             return cls(**value)
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
