@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -85,14 +86,22 @@ def build(target: str = "", flags: list[str] | None = None, to: Path | None = No
     command += [*words(os.environ.get("CFLAGS", "")), *(flags or [])]
     sources = [str(source) for source in sorted(CORE.glob("*.c"))]
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:  # where a linker leaves other files, too
-        made = Path(folder) / path.name
-        command += ["-o", str(made), *sources, "-lm"]
+        made, stamp = Path(folder) / path.name, Path(folder) / "stamp.c"
+        stamp.write_text(
+            f'#include "boostbp.h"\nAPI const uint32_t boostbp_stamp = {stamp_of_sources()}u;\n', encoding="ascii"
+        )
+        command += ["-o", str(made), f"-I{CORE}", *sources, str(stamp), "-lm"]
         done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="backslashreplace")
         if done.returncode:
             raise RuntimeError(f"The core of boostbp cannot be compiled by {shlex.join(command)}:\n{done.stderr}")
         sys.stderr.write(done.stderr)
         os.replace(made, path)
     return path
+
+
+def stamp_of_sources() -> int:
+    """Return the stamp by which the package knows a library of its own sources."""
+    return int(runpy.run_path(str(CORE / "stamp.py"))["stamp"]())
 
 
 def own_platform() -> str:

@@ -14,8 +14,11 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.core.stamp import stamp
+
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 LIBRARY = Path(__file__).with_name(f"lib_boostbp{SUFFIX}")
+_CURE = "Install the package again with pip; in a checkout, run `pip install -e .` again, or `python hatch_build.py`."
 _ARGUMENT = re.compile(r"(?P<name>\w+): (?P<type>\w+)(?:\[(?P<axes>[^\]]*)\])?(?P<written> out)?")
 _memory = (ctypes.c_char * 0).from_buffer  # address of a writable array, in a quarter of the time of NumPy's functions
 _NUMBERS = {"int": (int, ctypes.c_int64), "float": (float, ctypes.c_double), "bool": (bool, ctypes.c_int64)}
@@ -29,15 +32,23 @@ def shared_library() -> ctypes.CDLL:
     Raises
     ------
     ImportError
-        If it was not built, or was built for another system.
+        If it was not built, or was built for another system or from other sources.
     """
     try:
-        return ctypes.CDLL(str(LIBRARY))
+        library = ctypes.CDLL(str(LIBRARY))
     except OSError as error:
-        raise ImportError(
-            f"The compiled core of boostbp cannot be loaded ({error}). Install the package with pip; in a checkout, "
-            "`pip install -e .` or `python hatch_build.py` builds it."
-        ) from error
+        raise ImportError(f"The compiled core of boostbp cannot be loaded ({error}). {_CURE}") from error
+    # The functions of other sources may be absent, or take other arguments and never return.
+    if (of_sources := stamp()) is not None and of_sources != _stamp_of(library):
+        raise ImportError(f"The compiled core of boostbp, {LIBRARY}, was built from other sources. {_CURE}")
+    return library
+
+
+def _stamp_of(library: ctypes.CDLL) -> int | None:
+    try:
+        return ctypes.c_uint32.in_dll(library, "boostbp_stamp").value
+    except ValueError:  # it has none
+        return None
 
 
 # Arguments of a call append what the C function takes to `values`, note the sizes of arrays in `sizes`, and append

@@ -43,9 +43,8 @@ def on_disk() -> Iterator[Path]:
     try:
         yield folder
     except (MemoryError, OSError) as error:
-        is_of_system = isinstance(error, OSError)
-        number = error.errno if is_of_system else files and files.error()
-        if number not in _FULL or (is_of_system and is_of_user(error)):
+        number = error.errno if isinstance(error, OSError) else files and files.error()
+        if number not in _FULL or (isinstance(error, OSError) and is_of_user(error)):
             raise
         fault = f"No space for the rows and arrays of the fit in the folder {str(folder)!r} ({os.strerror(number)})"
         cure = "free some, or name another folder by the environment variable TMPDIR"
