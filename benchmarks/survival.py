@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 from sklearn.model_selection import train_test_split
 
-from boostbp import BoostBPSurvival, metrics
+from boostbp import BoostBPSurvival
+from boostbp.metrics import breslow
 
 Floats = NDArray[np.float64]
 TEST = 0.3
@@ -103,7 +104,7 @@ def xgboost_cox(X: pd.DataFrame, y: NDArray[Any], X_test: pd.DataFrame) -> Predi
     model = import_module("xgboost").XGBRegressor(objective="survival:cox", n_jobs=1)
     model.fit(train, np.where(y["event"], y["time"], -y["time"]))
     risk, risk_test = (model.predict(table, output_margin=True).astype(float) for table in (train, test))
-    hazard = metrics.breslow(risk, y["time"], y["event"])
+    hazard = breslow(risk, y["time"], y["event"])
     return Predicted(risk_test, lambda times: np.exp(-hazard(times) * np.exp(risk_test)[:, None]))
 
 
@@ -141,7 +142,7 @@ MODELS: dict[str, Callable[[pd.DataFrame, NDArray[Any], pd.DataFrame], Predicted
 def error_of_quantiles(survival: Callable[[Floats], Floats], y: NDArray[Any]) -> float:
     """Mean distance of shares from the shares of rows with the event when the model expects them."""
     at_own_time = np.diag(survival(y["time"]))
-    times, remaining = metrics.kaplan_meier_estimator(y["event"], 1.0 - at_own_time)
+    times, remaining = import_module("sksurv.nonparametric").kaplan_meier_estimator(y["event"], 1.0 - at_own_time)
     place = np.searchsorted(times, SHARES, side="right")
     known = times.max() >= SHARES  # later ones are beyond all rows
     return float(np.abs(1.0 - np.append(1.0, remaining)[place] - SHARES)[known].mean())
@@ -159,8 +160,9 @@ def measured(model: str, X: pd.DataFrame, y: NDArray[Any], seed: int) -> list[fl
     seconds = time.process_time() - begun
     times = np.unique(np.quantile(truth["time"][truth["event"]], np.linspace(0.1, 0.8, 20)))
     times = times[times < truth["time"].max()]
-    concordance = metrics.concordance_index_censored(truth["event"], truth["time"], risk).cindex
-    ipcw = metrics.concordance_index_ipcw(y[train], truth, risk, tau=times[-1]).cindex
+    metrics = import_module("sksurv.metrics")
+    concordance = metrics.concordance_index_censored(truth["event"], truth["time"], risk)[0]
+    ipcw = metrics.concordance_index_ipcw(y[train], truth, risk, tau=times[-1])[0]
     _, auc = metrics.cumulative_dynamic_auc(y[train], truth, risk, times)
     brier = metrics.integrated_brier_score(y[train], truth, survival(times), times)
     return [concordance, ipcw, auc, brier, error_of_quantiles(survival, truth), seconds]

@@ -9,7 +9,7 @@ import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = [page for folder in ("guide", "coming_from") for page in sorted((DOCS / folder).glob("*.md"))]
-OPTIONAL = ("catboost", "optuna", "pyarrow", "shap", "torch", "xgboost")
+OPTIONAL = ("catboost", "optuna", "pyarrow", "shap", "sksurv", "torch", "xgboost")
 
 
 def code_of(page):

@@ -10,7 +10,8 @@ All names and aliases of both libraries are known, except for LightGBM's
 (``mape`` of a small `y`, ``gamma_deviance``), the metric is XGBoost's.
 
 NDCG and mean average precision are metrics of the losses of rankings alone, whose `y` has the columns relevance and
-query. Metrics of survival times are functions of arrays: they depend on how training rows are censored.
+query. Metrics that depend on how training rows are censored, such as Brier scores, are those of scikit-survival: they
+take what `BoostBPSurvival` predicts.
 """
 
 from __future__ import annotations
@@ -27,14 +28,8 @@ from boostbp.metrics import scores
 from boostbp.metrics.custom_metrics import CustomMetric, is_maximised, name_of
 from boostbp.metrics.ranking import by_query, mean_average_precision, ndcg
 from boostbp.metrics.scores import against_the_rest, by_sklearn, of_labels
-from boostbp.metrics.survival import (
-    brier_score,
-    concordance_index_censored,
-    concordance_index_ipcw,
-    cumulative_dynamic_auc,
-    integrated_brier_score,
-)
-from boostbp.metrics.survival_curves import StepFunction, breslow, kaplan_meier_estimator
+from boostbp.metrics.survival import concordance_index_censored
+from boostbp.metrics.survival_curves import StepFunction, breslow
 from boostbp.runtime import messages
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.messages import nearest, unsupported
@@ -43,13 +38,8 @@ __all__ = [
     "Metric",
     "StepFunction",
     "breslow",
-    "brier_score",
     "concordance_index_censored",
-    "concordance_index_ipcw",
-    "cumulative_dynamic_auc",
     "default_metric",
-    "integrated_brier_score",
-    "kaplan_meier_estimator",
     "load_metric",
     "mean_average_precision",
     "ndcg",

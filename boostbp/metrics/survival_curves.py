@@ -1,8 +1,4 @@
-"""Outcomes of survival: how they are read, step functions, and the estimates of Kaplan and Meier and of Breslow.
-
-Outcomes of rows are a structured array of two fields, (event, time), as in scikit-survival, or an array of two columns,
-(time, event), with 1 for an event and 0 for a row that is censored on the right. A row of weight 2 is two rows.
-"""
+"""Step functions, Breslow's estimate of the baseline hazard, and checks of events, times and weights."""
 
 from __future__ import annotations
 
@@ -51,44 +47,6 @@ class StepFunction:
         return self.a * self.y[step] + self.b
 
 
-def event_and_time(y: Any, name: str = "y") -> tuple[Bools, Floats]:
-    """Return whether each row has an event, and its time, of a structured array or one of columns (time, event)."""
-    values = np.asarray(y)
-    if values.dtype.names is not None and len(values.dtype.names) == 2:
-        event, time = (values[column] for column in values.dtype.names)
-    elif values.dtype.names is None and values.ndim == 2 and values.shape[1] == 2:
-        time, event = values.T
-    else:
-        form = "a structured array of two fields, (event, time), or an array of two columns, (time, event)"
-        raise ValueError(f"{name} holds no survival times: give {form}.")
-    return read_events(event, name), numbers_of_rows(time, name)
-
-
-def kaplan_meier_estimator(
-    event: ArrayLike, time_exit: ArrayLike, *, reverse: bool = False, sample_weight: ArrayLike | None = None
-) -> tuple[Floats, Floats]:
-    """Return the distinct times, and the Kaplan-Meier estimate of survival just after each.
-
-    Parameters
-    ----------
-    event : (rows,)
-        Whether each row has an event.
-    time_exit : (rows,)
-        Time of the event, or of censoring.
-    reverse : bool
-        Whether the estimate is of remaining uncensored. Events come before censoring at the same time.
-    sample_weight : (rows,)
-        Weights of the rows.
-    """
-    times, place, has_event, weight = _by_time(event, time_exit, sample_weight)
-    leaving = np.bincount(place, weight)
-    counted = np.bincount(place, weight * (has_event != reverse))
-    # Rows at risk are those of later times and those counted, so that at the end these alone remain, and survival is 0.
-    at_risk = np.append(_from_here_on(leaving)[1:], 0.0) + (counted if reverse else leaving)
-    survival: Any = np.cumprod(1.0 - counted / np.where(counted > 0, at_risk, 1.0))
-    return times, survival
-
-
 def breslow(
     risk_scores: ArrayLike, time: ArrayLike, event: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> StepFunction:
@@ -105,19 +63,15 @@ def breslow(
     sample_weight : (rows,)
         Weights of the rows.
     """
-    risk = numbers_of_rows(risk_scores, "risk_scores")
-    times, place, has_event, weight, risk = _by_time(event, time, sample_weight, risk)
+    exits, has_event = numbers_of_rows(time, "time"), read_events(event, "event")
+    risk, weight = numbers_of_rows(risk_scores, "risk_scores"), weights_of_rows(sample_weight, len(exits))
+    check_consistent_length(exits, has_event, risk)
+    counted = weight > 0
+    times, place = np.unique(exits[counted], return_inverse=True)
+    has_event, risk, weight = has_event[counted], risk[counted], weight[counted]
     largest = risk.max()  # relative to it, no exponential overflows
-    at_risk = _from_here_on(np.bincount(place, weight * np.exp(risk - largest)))
+    at_risk = np.cumsum(np.bincount(place, weight * np.exp(risk - largest))[::-1])[::-1]
     return StepFunction(times, np.cumsum(np.bincount(place, weight * has_event) / at_risk) * np.exp(-largest))
-
-
-def survival_at(curve: tuple[Floats, Floats], time: Floats) -> Floats:
-    """Return a Kaplan-Meier estimate at times; it is unknown after the last row, unless 0 there."""
-    times, survival = curve
-    if survival[-1] > 0 and (time > times[-1]).any():
-        raise ValueError(f"the distribution of censoring is unknown after {times[-1]:g}: lower tau, or times.")
-    return np.append(1.0, survival)[np.searchsorted(times, time, side="right")]
 
 
 def read_events(event: ArrayLike, name: str) -> Bools:
@@ -145,16 +99,3 @@ def weights_of_rows(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[Any
     if (weight < 0).any() or not weight.any():
         raise ValueError("sample_weight must be 0 or more, and not 0 for all rows.")
     return weight
-
-
-def _by_time(event: ArrayLike, time: ArrayLike, sample_weight: ArrayLike | None, *others: Floats) -> list[Any]:
-    """Return the distinct times, and of rows with weight their places in these, events, weights and other arrays."""
-    arrays = numbers_of_rows(time, "time"), read_events(event, "event"), *others
-    weight = weights_of_rows(sample_weight, len(arrays[0]))
-    check_consistent_length(*arrays, weight)
-    exits, has_event, *others_counted = (array[weight > 0] for array in arrays)
-    return [*np.unique(exits, return_inverse=True), has_event, weight[weight > 0], *others_counted]
-
-
-def _from_here_on(sums: NDArray[Any]) -> Floats:
-    return np.cumsum(sums[::-1])[::-1]
