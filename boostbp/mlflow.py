@@ -12,7 +12,6 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -104,8 +103,7 @@ def log_fit(model: Model, X: Table | None = None, *, log_models: bool = True) ->
     Parameters
     ----------
     model : BoostBPRegressor or another estimator of boostbp, or a Pipeline or search of scikit-learn with one
-        Fitted. For a search, the fit of its best estimator, ``best_NAME`` for each searched parameter and
-        ``best_cv_score`` are logged, and a child run for each candidate.
+        Fitted. Of a search, the fit of its best estimator is logged.
     X : array-like, (rows, features), or path, optional
         Rows from which the signature of the model is inferred.
     log_models : bool
@@ -127,15 +125,12 @@ def log_fit(model: Model, X: Table | None = None, *, log_models: bool = True) ->
 def _log(model: Model, X: Table | None, log_models: bool) -> None:
     """Log a fit in the active run."""
     mlflow, estimator = _required("mlflow"), _estimator_in(model)
-    run = mlflow.active_run().info.run_id
-    if isinstance(model, BaseSearchCV):
-        _log_search(run, model)
-        if not hasattr(model, "best_estimator_"):  # refit=False
-            return
     check_is_fitted(estimator)
-    history = estimator.history_
-    with _client() as client:
-        client.set_tags(run, _tags(estimator))
+    run, history = mlflow.active_run().info.run_id, estimator.history_
+    tags = {"estimator_name": type(estimator).__name__, "boostbp_version": __version__}
+    queue = _required("mlflow.utils.autologging_utils.client").MlflowAutologgingQueueingClient
+    with queue() as client:  # which logs in batches of the size that servers accept
+        client.set_tags(run, tags)
         client.log_params(run, estimator.get_params(deep=False))
         for epoch in history.epochs:
             row = _defined(history.row(epoch))
@@ -150,28 +145,11 @@ def _log(model: Model, X: Table | None, log_models: bool) -> None:
         log_model(model, X=X)
 
 
-def _log_search(run: str, search: BaseSearchCV) -> None:
-    """Log the best parameters in the run of a search, and each candidate in a child run."""
-    mlflow, results, tags = _required("mlflow"), search.cv_results_, _tags(_estimator_in(search))
-    with _client() as client:
-        client.set_tags(run, tags)
-        if hasattr(search, "best_params_"):
-            client.log_params(run, {f"best_{name}": value for name, value in search.best_params_.items()})
-        if hasattr(search, "best_score_"):
-            client.log_metrics(run, _defined({"best_cv_score": float(search.best_score_)}))
-    means = [name for name in results if name.startswith(("mean_", "std_", "rank_"))]
-    for number, params in enumerate(results["params"]):
-        with mlflow.start_run(nested=True) as child, _client() as client:
-            client.set_tags(child.info.run_id, tags)
-            client.log_params(child.info.run_id, params)
-            client.log_metrics(child.info.run_id, _defined({name: float(results[name][number]) for name in means}))
-
-
 def autolog(*, log_models: bool = True, disable: bool = False, silent: bool = False) -> None:
     """Log each fit from now on like `log_fit`, in the active run or in a new one that ends with the fit.
 
-    A pipeline, or a search of scikit-learn, with an estimator of boostbp is logged as a whole, in one run. With
-    ``mlflow.sklearn.autolog()``, MLflow does this itself.
+    A pipeline with an estimator of boostbp is logged as a whole, and a search of scikit-learn as the fit of its best
+    estimator. With ``mlflow.sklearn.autolog()``, MLflow logs both itself, with a child run for each candidate.
 
     An error in logging becomes a warning, and the fit continues. Logging does not change the model.
 
@@ -190,23 +168,21 @@ def autolog(*, log_models: bool = True, disable: bool = False, silent: bool = Fa
         If mlflow is not installed.
     """
     utils = _required("mlflow.utils.autologging_utils")
-
+    sessions = _required("mlflow.utils.autologging_utils.safety")._AutologgingSessionManager
     running: list[object] = []  # fits that are logged as a whole, in any thread; fits inside them are not logged
 
     def fit(original: Callable[..., Model], self: Model, *args: Table, **options: Any) -> Model:
-        if running or _estimator_in(self) is None:
+        is_logged_by_mlflow = sessions.active_session().integration != _INTEGRATION
+        if running or is_logged_by_mlflow or _estimator_in(self) is None:
             return original(self, *args, **options)
-        is_logged_by_mlflow = isinstance(self, Pipeline | BaseSearchCV) and not utils.autologging_is_disabled("sklearn")
         mlflow = _required("mlflow")
-        run = mlflow.start_run if mlflow.active_run() is None else partial(_run_of_one_fit, mlflow)
-        with nullcontext() if is_logged_by_mlflow else run():
+        with mlflow.start_run() if mlflow.active_run() is None else _run_of_one_fit(mlflow):
             running.append(self)
             try:
                 fitted = original(self, *args, **options)
             finally:
                 running.remove(self)
-            if not is_logged_by_mlflow:
-                _log(self, args[0] if args else options["X"], log_models)
+            _log(self, args[0] if args else options["X"], log_models)
         return fitted
 
     def switched(*, disable: bool = False, silent: bool = False) -> None:
@@ -232,14 +208,6 @@ def _run_of_one_fit(mlflow: ModuleType) -> Iterator[None]:
     tags = mlflow.get_run(mlflow.active_run().info.run_id).data.tags
     with mlflow.start_run(nested=True) if "boostbp_version" in tags else nullcontext():
         yield
-
-
-def _tags(estimator: BaseBoostBP) -> dict[str, str]:
-    return {"estimator_name": type(estimator).__name__, "boostbp_version": __version__}
-
-
-def _client() -> Any:  # which logs in batches of the size that servers accept
-    return _required("mlflow.utils.autologging_utils.client").MlflowAutologgingQueueingClient()
 
 
 def _row_like(X: Table, model: BaseBoostBP) -> NDArray[Any] | DataFrame:

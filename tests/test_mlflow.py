@@ -185,27 +185,38 @@ def test_a_pipeline_is_logged_as_a_whole(mlflow, logging):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("jobs", [None, 2])
-def test_a_search_is_a_run_of_the_best_with_a_child_for_each_candidate(mlflow, logging, jobs):
+def test_a_search_is_a_run_of_the_best(mlflow, logging, jobs):
     before = len(runs(mlflow))
     logging.autolog()
     pipeline = make_pipeline(StandardScaler(), BoostBPRegressor(**parameters(**TINY)))
     grid = {"boostbpregressor__max_depth": [1, 2], "boostbpregressor__output__n_estimators": [3]}
     with mlflow.start_run() as run, parallel_backend("threading"):
         search = GridSearchCV(pipeline, grid, cv=2, n_jobs=jobs).fit(X, Y)
-    assert len(runs(mlflow)) == before + 3
-    parent = mlflow.get_run(run.info.run_id)
-    best = search.best_params_["boostbpregressor__max_depth"]
-    assert parent.data.params["best_boostbpregressor__max_depth"] == parent.data.params["max_depth"] == str(best)
-    assert parent.data.metrics["best_cv_score"] == search.best_score_
+    assert len(runs(mlflow)) == before + 1
+    of_best = mlflow.get_run(run.info.run_id)
+    assert of_best.data.params["max_depth"] == str(search.best_params_["boostbpregressor__max_depth"])
     history = search.best_estimator_[-1].history_
-    assert by_step(mlflow, parent, "loss") == [(epoch.epoch, epoch.loss) for epoch in history.epochs]
-    [kept] = models_of(mlflow, parent)
+    assert by_step(mlflow, of_best, "loss") == [(epoch.epoch, epoch.loss) for epoch in history.epochs]
+    [kept] = models_of(mlflow, of_best)
     np.testing.assert_array_equal(mlflow.pyfunc.load_model(kept.model_uri).predict(X), search.predict(X))
-    children = [run for run in runs(mlflow) if run.data.tags.get("mlflow.parentRunId") == parent.info.run_id]
-    found = {
-        child.data.params["boostbpregressor__max_depth"]: child.data.metrics["mean_test_score"] for child in children
-    }
-    assert found == dict(zip("12", search.cv_results_["mean_test_score"], strict=True))
+
+
+@pytest.mark.slow
+def test_mlflow_logs_the_candidates_of_a_search(mlflow, logging):
+    logging.autolog()
+    before = len(runs(mlflow))
+    mlflow.sklearn.autolog()
+    try:
+        search = GridSearchCV(BoostBPRegressor(**parameters(**TINY)), {"max_depth": [1, 2]}, cv=2).fit(X, Y)
+    finally:
+        mlflow.sklearn.autolog(disable=True)
+    logged = runs(mlflow)[: len(runs(mlflow)) - before]
+    [parent] = [run for run in logged if run.data.tags["estimator_name"] == "GridSearchCV"]
+    children = [run for run in logged if run.data.tags.get("mlflow.parentRunId") == parent.info.run_id]
+    assert len(logged) == 1 + len(children) == 3
+    assert "boostbp_version" not in parent.data.tags  # nor is the best fit logged again
+    scores = {child.data.params["max_depth"]: child.data.metrics["mean_test_score"] for child in children}
+    assert scores == dict(zip("12", search.cv_results_["mean_test_score"], strict=True))
 
 
 def test_a_second_fit_in_a_run_is_a_child_of_it(mlflow, logging):
