@@ -28,7 +28,7 @@ from boostbp.metrics import scores
 from boostbp.metrics.custom_metrics import CustomMetric, is_maximised, name_of
 from boostbp.metrics.ranking import by_query, mean_average_precision, ndcg
 from boostbp.metrics.scores import against_the_rest, by_sklearn, of_labels
-from boostbp.metrics.survival import concordance_index_censored
+from boostbp.metrics.survival import concordance_index
 from boostbp.metrics.survival_curves import StepFunction, breslow
 from boostbp.runtime import messages
 from boostbp.runtime.arrays import Floats
@@ -38,7 +38,7 @@ __all__ = [
     "Metric",
     "StepFunction",
     "breslow",
-    "concordance_index_censored",
+    "concordance_index",
     "default_metric",
     "load_metric",
     "mean_average_precision",

@@ -14,7 +14,7 @@ from scipy.special import gammaln, xlogy
 
 from boostbp.losses import Loss, traits_of
 from boostbp.losses.checked_loss import CheckedLoss
-from boostbp.metrics.survival import concordance_index_censored
+from boostbp.metrics.survival import concordance_index
 from boostbp.runtime.arrays import Floats
 
 _LEAST = np.finfo(np.float64).eps  # smallest probability in a logarithm, as in scikit-learn
@@ -89,7 +89,7 @@ def concordance(loss: Loss, raw: Floats, y: Floats, weight: ArrayLike | None) ->
     if (~event & np.isfinite(y[:, 1])).any():
         raise ValueError("y has times with an upper bound, which have no order: concordance takes right-censored rows.")
     sign = -1.0 if traits_of(loss).link_name == "log" else 1.0
-    return concordance_index_censored(event, time, sign * raw[:, 0], sample_weight=weight).cindex
+    return concordance_index(event, time, sign * raw[:, 0], sample_weight=weight)
 
 
 def cox_nloglik(loss: Loss, raw: Floats, y: Floats, weight: Floats) -> float:

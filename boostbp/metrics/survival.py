@@ -1,8 +1,8 @@
-"""Concordance of risks with survival times, with the name, arguments and values of scikit-survival, and weights."""
+"""Harrell's concordance of risks with survival times, as in scikit-survival, with weights."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,26 +12,12 @@ from boostbp.metrics.survival_curves import numbers_of_rows, read_events, weight
 from boostbp.runtime.arrays import Floats
 
 Ranks = NDArray[np.intp]
+TIED = 1e-8  # largest difference of tied risks, as in scikit-survival
 
 
-class Concordance(NamedTuple):
-    """The concordance index, and the numbers of pairs that it counts; with weights, sums of products of weights."""
-
-    cindex: float
-    concordant: float
-    discordant: float
-    tied_risk: float
-    tied_time: float
-
-
-def concordance_index_censored(
-    event_indicator: ArrayLike,
-    event_time: ArrayLike,
-    estimate: ArrayLike,
-    tied_tol: float = 1e-8,
-    *,
-    sample_weight: ArrayLike | None = None,
-) -> Concordance:
+def concordance_index(
+    event: ArrayLike, time: ArrayLike, risk: ArrayLike, *, sample_weight: ArrayLike | None = None
+) -> float:
     """Return Harrell's concordance index: the share of pairs in which the row of larger risk has the earlier event.
 
     A pair is comparable if the earlier row has an event; of equal times, one with an event is earlier than one without.
@@ -39,42 +25,37 @@ def concordance_index_censored(
 
     Parameters
     ----------
-    event_indicator, event_time : (rows,)
+    event, time : (rows,)
         Whether each row has an event, and its time.
-    estimate : (rows,)
+    risk : (rows,)
         Predicted risks, the larger the earlier the event.
-    tied_tol : float
-        Largest difference of tied risks.
     sample_weight : (rows,)
         Weights of the rows; a pair has the product of theirs, so a row of weight 2 counts as two rows.
     """
-    event, time = read_events(event_indicator, "event_indicator"), numbers_of_rows(event_time, "event_time")
-    risk, weight = numbers_of_rows(estimate, "estimate"), weights_of_rows(sample_weight, len(time))
-    check_consistent_length(event, time, risk)
-    order = np.lexsort((~event, time))  # at the same time, events are earlier
-    event, time, risk, weight = event[order], time[order], risk[order], weight[order]
-    rows = np.flatnonzero(event)
-    # Rows from `start` on are comparable with a row, and those until `end` have its time.
-    first, end = (np.searchsorted(time, time[rows], side) for side in ("left", "right"))
-    start = first + np.diff(np.append(0, np.cumsum(event))[[first, end]], axis=0)[0]
-    levels, rank = np.unique(risk, return_inverse=True)
-    limits = np.concatenate([bound[rank[rows]] for bound in _tied_ranks(levels, tied_tol)])
+    events, times, risks = read_events(event, "event"), numbers_of_rows(time, "time"), numbers_of_rows(risk, "risk")
+    weight = weights_of_rows(sample_weight, len(times))
+    check_consistent_length(events, times, risks)
+    order = np.lexsort((~events, times))  # at the same time, events are earlier
+    events, times, risks, weight = events[order], times[order], risks[order], weight[order]
+    rows = np.flatnonzero(events)
+    # Rows from `start` on are comparable with a row: later ones, and those without an event at its time.
+    first, end = (np.searchsorted(times, times[rows], side) for side in ("left", "right"))
+    start = first + np.diff(np.append(0, np.cumsum(events))[[first, end]], axis=0)[0]
+    levels, rank = np.unique(risks, return_inverse=True)
+    limits = np.concatenate([bound[rank[rows]] for bound in _tied_ranks(levels)])
     below, not_above = np.split(_sums_below(rank, weight, np.tile(start, 2), limits), 2)
     until = np.append(0, np.cumsum(weight))
-    comparable, tied, event_weight = until[-1] - until[start], not_above - below, weight[rows]
-    if not (total := event_weight @ comparable) > 0:
+    if not (total := weight[rows] @ (until[-1] - until[start])) > 0:
         raise ValueError("no two rows are comparable: an event with a weight, and a later row, are needed.")
-    cindex = event_weight @ (below + tied / 2) / total
-    counted = below, comparable - not_above, tied, until[end] - until[start]
-    return Concordance(float(cindex), *((event_weight @ weights).item() for weights in counted))
+    return float(weight[rows] @ (below + (not_above - below) / 2) / total)
 
 
-def _tied_ranks(levels: Floats, tied_tol: float) -> tuple[Ranks, Ranks]:
+def _tied_ranks(levels: Floats) -> tuple[Ranks, Ranks]:
     """Return the first level that is tied with each level, and the first above all that are."""
-    low = np.searchsorted(levels, levels - tied_tol)
+    low = np.searchsorted(levels, levels - TIED)
     # What counts is the difference of two levels. That above is rounded, and may be one level away.
-    low -= (low > 0) & (levels - levels[low - 1] <= tied_tol)
-    low += levels - levels[low] > tied_tol
+    low -= (low > 0) & (levels - levels[low - 1] <= TIED)
+    low += levels - levels[low] > TIED
     return low, np.searchsorted(low, np.arange(len(levels)), side="right")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,27 +16,21 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepFunction:
-    """A step function ``a * y[i] + b`` of points from `x[i]` up to `x[i + 1]`, as in scikit-survival.
+    """A step function ``y[i]`` of points from `x[i]` up to `x[i + 1]`, as in scikit-survival.
 
     Attributes
     ----------
     x, y : (points,)
-        Places of the steps, ascending, and values. Points of the domain below `x[0]` have the value at `x[0]`.
-    a, b : float
-        Factor and offset of the values.
-    domain : (float, float)
-        First and last point; None stands for the first and last `x`.
+        Places of the steps, ascending, and values. Points from 0 to `x[0]` have the value at `x[0]`.
     """
 
     x: Floats
     y: Floats
-    a: float = field(default=1.0, kw_only=True)
-    b: float = field(default=0.0, kw_only=True)
-    domain: tuple[float | None, float | None] = field(default=(0.0, None), kw_only=True)
 
-    def __post_init__(self) -> None:
-        ends = zip(self.domain, (self.x[0], self.x[-1]), strict=True)
-        object.__setattr__(self, "domain", tuple(float(x if end is None else end) for end, x in ends))
+    @property
+    def domain(self) -> tuple[float, float]:
+        """First and last point."""
+        return 0.0, float(self.x[-1])
 
     def __call__(self, x: ArrayLike) -> Any:
         """Return the values at points, in their shape; ValueError if one is outside of the domain."""
@@ -44,7 +38,7 @@ class StepFunction:
         if not ((points >= lower) & (points <= upper)).all():
             raise ValueError(f"the step function is defined from {lower:g} to {upper:g}, got other points.")
         step = np.maximum(np.searchsorted(self.x, points, side="right") - 1, 0)
-        return self.a * self.y[step] + self.b
+        return self.y[step]
 
 
 def breslow(
