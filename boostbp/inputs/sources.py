@@ -17,9 +17,10 @@ from sklearn.utils import check_array
 from boostbp.inputs.categories import Factors, factorize, text_in
 from boostbp.inputs.files.parts import is_dataset, row_index_of
 from boostbp.inputs.files.tables import TableFiles
+from boostbp.inputs.sparse_format import check_format
 from boostbp.runtime import messages
 from boostbp.runtime.arrays import Floats
-from boostbp.runtime.messages import require
+from boostbp.runtime.messages import named_in_errors, require
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -85,6 +86,10 @@ class FrameColumn:
     def __init__(self, series: nw.Series[Any], label: str) -> None:
         self.series = _without_arrow_dtype(series)
         self.label = label
+        if self.series.implementation.is_pyarrow():
+            # other functions of Arrow trust its offsets
+            with named_in_errors(f"{label} is malformed: build it again, as by pyarrow.array(values)"):
+                self.series.to_native().validate(full=True)
         self.dtype = _dtype_of(self.series)
         self._is_pandas = self.series.implementation.is_pandas_like()
 
@@ -117,7 +122,12 @@ class FrameColumn:
     def _factors_by_pandas(self) -> Factors:
         native = self.series.to_native()
         if self.dtype in DECLARED:
-            return Factors.of(native.cat.codes.to_numpy(), native.cat.categories.tolist(), ordered=True)
+            codes, values = native.cat.codes.to_numpy(), native.cat.categories.tolist()
+            if codes.min(initial=-1) < -1 or codes.max(initial=-1) >= len(values):
+                cure = "make it anew: pandas.Categorical.from_codes checks them by default"
+                fault = f"codes from {codes.min()} to {codes.max()} of {len(values)} categories"
+                raise ValueError(f"{self.label} is malformed, with {fault}: {cure}.")
+            return Factors.of(codes, values, ordered=True)
         try:
             place, values = native.factorize()
         except (TypeError, OverflowError) as error:  # not hashable; or, in pandas 2, an integer beyond float64
@@ -225,6 +235,7 @@ def open_source(X: object, *, estimator: BaseEstimator | None = None) -> Source:
     if is_frame(X):
         return _open_frame(X, lenient)
     if sp.issparse(X):
+        X = check_format(X, "X")
         block = check_array(X, accept_sparse=("csr", "csc"), dtype=np.float64, **lenient)
         return Source(block, [], block=block)
     if isinstance(X, np.ma.MaskedArray):

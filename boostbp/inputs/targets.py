@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from boostbp.inputs.categories import text_in
 from boostbp.inputs.sources import ArrayColumn, Column, FrameColumn, is_frame, matrix_of, open_source
+from boostbp.inputs.sparse_format import check_format
 from boostbp.runtime import messages
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
@@ -35,7 +36,7 @@ def read_target(y: ArrayLike | None, n_rows: int, *, labels: bool = False) -> ND
     """
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
-    table: Any = y.toarray() if labels and sp.issparse(y) else y  # type: ignore[union-attr]
+    table: Any = check_format(y, "y").toarray() if labels and sp.issparse(y) else y
     values = _frame_values(table, labels) if is_frame(table) else array_of(table, "y")
     if values.ndim == 2 and values.shape[1] == 1:
         cure = "Please change the shape of y to (n_samples,), for example using ravel()."
