@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeAlias, TypeGuard, cast
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import ArrayLike, NDArray
 
 from boostbp.inputs.categories import Factors, check_categories
@@ -29,6 +28,7 @@ from boostbp.inputs.targets import read_numbers
 from boostbp.runtime import interrupts
 from boostbp.runtime.arrays import Floats, scratch_folder
 from boostbp.runtime.messages import named_in_errors
+from boostbp.runtime.npy_header import read_header
 from boostbp.trees.sparse import Sparse
 
 Blocks: TypeAlias = "TableFiles | TableSource | Iterator[Any]"
@@ -222,9 +222,6 @@ def _recode(X: Floats, schema_of_block: Schema, schema: Schema) -> None:
             X[:, j] = codes[np.nan_to_num(X[:, j], nan=len(categories)).astype(np.int64)]
 
 
-_HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-
-
 class _ArrayFile(NamedTuple):
     """An array in an open file."""
 
@@ -280,7 +277,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[_ArrayFile]:
     check_regular(path)
     with open(path, "rb") as file:
         try:
-            shape, is_fortran, dtype = _HEADERS[npy.read_magic(file)](file)
+            shape, is_fortran, dtype = read_header(file)
         except Exception as error:  # a damaged header may cause any error
             raise ValueError(f"{name!r} is not a file of one array as numpy.save writes it: {error}.") from error
         if dtype.hasobject:

@@ -34,6 +34,7 @@ from numpy.lib import format as npy
 from numpy.typing import DTypeLike, NDArray
 
 from boostbp.runtime.atomic_write import atomic_write
+from boostbp.runtime.npy_header import read_header
 
 Arrays = dict[str, NDArray[Any]]
 T = TypeVar("T")
@@ -206,9 +207,7 @@ def _bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
 def _array(name: str, data: bytes) -> NDArray[Any]:
     """Return the array of a member, whose header must state its exact size."""
     stream = io.BytesIO(data)
-    if npy.read_magic(stream) != (1, 0):
-        raise ValueError(f"{name!r} has another version of npy than 1.0")
-    shape, fortran, dtype = npy.read_array_header_1_0(stream)
+    shape, fortran, dtype = read_header(stream)
     body = memoryview(data)[stream.tell() :]
     if dtype.str not in _DTYPES or fortran or math.prod(shape) * dtype.itemsize != len(body):
         raise ValueError(f"{name!r} is not consistent: {dtype}, {shape!r:.99}, and {len(body)} bytes")

@@ -12,7 +12,7 @@ from boostbp import core
 from boostbp.core import INV_SCALE, LOCKSTEP, LOWER, UPPER, predict_rows
 from boostbp.runtime.arrays import Floats
 from boostbp.trees.forest import Forest
-from boostbp.trees.tree import offsets
+from boostbp.trees.tree import levels, offsets
 
 Table = NDArray[np.float32] | Floats
 NODE = [("bound", "u4"), ("step", "i2"), ("column", "u2")]
@@ -124,10 +124,12 @@ def _arrays_of(forest: Forest) -> dict[str, NDArray[Any]]:
     trees[:, 0] = n_nodes
     trees[: len(size)] = np.column_stack([root, leaves.tree_output, leaves.tree_degree])
     sets = np.column_stack([nodes.feature, nodes.cat_start, nodes.cat_words, nodes.missing_left])[has_set]
-    depth = _depths(np.where(step == 0, -1, np.arange(len(step)) + step), trees[:, 0])
+    longest, grown = np.zeros(len(trees), np.int64), np.flatnonzero(size)
+    depth, _ = levels(np.stack([nodes.left, nodes.right]), split)
+    longest[grown] = np.maximum.reduceat(depth, split[grown]) + 1
     return {
         "bound": bound, "step": step, "column": column, "trees": trees,
-        "steps": depth.reshape(-1, LOCKSTEP).max(axis=1), "bounds": bounds, "first_bound": first_bound,
+        "steps": longest.reshape(-1, LOCKSTEP).max(axis=1), "bounds": bounds, "first_bound": first_bound,
         "table": table, "sets": sets.astype(np.int64), "categories": nodes.categories,
     }  # fmt: skip
 
@@ -176,14 +178,3 @@ def _records(leaves: core.Leaves, *, clip: bool) -> tuple[NDArray[np.int64], NDA
     kept[term > 0] = varies[path]
     table[at[kept]] = leaves.weight[kept]
     return first[:-1], n_columns, table
-
-
-def _depths(left: NDArray[np.int64], root: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return the number of splits on the longest path of each tree, (trees,); `left` is -1 for leaves."""
-    tree, node, depth = np.arange(len(root)), root.astype(np.int64), np.zeros(len(root), np.int64)
-    while len(node):
-        is_split = left[node] >= 0
-        tree, node = tree[is_split], left[node[is_split]]
-        depth[tree] += 1
-        tree, node = np.concatenate([tree, tree]), np.concatenate([node, node + 1])
-    return depth

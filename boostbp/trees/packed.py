@@ -14,7 +14,7 @@ from boostbp.runtime import plain
 from boostbp.runtime.archive import Arrays, take
 from boostbp.trees.basis import BASES, Basis
 from boostbp.trees.forest import Forest, Run
-from boostbp.trees.tree import ARRAYS, Trees, offsets
+from boostbp.trees.tree import ARRAYS, Trees, levels, offsets
 
 _OWN = "own functions"
 # Limit on sizes, far below that of int64, and below that of int32, which holds feature numbers.
@@ -147,11 +147,8 @@ def _check_children(children: NDArray[np.int64], tree_split: NDArray[Any]) -> No
     _require((parents == 1).all(), "a split has no parent, or two")
     # Each split has one parent. A split that is not below the root is in a cycle, so its ancestors never reach the
     # root.
-    above = np.arange(n_splits)
-    above[below[~is_leaf]] = np.broadcast_to(np.arange(n_splits), children.shape)[~is_leaf]
-    for _ in range(int(size.max(initial=0)).bit_length()):  # each step doubles the distance
-        above = above[above]
-    _require(np.array_equal(above, tree_split[tree]), "a split is not below the root of its tree")
+    _, top = levels(children, tree_split)
+    _require(np.array_equal(top, tree_split[tree]), "a split is not below the root of its tree")
 
 
 def _leaves(parts: Arrays, tree_split: NDArray[Any], n_columns: int, n_outputs: int) -> core.Leaves:

@@ -289,6 +289,22 @@ def share_rows(work: Callable[[tuple[int, int]], object], n_rows: int, n_threads
     threads.parallel_map(work, ranges, n_threads)
 
 
+def levels(children: NDArray[np.integer], tree_split: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the number of splits above each split, and the topmost of them, which is the root of its tree.
+
+    `children`, (2, splits), are left and right children. If a split is its own ancestor, its topmost one is no root.
+    """
+    size, split = np.diff(tree_split), np.arange(tree_split[-1])
+    above, is_split = split.copy(), children >= 0
+    below = children + np.repeat(tree_split[:-1], size)
+    above[below[is_split]] = np.broadcast_to(split, children.shape)[is_split]
+    depth = (above != split).astype(np.int64)
+    for _ in range(int(size.max(initial=0)).bit_length()):  # each step doubles the distance, as trees may be chains
+        depth += depth[above]
+        above = above[above]
+    return depth, above
+
+
 # Trees, leaves and columns are parts of different sizes in flat arrays. Offsets, (parts + 1,), have the first entry of
 # each part and the end of the last one.
 

@@ -140,6 +140,7 @@ def _stream(parts: Parts, rng: random.Random) -> bool:
             ("'<f8'", f"({10**400},)"), ("'|O'", "(3,)"), ("'<U999999'", "()"), ("'<f8'", str((1,) * 100)),
             ("'<f8'", "3"), ("'<f8'", "(2.0,)"), ("'>f8'", "(2,)"), ("[('a', '<f8')]", "(2,)"), ("{}", "[]"),
             ("print()", "()"), ("'<f8'", "(-2, -1)"), ("'<f8'", "(" * 9000),
+            *(("'<f8'", f"({sign * (9000 // len(sign))}2,)") for sign in ("-", "~", "+", "not ", "1-", "[", "2 ")),
         ]  # fmt: skip
         descr, shape = rng.choice(lies)
         fortran = rng.choice(("False", "False", "True", "7"))

@@ -114,7 +114,7 @@ def test_codes_beyond_the_categories_are_refused(code):
         lambda: learn_schema(BaseEstimator(), pd.DataFrame({"c": column})),
         lambda: BoostBPClassifier(**QUICK).fit(CELLS, pd.Series(column)),
     ):
-        with pytest.raises(ValueError, match="is malformed, with codes from .* of 2 categories"):
+        with pytest.raises(ValueError, match=r"is malformed, with codes from .* of 2 categories"):
             use()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -91,6 +92,46 @@ def test_missing_values_go_where_a_split_sends_them_whatever_its_threshold():
     layer = forest_of(members, 1, len(members), BASES["constant"])
     X = np.array([np.nan, -1e308, -1.0, 0.0, -0.0, 1.0, 1e308, 5.0, 6.0])[:, None]
     assert_few_like_many(Network((Layer(layer),), np.zeros(len(members))), X)
+
+
+def chain(count, sides):
+    """A tree whose every split has a leaf, on the right side or on the left one."""
+    split = np.arange(count)
+    onward, leaf = np.append(split[1:], ~count), ~split
+    to_left = np.resize(sides, count)
+    threshold = np.where(to_left, split[::-1], split) + 0.5
+    left, right = np.where(to_left, onward, leaf), np.where(to_left, leaf, onward)
+    tree = Tree.of(np.where(to_left, 0, 1), threshold, left, right, np.zeros(count, bool))
+    leaves = leaves_on_paths(tree, BASES["constant"])
+    return forest_of([(tree, leaves._replace(weight=np.arange(count + 1.0)))], 2, 1, BASES["constant"])
+
+
+@pytest.mark.parametrize("sides", [[True], [False], [True, False], [True, True, False, True]])
+def test_chains_of_splits(sides):
+    layer = Layer(chain(300, sides))
+    X = np.random.default_rng(0).uniform(-1, 301, (40, 2))
+    assert_few_like_many(Network((layer,), np.zeros(1)), X)
+    assert Flat.of([layer.forest]).steps.tolist() == [300]
+
+
+def test_the_layout_of_a_chain_takes_no_more_steps_of_python_for_more_levels():
+    def lines_of(forest):
+        count = 0
+
+        def trace(frame, event, argument):
+            nonlocal count
+            count += 1
+            return trace
+
+        sys.settrace(trace)
+        try:
+            Flat.of([forest])
+        finally:
+            sys.settrace(None)
+        return count
+
+    short, long = chain(500, [True]), chain(8000, [True])
+    assert lines_of(long) < lines_of(short) + 100
 
 
 def test_a_layer_without_trees_is_the_baseline():
