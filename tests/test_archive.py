@@ -340,3 +340,17 @@ def test_failed_write_leaves_the_old_file(path, press):
         archive.write(path, kind="model", version=1, content=None, arrays={})
     assert path.read_bytes() == before
     assert os.listdir(path.parent) == ["file"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_named_pipe_is_refused_at_once_and_a_pipe_of_the_shell_is_read(path):
+    archive.write(path, kind="model", version=1, content=7, arrays={})
+    named = path.with_name("pipe")
+    os.mkfifo(named)
+    with pytest.raises(OSError, match="pipe' is a named pipe, which may never be written"):
+        read(named)
+    out, into = os.pipe()
+    with open(out, "rb"), open(into, "wb") as writer:
+        writer.write(path.read_bytes())
+        writer.close()
+        assert read(f"/dev/fd/{out}").content == 7

@@ -20,7 +20,7 @@ from rich.console import Console
 from typer import Argument, Exit, Option
 
 from boostbp.runtime.atomic_write import check_writable
-from boostbp.runtime.messages import printable
+from boostbp.runtime.messages import brief, printable
 
 INTERRUPTED = 130  # the exit code of shells for Ctrl-C
 # Text from files is printed without markup and emoji names.
@@ -61,7 +61,7 @@ def say(text: str, quiet: bool = False) -> None:
 
 def fail(reason: str, code: int = 1) -> Exit:
     """Print the reason of a failure in one line, and return the exception that ends the command."""
-    say(f"error: {' '.join(reason.split())}")
+    say(f"error: {brief(' '.join(reason.split()))}")
     return Exit(code)
 
 

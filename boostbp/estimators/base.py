@@ -70,7 +70,11 @@ def _public(method: FunctionType) -> Any:
         if not (arguments.keys() <= known or takes_any):
             nested_parameters.refuse_unknown(method, type(self), arguments)
         # entering a context takes a tenth of the time of predicting one row
-        return (method if np.geterr() == NUMPY_DEFAULTS else in_numpy_errstate)(self, *args, **arguments)
+        try:
+            return (method if np.geterr() == NUMPY_DEFAULTS else in_numpy_errstate)(self, *args, **arguments)
+        except Exception as error:
+            messages.shorten(error)
+            raise
 
     return run
 

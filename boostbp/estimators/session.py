@@ -45,7 +45,7 @@ from boostbp.network.history import History
 from boostbp.network.monitor import Callback, Evaluation, NetworkTask, Progress, Stage, State
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
-from boostbp.runtime import checks, interrupts
+from boostbp.runtime import checks, interrupts, messages
 from boostbp.runtime.arrays import Floats, TableLike, numpy_errstate
 from boostbp.runtime.group import training_in, workers
 from boostbp.runtime.threads import single_threaded_blas
@@ -231,9 +231,10 @@ def all_or_nothing(*, blocks: bool = False) -> Callable[[F], F]:
                         fit_blocks(fit, estimator, *args, **options)
                     else:
                         fit(estimator, *args, **options)
-            except BaseException:
+            except BaseException as error:
                 estimator.__dict__.clear()
                 estimator.__dict__.update(attributes)
+                messages.shorten(error)
                 raise
             history = estimator.model_.history
             interrupt, history.interrupt = history.interrupt, None

@@ -24,6 +24,7 @@ import io
 import json
 import math
 import os
+import stat
 import zipfile
 from collections.abc import Callable
 from importlib.metadata import version as version_of
@@ -34,6 +35,7 @@ from numpy.lib import format as npy
 from numpy.typing import DTypeLike, NDArray
 
 from boostbp.runtime.atomic_write import atomic_write
+from boostbp.runtime.messages import brief
 from boostbp.runtime.npy_header import read_header
 
 Arrays = dict[str, NDArray[Any]]
@@ -114,6 +116,9 @@ def read(path: str | os.PathLike[str], build: Build[T], *, kind: str, version: i
     Raises ValueError if the file is foreign, truncated, corrupted, or of another kind or version, and if `build` raises
     any error, or does not remove all arrays that it uses from `arrays` (see `take`). `Archive` is a `build`, too.
     """
+    is_of_shell = os.path.realpath(path).startswith(("/proc/", "/dev/fd/"))  # as in: boostbp inspect <(command)
+    if stat.S_ISFIFO(os.stat(path).st_mode) and not is_of_shell:
+        raise OSError(f"{os.fspath(path)!r} is a named pipe, which may never be written: copy its content into a file.")
     with open(path, "rb") as file:
         data = file.read(_NAME_AT + len(_HEADER))
         _check_magic(data, str(path))  # a foreign file may be large, and a device endless
@@ -137,7 +142,7 @@ def from_bytes(data: bytes, name: str, build: Build[T], *, kind: str, version: i
     except (MismatchError, MemoryError):  # memory is bounded by the file, so this is not its fault
         raise
     except Exception as error:  # foreign content may cause any error
-        raise ValueError(f"{name!r} is not consistent: {error or type(error).__name__}.") from error
+        raise ValueError(brief(f"{name!r} is not consistent: {error or type(error).__name__}.")) from error
     return built
 
 

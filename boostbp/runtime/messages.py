@@ -14,8 +14,9 @@ from types import FrameType, ModuleType
 
 # Packages whose frames may be between the user's line and a warning: this one, and those that wrap or call its methods.
 _BETWEEN = {"boostbp", "concurrent", "contextlib", "functools", "joblib", "sklearn", "threading"}
-# Packages whose frames may be in the traceback of an error that is not the user's.
+# Packages whose frames may be in the traceback of an error that is not the user's; their errors may quote user data.
 _PACKAGES = _BETWEEN | {"lightgbm", "narwhals", "numpy", "pandas", "polars", "pyarrow", "scipy", "xgboost"}
+LONGEST = 2000  # characters of a message, of which a cell of a file may have millions. Arbitrary
 # Unicode categories of control characters (with which escape sequences of terminals begin), of invisible and
 # direction-changing marks, of surrogates, and of line and paragraph separators.
 _HIDDEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
@@ -28,7 +29,22 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(brief(message), category, stacklevel=level)
+
+
+def brief(message: str) -> str:
+    """Return a message, without its middle if it is long: it names the argument first, and the cure last."""
+    half, count = LONGEST // 2, len(message)
+    return message if count <= LONGEST else f"{message[:half]} ... ({count} characters) ... {message[-half:]}"
+
+
+def shorten(error: BaseException | None) -> None:
+    """Shorten the messages of an error and of its causes that this package or a library raised."""
+    while error is not None:
+        modules = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
+        if modules and modules[-1].partition(".")[0] in _PACKAGES:
+            error.args = tuple(brief(text) if isinstance(text, str) else text for text in error.args)
+        error = error.__cause__ or error.__context__
 
 
 def is_of_user(error: BaseException) -> bool:
