@@ -34,20 +34,23 @@ METHODS = ("integrated_gradients", "gradient_x_input")
 
 
 def jacobian(self: BaseBoostBP, X: TableLike) -> Floats:
-    """Return the derivative of the raw output with respect to the features, (rows, outputs, features).
+    """Return the derivative of the output with respect to the features, (rows, outputs, features).
 
-    The raw output is `decision_function` of a classifier and the prediction of a regressor, or its logarithm with
-    ``loss="poisson"``, ``"gamma"`` or ``"tweedie"``. With a custom loss it is the argument of its `link`. Units are
-    those of the target over those of the feature. The derivative is 0 where a leaf clips its input, infinite on
+    The output is `decision_function` of a classifier and `predict` of any other estimator, or the logarithm of
+    `predict` with ``loss="poisson"``, ``"gamma"``, ``"tweedie"`` or ``"aft"``. Several quantiles are those of
+    `predict`, in ascending order. With a custom loss it is the argument of its `link`. Units are those of the output
+    over those of the feature. The derivative is 0 where a leaf clips its input, infinite on
     overflow, and 0 everywhere, with a warning, if all leaves are constants.
     """
-    network, choice = fitted_model(self).network, self.model_.history.choice
+    model = fitted_model(self)
+    choice = model.history.choice
     if choice is not None and [part.name for part in choice.parts] == [CONSTANT_LEAVES]:
         warn(
             "jacobian is 0 everywhere, as all leaves of the model are constants: use quality=2 or more, or "
             "output={'basis': 'quadratic'}."
         )
-    return network.jacobian(self._read(X).X, scale=self.model_.targets.scale, n_jobs=threads.count(self.n_jobs))
+    scale, sort = model.targets.scale, model.targets.link_name == "sorted"
+    return model.network.jacobian(self._read(X).X, scale=scale, sort=sort, n_jobs=threads.count(self.n_jobs))
 
 
 def importance(
@@ -59,9 +62,10 @@ def importance(
     ----------
     kind : {"attribution", "jacobian", "split", "gain"}
         "attribution" is the mean absolute attribution (see `attributions`). "jacobian" is the mean absolute Jacobian
-        times the standard deviation of the feature; it misses categories and jumps. "split" is the number of splits.
-        "gain" is the gain of splits that the library reports. In an average of models, splits of all models count
-        equally, and gains are multiplied by the squares of the weights.
+        times the standard deviation of the feature; it misses categories and jumps. Both are means over outputs before
+        several quantiles are sorted. "split" is the number of splits. "gain" is the gain of splits that the library
+        reports. In an average of models, splits of all models count equally, and gains are multiplied by the squares of
+        the weights.
     layer : int, optional
         Only for splits and gains: the layer whose columns get importances (see `layer_names`); -1 is the output layer.
         By default the features get importances for the whole model. Importance then flows from the outputs down, layer
@@ -121,9 +125,9 @@ def attributions(
     Returns
     -------
     Attributions
-        ``values``, (rows, outputs, features), and ``base_values`` are in units of the raw output: units of the target,
-        log-odds for a classifier, logarithms with ``loss="poisson"``, ``"gamma"`` and ``"tweedie"``. ``error`` is the
-        largest distance between an output and its sum. ``to_frame()`` returns a table.
+        ``values``, (rows, outputs, features), and ``base_values`` are those of the output of `jacobian`: in units of the
+        target, log-odds for a classifier, logarithms with ``loss="poisson"``, ``"gamma"``, ``"tweedie"`` and ``"aft"``.
+        Without an offset they sum to `predict`, `decision_function` or the logarithm. ``error`` is the largest distance between an output and its sum. ``to_frame()`` returns a table.
 
     Raises
     ------
@@ -133,15 +137,14 @@ def attributions(
     model = model_of_trees(self)
     checks.one_of("method", method, METHODS)
     steps = checks.whole("steps", steps, 1)
-    table = self._read(X)
+    table, sort = self._read(X), model.targets.link_name == "sorted"
     assert model.summary is not None
     start = model.summary.center[None] if baseline is None else dense(self._read(baseline).X)
     if len(start) not in (1, len(table.X)):
         raise ValueError(f"baseline has {len(start)} rows: give one, or one for each of the {len(table.X)} rows of X.")
     rows, n_threads, names = dense(table.X), threads.count(self.n_jobs), model.names()
-    result = attribute(
-        model.network, rows, start, categorical=table.categorical, method=method, steps=steps, n_threads=n_threads
-    )
+    how: Any = {"categorical": table.categorical, "method": method, "steps": steps, "sort": sort}
+    result = attribute(model.network, rows, start, **how, n_threads=n_threads)
     return result.in_units(model.targets.scale, model.targets.shift, names.features, names.outputs)
 
 
@@ -167,7 +170,7 @@ def explain(
     Returns
     -------
     shap.Explanation
-        Base values and values sum to the raw output: see `attributions`. ``values`` is (rows, features) for one
+        Base values and values sum to the output: see `attributions`. ``values`` is (rows, features) for one
         output, such as the log-odds of ``classes_[1]`` for two classes. It is (rows, features, outputs) for several;
         ``explanation[:, :, "setosa"]`` selects a class. ``data`` has the codes of categories, and ``display_data``
         their names if there are any.
@@ -236,8 +239,8 @@ def leaf_report(self: BaseBoostBP, X: TableLike) -> LeafRecords:
         - ``value``: constant plus coefficients times inputs.
 
         A tree without splits is the ridge regression that the layer starts from, and tree -1 is the constant that the
-        output starts from. For each row, layer and output, the values sum to the hidden unit, or to the raw output in
-        its units (see `attributions`).
+        output starts from. For each row, layer and output, the values sum to the hidden unit, or to the output of
+        `jacobian`; of several quantiles, to that before they are sorted.
     """
     model, n_threads = model_of_trees(self), threads.count(self.n_jobs)
     units = {"scale": model.targets.scale, "offset": model.targets.shift}

@@ -11,6 +11,9 @@ steps, and the change of each step is divided among the features exactly, layer 
   unit is divided among the features that moved the unit in its direction, in proportion to their contributions.
 - Categories, and values that are missing in only one of row and baseline, switch halfway.
 
+- Outputs that are sorted in each row, as several quantiles are, move in a straight line within a step. Each place gets
+  the changes of the outputs that hold it, in proportion to the time for which they do.
+
 So the attributions of a row sum to ``f(row) - f(baseline)`` up to rounding, for any number of steps. More steps follow
 the line more closely.
 """
@@ -19,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -91,9 +95,10 @@ def attribute(
     categorical: Sequence[int] = (),
     method: str = "integrated_gradients",
     steps: int = 32,
+    sort: bool = False,
     n_threads: int = 1,
 ) -> Attributions:
-    """Attribute the raw output of each row, (rows, features), to the features.
+    """Attribute the raw output of each row, (rows, features), to the features; with `sort`, the sorted outputs.
 
     The `baseline` is (rows or 1, features), and `categorical` columns hold codes. The method ``"gradient_x_input"`` is
     the Jacobian times ``X - baseline``. It is fast, but uses only the slope at the row.
@@ -112,24 +117,26 @@ def attribute(
             # Slopes are per `unit`, as those per 1 may overflow for features with tiny values.
             unit = np.abs(move).max(axis=0)
             unit = np.where(unit > 0.0, unit, 1.0)
-            values.append(network.jacobian(X[rows], unit=unit, n_jobs=n_threads) * (move / unit)[:, None])
+            values.append(network.jacobian(X[rows], unit=unit, sort=sort, n_jobs=n_threads) * (move / unit)[:, None])
         else:
-            values.append(_along(network, X[rows], baseline[rows], switching[rows], steps, n_threads))
+            values.append(_along(network, X[rows], baseline[rows], switching[rows], steps, sort, n_threads))
     base, outputs = [network.predict(rows_of, n_jobs=n_threads) for rows_of in (baseline, X)]
+    if sort:
+        base, outputs = np.sort(base, axis=1), np.sort(outputs, axis=1)
     return Attributions(np.concatenate(values), base, outputs)
 
 
 def _along(
-    network: Network, X: Floats, baseline: Floats, switching: NDArray[np.bool_], steps: int, n_threads: int
+    network: Network, X: Floats, baseline: Floats, switching: NDArray[np.bool_], steps: int, sort: bool, n_threads: int
 ) -> Floats:
     """Return the sum of the changes of all steps from the baseline to the rows, (rows, outputs, features)."""
     total = np.zeros((len(X), len(network.baseline), X.shape[1]))
-    _, before = network.forward(baseline, n_jobs=n_threads)
+    h, before = network.forward(baseline, n_jobs=n_threads)
     for step in range(1, steps + 1):
         t = step / steps
         still = switching | (baseline == X)  # avoids rounding errors in features that do not move
         point = np.where(still, X if t > 0.5 else baseline, (1.0 - t) * baseline + t * X)  # `still` switches halfway
-        _, traces = network.forward(point, n_jobs=n_threads)
+        h_next, traces = network.forward(point, n_jobs=n_threads)
         shares: Floats | None = None
         for a, b in zip(before, traces, strict=True):
             # The layer's change from a to b by its own columns, (rows, outputs, columns): within leaf regressions, and
@@ -137,8 +144,25 @@ def _along(
             smooth, jump = b.forest.changes(a.X, b.X, a.leaf, b.leaf, n_threads)
             shares = smooth + jump if shares is None else _through(a.X, b.X, smooth, jump, shares)
         assert shares is not None
-        total += shares
-        before = traces
+        total += _by_place(h[-1], h_next[-1], shares) if sort else shares
+        h, before = h_next, traces
+    return total
+
+
+def _by_place(a: Floats, b: Floats, shares: Floats) -> Floats:
+    """Return the changes of the sorted outputs by features, from those of the outputs, (rows, outputs, features).
+
+    The outputs, (rows, outputs), move from `a` to `b` in a straight line, on which some of them cross.
+    """
+    left, right = np.triu_indices(a.shape[1], 1)
+    before, after = (h[:, left] - h[:, right] for h in (a, b))
+    # (rows, pairs) ascending: the time between 0 and 1 at which two outputs cross; 1 if they do not
+    times = np.sort(np.divide(before, before - after, out=np.ones_like(before), where=before * after < 0), axis=1)
+    times = times[:, : (times < 1).any(axis=0).sum()]
+    total = np.zeros_like(shares)
+    for start, end in pairwise([np.zeros(len(a)), *times.T, np.ones(len(a))]):
+        order = (a + ((start + end) / 2)[:, None] * (b - a)).argsort(axis=1)
+        total += (end - start)[:, None, None] * np.take_along_axis(shares, order[..., None], axis=1)
     return total
 
 

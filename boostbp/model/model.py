@@ -143,7 +143,7 @@ class Targets:
 
     @property
     def link_name(self) -> str | None:
-        """Name of the link function of the loss, such as "log"; None if it has no name."""
+        """Name of the link function of the loss, such as "log" or "sorted"; None if it has no name."""
         return traits_of(self.loss).link_name
 
     def names(self, features: tuple[str, ...]) -> tuple[str, ...]:

@@ -95,16 +95,20 @@ class Network:
         return above(self.layers[:-1], X, skip=self.skip, n_jobs=n_jobs)
 
     def jacobian(
-        self, X: Floats, *, scale: Floats | float = 1.0, unit: Floats | None = None, n_jobs: int = 1
+        self, X: Floats, *, scale: Floats | float = 1.0, unit: Floats | None = None, sort: bool = False, n_jobs: int = 1
     ) -> Floats:
         """Return the Jacobian of the raw output times `scale` in X by the chain rule, (rows, outputs, features).
 
-        Derivatives are those with respect to ``X / unit``; with unit None, with respect to X. A derivative that
-        overflows is then infinite, but intermediate results do not overflow.
+        With `sort` it is that of the sorted outputs of each row. Derivatives are those with respect to ``X / unit``;
+        with unit None, with respect to X. A derivative that overflows is then infinite, but intermediate results do not
+        overflow.
         """
-        _, traces = self.forward(X, n_jobs=n_jobs)
+        h, traces = self.forward(X, n_jobs=n_jobs)
         safe = self.safe_units() if unit is None else unit
-        scaled = chain(traces, skip=self.skip, unit=safe) * np.reshape(scale, (-1, 1))
+        slopes = chain(traces, skip=self.skip, unit=safe)
+        if sort:
+            slopes = np.take_along_axis(slopes, h[-1].argsort(axis=1)[..., None], axis=1)
+        scaled = slopes * np.reshape(scale, (-1, 1))
         if unit is not None:
             return scaled
         with np.errstate(over="ignore", under="ignore"):

@@ -207,6 +207,8 @@ class GBDTModule(torch.nn.Module):
     ) -> Self:
         """Boost the trees on a loss instead of calling `step`, for the last layer of a model.
 
+        The output of the module is then the argument of the loss's `link`: log-odds, logarithms, unsorted quantiles.
+
         Parameters
         ----------
         loss : str or Loss
