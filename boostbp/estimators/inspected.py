@@ -125,9 +125,10 @@ def attributions(
     Returns
     -------
     Attributions
-        ``values``, (rows, outputs, features), and ``base_values`` are those of the output of `jacobian`: in units of the
-        target, log-odds for a classifier, logarithms with ``loss="poisson"``, ``"gamma"``, ``"tweedie"`` and ``"aft"``.
-        Without an offset they sum to `predict`, `decision_function` or the logarithm. ``error`` is the largest distance between an output and its sum. ``to_frame()`` returns a table.
+        ``values``, (rows, outputs, features), and ``base_values`` sum to the output of `jacobian`: `predict`,
+        `decision_function` of a classifier, or logarithms with ``loss="poisson"``, ``"gamma"``, ``"tweedie"`` and
+        ``"aft"``, all without an offset. ``error`` is the largest distance between an output and its sum.
+        ``to_frame()`` returns a table.
 
     Raises
     ------
