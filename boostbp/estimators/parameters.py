@@ -15,6 +15,7 @@ from boostbp.estimators.held_out import check_validation
 from boostbp.estimators.nested_parameters import LAYER_PARAMETERS, OUTPUT_PARAMETERS, constrained
 from boostbp.estimators.parameter_use import Way, deep_of, level_of, way_of
 from boostbp.inputs.schema import Schema
+from boostbp.inputs.sources import label_of
 from boostbp.network import steps
 from boostbp.network.callbacks import Checkpoint
 from boostbp.network.layers import LayerSettings, LayerSpec
@@ -146,34 +147,33 @@ def _signs(estimator: BaseBoostBP, spec: LayerSpec, n_outputs: int, schema: Sche
         return None
     if schema is None:
         return ()
-    names, categorical = schema.names, schema.categories.keys()
-    return signs_of(
-        spec.monotone_constraints, schema.n_features, names=names, categorical=categorical, n_outputs=n_outputs
-    )
+    columns: Any = {"labels": schema.labels, "categorical": schema.categories.keys()}
+    return signs_of(spec.monotone_constraints, schema.n_features, **columns, n_outputs=n_outputs)
 
 
 def signs_of(
-    constraints: Sequence[int] | Mapping[str, int] | None,
+    constraints: Sequence[int] | Mapping[Any, int] | None,
     n_features: int,
     *,
-    names: Sequence[str] | None = None,
+    labels: Sequence[str] | None = None,
     categorical: Collection[int] = (),
     n_outputs: int = 1,
 ) -> Signs:
     """Return the sign of each feature in which a layer is to be monotone, (features,); () if it is in none.
 
-    `categorical` are the features that are category codes. Raises ValueError if the constraints (`checked_constraints`)
-    are not those of such an input, or cannot be kept.
+    `labels` are column names as `label_of` writes them, and `categorical` are the features that are category codes.
+    Raises ValueError if the constraints (`checked_constraints`) are not those of such an input, or cannot be kept.
     """
     if constraints is None or not is_constrained(constraints):
         return ()
     shown = f"monotone_constraints={checks.shown(constraints)}"
     if isinstance(constraints, Mapping):
-        unknown = [name for name in constraints if name not in (names or ())]
+        unknown = [name for name in constraints if label_of(name) not in (labels or ())]
         if unknown:
-            known = "X has no column names" if names is None else f"the columns are {list(names)}"
+            known = "X has no column names" if labels is None else f"the columns are [{', '.join(labels)}]"
             raise ValueError(f"{shown} names {unknown}, but {known}.")
-        constraints = tuple(constraints.get(name, 0) for name in names or ())
+        sign_of = {label_of(name): sign for name, sign in constraints.items()}
+        constraints = tuple(sign_of.get(label, 0) for label in labels or ())
     if len(constraints) != n_features:
         raise ValueError(f"{shown} has {len(constraints)} signs, but X has {n_features} columns: give one for each.")
     without_order = [j for j in categorical if constraints[j]]

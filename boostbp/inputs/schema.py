@@ -17,12 +17,13 @@ from sklearn.utils.validation import validate_data
 
 from boostbp.inputs.categories import Category, categories_of, check_categories, codes_of, sort_categories
 from boostbp.inputs.files.tables import ColumnRoles
-from boostbp.inputs.sources import DECLARED, Column, Source, matrix_of, open_source, warn_of_row_index
+from boostbp.inputs.sources import DECLARED, Column, Source, label_of, matrix_of, open_source, warn_of_row_index
 from boostbp.runtime import interrupts, messages, plain
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 from boostbp.trees.sparse import Matrix, Sparse, Table
 
+SHOWN = 20  # column names in an error, at most. Arbitrary
 _EXACT = 2**53  # float64 holds every whole number up to this one
 CategoricalFeatures = str | Iterable[str | int | bool] | None  # "from_dtype", None, or names, numbers or a mask
 
@@ -36,6 +37,12 @@ class Schema:
     # categorical column -> its values (str, int, float, bool), in the order of their codes
     categories: Mapping[int, tuple[Category, ...]]
     dtypes: tuple[str, ...]  # type of each column, for messages
+    other_names: tuple[str, ...] | None = None  # column names that are not only strings, as `label_of` writes them
+
+    @property
+    def labels(self) -> tuple[str, ...] | None:
+        """Column names of any type, as `label_of` writes them; None if the table had none."""
+        return self.other_names if self.names is None else tuple(map(label_of, self.names))
 
     @property
     def categorical(self) -> tuple[int, ...]:
@@ -67,7 +74,7 @@ class Schema:
             if checked:
                 check_categories(column.factors, column.label, declared=by_name or column.dtype in DECLARED)
         dtypes = tuple(column.dtype for column in source.columns) or (str(cast(Any, source.block).dtype),) * n_features
-        return cls(n_features, source.names, categories, dtypes)
+        return cls(n_features, source.names, categories, dtypes, None if source.names else source.labels)
 
     @classmethod
     def common(cls, schemas: Sequence[Schema], parts: Sequence[str] = ()) -> Schema:
@@ -78,7 +85,7 @@ class Schema:
         first, categories = schemas[0], dict(schemas[0].categories)
         parts = parts or [f"worker {number}" for number in range(len(schemas))]
         for part, other in zip(parts, schemas, strict=True):
-            for name in ("n_features", "names", "categorical"):
+            for name in ("n_features", "names", "other_names", "categorical"):
                 if (value := getattr(other, name)) != (expected := getattr(first, name)):
                     cure = "give all of them the same columns, and name those with categories in categorical_features"
                     raise ValueError(f"X of {part} has {name}={value!r}, that of {parts[0]} has {expected!r}: {cure}.")
@@ -93,8 +100,10 @@ class Schema:
 
         A float64, C-contiguous array without categories is not copied. A sparse matrix stays sparse: entries that it
         does not store are 0, and a stored NaN is missing. A category that fit did not see has the code
-        ``len(categories[column])``. Raises ValueError if columns have another type than at fit, or contain infinity.
+        ``len(categories[column])``. Raises ValueError if columns have another name or type than at fit, or contain
+        infinity.
         """
+        self._check_names(source)
         X = self._matrix(source)
         try:
             with np.errstate(invalid="ignore"):  # it first computes a sum, which may be inf - inf
@@ -104,6 +113,19 @@ class Schema:
             cell = f"{source.column(j).label}, row {row} (counted from 0) holds {value}"
             raise ValueError(f"Input X contains infinity: {cell}. Clip it, or make it missing (NaN).") from error
         return Table(X, self.categorical)
+
+    def _check_names(self, source: Source) -> None:
+        """Raise ValueError if columns have other names than at fit, or another order; an array has the names 0, 1, ...
+
+        If the names of one table are strings, and the other has none or others, scikit-learn warns.
+        """
+        labels, known = source.labels, self.labels or tuple(map(str, range(self.n_features)))
+        if labels is None or labels == known or (source.names is None) != (self.names is None):
+            return
+        if self.labels or {*labels} == {*known}:
+            j = next((j for j, pair in enumerate(zip(labels, known, strict=False)) if pair[0] != pair[1]), -1)
+            cure = f"pass those of fit in their order, X[[{', '.join(known[:SHOWN])}{', ...' * (len(known) > SHOWN)}]]"
+            raise ValueError(f"Column {j} of X is named {labels[j]}, and that of fit {known[j]}: {cure}.")
 
     def _matrix(self, source: Source) -> Matrix:
         if source.block is None:
@@ -139,11 +161,12 @@ class Schema:
     @classmethod
     def decoded(cls, facts: object) -> Schema:
         """Return the schema that `boostbp.runtime.plain.encode` received; raise ValueError if it is inconsistent."""
+        facts = {"other_names": None, **facts} if isinstance(facts, dict) else facts  # earlier files have none
         schema: Schema = plain.decode_as(cls, facts)
         n_features = schema.n_features
         if not (
             len(schema.dtypes) == n_features
-            and (schema.names is None or len(schema.names) == n_features)
+            and all(names is None or len(names) == n_features for names in (schema.names, schema.other_names))
             and all(0 <= j < n_features and len({*values}) == len(values) for j, values in schema.categories.items())
         ):
             raise ValueError(f"This is not a schema of columns: {schema!r:.999} contradicts itself.")
@@ -193,18 +216,25 @@ def _chosen(source: Source, categorical_features: CategoricalFeatures) -> list[i
         cure = "use 'from_dtype', None, or a list of column names, column numbers or bools"
         raise ValueError(f"categorical_features={categorical_features!r} is not known: {cure}.")
     items: list[Any] = list(categorical_features)
-    n_features, names = source.original.shape[1], source.names or ()
+    n_features, labels = source.original.shape[1], source.labels or ()
     if all(isinstance(item, (bool, np.bool_)) for item in items):
         if items and len(items) != n_features:
             raise ValueError(f"categorical_features is a mask of {len(items)} columns, but X has {n_features}.")
         return np.flatnonzero(items).tolist()
-    if all(isinstance(item, str) for item in items):
-        if unknown := [item for item in items if item not in names]:
-            known = f"the columns are {list(names)}" if names else "X has no column names"
+    whole = [isinstance(item, (int, np.integer)) and not isinstance(item, bool) for item in items]
+    if not any(whole):
+        if unknown := [item for item in items if label_of(item) not in labels]:
+            known = f"the columns are [{', '.join(labels)}]" if labels else "X has no column names"
             raise ValueError(f"categorical_features names {unknown}, but {known}.")
-        return sorted({names.index(item) for item in items})
-    if any(isinstance(item, bool) or not isinstance(item, (int, np.integer)) for item in items):
+        return sorted({labels.index(label_of(item)) for item in items})
+    if not all(whole):
         raise ValueError(f"categorical_features={items!r} mixes kinds: use column names, column numbers or bools.")
+    if source.names is None and any(label.lstrip("-").isdigit() for label in labels):
+        items = [*map(int, items)]
+        if any(labels[j : j + 1] != (str(j),) for j in items):
+            cure = f"X.columns.isin({items}) if these are names, X.columns.isin(X.columns[{items}]) if they are numbers"
+            fault = "may be names of columns or their numbers, which differ"
+            raise ValueError(f"categorical_features={items} {fault}: use {cure}.")
     if wrong := [item for item in items if not 0 <= item < n_features]:
         raise ValueError(f"categorical_features holds {wrong}, but columns are numbered 0 to {n_features - 1}.")
     return sorted({int(item) for item in items})

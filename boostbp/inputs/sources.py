@@ -211,6 +211,7 @@ class Source:
     original: Any  # the input, from which scikit-learn reads names and shape
     columns: Sequence[Column]  # one for each feature; none of a sparse matrix
     names: tuple[str, ...] | None = None  # column names, if the input has names and all are strings
+    labels: tuple[str, ...] | None = None  # column names of any type, as `label_of` writes them
     # (rows, features) array or sparse matrix with all columns, if they are numbers of one dtype; otherwise None
     block: Any = None
 
@@ -274,8 +275,22 @@ def _open_frame(X: IntoDataFrame, lenient: dict[str, Any]) -> Source:
     if 0 in frame.shape:
         check_array(np.empty(frame.shape), **lenient)
     columns = [FrameColumn(series, f"Column {series.name!r}") for series in frame.iter_columns()]
-    names = tuple(frame.columns)
-    return Source(frame.to_native(), columns, names if all(isinstance(name, str) for name in names) else None)
+    names, labels = tuple(frame.columns), tuple(map(label_of, frame.columns))
+    if len({*labels}) < len(labels):  # NaN, which equals no name
+        raise ValueError(f"X has several columns of one name: rename them. They are {', '.join(labels)}.")
+    text = all(isinstance(name, str) for name in names)
+    return Source(frame.to_native(), columns, names if text else None, labels)
+
+
+def label_of(name: object) -> str:
+    """Return a column name of any type as text that no name of another type has."""
+    return repr(_in_python(name))
+
+
+def _in_python(name: object) -> object:
+    if isinstance(name, tuple):
+        return tuple(map(_in_python, name))
+    return name.item() if isinstance(name, np.generic) else name
 
 
 def _refuse_lazy(X: object) -> None:

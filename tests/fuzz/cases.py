@@ -118,6 +118,19 @@ WEIGHTS: dict[str, Callable[[np.random.Generator, int], Any]] = {
     "wide": lambda rng, n: 10.0 ** rng.uniform(-300, 25, n),
     "extreme": lambda rng, n: np.full(n, rng.choice([1e300, 1e-300])),
 }
+NAMES: dict[str, Callable[[int], Any]] = {  # of the columns of a frame
+    "text": lambda d: [f"c{j}" for j in range(d)],
+    "positions": lambda d: range(d),
+    "numbers": lambda d: [7 * j - 5 for j in range(d)],
+    "fractions": lambda d: np.arange(d) + 0.5,
+    "tuples": lambda d: [("level", j) for j in range(d)],
+    "days": lambda d: np.datetime64("2020-01-01") + np.arange(d),
+    "bytes": lambda d: [b"%d" % j for j in range(d)],
+    "missing": lambda d: [np.nan, *range(1, d)],
+    "all missing": lambda d: [np.nan] * d,
+    "mixed": lambda d: ["c", *range(1, d)],
+    "repeated": lambda d: [0] * d,
+}
 DTYPES = ("float64", "float64", "float32", "int64", "fortran", "frame", "csr", "csc")
 
 PARAMETERS: dict[str, tuple[Any, ...]] = {  # the first value is the usual one
@@ -194,6 +207,7 @@ class Case:
     watched: bool = False
     parameters: tuple[tuple[str, Any], ...] = ()
     seed: int = 0
+    names: str = "text"
 
     @property
     def categorical(self) -> list[int]:
@@ -204,7 +218,7 @@ class Case:
         """Input, target and weights; another seed gives fresh rows of the same kind."""
         rng = np.random.default_rng(self.seed if seed is None else seed)
         columns = [(COLUMNS | NO_CODES)[name](rng, self.rows) for name in self.columns]
-        X = as_dtype(np.column_stack(columns), self.dtype)
+        X = as_dtype(np.column_stack(columns), self.dtype, self.names)
         if self.kind == "classifier":
             y = LABELS[self.target](rng, self.rows)
         elif self.kind == "survival":
@@ -220,12 +234,12 @@ def cells_of(X: Any) -> np.ndarray:
     return X.toarray() if sparse.issparse(X) else np.array(X)
 
 
-def as_dtype(X: np.ndarray, dtype: str) -> Any:
+def as_dtype(X: np.ndarray, dtype: str, names: str = "text") -> Any:
     """The input as its user may hold it."""
     if dtype == "frame":
         import pandas as pd
 
-        return pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])])
+        return pd.DataFrame(X, columns=NAMES[names](X.shape[1]))
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         if dtype in ("csr", "csc"):
             return sparse.csr_array(X).asformat(dtype)
@@ -265,4 +279,5 @@ def cases(draw: Any) -> Case:
         watched=draw(st.booleans()) if kind != "layer" else False,
         parameters=tuple((name, draw(st.sampled_from(PARAMETERS[name]))) for name in sorted(changed)),
         seed=draw(st.integers(0, 999)),
+        names=draw(st.sampled_from(tuple(NAMES))),
     )

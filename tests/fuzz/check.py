@@ -87,10 +87,10 @@ def check_layer(case: Case, X: Any, y: Any, weight: Any) -> None:
 
 def check_estimator(case: Case, X: Any, y: Any, weight: Any) -> None:
     """An estimator: predictions, hidden representation, derivative and history."""
+    # a mask, as numbers may be names
+    categorical = [j in case.categorical for j in range(len(case.columns))]
     model = ESTIMATORS[case.kind](
-        **parameters(
-            backend=case.backend, random_state=0, categorical_features=case.categorical or None, **settings_of(case)
-        )
+        **parameters(backend=case.backend, random_state=0, categorical_features=categorical, **settings_of(case))
     )
     options: dict[str, Any] = {"sample_weight": weight}
     if case.kind in LOSSES:
@@ -102,6 +102,8 @@ def check_estimator(case: Case, X: Any, y: Any, weight: Any) -> None:
         options |= {"eval_qid": [options["qid"]]} if case.watched else {}
         options["sample_weight"] = None if weight is None else weight[options["qid"] * QUERY]
     model.fit(X, y, **options)
+    if case.dtype == "frame" and X.shape[1] > 1:
+        check_order(model, X)
     epochs = model.history_.epochs
     assert np.isfinite([epoch.loss for epoch in epochs]).all(), "loss is not finite"
     clip = settings_of(case).get("clip", True)
@@ -127,6 +129,16 @@ def check_estimator(case: Case, X: Any, y: Any, weight: Any) -> None:
             assert (early <= late).all(), "quantiles cross"
         else:
             assert_finite("prediction", model.predict(rows), rows)
+
+
+def check_order(model: Any, X: Any) -> None:
+    """Columns in another order are refused, whatever their names are."""
+    refusal = ""
+    try:
+        model.predict(X.iloc[:, ::-1])
+    except ValueError as error:
+        refusal = str(error)
+    assert re.search("order|is named", refusal), f"columns in another order: {refusal or 'predicted'}"
 
 
 def check_refit(model: Any, X: Any, y: Any, options: dict[str, Any], *, clip: bool) -> None:
@@ -167,7 +179,7 @@ def others(case: Case, *, clip: bool) -> list[Any]:
     wild[:, case.categorical] = 1e6
     rows = [fresh, missing, wild] if clip else [missing]
     held = case.dtype if case.dtype in ("frame", "csr", "csc") else "float64"
-    return [as_dtype(part, held) for part in rows]
+    return [as_dtype(part, held, case.names) for part in rows]
 
 
 def assert_finite(what: str, values: np.ndarray, rows: Any) -> None:

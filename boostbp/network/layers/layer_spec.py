@@ -29,18 +29,17 @@ KEPT = 0.95
 Signs = tuple[int, ...]
 
 
-def is_constrained(constraints: Sequence[int] | Mapping[str, int] | None) -> bool:
+def is_constrained(constraints: Sequence[int] | Mapping[Any, int] | None) -> bool:
     """Return whether any feature has a sign."""
     return any(constraints.values() if isinstance(constraints, Mapping) else constraints or ())
 
 
-def checked_constraints(name: str, value: object) -> Signs | dict[str, int]:
+def checked_constraints(name: str, value: object) -> Signs | dict[Any, int]:
     """Return constraints as a tuple of signs, or as a dict of column names and signs; ValueError if they are not."""
     if not isinstance(value, Mapping):
         return checks.signs(name, value)
-    named = checks.named(name, value)
-    signs = checks.signs(f"{name}, the values of {checks.shown(named)},", list(named.values()))
-    return dict(zip(named, signs, strict=True))
+    signs = checks.signs(f"{name}, the values of {checks.shown(value)},", list(value.values()))
+    return dict(zip(value, signs, strict=True))
 
 
 def _known_basis(name: str, value: B) -> B:
@@ -198,7 +197,7 @@ class LayerSpec(Spec):
     clip: bool | None = _setting(only(True, False), True)
     base: Literal["ridge", "additive", "zero"] | None = _setting(only("ridge", "additive", "zero"), "ridge")
     base_lambda: float | Literal["gcv"] | None = _setting(checks.or_else("gcv", _not_negative), "gcv")
-    monotone_constraints: Sequence[int] | Mapping[str, int] | None = _setting(checked_constraints)
+    monotone_constraints: Sequence[int] | Mapping[Any, int] | None = _setting(checked_constraints)
     backend_params: Mapping[str, Any] | None = _setting(checks.named, {})
 
     def _values(self, *names: str) -> dict[str, Any]:
