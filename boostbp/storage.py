@@ -13,8 +13,9 @@ Reading executes nothing from the file, and checks all sizes and indices before 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from numbers import Real
 from typing import Any, BinaryIO, cast
 
 from sklearn.utils.validation import check_is_fitted
@@ -159,7 +160,7 @@ def parameters_of(estimator: BaseBoostBP) -> dict[str, Any]:
     """Return the parameters as plain values, and specs as dicts; ValueError with the name of one with a user's code."""
     params = {}
     for name, value in estimator.get_params(deep=False).items():
-        if name == "validation" and not isinstance(value, str | float):
+        if name == "validation" and not isinstance(value, str | Real):
             continue  # rows and splitters belong to a training
         try:
             params[name] = _encoded(name, value)
@@ -197,7 +198,7 @@ _OBJECTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 
 def _encoded(name: str, value: Any) -> Any:
     """Return a parameter, or a field of a spec, as a plain value."""
-    if name in SPECS and isinstance(value, list | tuple):
+    if name in SPECS and isinstance(value, Sequence):
         return [_encoded(name, spec) for spec in value]
     if name in SPECS and value is not None:
         is_dict = isinstance(value, Mapping)

@@ -23,7 +23,7 @@ __all__ = [
 
 def _module(name: str) -> ModuleType | None:
     """Return the module of this folder with the backend of a name. Importing it imports no library."""
-    dotted = f"{__name__}.{name}"
+    dotted = ".".join((__name__, name))  # of a member of an enum, too
     if dotted not in sys.modules and name not in _names():
         return None
     module = import_module(dotted)  # waits for a thread that is importing it

@@ -23,7 +23,7 @@ from boostbp.estimators.regressor import BoostBPRegressor, SupervisedParameters
 from boostbp.estimators.supervised import OFFSET_IS_ROUTED, Supervised, check_offset
 from boostbp.losses import Loss
 from boostbp.model.model import Model, Targets
-from boostbp.runtime import messages
+from boostbp.runtime import checks, messages
 from boostbp.runtime.arrays import Floats, TableLike
 from boostbp.runtime.group import workers
 
@@ -260,7 +260,12 @@ def classes_of(labels: NDArray[Any]) -> NDArray[Any]:
 
 def weights_of_classes(class_weight: Mapping[Any, float] | str, labels: NDArray[Any]) -> NDArray[np.float64]:
     """Return the weight of each row by its class, (rows,); raise ValueError if one is negative or not finite."""
-    balanced = isinstance(class_weight, str) and class_weight == "balanced" and not workers().is_single
+    if not isinstance(class_weight, str):
+        if not isinstance(class_weight, Mapping):
+            cure = "'balanced', or a dict of classes and weights, such as series.to_dict()"
+            raise checks.not_allowed("class_weight", class_weight, cure)
+        class_weight = dict(class_weight)
+    balanced = class_weight == "balanced" and not workers().is_single
     weight = compute_sample_weight(_balanced(labels) if balanced else class_weight, labels)
     wrong = ~(np.isfinite(weight) & (weight >= 0))
     if wrong.any():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -23,7 +24,7 @@ from boostbp.network.layers.layer_spec import HIDDEN, OUTPUT, Signs, is_constrai
 from boostbp.network.layers.layer_spec import settings_of as layer_settings_of
 from boostbp.network.settings import BackpropSpec, Settings
 from boostbp.network.steps import STARTS
-from boostbp.runtime import checks, threads
+from boostbp.runtime import checks, plain, threads
 from boostbp.runtime.threads import usable_threads
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ OUTPUT_TREES, MIN_OUTPUT_ROUNDS = 400, 20
 # into noise.
 MIN_BASE_LAMBDA = 0.15
 STRUCTURE_EPOCHS = 4  # epochs between growths of structures: half the time of growth in every epoch, no worse models
+CONTAINERS = ("hidden_layer_sizes", "categorical_features", "alpha", "class_weight")  # parameters that may be one
 WITH_NETWORKS = (Way.AVERAGE, Way.NETWORK)
 NATIVE_ROWS = 20_000  # rows from which the library's own threads gain more than starting them costs
 
@@ -61,6 +63,7 @@ def training_settings(
     units = _sizes(estimator.hidden_layer_sizes, estimator._min_hidden)
     backprop = BackpropSpec.of(estimator.backprop, "backprop")
     specs = _layer_specs(estimator, backprop, len(units), n_outputs)
+    _check_storable(estimator, specs)
     native = any(spec.leaves == "native" for spec in specs)
     return Settings(
         layers=_layers(estimator, specs, (*units, n_outputs), n_rows, seed, schema),
@@ -79,6 +82,18 @@ def training_settings(
         seed=seed,
         given=output_spec(estimator).given,
     )
+
+
+def _check_storable(estimator: BaseBoostBP, specs: Sequence[LayerSpec]) -> None:
+    """Raise ValueError if a parameter that is not code holds what no file can store, such as an iterator or a date."""
+    values = [(name, getattr(estimator, name, None)) for name in CONTAINERS]
+    if isinstance(estimator.backend, str):
+        values += [("backend_params", spec.backend_params) for spec in specs]
+    for name, value in (*values, ("monotone_constraints", specs[-1].monotone_constraints)):
+        try:
+            plain.encode(value)
+        except TypeError as error:
+            raise ValueError(f"{name}={checks.shown(value)} is not allowed: {error}. Give one of these.") from error
 
 
 def _layer_specs(estimator: BaseBoostBP, backprop: BackpropSpec, n_hidden: int, n_outputs: int) -> list[LayerSpec]:
@@ -208,7 +223,9 @@ def _structure_samples(backprop: BackpropSpec, native: bool, n_rows: int) -> int
 
 
 def _sizes(hidden_layer_sizes: Any, fewest: int) -> tuple[int, ...]:
-    several = isinstance(hidden_layer_sizes, Sequence | np.ndarray) and not isinstance(hidden_layer_sizes, str)
+    several = isinstance(hidden_layer_sizes, Sequence | np.ndarray) and checks.is_container(hidden_layer_sizes)
+    if not (several or isinstance(hidden_layer_sizes, Real)):
+        raise checks.not_allowed("hidden_layer_sizes", hidden_layer_sizes, "a list of whole numbers, such as [16]")
     sizes: tuple[Any, ...] = tuple(hidden_layer_sizes) if several else (hidden_layer_sizes,)
     if len(sizes) < fewest:
         raise ValueError(f"hidden_layer_sizes={hidden_layer_sizes!r} must hold {fewest} layers or more.")

@@ -10,7 +10,6 @@ import gc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, wraps
-from numbers import Integral
 from traceback import clear_frames
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -180,7 +179,7 @@ def state_to_resume(estimator: BaseBoostBP, options: FitOptions, *, n_rows: int)
     checks.one_of("keep_state", options.keep_state, (True, False))
     paths = [callback.path for callback in options.checked_callbacks() if isinstance(callback, Checkpoint)]
     path = paths[-1] if paths else None
-    if path is not None and not isinstance(estimator.random_state, Integral):
+    if path is not None and not checks.is_whole(estimator.random_state):
         raise ValueError(
             f"random_state={estimator.random_state!r} with checkpoint={str(path)!r} would start a new training each "
             "time: give a whole number, such as random_state=0."
@@ -270,6 +269,8 @@ def fit_blocks(
     named = {"y": y, "sample_weight": sample_weight, **{name: options.get(name) for name in ("offset", "groups")}}
     with on_disk():
         categorical_features = estimator.categorical_features
+        if checks.is_container(categorical_features):
+            categorical_features = list(categorical_features)
         schema = getattr(options.get("init_model"), "schema_", None)
         options_of_rows: Any = {"categorical_features": categorical_features, "schema": schema}
         X, columns = rows_of(X, named, kind=get_tags(estimator).estimator_type, **options_of_rows)

@@ -18,7 +18,7 @@ from sklearn.utils.validation import validate_data
 from boostbp.inputs.categories import Category, categories_of, check_categories, codes_of, sort_categories
 from boostbp.inputs.files.tables import ColumnRoles
 from boostbp.inputs.sources import DECLARED, Column, Source, label_of, matrix_of, open_source, warn_of_row_index
-from boostbp.runtime import interrupts, messages, plain
+from boostbp.runtime import checks, interrupts, messages, plain
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 from boostbp.trees.sparse import Matrix, Sparse, Table
@@ -212,7 +212,7 @@ def _chosen(source: Source, categorical_features: CategoricalFeatures) -> list[i
         return []
     if isinstance(categorical_features, str) and categorical_features == "from_dtype":
         return [j for j, column in enumerate(source.columns) if column.is_categorical]
-    if isinstance(categorical_features, str) or not isinstance(categorical_features, Iterable):
+    if not checks.is_container(categorical_features):
         cure = "use 'from_dtype', None, or a list of column names, column numbers or bools"
         raise ValueError(f"categorical_features={categorical_features!r} is not known: {cure}.")
     items: list[Any] = list(categorical_features)

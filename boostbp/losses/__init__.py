@@ -6,7 +6,7 @@ them, are known by name. ``docs/extending.md`` shows how to write one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any, cast, get_args
 
@@ -16,6 +16,7 @@ from boostbp.losses.cox import Cox
 from boostbp.losses.log_link import Gamma, Logistic, Multilabel, Poisson, Softmax, Tweedie
 from boostbp.losses.query_losses import LambdaRank, ListwiseRanking, PairwiseRanking
 from boostbp.losses.residuals import AbsoluteError, Huber, Quantile, Quantiles, SquaredError
+from boostbp.runtime import checks
 from boostbp.runtime.messages import counted, nearest, unsupported
 
 __all__ = [
@@ -116,8 +117,8 @@ def _called(name: str) -> list[type[Any]]:
 
 def _at_levels(loss: str | Loss, alpha: float | Sequence[float]) -> str | Loss:
     """Return the quantile loss at a level, or at several; another loss as it is."""
-    several = isinstance(alpha, Iterable) and not isinstance(alpha, str)
-    levels: tuple[float, ...] = tuple(alpha) if several else (alpha,)  # type: ignore[arg-type,assignment]
+    several = checks.is_container(alpha)
+    levels: tuple[Any, ...] = tuple(alpha) if several else (alpha,)  # type: ignore[arg-type]
     if not all(isinstance(level, Real) and not isinstance(level, bool) for level in levels):
         raise ValueError(f"alpha={alpha!r} is not a level: give a number between 0 and 1, or several, ascending.")
     if isinstance(loss, str) and loss in (Quantile.name, *Quantile.aliases):

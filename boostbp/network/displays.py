@@ -10,11 +10,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from numbers import Integral
 from typing import Any, TextIO
 
 from boostbp.network.history import Epoch
 from boostbp.network.monitor import Progress, Stage
+from boostbp.runtime import checks
 from boostbp.runtime.group import workers
 
 DELAY = 0.5  # seconds before verbose="auto" shows a bar. Arbitrary, less than a second
@@ -188,7 +188,7 @@ def showing(verbose: object) -> Iterator[None]:
 def _display(verbose: object) -> ProgressBar | StageLog | None:
     if isinstance(verbose, str) and verbose == "auto":
         return ProgressBar(DELAY, leave=False) if _is_watched() else None
-    if not isinstance(verbose, Integral):
+    if not (isinstance(verbose, bool) or checks.is_whole(verbose)):
         raise ValueError(
             f"verbose={verbose!r} is not a whole number: 0 is silent, 1 a bar, 2 a log; or 'auto', a bar of slow fits."
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, TypeGuard, TypeVar
 
@@ -23,7 +23,7 @@ class ConformanceError(AssertionError):
 
 def one_of(name: str, value: object, allowed: tuple[object, ...]) -> Any:
     """Return the value if it is allowed: a word, a whole number, True, False or None. NumPy's become Python's."""
-    plain = value.item() if isinstance(value, np.bool_ | np.integer) else value
+    plain = bool(value) if isinstance(value, np.bool_) else int(value) if is_whole(value) else value
     # compared by identity, as 1 == True; words by equality
     if not any(plain is word or (isinstance(plain, str) and plain == word) for word in allowed):
         raise ValueError(f"{name}={shown(value)} is not known: use one of {', '.join(map(repr, allowed))}.")
@@ -45,11 +45,15 @@ def finite(name: str, value: object) -> float:
 
 
 def whole(name: str, value: object, least: int, most: int | None = None) -> int:
-    """Return the value if it is a whole number from `least` to `most`; 3.0 is a whole number."""
-    is_whole = isinstance(value, Integral) or (_is_number(value) and _is_finite(value) and float(value).is_integer())
-    if not (is_whole and _is_number(value) and _is_within(value, least, most)):
+    """Return the value if it is a whole number from `least` to `most`."""
+    if not (is_whole(value) and _is_within(value, least, most)):
         raise not_allowed(name, value, f"a whole number of {_broken_bound(value, least, most)}")
     return int(value)
+
+
+def is_whole(value: object) -> TypeGuard[float]:
+    """Return whether a value is a whole number, as 3.0 is, too: samplers and tables of parameters have such floats."""
+    return _is_number(value) and (isinstance(value, Integral) or (_is_finite(value) and float(value).is_integer()))
 
 
 def between(name: str, value: object, least: float, most: float) -> float:
@@ -92,7 +96,7 @@ def file(name: str, value: object) -> str:
 def random_state(name: str, value: object) -> np.random.RandomState:
     """Return the random generator of a seed, with the rules of scikit-learn."""
     try:
-        return check_random_state(value)
+        return check_random_state(int(value) if is_whole(value) else value)
     except (TypeError, ValueError) as error:
         cure = "a whole number from 0 to 2**32 - 1, a numpy.random.RandomState, or None"
         raise not_allowed(name, value, cure) from error
@@ -107,6 +111,12 @@ def named(name: str, value: object) -> dict[str, Any]:
         if not isinstance(key, str):
             raise ValueError(f"{name} has the name {shown(key)}, which is not allowed: names are strings.")
     return mapping
+
+
+def is_container(value: object) -> TypeGuard[Iterable[Any]]:
+    """Return whether a value holds others, as lists, arrays, columns and sets do, and text does not."""
+    has_items = isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray)
+    return has_items and getattr(value, "ndim", 1) > 0  # an array of a single number has none
 
 
 def or_else(other: object, check: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:

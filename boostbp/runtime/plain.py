@@ -8,41 +8,45 @@ Values that JSON cannot express are objects with one key: ``{"float": "nan"}``, 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from enum import Enum, EnumType
 from functools import partial
+from numbers import Integral, Real
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
-
-import numpy as np
 
 _NOT_FINITE = ("nan", "inf", "-inf")
 
 
 def encode(value: Any, *, records: bool = False) -> Any:
-    """Return a value in the types of JSON; NumPy's numbers become Python's, and arrays become lists.
+    """Return a value in the types of JSON.
 
-    With `records`, dataclasses and members of enums are accepted, which only `decode_as` reads.
+    Numbers and text of other types become Python's, and containers that can be read again, such as arrays, columns and
+    sets, become lists. With `records`, dataclasses and members of enums are accepted, which only `decode_as` reads.
     """
     inner = partial(encode, records=records)
-    if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
-    if value is None or type(value) in (bool, int, str):
-        return value
-    if type(value) is float:
-        return value if math.isfinite(value) else {"float": str(value)}
-    if type(value) is tuple:
-        return {"tuple": [inner(item) for item in value]}
-    if isinstance(value, Mapping):
-        return {"dict": [[inner(key), inner(item)] for key, item in value.items()]}
-    if isinstance(value, list | range):
-        return [inner(item) for item in value]
     if records and isinstance(value, Enum):
         return value.name
     if records and is_dataclass(value):
         return {field.name: inner(getattr(value, field.name)) for field in fields(value) if field.init}
+    if hasattr(value, "tolist"):  # of NumPy, pandas and Arrow
+        value = value.tolist()
+    if value is None or type(value) is bool:
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return float(value) if math.isfinite(value) else {"float": str(float(value))}
+    if type(value) is tuple:
+        return {"tuple": [inner(item) for item in value]}
+    if isinstance(value, Mapping):
+        return {"dict": [[inner(key), inner(item)] for key, item in value.items()]}
+    if isinstance(value, Iterable) and not isinstance(value, Iterator | bytes | bytearray):
+        return [inner(item) for item in value]
     raise TypeError(f"{value!r} is a {type(value).__name__}: it is neither number, text, list, tuple nor dict")
 
 

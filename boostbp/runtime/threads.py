@@ -10,14 +10,13 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from numbers import Integral
 from threading import Event, RLock, get_ident
 from typing import TypeVar
 
 import joblib
 from threadpoolctl import OpenBLASController, ThreadpoolController, threadpool_limits
 
-from boostbp.runtime import interrupts
+from boostbp.runtime import checks, interrupts
 from boostbp.runtime.arrays import with_disk_arrays
 from boostbp.runtime.interrupts import after_fork, fork_safe
 
@@ -35,7 +34,7 @@ def count(n_jobs: int | None) -> int:
         return 1
     if type(n_jobs) is int and n_jobs > 0:  # the usual case is fast, as each prediction of a single row calls this
         return n_jobs
-    if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
+    if not checks.is_whole(n_jobs) or n_jobs == 0:
         raise ValueError(f"n_jobs={n_jobs!r} is not a number of threads: give 1 or more, or -1 for all cores.")
     return int(n_jobs) if n_jobs > 0 else max(1, joblib.cpu_count() + 1 + int(n_jobs))
 

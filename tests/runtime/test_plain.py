@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from array import array
+from collections import deque
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, IntEnum, StrEnum
+from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,7 +46,21 @@ def test_numbers_of_numpy_become_pythons():
     assert described(plain.decode(encoded)) == described((math.nan, 3, True, [0.1, 2.0]))
 
 
-@pytest.mark.parametrize("value", [print, object(), {1, 2}, [1, (2, print)], {"a": b"bytes"}, 1j])
+class Word(StrEnum):
+    ANY = "any"
+
+
+@pytest.mark.parametrize("value", [{2}, range(2, 3), {2: 0}.keys(), deque([2]), array("q", [2]), pd.Index([2])])
+def test_containers_become_lists(value):
+    assert plain.encode(value) == [2]
+
+
+def test_numbers_and_text_of_other_types_become_pythons():
+    values = [Fraction(1, 4), IntEnum("Number", {"ONE": 1}).ONE, Word.ANY, np.str_("a"), np.float32(0.5)]
+    assert list(map(described, plain.encode(values))) == ["float 0.25", "int 1", "str 'any'", "str 'a'", "float 0.5"]
+
+
+@pytest.mark.parametrize("value", [print, object(), iter([1]), [1, (2, print)], {"a": b"bytes"}, 1j])
 def test_other_objects_are_refused(value):
     with pytest.raises(TypeError, match="neither number, text, list, tuple nor dict"):
         plain.encode(value)
