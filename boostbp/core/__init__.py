@@ -194,8 +194,12 @@ read_ubj = Loop("read_ubj", "model: u1[bytes]", SPLIT_ROOM, "n_words: i8[1] out"
 
 # ranking.c
 lambdas = Loop(
-    "lambdas", "bounds: i8[queries+1]", "score: f8[rows]", "gain: f8[rows]", "discount: f8[longest]",
-    "inverse: f8[queries]", "top: int", "sigmoid: float", "normalised: bool", "weighted: bool",
+    "lambdas", "bounds: i8[queries+1]", "tie: i8[cells]", "score: f8[cells]", "gain: f8[cells]", "front: f8[cells]",
+    "chance: f8[cells]", "discount: f8[cells]", "within: f8[cells]", "size: f8[cells]", "inverse: f8[queries]",
+    "sigmoid: float", "normalised: bool", "space: f8[2, cells] out", "grad: f8[cells] out", "hess: f8[cells] out",
+)  # fmt: skip
+pairs = Loop(
+    "pairs", "bounds: i8[queries+1]", "score: f8[rows]", "relevance: f8[rows]", "partners: int", "sigmoid: float",
     "space: f8[3, longest] out", "value: f8[rows] out", "grad: f8[rows] out", "hess: f8[rows] out",
 )  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NoReturn, Self, cast
 
 import numpy as np
@@ -21,6 +21,7 @@ from boostbp.estimators.supervised import Supervised, check_offset
 from boostbp.inputs.sources import is_blocks
 from boostbp.inputs.targets import read_groups, read_target, read_weight
 from boostbp.losses import Loss
+from boostbp.losses.query_losses import lacks_gain
 from boostbp.metrics.ranking import ndcg, query_bounds
 from boostbp.model.model import Model, Targets
 from boostbp.network.monitor import Progress
@@ -126,8 +127,9 @@ class BoostBPRanker(Supervised):
         X : array-like, data frame or sparse matrix, (rows, features); path or dataset
             As in `BoostBPRegressor.fit`. With files, `y`, `qid` and `sample_weight` are column names.
         y : array-like, (rows,)
-            Relevance: grades 0, 1, 2, ..., up to 30 with the default gains ``2**grade - 1``. Queries of one row or with
-            equal grades are allowed, and teach nothing.
+            Relevance: grades 0, 1, 2, ..., up to 30 with the default gains ``2**grade - 1``. ``"rank:pairwise"`` takes
+            any numbers; if they are no such grades, the gain in the NDCG is their distance from the lowest of the
+            query. Queries of one row or with equal grades are allowed, and teach nothing; some query must differ.
         sample_weight : array-like, (rows,) or (queries,), optional
             Weights of queries. Weights of rows must be the same in a query, as the loss is of the whole query.
         group : array-like, (queries,), optional
@@ -236,6 +238,11 @@ class BoostBPRanker(Supervised):
         if losses.traits_of(loss).task != "ranking":
             raise ValueError(f"loss={self.loss!r} is not for ranking: use loss='rank_xendcg', or another estimator.")
         _check_weight(values, weight)
+        if isinstance(loss, losses.PairwiseRanking) and loss.label_gain is None:
+            # Pairs take any relevance, and the NDCG needs gains, which are the same for all sets and later fits.
+            known = earlier and getattr(earlier.targets.loss, "label_gain", None) == "relevance"
+            if known or workers().max(float(lacks_gain(values[:, 0], None).any()))[0]:
+                loss = replace(loss, label_gain="relevance")
         return Targets(loss, np.zeros(1), np.ones(1), None, one_dimensional=True), values, weight
 
     def __sklearn_tags__(self) -> Tags:

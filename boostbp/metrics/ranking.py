@@ -1,7 +1,8 @@
 """Metrics of rankings: NDCG and mean average precision.
 
-Values are those of LightGBM: rows of a query are ordered by score, and tied ones stay in their order. A query without
-a relevant row counts 1, in LightGBM and XGBoost; XGBoost's names with a minus, such as ``ndcg@5-``, and scikit-learn's
+Rows of a query are ordered by score. The value of tied rows is the mean over their orders, as in scikit-learn's
+`ndcg_score`; LightGBM and XGBoost leave them in the order of the file, and without ties the values are theirs. A query
+without a relevant row counts 1, in LightGBM and XGBoost; XGBoost's names with a minus, such as ``ndcg@5-``, and
 `ndcg_score` count 0, which is ``without_relevant=0.0`` here. XGBoost's ``ndcg`` and ``map`` without a number are those
 at 32. LightGBM with weights gives such queries the weight 1 in NDCG, and here they keep theirs.
 """
@@ -15,7 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length
 
-from boostbp.losses.query_losses import LARGEST_GRADE
+from boostbp.losses.query_losses import (
+    LARGEST_GRADE,
+    checked_gains,
+    equal_neighbours,
+    gains_of,
+    lacks_gain,
+    mean_of_equal,
+)
 from boostbp.metrics.survival_curves import numbers_of_rows, weights_of_rows
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.checks import whole
@@ -43,7 +51,7 @@ def ndcg(
     Parameters
     ----------
     y_true : (rows,)
-        Grades: whole numbers from 0.
+        Grades: whole numbers from 0; see `label_gain`.
     y_score : (rows,)
         Predicted scores, the largest first.
     group : (queries,)
@@ -52,8 +60,9 @@ def ndcg(
         Query of each row; rows of a query are together.
     k : int
         Number of first rows that count; None: all.
-    label_gain : (grades,)
-        Gain of each grade; None: ``2**grade - 1``.
+    label_gain : (grades,) or "relevance"
+        Gain of each grade, ascending; None: ``2**grade - 1``. ``"relevance"``: `y_true` holds any numbers, and the gain
+        is their distance from the least relevant row of the query.
     sample_weight : (rows,)
         Weights. The weight of a query in the mean is the mean of its rows, as in LightGBM.
     without_relevant : float
@@ -62,12 +71,15 @@ def ndcg(
         Whether to return the value of each query, (queries,), instead of the mean.
     """
     grade, score, bounds, query, position = _rows(y_true, y_score, group, qid)
-    gains = 2.0 ** np.arange(LARGEST_GRADE + 1) - 1.0 if label_gain is None else np.asarray(label_gain, float)
-    if not ((grade >= 0) & (grade % 1 == 0) & (grade < len(gains))).all():
-        raise ValueError(f"y_true must hold whole grades from 0 to {len(gains) - 1}: label_gain sets gains of others.")
+    gains = checked_gains(label_gain)
+    if lacks_gain(grade, gains).any():
+        largest = LARGEST_GRADE if gains is None else len(gains) - 1
+        raise ValueError(f"y_true must hold whole grades from 0 to {largest}: label_gain sets gains of others.")
+    gain = gains_of(grade, gains, bounds)
     discount = (position < _first_rows(k)) / np.log2(position + 2.0)
-    gain = gains[grade.astype(np.intp)]
-    found, ideal = (np.bincount(query, gain[np.lexsort((-order, query))] * discount) for order in (score, grade))
+    order = np.lexsort((gain, -score, query))
+    tied = mean_of_equal(gain[order], equal_neighbours(query, score[order]))
+    found, ideal = (np.bincount(query, ordered * discount) for ordered in (tied, gain[np.lexsort((-gain, query))]))
     return _of_queries(found, ideal, bounds, sample_weight, without_relevant, per_query)
 
 
@@ -88,10 +100,15 @@ def mean_average_precision(
     number of relevant rows, or by `k` if it is smaller. XGBoost takes grades 0 and 1 only.
     """
     grade, score, bounds, query, position = _rows(y_true, y_score, group, qid)
-    relevant = (grade > 0.5)[np.lexsort((-score, query))]
+    order = np.lexsort((-score, query))
+    relevant = (grade > 0.5)[order]
+    tie = equal_neighbours(query, score[order])
+    share, size, first = mean_of_equal(relevant, tie), np.bincount(tie)[tie], np.searchsorted(tie, tie)
+    # Mean number of relevant rows of the query up to a relevant one: before its ties, itself, and of those before it.
     until = np.append(0, np.cumsum(relevant))
-    precision = (until[1:] - until[bounds[:-1]][query]) / (position + 1)
-    sums = np.bincount(query, precision * (relevant & (position < _first_rows(k))))
+    others = (share * size - 1.0) / np.maximum(size - 1, 1)
+    count = until[first] - until[bounds[:-1]][query] + 1.0 + (np.arange(len(tie)) - first) * others
+    sums = np.bincount(query, share * count / (position + 1) * (position < _first_rows(k)))
     n_relevant = np.minimum(np.diff(until[bounds]), _first_rows(k))
     return _of_queries(sums, n_relevant, bounds, sample_weight, without_relevant, per_query)
 

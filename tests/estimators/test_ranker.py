@@ -67,6 +67,54 @@ def test_sizes_and_numbers_of_queries_in_any_order_give_the_same_model() -> None
     np.testing.assert_allclose(shuffled.predict(X), model.predict(X), atol=0.05)  # ties of splits are broken by rows
 
 
+@pytest.mark.parametrize("loss", ["rank_xendcg", "lambdarank", "rank:pairwise"])
+def test_files_that_are_sorted_by_relevance_give_as_good_a_model(loss: str) -> None:
+    def drawn(seed: int, n_rows: int) -> tuple[Any, Any, Any]:
+        rng = np.random.default_rng(seed)
+        table = rng.standard_normal((n_rows, 5))
+        signal = table[:, 0] + np.abs(table[:, 1]) + rng.standard_normal(n_rows)
+        return table, np.clip(np.floor(signal + 1.0), 0, 4), np.arange(n_rows) // 10
+
+    table, relevance, qid = drawn(0, 3000)
+    new, expected, of_new = drawn(1, 5000)
+    quality = {}
+    for name, key in {"best first": -relevance, "worst first": relevance, "as drawn": np.zeros(3000)}.items():
+        order = np.lexsort((key, qid))
+        model = BoostBPRanker(**SMALL | {"loss": loss}).fit(table[order], relevance[order], qid=qid[order])
+        quality[name] = ndcg(expected, model.predict(new), qid=of_new, k=10)
+        assert model.best_score_["held_out"]["ndcg@10"] < 0.95
+    assert max(quality.values()) - min(quality.values()) < 0.015, quality
+    assert min(quality.values()) > 0.85, quality
+
+
+@pytest.mark.parametrize("relevance", [SIGNAL - 2.0, 13.0 * Y, np.exp(Y) - 50.0], ids=["real", "0 to 52", "negative"])
+def test_pairs_take_any_relevance(relevance: Any, tmp_path: Any) -> None:
+    options: dict[str, Any] = SMALL | {"loss": "rank:pairwise"}
+    model = BoostBPRanker(**options).fit(X, relevance, qid=QID, eval_set=[(X, relevance)], eval_qid=[QID])
+    expected = ndcg(relevance, model.predict(X), qid=QID, k=10, label_gain="relevance")
+    assert model.score(X, relevance, qid=QID) == model.best_score_["valid_0"]["ndcg@10"] == pytest.approx(expected)
+    assert expected > 0.9
+    boostbp.save(model, tmp_path / "model")
+    assert boostbp.load(tmp_path / "model").score(X, Y, qid=QID) == model.score(X, Y, qid=QID)
+    more = BoostBPRanker(**options).fit(X, Y, qid=QID, init_model=model)  # whose grades have the gains of the first fit
+    assert more.score(X, relevance, qid=QID) > 0.9
+    assert model.refit(X, Y, qid=QID).score(X, relevance, qid=QID) > 0.9
+    by_grade = BoostBPRanker(**options).fit(X, Y, qid=QID)
+    assert by_grade.score(X, Y, qid=QID) == ndcg(Y, by_grade.predict(X), qid=QID, k=10)
+
+
+@pytest.mark.parametrize("loss", ["rank_xendcg", "lambdarank", "rank:pairwise", LambdaRank(label_gain=(1,) * 5)])
+def test_queries_that_teach_no_order_are_refused(loss: Any) -> None:
+    flat = isinstance(loss, LambdaRank)
+    taught = np.isin(QID, QID[Y[np.searchsorted(QID, QID)] != Y])
+    for y, weight in ((np.full(len(Y), 3.0), None), (Y, np.where(taught, 0.0, 1.0)), (Y, 1.0)):
+        if flat or np.ndim(weight) or weight is None:
+            with pytest.raises(
+                ValueError, match=r"^y has no query with rows of different relevance.* check group or qid"
+            ):
+                BoostBPRanker(**SMALL | {"loss": loss}).fit(X, y, weight, qid=QID)
+
+
 def test_queries_are_held_out_whole() -> None:
     seen: list[tuple[Any, Any]] = []
     model = BoostBPRanker(**SMALL, eval_metric=("kept", lambda y, s: seen.append(y) or 0.0, True))

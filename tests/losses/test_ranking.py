@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -107,7 +109,6 @@ def test_a_query_of_three_rows_has_the_gradient_of_its_closed_form() -> None:
 )
 def test_lambdas_are_sums_over_pairs(loss: LambdaRank) -> None:
     y, h = queries(40, 25)
-    h[::3] = 0.5  # ties
     order = np.random.default_rng(1).permutation(len(y))
     h[:60], y[:60, 1] = h[:60] * 400, 0  # far scores, in one query
     gradient, hessian = lambdas_by_pairs(loss, y, h)
@@ -115,8 +116,39 @@ def test_lambdas_are_sums_over_pairs(loss: LambdaRank) -> None:
     np.testing.assert_allclose(prepared.gradient(h, y)[:, 0], gradient, rtol=1e-9, atol=1e-13)
     np.testing.assert_allclose(prepared.hessian(h, y)[:, 0], np.maximum(hessian, 1e-6), rtol=1e-9, atol=1e-13)
     shuffled = loss.prepare(y[order], np.ones(len(y)))  # rows of a query need not be together
-    if len(np.unique(h)) == len(h):
-        np.testing.assert_allclose(shuffled.gradient(h[order], y[order])[:, 0], gradient[order], rtol=1e-9, atol=1e-13)
+    np.testing.assert_allclose(shuffled.gradient(h[order], y[order])[:, 0], gradient[order], rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("loss", [LambdaRank(lambdarank_truncation_level=top) for top in (1, 2, 3, 30)], ids=repr)
+def test_lambdas_of_tied_scores_are_the_mean_over_their_orders(loss: LambdaRank) -> None:
+    y = np.column_stack([[2.0, 0.0, 1.0, 0.0, 2.0, 0.0, 1.0], np.zeros(7)])
+    h = np.array([0.5, 0.5, 0.5, -1.0, 0.1, 0.1, 0.9])[:, None]
+    loss = replace(loss, lambdarank_norm=False)  # the factor of a query is of all its pairs
+    expected = np.zeros((3, 7))
+    orders = list(itertools.permutations(range(7)))
+    for order in map(list, orders):
+        rows = np.argsort(order)
+        gradient, hessian = lambdas_by_pairs(loss, y[order], h[order])
+        value = 1 - ndcg(y[:, 0], h[:, 0] + 1e-6 * rows, group=[7], k=loss.lambdarank_truncation_level)
+        expected += np.array([np.full(7, value / 7), gradient[rows], hessian[rows]]) / len(orders)
+    prepared = loss.prepare(y, np.ones(7))
+    value, gradient, hessian = prepared.derivatives(h, y)
+    assert value.sum() == pytest.approx(expected[0].sum(), rel=1e-12)
+    np.testing.assert_allclose(gradient[:, 0], expected[1], rtol=1e-9, atol=1e-13)
+    np.testing.assert_allclose(hessian[:, 0], np.maximum(expected[2], 1e-6), rtol=1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_derivatives_do_not_depend_on_the_order_of_rows(loss: ListwiseRanking) -> None:
+    y, h = queries(40, 25)
+    h = np.round(h)  # ties
+    for order in (np.random.default_rng(1).permutation(len(y)), np.lexsort((-y[:, 0], y[:, 1]))):
+        for of_rows, of_sorted in zip(
+            loss.prepare(y, np.ones(len(y))).derivatives(h, y)[1:],
+            loss.prepare(y[order], np.ones(len(y))).derivatives(h[order], y[order])[1:],
+            strict=True,
+        ):
+            np.testing.assert_allclose(of_sorted, of_rows[order], rtol=1e-9, atol=1e-13)
 
 
 @pytest.mark.parametrize("norm", [True, False])
@@ -169,14 +201,29 @@ def test_other_relevance_is_refused_with_its_row(relevance: float) -> None:
 
 
 def test_gains_and_parameters_are_checked() -> None:
-    LambdaRank((0.0, 1.0)).check(np.array([[1.0, 0.0]]))
+    LambdaRank((0.0, 1.0)).check(np.array([[1.0, 0.0], [0.0, 0.0]]))
     with pytest.raises(ValueError, match=r"y=2 in row 0.*whole number from 0 to 1;"):
         LambdaRank((0.0, 1.0)).check(np.array([[2.0, 0.0]]))
-    for wrong in ({"label_gain": (-1.0,)}, {"sigmoid": 0.0}, {"lambdarank_truncation_level": 0}):
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            LambdaRank(**wrong)
-    with pytest.raises(ValueError, match="gamma"):
-        ListwiseRanking(gamma=2.0)
+    assert LambdaRank(np.array([0, 1])) == LambdaRank((0.0, 1.0))
+
+
+GAINS = ((-1.0,), (), 3.0, (1.0, 0.0), (0.0, 1e308), (0.0, 1e-308), (0.0, np.nan), (0.0, np.inf), "gain", ((0.0, 1.0),))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "wrong"),
+    [
+        *((LambdaRank, "label_gain", gains) for gains in GAINS),
+        *((LambdaRank, "sigmoid", wrong) for wrong in (0.0, np.inf, np.nan, 1e300, "1", None)),
+        *((LambdaRank, "lambdarank_truncation_level", wrong) for wrong in (0, 2.5, np.nan, np.inf, True, "3")),
+        (LambdaRank, "lambdarank_norm", "yes"),
+        *((PairwiseRanking, "lambdarank_num_pair_per_sample", wrong) for wrong in (0, 1.5, None)),
+        *((ListwiseRanking, "gamma", wrong) for wrong in (2.0, -1.0, np.nan, "0")),
+    ],
+)
+def test_a_wrong_parameter_is_named_with_its_value_and_the_cure(kind: type, name: str, wrong: object) -> None:
+    with pytest.raises(ValueError, match=rf"^{name}={re.escape(repr(wrong))} is not .*: (give|use) "):
+        kind(**{name: wrong})
 
 
 @pytest.mark.parametrize(
@@ -190,6 +237,37 @@ def test_gains_and_parameters_are_checked() -> None:
 )
 def test_losses_have_the_names_of_the_libraries(name: str, kind: type) -> None:
     assert isinstance(load_loss(name, n_outputs=1, task="ranking"), kind)
+
+
+@pytest.mark.parametrize("relevance", ["grades", "numbers", "few"])
+def test_pairs_of_long_queries_stand_for_all_pairs(relevance: str) -> None:
+    rng = np.random.default_rng(0)
+    h = rng.standard_normal((3000, 1))
+    y = {"grades": rng.integers(0, 5, 3000), "numbers": rng.normal(size=3000), "few": h[:, 0] > 2.5}[relevance]
+    target = np.column_stack([y, np.arange(3000) // 1500]).astype(float)
+    of_all = PairwiseRanking(lambdarank_num_pair_per_sample=3000).prepare(target, np.ones(3000))
+    value, gradient, _ = of_all.derivatives(h, target)
+    for seed in range(3):
+        order = rng.permutation(3000) if seed else np.arange(3000)
+        prepared = PairwiseRanking().prepare(target[order], np.ones(3000))
+        some_value, some_gradient, _ = prepared.derivatives(h[order], target[order])
+        assert some_value.sum() == pytest.approx(value.sum(), rel=0.05)  # a sample of pairs
+        assert np.corrcoef(some_gradient[:, 0], gradient[order, 0])[0, 1] > 0.99
+        assert some_gradient.sum() == pytest.approx(0.0, abs=1e-8)
+    few = PairwiseRanking(lambdarank_num_pair_per_sample=4)
+    assert boostbp.check_loss(few, queries(3, 30)[0]).gradient_error < 1e-6
+    exact = PairwiseRanking(lambdarank_num_pair_per_sample=1499).prepare(target, np.ones(3000))  # no fewer than others
+    np.testing.assert_allclose(exact.derivatives(h, target)[1], gradient, rtol=1e-9, atol=1e-9)
+
+
+def test_pairs_need_the_order_of_relevance_alone() -> None:
+    y, h = queries(20, 30)
+    other = y.copy()
+    other[:, 0] = np.exp(3.0 * y[:, 0]) - 7.5
+    PairwiseRanking().check(other)
+    first, second = (PairwiseRanking().prepare(target, np.ones(len(y))).derivatives(h, target) for target in (y, other))
+    for a, b in zip(first, second, strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 def test_a_long_query_needs_little_memory() -> None:
