@@ -183,7 +183,7 @@ def store_calibration(
     refuse_several_labels(model.targets.multilabel)
     raw = model.add_offset(model.network.predict(table.X, n_jobs=threads.count(estimator.n_jobs)), offset)
     if traits_of(model.targets.loss).task == "survival":
-        CheckedLoss(model.targets.loss).check(target[counted])
+        CheckedLoss(model.targets.loss).check(target[counted], weight[counted])
         of_rows = raw[counted], target[counted], weight[counted]
         estimator.model_ = with_curves(with_scale(model, *of_rows), *of_rows)
         return

@@ -246,7 +246,7 @@ def read_set(
             passed, other = ("offset", "eval_offset") if fitted.with_offset else ("eval_offset", "offset")
             raise ValueError(f"{passed} is given without {other}: give both, with zeros for rows without one.")
         offset = known_output(estimator, table.X, part.offset, targets, earlier, "eval_offset")
-        CheckedLoss(targets.loss).check(y)
+        CheckedLoss(targets.loss).check(y, weight)
     return EvalSet(name, Rows(table, y, weight, offset))
 
 

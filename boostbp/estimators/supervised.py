@@ -159,7 +159,7 @@ class Supervised(BaseBoostBP):
         loss = targets.loss
         if earlier is not None:
             check_target(earlier, loss, targets.n_outputs)
-        CheckedLoss(loss).check(target)
+        CheckedLoss(loss).check(target, weight)
         fitted = FittedOn(schema, targets, offset is not None)
         passed = listed(eval_set, eval_X, eval_y, eval_sample_weight, eval_offset)
         named = zip(names_of(passed, eval_names), passed, strict=True)
@@ -269,7 +269,7 @@ class Supervised(BaseBoostBP):
         _, target, weight = self._learn_target(values, read_weight(sample_weight, len(table.X)), model, label_names(y))
         if target.shape[1] != targets.n_columns:
             raise ValueError(f"y has {target.shape[1]} outputs, the model {targets.n_columns}: give as many.")
-        CheckedLoss(targets.loss).check(target)
+        CheckedLoss(targets.loss).check(target, weight)
         known = NO_OFFSET if offset is None else model.add_offset(np.zeros((len(target), targets.n_outputs)), offset)
         rows, n_threads = Rows(table, targets.to_loss(target), weight, known).counted(), threads.count(self.n_jobs)
         growth = training_settings(self, len(rows), targets.n_outputs, 0, model.schema).layers[-1].growth

@@ -21,6 +21,7 @@ from boostbp.estimators.regressor import BoostBPRegressor, SupervisedParameters
 from boostbp.estimators.session import Training, first_model, training_of
 from boostbp.estimators.supervised import Supervised, check_offset
 from boostbp.inputs.rows import Rows
+from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.metrics import StepFunction
 from boostbp.metrics.scores import concordance
 from boostbp.model.hazards import cumulative_hazards, times_by_which
@@ -261,7 +262,7 @@ class BoostBPSurvival(Supervised):
         if not isinstance(loss, losses.AFT | losses.Cox):
             raise ValueError(f"loss={self.loss!r} has no survival curves: use 'cox', 'aft', or AFT(...).")
         if isinstance(loss, losses.AFT) and loss.scale is None:
-            loss.check(values)
+            CheckedLoss(loss).check(values, weight)
             y, weights = workers().sample(values, weight)
             loss = loss.estimated(y, weights, np.zeros((len(y), 1)), shifted=True)
             if earlier is not None and getattr(earlier.targets.loss, "distribution", "") == loss.distribution:

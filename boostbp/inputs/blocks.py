@@ -67,7 +67,7 @@ def rows_of(
         names = {name: columns for name, value in beside.items() if (columns := _names(value))}
         table = table.resolve(beside=list(chain(*names.values())), categorical=_names(categorical_features))
         blocks, declared = _blocks_of_table(table, names), {*table.roles.categorical}
-    with closing(_BlockReader(kind, categorical_features, schema)) as reader:
+    with closing(_BlockReader(kind, categorical_features, schema, names["y"])) as reader:
         for number, (features, values) in enumerate(blocks):
             interrupts.check()
             with named_in_errors(f"block {number} of X"):
@@ -154,8 +154,10 @@ def _number_labels(labels: NDArray[Any], number_of: dict[Any, int]) -> NDArray[n
 class _BlockReader:
     """The content of the blocks so far."""
 
-    def __init__(self, kind: str | None, categorical_features: CategoricalFeatures, schema: Schema | None) -> None:
-        self.kind, self.categorical_features, self.schema = kind, categorical_features, schema
+    def __init__(
+        self, kind: str | None, categorical_features: CategoricalFeatures, schema: Schema | None, targets: list[str]
+    ) -> None:
+        self.kind, self.categorical_features, self.schema, self.targets = kind, categorical_features, schema, targets
         self.X = _StoredValues()
         self.parts: list[tuple[int, Schema]] = []  # rows and schema of each block
         self.first: Source | None = None
@@ -186,7 +188,7 @@ class _BlockReader:
 
     def _read(self, name: str, value: ArrayLike, n_rows: int) -> NDArray[Any]:
         if name == "y":
-            return read_by_kind(value, n_rows, self.kind)[0]
+            return read_by_kind(value, n_rows, self.kind, self.targets)[0]
         return np.asarray(value) if name == "groups" else read_numbers(value, n_rows, name)
 
     def close(self) -> None:
@@ -210,7 +212,10 @@ class _BlockReader:
                 name = j if schema.names is None else schema.names[j]
                 is_declared = by_name or schema.dtypes[j] in DECLARED or name in declared
                 check_categories(factors, f"Column {name!r}", declared=is_declared)
-        return RowsOnDisk(X, schema, self.first), {name: column.array() for name, column in self.columns.items()}
+        arrays = {name: column.array() for name, column in self.columns.items()}
+        if self.kind == "survival":  # (rows, 2), which names declare as bounds
+            arrays["y"] = arrays["y"].view([("lower", np.float64), ("upper", np.float64)])[:, 0]
+        return RowsOnDisk(X, schema, self.first), arrays
 
 
 def _recode(X: Floats, schema_of_block: Schema, schema: Schema) -> None:

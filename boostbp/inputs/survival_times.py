@@ -3,15 +3,17 @@
 Forms of a target:
 
 - a structured array of a bool field, whether there was an event, and a time, as ``sksurv.util.Surv`` makes it; or a
-  data frame of two such columns, in any order;
+  data frame of two such columns, in any order. A column that is named "event" may hold 1 and 0;
 - two columns of numbers: a lower and an upper bound, as XGBoost's ``label_lower_bound`` and ``label_upper_bound``. They
   are equal for an event; the upper one is infinite for a row that is censored on the right, and the lower one 0 or
-  -infinity on the left;
+  -infinity on the left. Names with "lower" and "upper" say so in any order. Without them, a column of whole numbers up
+  to 9 may be a status, unless some bound is infinite, as no time is;
 - one column of numbers, as XGBoost's ``survival:cox`` takes it: the time of an event, or minus the time of censoring.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,38 +25,55 @@ from boostbp.inputs.targets import LARGEST, array_of, floats_of, read_target, re
 from boostbp.runtime.arrays import Floats
 
 _BOOLS = {"True": True, "true": True, "False": False, "false": False}  # in a file, beside numbers
+_EVENT_NAMES = ("event", "event_indicator", "event_observed")  # of scikit-survival and lifelines
+_LARGEST_STATUS = 9
 _EVENTS = "sksurv.util.Surv.from_arrays(event, time), or a data frame with a column of bools and one of times"
 
 
-def read_by_kind(y: Any, n_rows: int, kind: str | None) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Return the target of an estimator of a kind, as in scikit-learn's tags, and strata of held-out rows, if any."""
+def read_by_kind(
+    y: Any, n_rows: int, kind: str | None, labels: Sequence[str] | None = None
+) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Return the target of an estimator of a kind, as in scikit-learn's tags, and strata of held-out rows, if any.
+
+    `labels` are the names of the columns of an array of times.
+    """
     if kind == "survival":
-        bounds = read_survival(y, n_rows)
+        bounds = read_survival(y, n_rows, labels=labels)
         return bounds, bounds[:, 0] == bounds[:, 1]  # held-out rows keep the share of events
     values = read_target(y, n_rows, labels=kind == "classifier")
     return values, values if kind == "classifier" else None
 
 
-def read_survival(y: Any, n_rows: int, *, name: str = "y") -> Floats:
+def read_survival(y: Any, n_rows: int, *, name: str = "y", labels: Sequence[str] | None = None) -> Floats:
     """Return the lower and the upper bound of each time, (rows, 2) float64; equal for an event.
+
+    `labels` are the names of the columns of an array.
 
     Raises ValueError if `y` is None, has another number of rows, holds missing or negative times, or is none of the
     forms above, or may be two of them.
     """
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
-    columns = _columns(y, name)
+    columns, names = _columns(y, name)
+    labels = labels or names
     check_consistent_length(range(n_rows), columns[0])
+    for at, column in enumerate(columns):
+        if _are_bools(column):
+            continue
+        columns[at] = numbers = floats_of(column, name)
+        refuse_where(np.isnan(numbers), numbers, name, "Drop these rows.", "NaN")
+        if labels and labels[at].lower() in _EVENT_NAMES:
+            is_other = ~np.isin(numbers, (0.0, 1.0))
+            refuse_where(is_other, numbers, name, f"{labels[at]!r} is 1 for an event, and otherwise 0.", "no events")
+            columns[at] = numbers == 1.0
     events = [column for column in columns if _are_bools(column)]
-    numbers = [floats_of(column, name) for column in columns if not _are_bools(column)]
-    for column in numbers:
-        refuse_where(np.isnan(column), column, name, "Drop these rows.", "NaN")
+    numbers = [column for column in columns if not _are_bools(column)]
     if len(columns) == 1 and not events:
         event, time = ~np.signbit(numbers[0]), np.abs(numbers[0])
     elif len(columns) == 2 and len(events) == 1:
         event, time = events[0].astype(bool), numbers[0]
     elif len(columns) == 2 and not events:
-        return _bounds(numbers[0], numbers[1], name)
+        return _bounds(numbers, labels, name)
     else:
         received = f"{len(columns)} columns, {len(events)} of them bools"
         raise ValueError(f"{name} holds {received}: give two columns of bounds, {_EVENTS}.")
@@ -62,35 +81,54 @@ def read_survival(y: Any, n_rows: int, *, name: str = "y") -> Floats:
     return np.column_stack([time, np.where(event, time, np.inf)])
 
 
-def _columns(y: Any, name: str) -> list[NDArray[Any]]:
+def _columns(y: Any, name: str) -> tuple[list[NDArray[Any]], tuple[str, ...] | None]:
+    """Return the columns of a target, and their names, if it has any."""
     if is_frame(y):
         source = open_source(y)
         for column in source.columns:
             refuse_text(np.array([column.text()]), f"{name}: {column.label}")
-        return [column.numbers() for column in source.columns]
+        return [column.numbers() for column in source.columns], source.names
     if isinstance(y, np.ndarray) and y.dtype.names is not None:
-        return [y[field] for field in y.dtype.names]
+        return [y[field] for field in y.dtype.names], y.dtype.names
     values = array_of(y, name)
     columns = list(values.reshape(len(values), -1).T)
     if values.dtype.kind == "U" and any(_BOOLS.keys() >= set(column) for column in columns):
         of_bools = [np.array([_BOOLS.get(text) for text in column]) for column in columns]
         both = zip(columns, of_bools, strict=True)
-        return [column.astype(float) if None in bools else bools for column, bools in both]
-    return columns
+        return [column.astype(float) if None in bools else bools for column, bools in both], None
+    return columns, None
 
 
 def _are_bools(column: NDArray[Any]) -> bool:
     return column.dtype.kind == "b" or (column.dtype.kind == "O" and set(map(type, column)) <= {bool, np.bool_})
 
 
-def _bounds(lower: Floats, upper: Floats, name: str) -> Floats:
+def _bounds(columns: list[Floats], labels: Sequence[str] | None, name: str) -> Floats:
     """Return two columns as bounds; raise ValueError if they are no bounds, or could be times and events."""
-    for column in (lower, upper):
-        if set(np.unique(column).tolist()) == {0.0, 1.0}:
-            raise ValueError(f"{name} has a column of 0 and 1, which may be events or bounds: give {_EVENTS}.")
+    places = [[side in label.lower() for label in labels or ()] for side in ("lower", "upper")]
+    if places == [[False, True], [True, False]]:
+        columns = columns[::-1]
+    elif places != [[True, False], [False, True]]:
+        _refuse_status(columns, labels, name)
+    lower, upper = columns
     lower = np.where(lower == -np.inf, 0.0, lower)
     both = np.column_stack([lower, upper])
     cure = f"They are a lower and an upper bound, with infinity for right-censored rows; give events as {_EVENTS}."
     wrong = ~((lower >= 0) & (lower <= LARGEST) & (upper >= lower) & ((upper <= LARGEST) | (upper == np.inf)))
     refuse_where(wrong, both, name, cure, "bounds out of order")
     return both
+
+
+def _refuse_status(columns: list[Floats], labels: Sequence[str] | None, name: str) -> None:
+    """Raise ValueError if a column may be a status; times are finite, so columns with infinity are bounds."""
+    may_be = [bool(np.isin(column, range(_LARGEST_STATUS + 1)).all()) for column in columns]
+    if not any(may_be) or np.isinf(columns).any():
+        return
+    terms = [f"{name}[{label!r}]" for label in labels or ()] or [f"np.asarray({name})[:, {k}]" for k in (0, 1)]
+    status, time = terms if may_be[0] else terms[::-1]
+    raise ValueError(
+        f"{name} has a column of whole numbers up to {_LARGEST_STATUS}, which may be a status or a bound: say which. "
+        f"For a status that is 1 at an event, np.rec.fromarrays([{status} == 1, {time}], names='event,time'). For "
+        f"bounds, np.rec.fromarrays([{', '.join(terms)}], names='lower,upper'). Columns of a data frame may have these "
+        "names."
+    )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from boostbp.losses.base import LEAST_HESSIAN, Task, refuse
 from boostbp.losses.joint import JointLoss
 from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
 
 MAX_LOG = 80.0  # of derivatives: exp(80) is 6e34, which fits float32. Only rows of weight 0 come near it
 
@@ -76,6 +77,6 @@ class _RiskSets(JointLoss):
 
 
 def refuse_without_events(y: Floats) -> None:
-    """Raise ValueError if all rows are censored on the right; `y` is (rows, 2): lower and upper bounds."""
-    if not np.isfinite(y[:, 1]).any():
+    """Raise ValueError if all rows of all workers are censored on the right; `y` is (rows, 2): bounds."""
+    if not workers().max(float(np.isfinite(y[:, 1]).any()))[0]:
         raise ValueError("y has no event: all rows are censored on the right, so nothing is known of earlier times.")
