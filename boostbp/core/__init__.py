@@ -62,8 +62,8 @@ def _fields_of(record: type, *written: str) -> tuple[str, ...]:
 NODES, LEAVES, LEAF_ROWS = _fields_of(Nodes), _fields_of(Leaves), _fields_of(LeafRows)
 FITTED = _fields_of(Leaves, "scaling", "weight")
 BINNED = (
-    "X: f8[rows, features]", "Z: f8[rows, columns]", "bins: u1[features, rows]", "lower: f8[features, 256]",
-    "upper: f8[features, 256]",
+    "X: f8[rows, features]", "Z: f8[rows, columns]", "bins: u1[features, rows]", "lower: f8[features, ends]",
+    "upper: f8[features, ends]",
 )  # fmt: skip
 
 # scaling.c
@@ -143,8 +143,8 @@ fill = Loop("fill", ENTRIES, "column: i8[columns]", "begin: int", "end: int", "o
 
 # grouping.c
 put_in_bins = Loop(
-    "put_in_bins", "X: f8[rows, features]", "cuts: f8[features, _]", "bins: u1[features, rows] out",
-    "lower: f8[features, 256] out", "upper: f8[features, 256] out",
+    "put_in_bins", "X: f8[rows, features]", "cuts: f8[features, ends]", "bins: u1[features, rows] out",
+    "lower: f8[features, ends] out", "upper: f8[features, ends] out",
 )  # fmt: skip
 group_rows = Loop("group_rows", "leaf: leaf[rows]", "order: u2[rows] out", "start: i8[leaves+1] out")
 group_paths = Loop(

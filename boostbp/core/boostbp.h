@@ -121,7 +121,7 @@ typedef struct {
     const double *X, *Z;
     const uint8_t *bins;
     const double *lower, *upper;
-    int64_t n_rows, n_features, n_columns;
+    int64_t n_rows, n_features, n_columns, n_ends;
 } binned_t;
 
 /* Gradients and hessians, (outputs, rows); hessians may be (1, rows). */

@@ -1,7 +1,7 @@
 /* Grouping of rows by leaf: bins of the input, routing of rows by bins, and copies of path columns.
 
-   The values of a column are in at most 255 ordered bins; bin MISSING is for NaN. `lower` and `upper`, (features, 256),
-   are the smallest and the largest value in each bin. For most rows the bin, a single byte, decides the side of a
+   The values of a column are in at most 255 ordered bins; bin MISSING is for NaN. `lower` and `upper`, (features,
+   ends), are the smallest and the largest value in each bin but that one. For most rows the bin, a single byte, decides the side of a
    split. Only for rows in the bin of the threshold is the value read, so routing is exact.
 
    Split by split, all rows of a block that are at a split move on, 16 to 64 of them in a register: where a row is, is a
@@ -20,19 +20,22 @@ enum { AHEAD = 16 };                   /* rows between one that is copied and on
 
 /* Writes the bins of the values of X, (features, rows), and the ends of each bin.
 
-   cuts: (features, 255), ascending, the last one infinite: the bin of a value is the number of cuts below it. */
+   cuts: (features, ends), ascending, the last one infinite: the bin of a value is the number of cuts below it. */
 API int64_t boostbp_put_in_bins(const double *X, const double *cuts, uint8_t *bins, double *lower, double *upper,
-                                int64_t rows, int64_t features)
+                                int64_t rows, int64_t features, int64_t ends)
 {
-    for (int64_t i = 0; i < BINS * features; i++) {
+    double of_column[MISSING];
+    for (int64_t i = 0; i < MISSING; i++)
+        of_column[i] = INFINITY;
+    for (int64_t i = 0; i < ends * features; i++) {
         lower[i] = INFINITY;
         upper[i] = -INFINITY;
     }
     for (int64_t top = 0; top < rows; top += BINNED)
         for (int64_t j = 0; j < features; j++) {
-            const double *of_column = cuts + MISSING * j;
-            double *restrict low = lower + BINS * j, *restrict high = upper + BINS * j;
+            double *restrict low = lower + ends * j, *restrict high = upper + ends * j;
             uint8_t *restrict bin = bins + rows * j;
+            memcpy(of_column, cuts + ends * j, (size_t)ends * sizeof *cuts);
             for (int64_t row = top; row < top + BINNED && row < rows; row += ABREAST) {
                 int64_t n = least_of(rows - row, ABREAST), number[ABREAST] = {0};
                 double value[ABREAST];
@@ -73,18 +76,19 @@ static void add_run(runs_t *runs, int bin, int side)
 static void find_runs(const grouping_t *grouping, int64_t split, runs_t *runs)
 {
     const nodes_t *nodes = grouping->nodes;
-    const double *low = grouping->in->lower + BINS * nodes->feature[split];
-    const double *high = grouping->in->upper + BINS * nodes->feature[split], threshold = nodes->threshold[split];
+    const int64_t n_bins = grouping->in->n_ends, first = n_bins * nodes->feature[split];
+    const double *low = grouping->in->lower + first, *high = grouping->in->upper + first;
+    const double threshold = nodes->threshold[split];
     int bin = 0;
     runs->n = 0;
     if (nodes->cat_start[split] < 0) {
-        while (bin < MISSING && !(high[bin] > threshold))
+        while (bin < n_bins && !(high[bin] > threshold))
             bin++;
         add_run(runs, 0, LEFT);
         add_run(runs, bin, ASK);
-        add_run(runs, bin + (bin < MISSING && low[bin] <= threshold), RIGHT);
+        add_run(runs, bin + (bin < n_bins && low[bin] <= threshold), RIGHT);
     } else {
-        for (; bin < MISSING; bin++)
+        for (; bin < n_bins; bin++)
             if (low[bin] <= high[bin]) /* not empty */
                 add_run(runs, bin, low[bin] < high[bin] ? ASK : sends_left(nodes, split, low[bin]) ? LEFT : RIGHT);
     }

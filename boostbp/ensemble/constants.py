@@ -97,6 +97,8 @@ SEVERAL_CLASSES = 3
 
 # Directions of the gradient outer product, and the number of rows that its Jacobians are computed on. Not varied.
 DIRECTIONS, DIRECTIONS_ROWS = 8, 2000
+# With more features than this, at most as many slopes of outputs in rows stand for all of them. Arbitrary.
+DIRECTIONS_COLUMNS = 1000
 # Features whose pairwise sums and differences join the directions. Journal, "Sums and differences": 0, 3, 4 and 6.
 DIRECTIONS_PAIRED = 4
 

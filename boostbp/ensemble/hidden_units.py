@@ -14,6 +14,7 @@ only: one with its own target would reveal it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -39,8 +40,8 @@ def directions_layer(problem: Problem, model: Network) -> Layer:
     """Return a hidden layer of linear units: the standardised numeric features along directions of the model."""
     table, weight = problem.rows.table, problem.rows.weight
     numeric = np.setdiff1d(np.arange(table.X.shape[1]), table.categorical)
-    G = gradient_outer_product(problem, model, numeric)
-    directions = workers().agree(np.hstack([leading_directions(G), paired_directions(G)]))
+    sizes, leading = sizes_and_directions(problem, model, numeric)
+    directions = workers().agree(np.hstack([leading, paired_directions(sizes)]))
     units = Standardised.of(np.ascontiguousarray(table.X[:, numeric]), weight).project(directions)
     linear = replace(problem.settings.layers[0], n_estimators=0, base="ridge", base_lambda=None, min_base_lambda=0.0)
     linear = replace(linear, clip=True)  # whatever the hidden layers of a network do
@@ -49,10 +50,26 @@ def directions_layer(problem: Problem, model: Network) -> Layer:
     return short_hidden(fitted.layer)
 
 
-def gradient_outer_product(problem: Problem, model: Network, numeric: NDArray[np.intp]) -> Floats:
-    """Return G, (numeric features, numeric features), for features in standard deviations; an error if it overflows."""
-    group = workers()
-    rows = group.sampled_rows(len(problem.rows), constants.DIRECTIONS_ROWS)
+def sizes_and_directions(problem: Problem, model: Network, numeric: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    """Return the diagonal of G, (numeric features,), and its leading eigenvectors, (numeric features, directions).
+
+    Features are in standard deviations. With many of them, G = A' A is never formed: the eigenvectors u of the smaller
+    A A' give those of G as A' u. Raises FloatingPointError if a number overflows.
+    """
+    wide = len(numeric) > constants.DIRECTIONS_COLUMNS
+    parts = weighted_slopes(problem, model, numeric, keeps=wide)
+    slopes = np.vstack(list(parts)) if wide else sum(parts, np.zeros((len(numeric),) * 2))
+    sizes = np.square(slopes).sum(axis=0) if wide else np.diag(slopes)
+    if not np.isfinite(sizes).all():
+        raise FloatingPointError(f"slopes along the columns {numeric[~np.isfinite(sizes)].tolist()} are beyond float64")
+    return sizes, leading_directions(slopes, of_rows=wide)
+
+
+def weighted_slopes(problem: Problem, model: Network, numeric: NDArray[np.intp], *, keeps: bool) -> Iterator[Floats]:
+    """Yield the parts of G over blocks of rows, for features in standard deviations; or if `keeps`, those of A."""
+    group, n_outputs = workers(), len(problem.baseline)
+    most = max(constants.DIRECTIONS_COLUMNS // n_outputs, 1) if keeps else constants.DIRECTIONS_ROWS
+    rows = group.sampled_rows(len(problem.rows), min(most, constants.DIRECTIONS_ROWS))
     X, weight = group.select_rows(rows).allgather_rows(problem.rows.X[rows], problem.rows.weight[rows])
     known = X[:, numeric]
     # Scale first: squares near the limits of float64 overflow.
@@ -62,33 +79,35 @@ def gradient_outer_product(problem: Problem, model: Network, numeric: NDArray[np
     count = np.maximum(observed.sum(0), 1)  # a column without observed values gets a standard deviation of 0
     centred = np.where(observed, known - np.where(observed, known, 0.0).sum(0) / count, 0.0)
     std = size * np.sqrt(np.square(centred).sum(0) / count)
-    G = np.zeros((len(numeric), len(numeric)))
-    for block in row_blocks(0, len(X), X.shape[1] * len(problem.baseline)):
+    for block in row_blocks(0, len(X), X.shape[1] * n_outputs):
         J = model.jacobian(X[block], n_jobs=problem.settings.n_threads)[:, :, numeric]
         with np.errstate(over="ignore", invalid="ignore"):
             J *= std
-            G += np.einsum("rki,r,rkj->ij", J, weight[block], J, optimize=True)
-    if not np.isfinite(G).all():
-        steep = numeric[~np.isfinite(np.diag(G))]
-        raise FloatingPointError(f"slopes along the columns {steep.tolist()} are beyond float64")
-    return G
+            if keeps:
+                J *= np.sqrt(weight[block])[:, None, None]
+                yield J.reshape(-1, len(numeric))
+            else:
+                yield np.einsum("rki,r,rkj->ij", J, weight[block], J, optimize=True)
 
 
-def leading_directions(G: Floats) -> Floats:
-    """Return the leading eigenvectors of G, (numeric features, directions)."""
-    _, vectors = np.linalg.eigh(G)
+def leading_directions(G: Floats, *, of_rows: bool = False) -> Floats:
+    """Return the leading eigenvectors of G, (numeric features, directions); `of_rows`, A stands in the place of G."""
+    values, vectors = np.linalg.eigh(G @ G.T if of_rows else G)
     leading = vectors[:, ::-1][:, : constants.DIRECTIONS]
+    if of_rows:  # the others are rounding errors
+        leading = G.T @ leading[:, values[::-1][: constants.DIRECTIONS] > 1e-12 * values[-1]]
+        leading /= np.linalg.norm(leading, axis=0)
     # eigh may return either sign: the largest coefficient of each direction becomes positive.
     signs = np.sign(leading[np.abs(leading).argmax(0), np.arange(leading.shape[1])])
     return np.asarray(leading * signs)
 
 
-def paired_directions(G: Floats) -> Floats:
+def paired_directions(sizes: Floats) -> Floats:
     """Return normalised sums and differences of the pairs of important features, (numeric features, pairs)."""
-    important = np.argsort(-np.diag(G), kind="stable")[: constants.DIRECTIONS_PAIRED]
+    important = np.argsort(-sizes, kind="stable")[: constants.DIRECTIONS_PAIRED]
     a, b = np.triu_indices(len(important), 1)
     pair = np.arange(len(a))
-    sums = np.zeros((len(G), len(a)))
+    sums = np.zeros((len(sizes), len(a)))
     sums[important[a], pair] = sums[important[b], pair] = np.sqrt(0.5)
     differences = sums.copy()
     differences[important[b], pair] *= -1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -31,6 +31,8 @@ _TEXT = (*DECLARED, "String")
 _NO_NUMBER = ("Array", "Binary", "Date", "Datetime", "Duration", "List", "Struct", "Time")
 _BLOCK_ROWS = 4096  # rows that are copied at a time: 1 MB with 30 columns stays in the cache
 
+_name_of = cache(str)  # of a type: there may be many columns
+
 
 class ArrayColumn:
     """A column of a NumPy array of numbers, strings or objects."""
@@ -40,7 +42,7 @@ class ArrayColumn:
     def __init__(self, values: NDArray[Any], label: str) -> None:
         self.values = values
         self.label = label  # name of the column in errors
-        self.dtype = str(values.dtype)
+        self.dtype = _name_of(values.dtype)
 
     @cached_property
     def factors(self) -> Factors:

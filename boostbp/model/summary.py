@@ -13,7 +13,7 @@ from boostbp.network.network import Network
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 from boostbp.trees.forest import Forest
-from boostbp.trees.sparse import Sparse, Table, column_of, dense
+from boostbp.trees.sparse import Sparse, Table, column_of, dense, row_blocks
 
 MAX_ROWS = 256  # rows of the importances; arbitrary
 STEPS = 4  # steps of their attributions, which sum to the output for any number of steps
@@ -145,18 +145,20 @@ def summary_of(network: Network, table: Table, weight: Floats, *, n_threads: int
 
 
 def _center(table: Table, weight: Floats) -> Floats:
-    X = table.X
+    X, shares, categorical = table.X, weight / weight.sum(), set(table.categorical)
+    # Columns with missing values, whose means are not finite here, and categories are corrected below.
+    center: Floats = shares @ X.entries if isinstance(X, Sparse) else _means(X, shares)
+    for j in categorical.union(np.flatnonzero(~np.isfinite(center)).tolist()):
+        x = column_of(X, j)
+        center[j] = _most_frequent(x, weight) if j in categorical else _mean(x, weight)
+    return center
 
-    def of_column(j: int, x: Floats) -> float:
-        return _most_frequent(x, weight) if j in table.categorical else _mean(x, weight)
 
-    if isinstance(X, Sparse):
-        # One product computes all means; columns with missing values (not finite) and categories are corrected below.
-        center: Floats = (weight / weight.sum()) @ X.entries
-        for j in {*np.flatnonzero(~np.isfinite(center)), *table.categorical}:
-            center[j] = of_column(j, column_of(X, j))
-        return center
-    return np.array([of_column(j, x) for j, x in enumerate(X.T)])
+def _means(X: Floats, shares: Floats) -> Floats:
+    blocks = (np.ascontiguousarray(X[:, columns].T) for columns in row_blocks(0, X.shape[1], len(X)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        means = np.array([shares @ x for block in blocks for x in block])
+        return np.clip(means, X.min(axis=0), X.max(axis=0))
 
 
 def _most_frequent(codes: Floats, weight: Floats) -> float:

@@ -187,22 +187,20 @@ class ColumnBins:
     """Bins of values, which decide most splits without reading the input."""
 
     bins: NDArray[np.uint8]  # (features, rows) uint8: the bin of each value, in the order of values; 255 where missing
-    lower: Floats  # (features, 256): smallest value in each bin
-    upper: Floats  # (features, 256): largest value in each bin
+    lower: Floats  # (features, bins), without that of missing values: smallest value in each bin
+    upper: Floats  # (features, bins): largest value in each bin
 
     @classmethod
     def of(cls, X: NDArray[np.float64]) -> ColumnBins:
         """Return the bins of a dense input, (rows, features)."""
         # If a bin lies on one side of a threshold, so do its rows. Only rows in the bin around it need their values.
         n_rows, n_features = X.shape
-        cuts = np.full((n_features, CUTS + 1), np.inf)
         ordered = np.sort(X[:: max(1, n_rows // SAMPLE)], axis=0)  # NaN comes last
-        known = len(ordered) - np.isnan(ordered).sum(axis=0)
-        at = (np.arange(CUTS)[:, None] * known) // CUTS
-        if len(ordered):
-            cuts[:, :CUTS] = np.where(known > 0, np.take_along_axis(ordered, at, axis=0), np.inf).T
-        bins = np.empty((n_features, n_rows), np.uint8)
-        lower, upper = np.empty((n_features, 256)), np.empty((n_features, 256))
+        known, n_cuts = len(ordered) - np.isnan(ordered).sum(axis=0), min(CUTS, len(ordered))
+        cuts = np.full((n_features, n_cuts + 1), np.inf)
+        at = (np.arange(n_cuts)[:, None] * known) // max(n_cuts, 1)
+        cuts[:, :n_cuts] = np.where(known > 0, np.take_along_axis(ordered, at, axis=0), np.inf).T
+        bins, lower, upper = np.empty((n_features, n_rows), np.uint8), np.empty_like(cuts), np.empty_like(cuts)
         core.put_in_bins(X, cuts, bins, lower, upper)
         return cls(bins, lower, upper)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -20,9 +21,9 @@ from boostbp.ensemble.candidate import NetworkTraining, directions_of, single_la
 from boostbp.ensemble.candidate_settings import has_directions
 from boostbp.ensemble.hidden_units import (
     directions_layer,
-    gradient_outer_product,
     leading_directions,
     paired_directions,
+    sizes_and_directions,
 )
 from boostbp.ensemble.race import Race
 from boostbp.network.history import Stop
@@ -74,7 +75,7 @@ def numeric_of(problem):
 
 
 def leading_of(problem, model):
-    return leading_directions(gradient_outer_product(problem, model, numeric_of(problem)))
+    return sizes_and_directions(problem, model, numeric_of(problem))[1]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -100,22 +101,43 @@ def test_directions_are_of_features_in_standard_deviations():
         np.testing.assert_allclose(units[:, :4], expected, atol=16 * 2.0 ** -(HIDDEN_BITS + 1))
 
 
+def test_directions_of_many_features_are_those_of_the_matrix_that_is_not_formed(tune):
+    A = np.random.default_rng(2).standard_normal((12, 30)) * np.geomspace(1.0, 1e-3, 12)[:, None]
+    np.testing.assert_allclose(leading_directions(A, of_rows=True), leading_directions(A.T @ A), atol=1e-9)
+    flat = leading_directions(np.outer(np.ones(12), A[0]), of_rows=True)
+    assert flat.shape == (30, 1)  # the other eigenvalues are rounding errors
+    np.testing.assert_allclose(np.abs(flat[:, 0]), np.abs(A[0]) / np.linalg.norm(A[0]))
+
+
+def test_many_features_take_memory_in_proportion_to_their_table(tune):
+    """G would have 8e6 numbers."""
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((60, 2800)), rng.standard_normal((60, 1))
+    problem = problem_of((X[:40], y[:40]), (X[40:], y[40:]), layer=SMOOTH)
+    model = trained(problem, 1).trained()[0].model
+    tracemalloc.start()
+    directions_layer(problem, model)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 16 * X.nbytes, f"{peak / X.nbytes:.1f} times the table"
+
+
 def test_pairs_are_of_the_features_along_which_the_model_varies_most(tune):
     tune(DIRECTIONS_PAIRED=3)
     G = np.diag([3.0, 0.0, 1.0, 2.0]) + 0.1
     half = np.sqrt(0.5)
     sums = [[half, 0, 0, half], [half, 0, half, 0], [0, 0, half, half]]
     differences = [[half, 0, 0, -half], [half, 0, -half, 0], [0, 0, -half, half]]
-    np.testing.assert_array_equal(paired_directions(G).T, sums + differences)
+    np.testing.assert_array_equal(paired_directions(np.diag(G)).T, sums + differences)
     problem = problem_along()
     model = trained(problem, 1).trained()[0].model
     units, X = directions_layer(problem, model).predict(problem.rows.X), problem.rows.X
-    expected = (X - X.mean(0)) / X.std(0) @ paired_directions(gradient_outer_product(problem, model, np.arange(4)))
+    expected = (X - X.mean(0)) / X.std(0) @ paired_directions(sizes_and_directions(problem, model, np.arange(4))[0])
     np.testing.assert_allclose(units[:, 4:], expected, atol=16 * 2.0 ** -(HIDDEN_BITS + 1))
 
 
 def test_two_features_have_one_pair():
-    assert paired_directions(np.eye(2)).shape == (2, 2)
+    assert paired_directions(np.ones(2)).shape == (2, 2)
 
 
 def test_the_sign_of_a_direction_is_that_of_its_largest_coefficient():

@@ -100,6 +100,13 @@ def test_few_distinct_values_have_buckets_of_their_own():
     assert (bins.bins[0, np.isnan(x)] == 255).all()
 
 
+def test_the_ends_of_the_bins_of_few_rows_take_no_more_than_the_rows():
+    X = np.random.default_rng(2).standard_normal((20, 50))
+    bins = ColumnBins.of(X)
+    assert bins.lower.nbytes + bins.upper.nbytes <= 2.2 * X.nbytes
+    assert all(len(np.unique(of_column)) == 20 for of_column in bins.bins)
+
+
 def test_a_column_without_values_is_missing_everywhere():
     X = np.full((5, 1), np.nan)
     for left in (True, False):
