@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from boostbp.network.layers import LayerSettings
 from boostbp.network.settings import Settings
+from boostbp.runtime import clock
 from boostbp.runtime.group import workers
 
 DEFAULT_QUALITY = 3
@@ -99,21 +100,27 @@ def epoch_work(settings: Settings, n_rows: int, n_features: int, n_outputs: int)
 
 @dataclass
 class Budget:
-    """A limit on the seconds from now on, or none."""
+    """A limit on the seconds of a fit since its begin, or none."""
 
     seconds: float | None
     spent: bool = False  # whether work was shortened or skipped because time was up
     ended: bool = False  # whether all work must end now, because the fit failed or was interrupted
-    _begun: float = field(default_factory=lambda: time.perf_counter())
+    _begun: float = field(default_factory=clock.begun)
 
-    def over(self, later: float = 0.0, *, here: bool = False) -> bool:
+    @property
+    def elapsed(self) -> float:
+        """Seconds so far."""
+        return time.perf_counter() - self._begun
+
+    def over(self, *later: float, here: bool = False) -> bool:
         """Return whether to stop. If time is up, `spent` is set, as the caller will skip work.
 
-        `later` is the work to reserve time for at the end, as a multiple of all work so far. With `here` the clock of
-        this process decides. By default that of rank 0 does, so all workers of a group must call this together.
+        `later` are the expected seconds of the next step, and those to reserve for the steps at the end. With `here`
+        the clock of this process decides. By default that of rank 0 does, so all workers of a group must call this
+        together.
         """
         if self.seconds is not None:
-            is_up = (time.perf_counter() - self._begun) * (1.0 + later) >= self.seconds
+            is_up = self.elapsed + sum(later) >= self.seconds
             if is_up if here else workers().agree(is_up):
                 self.spent = True  # never reset to False, as several threads call this
                 return True
@@ -127,4 +134,5 @@ class Budget:
         """Return a budget with a share of the remaining seconds."""
         if self.seconds is None:
             return Budget(None, ended=self.ended)
-        return Budget(share * max(self._begun + self.seconds - time.perf_counter(), 0.0), ended=self.ended)
+        left = share * max(self.seconds - self.elapsed, 0.0)
+        return Budget(left, ended=self.ended, _begun=time.perf_counter())

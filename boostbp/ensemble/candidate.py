@@ -166,8 +166,9 @@ class NetworkTraining:
     def __init__(self, name: str, problem: Problem) -> None:
         self.name, self._problem = name, problem
         self.looks = 0  # number of looks so far
-        self._over: Callable[[], bool] = bool
-        self._training = BackPropagation(replace(problem, callbacks=[*problem.callbacks, lambda _: self._over()]))
+        self._over: Callable[[float], bool] = bool
+        ends = [*problem.callbacks, lambda progress: self._over(progress.epoch.seconds)]
+        self._training = BackPropagation(replace(problem, callbacks=ends))
         self.history = self._training.history
         # whether all epochs run, however much work they take, because the user continues a training
         self.required = problem.resume is not None and problem.resume.since >= 0
@@ -193,14 +194,14 @@ class NetworkTraining:
         return self.epoch_work * (self._look(self.looks) - self.epoch)
 
     def advance(self, budget: Budget, later: float) -> None:
-        """Train until the next look, or until the remaining time is needed for later work; see `Budget.over`.
+        """Train until the next look, or until no further epoch leaves the seconds `later`; see `Budget.over`.
 
         Raises FloatingPointError or KeyboardInterrupt if the network diverges or is interrupted in its first epoch.
         """
         self._over = partial(budget.over, later, here=True)  # callbacks are called on rank 0 only
         self._training.advance(self._look(self.looks))
         self.looks += 1
-        if self.history.stop is Stop.CALLBACK and budget.over(later):
+        if self.history.stop is Stop.CALLBACK and budget.over(later, self.history[-1].seconds):
             self._training.leave(Stop.TIME)
 
     def leave(self, budget: Budget) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -37,7 +36,7 @@ from boostbp.network.layers.layer_spec import OUTPUT
 from boostbp.network.monitor import Stage, StageSeconds
 from boostbp.network.network import Network
 from boostbp.runtime import interrupts
-from boostbp.runtime.group import training_in, workers
+from boostbp.runtime.group import training_in
 
 SEED_STEP = 1_000_003  # between the seeds of members; large, as the pieces of a layer have successive seeds
 
@@ -87,7 +86,7 @@ def train_model(
         if judged and not moved_target:
             stopped = history.choice is not None or history.stop in (Stop.INTERRUPTED, Stop.NOT_FINITE)
             if settings.level.refit and problem.learns_held_out and not (stopped or budget.over()):
-                network = refit_single_layer(network, history, problem)
+                network = refit_single_layer(network, history, problem, budget)
     refuse_undefined(network, problem)
     return network, history
 
@@ -115,7 +114,7 @@ def _finished_alone(network: Network, history: History, problem: Problem) -> tup
 
 def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[Problem]) -> tuple[Network, History]:
     """Train an average of candidates on each problem; return their mean, with the history of the first one."""
-    begun, level = time.perf_counter(), settings.level
+    level, budget = settings.level, Budget(problem.settings.max_time)
     first = _train_average(problem, settings, level)
     history, members = first.history, [first]
     n_members = level.effort(networks=first.networks).members
@@ -124,15 +123,13 @@ def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[P
     assert history.choice is not None
     failed, cut_by_time = list(history.choice.failed), history.choice.cut_by_time
     for number, other in enumerate(islice(others, n_members - 1), start=1):
-        seconds = time.perf_counter() - begun
-        left = None if problem.settings.max_time is None else workers().agree(problem.settings.max_time - seconds)
         if history.interrupt is not None:
             break
-        if left is not None and workers().agree(left < seconds / number):  # less than a member has taken so far
+        if budget.over(budget.elapsed / number):  # a member has taken so long so far
             cut_by_time = True
             break
         seed = (other.settings.seed + number * SEED_STEP) % 2**31
-        other = replace(other, settings=replace(other.settings, max_time=left, seed=seed))
+        other = replace(other, settings=replace(other.settings, seed=seed))
         try:
             with training_in(other.rows.group):
                 member = attempted(partial(_train_average, other, settings, level))

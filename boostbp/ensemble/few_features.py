@@ -44,7 +44,7 @@ def on_few_features(race: Race, race_on: Callable[[Problem], Race], *, stage: st
     if whole is None or whole.levels is not None:
         return race, None
     columns = workers().agree(features_that_gain(whole, problem))
-    if columns is None or race.budget.over():
+    if columns is None or race.budget.over(whole.seconds):
         return race, None
     few = race_on(_on_columns(problem, columns))
     part = _trial(few, stage)

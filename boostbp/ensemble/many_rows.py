@@ -54,7 +54,7 @@ def _first_layer(race: Race) -> tuple[Candidate, KeyboardInterrupt | None]:
     sample = Race(race.problem.on_some_rows(), race.budget, failed=race.failed)
     with training_in(sample.problem.rows.group):
         interrupt = sample.audition(candidates, stage=FIRST_STAGE)
-    if interrupt is not None:
+    if interrupt is not None or race.budget.spent:
         race.others += [replace(one, name=f"{one.name}, some rows") for one in sample.trained()]
     chosen = [one for one in candidates if one.name in sample.layers]
     return (chosen or candidates)[0], interrupt
@@ -103,7 +103,9 @@ def _train_chosen(found: Sequence[TrainedCandidate], race: Race) -> KeyboardInte
     below: set[str | None] = set()
     score, without_gain = race.score(), 0
     for _, one in by_weight:
-        if race.spent >= race.total or race.budget.over() or without_gain == constants.PATIENCE_ALL_ROWS:
+        if race.spent >= race.total or without_gain == constants.PATIENCE_ALL_ROWS:
+            break
+        if race.budget.over(race.begin_seconds):
             break
         name = one.name if one.history is None else f"{one.name}, final output layer"
         if one.plan is None or name in _names(race) or one.network in below:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,6 +15,7 @@ from boostbp.ensemble.problem import Problem
 from boostbp.network import layers
 from boostbp.network.history import History
 from boostbp.network.layers import BoundInput, Layer, LayerSettings, LossObjective
+from boostbp.network.layers.layer import rounds_of
 from boostbp.network.network import Network, above
 from boostbp.network.trainer import kept_structures
 from boostbp.runtime.arrays import Floats
@@ -27,6 +29,7 @@ class OutputLayerPlan:
 
     settings: LayerSettings
     pieces: tuple[Layer, ...]
+    seconds: float = 0.0  # that the refit is expected to take
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +84,22 @@ class Boosted:
         bound = BoundInput(backend or problem.growing_backend, problem.rows.table, settings, problem.rows.weight)
         return cls(problem, bound, problem.start, n_rounds)
 
-    def advance(self, *, structures_of: Layer | None = None) -> Boosted:
-        """Return these pieces and one more, with the tree structures of the layer `structures_of` if there is one."""
+    def advance(self, *, structures_of: Layer | None = None, over: Callable[[], bool] | None = None) -> Boosted:
+        """Return these pieces and one more, with the tree structures of the layer `structures_of` if there is one.
+
+        If ``over()``, the piece ends early, after its first round or a later one.
+        """
         problem, rows, number = self.problem, self.problem.rows, len(self.pieces)
         n_rounds, growth = min(self.bound.settings.n_estimators, self.rounds_left), self.bound.settings.growth
         bound = self.bound.with_settings(n_estimators=n_rounds)
         if structures_of is not None:
-            bound = bound.with_backend(*kept_structures(structures_of, growth))
+            n_rounds = rounds_of(structures_of.forest)
+            bound = bound.with_settings(n_estimators=n_rounds).with_backend(*kept_structures(structures_of, growth))
         y, fit = np.asfortranarray(rows.y), np.asfortranarray(self.fit)  # the memory order of the running fit
         loss = problem.loss.prepared(y, rows.weight)
         objective = LossObjective(loss, y, rows.weight, fit, first_round=number * n_rounds)
         n_threads, seed = problem.settings.n_threads, problem.settings.seed + number
-        piece = layers.fit(bound, objective, n_threads=n_threads, seed=seed)
+        piece = layers.fit(bound, objective, n_threads=n_threads, seed=seed, over=over)
         next_bound = self.bound if number else self.bound.with_settings(base=None)
         left, pieces = self.rounds_left - n_rounds, (*self.pieces, piece.layer)
         return replace(self, bound=next_bound, fit=self.fit + piece.output, rounds_left=left, pieces=pieces)
@@ -120,6 +127,7 @@ class LayerTraining:
     min_gain: float = 0.0  # a fall of the held-out loss counts as a gain if it exceeds this
     levels: Problem | None = None  # if the layer learns a mean, the problem whose outputs are the quantiles around it
     refits: bool = True  # whether the leaves may be fitted again on all rows
+    seconds: float = 0.0  # that the pieces took
 
     @classmethod
     def begin(
@@ -159,16 +167,18 @@ class LayerTraining:
         patience = min(constants.MAX_PATIENCE, max(constants.MIN_PATIENCE, self.best))
         return self.n_pieces > 0 and (self.boosted.rounds_left == 0 or self.n_pieces >= self.best + patience)
 
-    def advance(self) -> LayerTraining:
-        """Return the training with one piece more, scored on the held-out rows."""
-        problem, first = self.boosted.problem, not self.n_pieces
-        boosted = self.boosted.advance()
+    def advance(self, over: Callable[[], bool] | None = None) -> LayerTraining:
+        """Return the training with one piece more, which may end early if ``over()``, scored on the held-out rows."""
+        problem, first, begun = self.boosted.problem, not self.n_pieces, time.perf_counter()
+        boosted = self.boosted.advance(over=over)
         raw = self.raw + boosted.pieces[-1].predict(self.held_out_input, n_jobs=problem.settings.n_threads)
         before, score = workers().agree((problem.score(self.raw) if first else 0.0, problem.score(raw)))
         # A share of the first gain, not of the loss, which some losses define only up to a constant.
         min_gain = constants.MIN_GAIN_OF_FIRST * max(before - score, 0.0) if first else self.min_gain
         best_trial = min(score, self.best_trial) if self.n_pieces < constants.TRIAL_PIECES else self.best_trial
+        seconds = self.seconds + time.perf_counter() - begun
         after = replace(self, boosted=boosted, raw=raw, before=self.raw, min_gain=min_gain, best_trial=best_trial)
+        after = replace(after, seconds=seconds)
         # If the first piece removes nearly all of the loss, its gain is no measure; a share of the rest is a gain, too.
         if first or score < self.best_score - min(min_gain, constants.MIN_GAIN_OF_REST * abs(self.best_score)):
             first_score = score if first else self.first_score
@@ -206,6 +216,16 @@ class LayerTraining:
             return 0.0
         return self.best * self._work(float(self.settings.leaves == "native"))
 
+    @property
+    def seconds_per_work(self) -> float:
+        """Seconds of a unit of work in the pieces so far."""
+        return self.seconds / (self.n_pieces * self.work)
+
+    @property
+    def refit_seconds(self) -> float:
+        """Expected seconds of fitting the leaves of the best pieces once more."""
+        return self.refit_work * self.seconds_per_work
+
     def _work(self, grown: float) -> float:
         """Return the work of a piece that grows this share of its structures."""
         problem = self.boosted.problem
@@ -221,7 +241,9 @@ class LayerTraining:
         layer = sum_of_pieces(pieces)
         if not self.refits:
             layer = Layer(replace(layer.forest, runs=()))
-        plan = OutputLayerPlan(self.settings, pieces) if self.levels is None and self.refits else None
+        plan = None
+        if self.levels is None and self.refits:
+            plan = OutputLayerPlan(self.settings, pieces, self.refit_seconds)
         if self.levels is not None:
             layer = repeated(layer, len(self.levels.baseline))
             baseline = self.boosted.problem.baseline + residual_quantiles(self.best_raw, self.levels)

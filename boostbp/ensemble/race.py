@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -34,15 +35,17 @@ class Outcome(NamedTuple):
     interrupt: KeyboardInterrupt | None = None  # that ended the pieces early
 
 
-def boost(training: LayerTraining, n_pieces: int | None, over: Callable[[], bool]) -> Outcome:
+def boost(training: LayerTraining, n_pieces: int | None, over: Callable[[], bool], *, cuts: bool = False) -> Outcome:
     """Boost a layer by `n_pieces`, or to its end, while ``over()`` is False. The first piece is boosted in any case.
+
+    With `cuts`, ``over()`` also ends a piece after some of its rounds.
 
     Raises KeyboardInterrupt or interrupts.Stopped from the first piece; later the outcome has the pieces so far.
     """
     done = 0
     try:
         while done != n_pieces and not training.finished and not (training.n_pieces and over()):
-            after = attempted(training.advance)
+            after = attempted(partial(training.advance, over if cuts else None))
             if isinstance(after, Exception):
                 return Outcome(training if training.n_pieces else None, failure=after)
             training, done = after, done + 1
@@ -73,6 +76,7 @@ class Race:
     others: list[TrainedCandidate] = field(default_factory=list)  # trained networks, part of the sum, too
     spent: float = 0.0  # work so far
     total: float = np.inf  # work of the whole fit; infinite until it is known
+    begin_seconds: float = 0.0  # that it took to begin a candidate, at most
 
     def of_kind(self, *kinds: CandidateKind) -> list[Candidate]:
         """Return the candidates of some kinds."""
@@ -106,7 +110,7 @@ class Race:
         waiting = list(candidates)
         while waiting:
             # No time is reserved to refit the first layer: more pieces of it are worth more than a refit.
-            later = self.refit_share() if self.layers else 0.0
+            later = self.refit_seconds() if self.layers else 0.0
             if self.layers and (self.spent >= limit or self.budget.over(later)):
                 break
             ready = {None, *self.layers, *(model.name for model in self.others)}
@@ -137,7 +141,7 @@ class Race:
                 self.layers.pop(one.name, None)
         interrupt = interrupt or (self.audition(going, stage=stage) if going else None)
         return interrupt or self._run(
-            {name: partial(boost, one, None, self.budget.over) for name, one in self.layers.items()}
+            {name: partial(self._boost, one, None, self.budget.over) for name, one in self.layers.items()}
         )
 
     def _leads_at_first(self, candidate: Candidate) -> bool:
@@ -164,34 +168,39 @@ class Race:
         return not excess <= limit * error
 
     def begin_layer(
-        self, candidate: Candidate, n_pieces: int | None, over: Callable[[], bool], *, required: bool
+        self, candidate: Candidate, n_pieces: int | None, over: Callable[..., bool], *, required: bool
     ) -> Outcome:
         """Begin a candidate and boost it, unless time is up and it is not required; or continue one, to `n_pieces`."""
         if (begun := self.layers.get(candidate.name)) is not None:
-            return boost(begun, None if n_pieces is None else max(n_pieces - begun.n_pieces, 0), over)
-        if not required and over():
+            return self._boost(begun, None if n_pieces is None else max(n_pieces - begun.n_pieces, 0), over)
+        if not required and over(self.begin_seconds):
             return Outcome()
+        starts = time.perf_counter()
         needed = self.layers[candidate.needs].result if candidate.needs in self.layers else None
         needed = needed or next((model for model in self.others if model.name == candidate.needs), None)
         training = attempted(partial(candidate.begin, self.problem.split_threads()[0], needed))
         if isinstance(training, Exception):
             return Outcome(failure=training)
         assert isinstance(training, LayerTraining)
-        return boost(training, n_pieces, over)
+        self.begin_seconds = max(self.begin_seconds, time.perf_counter() - starts)
+        return self._boost(training, n_pieces, over)
+
+    def _boost(self, training: LayerTraining, n_pieces: int | None, over: Callable[[], bool]) -> Outcome:
+        return boost(training, n_pieces, over, cuts=self.budget.seconds is not None)
 
     def run(self, limit: float) -> KeyboardInterrupt | None:
         """Boost the layers that promise most until none promises enough, or `limit` of work with the refit is spent."""
         while self.layers:
             weights, raw = self.sum()
             later = self._refit_work(weights)
-            over = partial(self.budget.over, later / self.spent)
+            over = partial(self.budget.over, self.refit_seconds(weights))
             if self.spent + later > limit or over():
                 return None
             self.report("layers", weights, raw)
             names = self.most_promising(weights, raw)
             if not names:
                 return None
-            steps = {name: partial(boost, self.layers[name], constants.RACE_PIECES, over) for name in names}
+            steps = {name: partial(self._boost, self.layers[name], constants.RACE_PIECES, over) for name in names}
             if (interrupt := self._run(steps)) is not None:
                 return interrupt
         return None
@@ -228,6 +237,17 @@ class Race:
     def refit_share(self) -> float:
         """Return the work of refitting all models with weight, as a multiple of the work so far."""
         return self._refit_work(self.sum()[0]) / self.spent if self.spent else 0.0
+
+    def refit_seconds(self, weights: dict[str, float] | None = None) -> float:
+        """Return the expected seconds of refitting all models with weight."""
+        if not self.refit or self.budget.seconds is None:
+            return 0.0
+        weights = self.sum()[0] if weights is None else weights
+        return sum(training.refit_seconds for name, training in self.layers.items() if weights[name])
+
+    def seconds_of(self, work: float) -> float:
+        """Return the expected seconds of work, at the rate of the layers so far."""
+        return work * max((training.seconds_per_work for training in self.layers.values()), default=0.0)
 
     def _refit_work(self, weights: dict[str, float]) -> float:
         if not self.refit:

@@ -49,20 +49,20 @@ def refit_all(
 
 def _refitted(one: TrainedCandidate, all_rows: Problem, budget: Budget) -> Network:
     """Return the model with its output layer fitted to all rows; unchanged without a plan or without time."""
-    if one.plan is None:
+    if one.plan is None or budget.over(one.plan.seconds):
         return one.model
     below = replace(one.model, layers=one.model.layers[:-1])
     layer = boost_again(all_rows.above(below), one.plan, over=budget.over)
     return one.model if layer is None else replace(one.model, layers=(*below.layers, layer))
 
 
-def refit_single_layer(model: Network, history: History, problem: Problem) -> Network:
+def refit_single_layer(model: Network, history: History, problem: Problem, budget: Budget) -> Network:
     """Return the user's single layer fitted to all rows; unchanged if the refit fails or is interrupted."""
     layer = model.layers[-1]
     settings = replace(problem.settings.layers[-1], n_estimators=rounds_of(layer.forest))
     plan = OutputLayerPlan(settings, (layer,))
     candidate = TrainedCandidate("single layer", None, model, problem.constant_raw, plan)
-    [refitted], _, interrupt = refit_all([candidate], problem, Budget(None))
+    [refitted], _, interrupt = refit_all([candidate], problem, budget)
     history.refitted = refitted is not model
     if interrupt is not None:
         history.interrupted(interrupt)

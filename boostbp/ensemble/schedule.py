@@ -17,6 +17,7 @@ from boostbp.network.choice import NETWORK
 from boostbp.runtime.group import workers
 
 FIRST_STAGE = "first layers"  # the stage with which every fit begins
+LAYERS_TIME = 0.5  # share of a time limit for the layers that precede a network. Not varied
 LONG = 60.0  # seconds; a fit that may take longer reports the seconds of lower qualities. Arbitrary
 
 
@@ -83,8 +84,11 @@ def train_one_network(race: Race) -> KeyboardInterrupt | None:
     then output layers on it. An interrupt before the network drops the layers, too, as there is no model without it.
     """
     [network] = race.of_kind(CandidateKind.NETWORK)
+    whole, race.budget = race.budget, race.budget.part(LAYERS_TIME)
+    interrupt = race.begin(race.of_kind(CandidateKind.SINGLE_LAYER), None, stage=FIRST_STAGE)
+    whole.spent, race.budget = race.budget.spent, whole
     interrupt = (
-        race.begin(race.of_kind(CandidateKind.SINGLE_LAYER), None, stage=FIRST_STAGE)
+        interrupt
         or _train_one(network, race)
         or race.begin(race.of_kind(CandidateKind.OUTPUT_LAYER), None, stage="output layers")
     )
@@ -104,7 +108,7 @@ def _train_one(candidate: Candidate, race: Race) -> KeyboardInterrupt | None:
         while going:
             race.report(training.name)
             race.spent += training.work
-            training.advance(race.budget, race.refit_share())
+            training.advance(race.budget, race.refit_seconds())
             going = not training.finished and (to_end or falls(*training.best_errors()))
     except KeyboardInterrupt as interrupt:
         return interrupt
@@ -168,8 +172,9 @@ def train_networks(candidates: Sequence[Candidate], race: Race, limit: float) ->
 
     def look(training: NetworkTraining, *, required: bool) -> bool:
         """Train until the next look if there is work left for it, and return whether the network promises enough."""
-        later, left = race.refit_share(), limit - race.spent
-        if (training.work > left and not required) or race.budget.over(later):
+        later, left = race.refit_seconds(), limit - race.spent
+        epoch = 0.0 if required else race.seconds_of(training.epoch_work)
+        if (training.work > left and not required) or race.budget.over(later, epoch):
             return False
         race.report(training.name)
         race.spent += min(training.work, max(left, 0.0))

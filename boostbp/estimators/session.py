@@ -44,7 +44,7 @@ from boostbp.network.history import History
 from boostbp.network.monitor import Callback, Evaluation, NetworkTask, Progress, Stage, State
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
-from boostbp.runtime import checks, interrupts, messages
+from boostbp.runtime import checks, clock, interrupts, messages
 from boostbp.runtime.arrays import Floats, TableLike, numpy_errstate
 from boostbp.runtime.group import training_in, workers
 from boostbp.runtime.threads import single_threaded_blas
@@ -218,6 +218,7 @@ def all_or_nothing(*, blocks: bool = False) -> Callable[[F], F]:
         method = cast(FunctionType, fit)
 
         @wraps(fit)
+        @clock.counting()
         @numpy_errstate()
         @interrupts.deferred()
         @single_threaded_blas()

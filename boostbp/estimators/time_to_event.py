@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -234,7 +233,7 @@ class BoostBPSurvival(Supervised):
     def _training_of(
         self, fitted: FittedOn, rows: Rows, evaluation: Evaluation, options: FitOptions, others: Sequence[Any] = ()
     ) -> Training:
-        begun, training = time.perf_counter(), training_of(self, fitted, rows, evaluation, options, others)
+        training = training_of(self, fitted, rows, evaluation, options, others)
         loss, scale = fitted.targets.loss, getattr(self.loss, "scale", None)
         if not isinstance(loss, losses.AFT) or scale is not None or options.earlier or not evaluation.sets:
             return training
@@ -248,12 +247,7 @@ class BoostBPSurvival(Supervised):
 
         fitted = replace(fitted, targets=replace(fitted.targets, loss=loss))
         others = [partial(lambda draw: judged(*draw()), draw) for draw in others]
-        training = training_of(self, fitted, *judged(rows, evaluation), options, others)
-        if self.max_time is None:
-            return training
-        left = workers().agree(max(self.max_time - (time.perf_counter() - begun), 0.0))
-        problem = training.problem
-        return replace(training, problem=replace(problem, settings=replace(problem.settings, max_time=left)))
+        return training_of(self, fitted, *judged(rows, evaluation), options, others)
 
     def _learn_target(
         self, values: Floats, weight: Floats, earlier: Model | None, names: tuple[str, ...] | None

@@ -18,6 +18,7 @@ from boostbp.network.layers import Layer
 from boostbp.network.layers.layer import first_rounds, stage_forests, stages
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
+from boostbp.runtime import clock
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 
@@ -169,7 +170,7 @@ class Monitor:
     best: Network | None = None  # of the best epoch; without evaluation sets, of the last one
     lowest_loss: Network | None = None  # of the epoch of lowest training loss, without evaluation sets
     since: int = -1  # patience counts from this epoch, or from the best epoch after it
-    begun: float = field(default_factory=lambda: time.perf_counter())  # when training began
+    begun: float = field(default_factory=clock.begun)
 
     @property
     def sign(self) -> float:
@@ -248,6 +249,7 @@ class Monitor:
         waited = progress.epoch.epoch - max(history.best_epoch, self.since)
         if settings.n_iter_no_change is not None and history.metric and waited >= settings.n_iter_no_change:
             return Stop.PATIENCE
-        if settings.max_time is not None and time.perf_counter() - self.begun >= settings.max_time:
+        ends = time.perf_counter() + progress.epoch.seconds  # of one more epoch
+        if settings.max_time is not None and ends - self.begun >= settings.max_time:
             return Stop.TIME
         return None

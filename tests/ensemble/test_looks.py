@@ -187,7 +187,7 @@ def test_the_end_of_the_time_ends_a_network_at_its_epoch(tune):
     class Clock(Budget):
         calls = 0
 
-        def over(self, later=0.0, *, here=False):
+        def over(self, *later, here=False):
             self.calls += 1
             return self.calls > 9
 

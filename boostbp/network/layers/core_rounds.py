@@ -38,7 +38,9 @@ def boosted_in_core(rounds: Rounds, grower: Grower, outputs: slice) -> list[Fore
     if not grow_in_core or not rounds.bins or not able or settings.growth.multi_output:
         return []
     growing = _Growing(rounds, outputs)
-    while growing.n_grown < settings.n_estimators and grow_in_core(growing.n_outputs, growing.grow):
+    while growing.n_grown < settings.n_estimators and not rounds.is_over(growing.n_grown):
+        if not grow_in_core(growing.n_outputs, growing.grow):
+            break
         interrupts.check()
     return growing.parts
 
@@ -63,6 +65,7 @@ class _Growing:
         rounds, bound, n_outputs = self.rounds, self.rounds.bound, self.n_outputs
         settings, n_rows = bound.settings, len(bound.Z)
         n_rounds = min(calls.n_rounds, self._at_once(calls), settings.n_estimators - self.n_grown)
+        n_rounds = min(n_rounds, rounds.until_look(self.n_grown))
         if n_rounds < 1:
             return core.STOPPED
         if not self.n_grown:

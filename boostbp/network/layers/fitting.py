@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import cast
@@ -38,6 +39,8 @@ from boostbp.trees.tree import Tree, Trees, leaf_type
 MOST_TRACE = 1 << 30
 # A round is halved down to this share of it at most, which takes 20 halvings. Arbitrary.
 LEAST_SHARE = 1e-6
+# Seconds between two looks at the clock, and the most rounds of a call between them. Arbitrary.
+LOOK, MOST_AT_ONCE = 0.1, 100
 
 
 class Rounds:
@@ -62,6 +65,18 @@ class Rounds:
         self.threads_of_outputs = n_threads if workers().is_single else 1  # only one thread may sum over a group
         self.parts: list[Forest] = []  # the base, then the trees of the first round by output, of the second, ...
         self.space = Workspace()
+        self.over: Callable[[], bool] | None = None  # whether time is up, if the layer may end before its last round
+        self.begun = time.perf_counter()
+
+    def is_over(self, n_grown: int) -> bool:
+        """Return whether the layer ends after these rounds."""
+        return bool(n_grown and self.over and self.over())
+
+    def until_look(self, n_grown: int) -> int:
+        """Return the number of rounds until the next look at the clock."""
+        if self.over is None:
+            return self.bound.settings.n_estimators
+        return max(1, int(n_grown * LOOK / max(time.perf_counter() - self.begun, LOOK / MOST_AT_ONCE)))
 
     @property
     def forest(self) -> Forest:
@@ -141,13 +156,15 @@ class Rounds:
             rounds = [
                 [part.take(slice(at, at + n_outputs))] for part in grown for at in range(0, part.n_trees, n_outputs)
             ]
-        if n_grown == n_rounds:
+        if n_grown == n_rounds or self.is_over(n_grown):
             return rounds
         loss, grad, hess = self.derivatives(outputs)
         before = self.running.copy() if curved else self.running
         n_threads = min(self.threads_of_outputs, len(pieces))
         with threads.Team(n_threads) as team:
             for number in range(n_grown, n_rounds):
+                if self.is_over(number):
+                    break
                 # Algorithm 1: a tree is fitted to -r, the negative gradient, and added with the factor beta.
                 if curved:
                     np.copyto(before, self.running)

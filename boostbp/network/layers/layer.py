@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -87,10 +87,18 @@ class Fit(NamedTuple):
         return Fit(self.layer, self.output[rows], replace(self.trace, X=X, kept=kept))
 
 
-def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: int = 0) -> Fit:
+def fit(
+    bound: BoundInput,
+    objective: Objective,
+    *,
+    n_threads: int = 1,
+    seed: int = 0,
+    over: Callable[[], bool] | None = None,
+) -> Fit:
     """Fit a layer from scratch; `seed` is for the random draws of the library.
 
     Outputs are shared among the threads, and rows among the remaining ones. The result does not depend on `n_threads`.
+    If ``over()``, the layer ends after its first round or a later one, unless groups of its outputs are boosted apart.
     """
     # If all workers together have few rows, each fits the layer to all of them, and keeps the results of its own rows.
     if bound.local_rows is not None and not workers().is_single:
@@ -110,6 +118,7 @@ def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: in
         else:
             groups = rounds.groups()
             n = min(rounds.threads_of_outputs, len(groups))
+            rounds.over = over if len(groups) == 1 else None
             boosted = threads.parallel_map(rounds.boost, groups, n)
             # Outputs were boosted one after the other; the forest has their trees round by round.
             rounds.parts += [part for of_round in zip(*boosted, strict=True) for parts in of_round for part in parts]
