@@ -71,14 +71,16 @@ def fit_file(
         schema = initial.schema_.roles()
         columns = columns._replace(features=schema.features, categorical=schema.categorical, numeric=schema.numeric)
 
+    text = False if known_task == "regression" else None
+    if initial is not None:
+        text = hasattr(initial, "classes_") and initial.classes_.dtype.kind == "U"
     rows: dict[str, Any]  # the arguments of `fit`
     by_blocks = data.is_dir() or size_in_float64(data) > LARGE
     if by_blocks:
         table = open_table(data, columns).resolve(beside=[target])
-        X, y = first_rows(table, target, TARGET_ROWS)
+        X, y = first_rows(table, target, TARGET_ROWS, text=text)
         rows = {"X": table, "y": target, "groups": groups, "offset": offset}
     else:
-        text = None if initial is None else hasattr(initial, "classes_") and initial.classes_.dtype.kind == "U"
         X, y, beside = read_table(data, target, columns, text=text)
         rows = {"X": X, "y": y, "offset": numbers_of(beside, offsets, data.name)}
         rows["groups"] = None if groups is None else beside[groups].to_pylist()

@@ -89,6 +89,7 @@ def _sample(
 ) -> tuple[DataFrame, Any, NDArray[Any] | None]:
     """Return random rows of a file, their targets if these are named, and their offset, the verbatim columns."""
     import numpy as np
+    from sklearn.base import is_regressor
 
     from boostbp.inputs.files.reading import chunks, numbers_of, read_table
 
@@ -96,7 +97,7 @@ def _sample(
         (X, beside), y = next(chunks(data, columns)), None
     else:
         classes = getattr(estimator, "classes_", None)
-        text = None if classes is None else classes.dtype.kind in "OU"
+        text = False if is_regressor(estimator) else None if classes is None else classes.dtype.kind in "OU"
         X, y, beside = read_table(data, target, columns, text=text)
     offsets = numbers_of(beside, list(columns.verbatim), data.name)
     chosen = np.sort(np.random.default_rng(0).permutation(len(X))[:n_rows])

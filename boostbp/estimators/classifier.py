@@ -21,6 +21,7 @@ from boostbp.estimators.inspected import fitted_model
 from boostbp.estimators.nested_parameters import documented_as, takes
 from boostbp.estimators.regressor import BoostBPRegressor, SupervisedParameters
 from boostbp.estimators.supervised import OFFSET_IS_ROUTED, Supervised, check_offset
+from boostbp.inputs.categories import EACH, FEW, refuse_numbers_as_text
 from boostbp.losses import Loss
 from boostbp.model.model import Model, Targets
 from boostbp.runtime import checks, messages
@@ -200,7 +201,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
                 raise ValueError(f"y has classes unknown to the old model, {unknown.tolist()!r}: leave their rows out.")
         if len(classes) < 2:
             raise ValueError(f"y has only one class, {classes.tolist()[0]!r}: a classifier needs at least two.")
-        warn_of_numbers(classes)
+        check_classes(classes, int(workers().sum(float(len(values)))[0]))
         n_outputs = 1 if len(classes) == 2 else len(classes)
         targets = Targets(loss_for_classes(self.loss, n_outputs), np.zeros(n_outputs), np.ones(n_outputs), classes)
         return targets, targets.one_hot(values), weight
@@ -284,8 +285,16 @@ def _balanced(labels: NDArray[Any]) -> dict[Any, float]:
     return {label: counts.total() / (len(counts) * count) for label, count in counts.items()}
 
 
-def warn_of_numbers(classes: NDArray[Any]) -> None:
-    """Warn of classes, (classes,) in ascending order, that look like an amount: many numbers, with gaps."""
+def check_classes(classes: NDArray[Any], n_rows: int) -> None:
+    """Refuse classes, (classes,) in ascending order, whose text spells an amount; warn of many numbers with gaps.
+
+    Up to 10 texts may spell anything, and so may up to 50 that come five times each on average, and whole numbers that
+    do.
+    """
+    if classes.dtype.kind in "SUTO" and len(classes) > max(FEW, min(MAX_NUMERIC_CLASSES, n_rows / EACH)):
+        names = "or, if they are labels, name them: [f'class {label}' for label in y]"
+        counts = [n_rows / len(classes)] * len(classes)
+        refuse_numbers_as_text(classes.tolist(), counts, "y", name="y", otherwise=f"for BoostBPRegressor; {names}")
     numbers = classes.dtype.kind in "fiu" and len(classes) > MAX_NUMERIC_CLASSES
     if numbers and not (classes[0] in (0, 1) and classes[-1] - classes[0] == len(classes) - 1):
         messages.warn(

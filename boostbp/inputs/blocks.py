@@ -66,7 +66,8 @@ def rows_of(
             raise ValueError(f"y=None with a table in files: name the target, one of {quoted(table.names)}.")
         names = {name: columns for name, value in beside.items() if (columns := _names(value))}
         table = table.resolve(beside=list(chain(*names.values())), categorical=_names(categorical_features))
-        blocks, declared = _blocks_of_table(table, names), {*table.roles.categorical}
+        text = {"y": False} if kind == "regressor" else {}  # numbers in any spelling
+        blocks, declared = _blocks_of_table(table, names, text), {*table.roles.categorical}
     with closing(_BlockReader(kind, categorical_features, schema, names["y"])) as reader:
         for number, (features, values) in enumerate(blocks):
             interrupts.check()
@@ -109,12 +110,17 @@ def _blocks_of_tuples(blocks: Iterator[Any]) -> Iterator[tuple[Any, dict[str, An
         yield block[0], dict(zip(("y", "sample_weight"), block[1:], strict=False))
 
 
-def _blocks_of_table(table: TableFiles, names: Mapping[str, list[str]]) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Yield blocks of a table's features, with the columns in `names`."""
+def _blocks_of_table(
+    table: TableFiles, names: Mapping[str, list[str]], text: Mapping[str, bool]
+) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Yield blocks of a table's features, with the columns in `names`, of which some are or are not `text`."""
     kinds = {column: table.type_of(column) for column in table.roles.verbatim}
     for features, verbatim in table.batches():
         if len(features):
-            yield features, {name: typed_columns(verbatim, kinds, columns) for name, columns in names.items()}
+            yield (
+                features,
+                {name: typed_columns(verbatim, kinds, columns, text.get(name)) for name, columns in names.items()},
+            )
 
 
 class _StoredValues:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.inputs.conversions import SHOWN, code_for_dates, code_for_numbers
 from boostbp.runtime import messages
 from boostbp.runtime.arrays import Floats
 
@@ -208,34 +209,47 @@ def spells_date(value: object) -> bool:
     return isinstance(value, str) and _DATE.fullmatch(value.strip()) is not None
 
 
-def refuse_numbers_as_text(values: Sequence[Any], counts: Sequence[int], label: str) -> None:
-    """Raise ValueError if the text column `label` spells numbers or dates; see `reason_not_categorical`."""
-    if (reason := reason_not_categorical(values, counts)) is not None:
-        sentence, others = reason
-        missing = f", or na_values={others} where the file is read, --missing {others[0]!r}" if others else ""
-        how = f"pandas.to_numeric(column, errors='coerce'){missing}; of dates, days since one"
-        declare = "say that it holds categories (in categorical_features, by .astype('category'), or --categorical)"
-        cure = f"turn it into numbers ({how}), drop it, or {declare}"
+KINDS = (("dates or times", spells_date, code_for_dates), ("numbers", spells_number, code_for_numbers))
+_CATEGORIES = (
+    "drop it, or say that it holds categories (in categorical_features, by .astype('category'), or --categorical)"
+)
+
+
+def refuse_numbers_as_text(
+    values: Sequence[Any], counts: Sequence[float], label: str, *, name: str = "column", otherwise: str = _CATEGORIES
+) -> None:
+    """Raise ValueError if text spells numbers or dates; see `reason_not_categorical`.
+
+    Code in the message calls the column `name`; the cure ends with `otherwise`.
+    """
+    if (reason := reason_not_categorical(values, counts, name)) is not None:
+        sentence, how = reason
+        cure = f"turn it into numbers: {how}; {otherwise}"
         raise ValueError(f"{label} holds text, but {sentence}. As categories they would have no order: {cure}.")
 
 
-def reason_not_categorical(values: Sequence[Any], counts: Sequence[int]) -> tuple[str, list[str]] | None:
-    """Return why a text column should not be categorical, as it spells numbers or dates, and up to three other values.
+def reason_not_categorical(
+    values: Sequence[Any], counts: Sequence[float], name: str = "column"
+) -> tuple[str, str] | None:
+    """Return why text should not be categorical, as it spells numbers or dates, and how to turn it into numbers.
 
     `values` are distinct, and `counts` their numbers of rows. Returns None if they are text, or whole numbers alone
     that are few or frequent, as codes (of stores, for example) are.
     """
-    for what, spells in (("dates or times", spells_date), ("numbers", spells_number)):
+    for what, spells, code in KINDS:
         spelt = [spells(value) for value in values]
         if _nearly_all(spelt, counts) and not (what == "numbers" and _are_codes(values, counts)):
-            others = [str(value) for value, does in zip(values, spelt, strict=True) if not does][:3]
-            first = next(value for value, does in zip(values, spelt, strict=True) if does)
-            rest = f"; {', '.join(map(repr, others))} {'do' if len(others) > 1 else 'does'} not" if others else ""
-            return f"{sum(spelt)} of its {len(values)} distinct values spell {what}, such as {first!r}{rest}", others
+            others = [str(value) for value, does in zip(values, spelt, strict=True) if not does]
+            texts = [str(value) for value, does in zip(values, spelt, strict=True) if does]
+            rest = (
+                f"; {', '.join(map(repr, others[:SHOWN]))} {'do' if len(others) > 1 else 'does'} not" if others else ""
+            )
+            sentence = f"{len(texts)} of its {len(values)} distinct values spell {what}, such as {texts[0]!r}{rest}"
+            return sentence, code(texts, others, name)
     return None
 
 
-def _nearly_all(spelt: Sequence[bool], counts: Sequence[int]) -> bool:
+def _nearly_all(spelt: Sequence[bool], counts: Sequence[float]) -> bool:
     """Return whether nearly all values, or nearly all rows and most values, are in `spelt`."""
     number = sum(spelt)
     if number < FEWEST:
@@ -245,5 +259,5 @@ def _nearly_all(spelt: Sequence[bool], counts: Sequence[int]) -> bool:
     return share >= NEARLY_ALL or (share >= 0.5 and rows >= NEARLY_ALL * sum(counts))
 
 
-def _are_codes(values: Sequence[Any], counts: Sequence[int]) -> bool:
+def _are_codes(values: Sequence[Any], counts: Sequence[float]) -> bool:
     return len(values) <= max(FEW, sum(counts) / EACH) and all(_WHOLE.fullmatch(str(value)) for value in values)

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
 from boostbp.inputs.categories import Factors, factorize, text_in
+from boostbp.inputs.conversions import code_for_dates
 from boostbp.inputs.files.parts import is_dataset, row_index_of
 from boostbp.inputs.files.tables import TableFiles
 from boostbp.inputs.sparse_format import check_format
@@ -163,7 +164,10 @@ class FrameColumn:
     def _refusal(self) -> ValueError:
         cure = "drop it or make it strings"
         if self.series.dtype.is_temporal():
-            cure = "turn it into numbers, such as days since a date, or into strings named in categorical_features"
+            series = "pandas.Series(column)" if self.dtype == "Duration" else "pandas.Series(column).astype(str)"
+            seconds = f"pandas.to_timedelta({series}).dt.total_seconds()"
+            how = code_for_dates((), (), "column") if self.dtype.startswith("Date") else seconds
+            cure = f"turn it into numbers: {how}; or into strings named in categorical_features"
         return ValueError(f"{self.label} has dtype {self.dtype}, which holds no numbers: {cure}.")
 
 

@@ -12,7 +12,8 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 
-from boostbp.inputs.categories import text_in
+from boostbp.inputs.categories import KINDS, NEARLY_ALL, text_in
+from boostbp.inputs.conversions import SHOWN, code_for_dates
 from boostbp.inputs.sources import ArrayColumn, Column, FrameColumn, is_frame, matrix_of, open_source
 from boostbp.inputs.sparse_format import check_format
 from boostbp.runtime import messages
@@ -62,7 +63,8 @@ def _frame_values(y: object, labels: bool) -> NDArray[Any]:
     if labels:
         return np.column_stack([column.numbers() for column in columns])
     for column in columns:
-        refuse_text(np.array([column.text()]), f"y: {column.label}")
+        if column.text() is not None:
+            refuse_text(np.array(column.factors.values, object), f"y: {column.label}")
     return matrix_of([column.numbers() for column in columns])
 
 
@@ -79,7 +81,7 @@ def _labels(values: NDArray[Any]) -> NDArray[Any]:
             kinds = sorted({type(value).__name__ for value in factors.values})
             raise ValueError(f"y holds labels of type {' and '.join(kinds)}: make all of them text, or numbers.")
     elif values.dtype.kind in "mM":
-        raise ValueError(f"y has dtype {values.dtype}, which cannot be labels: make them text, as by y.astype(str).")
+        raise ValueError(f"y has dtype {values.dtype}, which cannot be labels: {_days(values, 'y')}.")
     check_classification_targets(values)
     return values
 
@@ -179,9 +181,19 @@ def refuse_extreme(values: Floats, name: str) -> None:
 def refuse_text(values: NDArray[Any], name: str) -> None:
     """Refuse text instead of numbers, even if it spells numbers: a text column is often passed by mistake."""
     texts = values.ravel().tolist() if values.dtype.kind in "SUTO" else ()
-    for text in (value for value in texts if isinstance(value, (str, bytes))):
-        cure = "Convert text that spells numbers, such as by .astype(float); labels of classes need a classifier"
-        raise ValueError(f"{name} holds text, such as {text!r}: numbers are needed. {cure}.")
+    if texts := [value for value in texts if isinstance(value, (str, bytes))]:
+        raise ValueError(f"{name} holds text, such as {texts[0]!r}: numbers are needed. {_cure_of_text(texts, name)}.")
+
+
+def _cure_of_text(texts: list[str | bytes], name: str) -> str:
+    decoded = [text if isinstance(text, str) else text.decode(errors="replace") for text in texts]
+    for _, spells, code in KINDS:
+        spelt = list(filter(spells, decoded))
+        if len(spelt) >= NEARLY_ALL * len(texts):
+            others = list(dict.fromkeys(decoded).keys() - spelt)
+            rows = f", without the rows that hold {', '.join(map(repr, others[:SHOWN]))}" if others else ""
+            return f"Turn it into numbers{rows}: {code(spelt, others, name if name.isidentifier() else 'column')}"
+    return "Labels of classes need a classifier" if name.startswith("y") else "Give numbers"
 
 
 def array_of(values: ArrayLike, name: str) -> NDArray[Any]:
@@ -219,12 +231,19 @@ def _of_column(column: Column) -> NDArray[Any]:
 def floats_of(values: NDArray[Any], name: str) -> Floats:
     """Return an array of any dtype as float64; raise ValueError for text and dates."""
     if values.dtype.kind in "mM":
-        raise ValueError(f"{name} has dtype {values.dtype}: turn it into numbers.")
+        raise ValueError(f"{name} has dtype {values.dtype}: {_days(values, name)}.")
     refuse_text(values, name)
     try:
         return check_array(values, dtype=np.float64, order="C", input_name=name, **_LENIENT)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{name} must hold numbers: {error}") from error
+
+
+def _days(values: NDArray[Any], name: str) -> str:
+    """Return how to turn dates or durations into numbers, for a message."""
+    name = name if name.isidentifier() else "column"
+    days = code_for_dates((), (), name) if values.dtype.kind == "M" else f"{name} / numpy.timedelta64(1, 'D')"
+    return f"turn it into numbers, such as days: {days}"
 
 
 def _finite(values: NDArray[Any], name: str, cure: str) -> Floats:

@@ -327,7 +327,7 @@ def test_compare_fails_when_a_model_fails():
         (["fit", "{folder}/iris.csv", "-t", "species", "-m", "m", "-s", "epochs=few"], 2, "give a whole number"),
         (["fit", "{folder}/iris.csv", "-t", "species", "-m", "m", "-b", "catboost"], 1, "catboost"),
         (["fit", "{folder}/iris.csv", "-t", "species", "-m", "m", "-s", "epochs=-1"], 1, "epochs=-1"),
-        (["fit", "{folder}/iris.csv", "-t", "species", "-m", "m", "--task", "regression"], 1, "needs numbers"),
+        (["fit", "{folder}/iris.csv", "-t", "species", "-m", "m", "--task", "regression"], 1, "must hold numbers"),
         (["compare", "no_such"], 1, "source='no_such' is not a data set"),
         (["compare", "iris", "--test-size", "1.5"], 2, "--test-size 1.5 is not between 0 and 1"),
         (["compare", "iris", "-s", "epoch=3"], 2, "did you mean 'epochs'?"),

@@ -183,7 +183,7 @@ def test_what_is_no_table_of_numbers_and_text_is_explained(tmp_path):
     with pytest.raises(ValueError, match=r"rows.csv: .*separated by commas, in UTF-8"):
         read_table(where, "a;y")
     where.write_text("day,x\n2024-01-02,1\n2024-01-03,2\n")
-    with pytest.raises(ValueError, match=r"Target 'day' holds date.*turn dates and times into numbers or classes"):
+    with pytest.raises(ValueError, match=r"Target 'day' holds date.*turn it into numbers, such as days"):
         read_table(where, "day")
 
 

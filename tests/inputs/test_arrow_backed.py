@@ -100,7 +100,7 @@ def test_the_cure_for_dates_works(kind):
     days = pd.Series(pd.date_range("2020-01-01", periods=N).to_numpy())
     when = of_pandas(pa.array(days)) if kind == "arrow" else days
     X, y = pd.DataFrame({"when": when, "x": np.arange(N) / 7}), np.arange(N)
-    cure = r"Column 'when' has dtype Datetime, .*days since a date, or into strings named in categorical_features"
+    cure = r"Column 'when' has dtype Datetime, .*to_datetime.*; or into strings named in categorical_features"
     with pytest.raises(ValueError, match=cure):
         BoostBPRegressor(quality=1).fit(X, y)
     numbers = X.assign(when=(days - days.min()).dt.days)

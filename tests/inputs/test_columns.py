@@ -80,7 +80,7 @@ def test_rare_dtypes_of_numbers_are_numbers(fit):
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        (pd.to_datetime(["2020-01-01", None]), "Column 'c' has dtype Datetime, which holds no numbers.*days since"),
+        (pd.to_datetime(["2020-01-01", None]), "Column 'c' has dtype Datetime, which holds no numbers.*to_datetime"),
         (pd.to_timedelta([1, 2]), "Column 'c' has dtype Duration"),
         (pd.period_range("2020", periods=2), r"Column 'c' has dtype period\[.*which holds no numbers"),
         (pd.cut([1, 2], 2), r"Column 'c' holds categories of type Interval.*astype\(str\)"),

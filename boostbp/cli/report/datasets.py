@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn import datasets
 
 from boostbp.cli.report.contenders import Table
+from boostbp.inputs.categories import EACH, refuse_numbers_as_text
 from boostbp.inputs.files.parts import is_table
 from boostbp.inputs.files.reading import read_table
 from boostbp.inputs.files.tables import ColumnRoles
@@ -20,6 +21,8 @@ from boostbp.losses.base import Task
 from boostbp.runtime.messages import require
 
 _MAX_CLASSES = 20  # limit on distinct whole numbers that count as labels, not as an amount. Arbitrary
+_MANY_CLASSES = 1000  # more classes take too long to train unasked. Arbitrary
+_TASK = "or say --task regression, which reads numbers so, or --task classification for labels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,13 @@ def task_of_data(y: NDArray[Any], task: Task | None = None, *, n_offsets: int = 
         return task
     if y.dtype.kind == "f":
         return "regression"
-    n_values = len(np.unique(y))
+    values, counts = np.unique(y, return_counts=True)
+    n_values = len(values)
+    if y.dtype.kind == "U":
+        refuse_numbers_as_text(values.tolist(), counts.tolist(), "The target", otherwise=_TASK)
+        if n_values > max(_MAX_CLASSES, min(_MANY_CLASSES, len(y) / EACH)):
+            cure = "name another column, or say --task classification if these are its classes"
+            raise ValueError(f"The target holds {n_values} distinct texts in {len(y)} rows, such as {y[0]!r}: {cure}.")
     n_outputs = n_values if n_values > 2 else 1
     is_amount = n_values > _MAX_CLASSES or n_offsets not in (0, n_outputs)
     return "regression" if y.dtype.kind in "iu" and is_amount else "classification"
@@ -92,7 +101,7 @@ def load_dataset(
     elif is_table(Path(source)):
         if target is None:
             raise ValueError(f"target=None: {source} needs the name of the column that is predicted.")
-        X, y, _ = read_table(Path(source), target, columns)
+        X, y, _ = read_table(Path(source), target, columns, text=False if task == "regression" else None)
     else:
         cure = f"give one of {', '.join(NAMES)}, openml:NAME, or the path of a .csv, .csv.gz or .parquet file"
         raise ValueError(f"source={source!r} is not a data set: {cure}.")

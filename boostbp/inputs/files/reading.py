@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.inputs.categories import refuse_numbers_as_text
+from boostbp.inputs.conversions import code_for_dates, numbers_of_text
 from boostbp.inputs.files.parts import arrow, files_of, format_of, is_compressed
 from boostbp.inputs.files.tables import ColumnRoles, TableFiles, is_number, open_table
+from boostbp.runtime import messages
 from boostbp.runtime.messages import named_in_errors, require
 
 if TYPE_CHECKING:
@@ -33,14 +35,16 @@ def _frame(table: pa.Table) -> pd.DataFrame:
 def typed_values(column: pa.ChunkedArray, kind: pa.DataType, name: str, text: bool | None = None) -> NDArray[Any]:
     """Return target values, (rows,): whole numbers as integers, other numbers as float64, other values as text.
 
-    `kind` is the type of the column in its file; `text` overrides it. Missing values and dates are refused.
+    `kind` is the type of the column in its file; `text` overrides it, and False reads text such as "$1,234" as numbers.
+    Missing values and dates are refused.
     """
     pa = arrow()
     if column.null_count:
         gap = f"is missing in {column.null_count} rows, which only features may be"
         raise ValueError(f"Column {name!r} {gap}: remove these rows.")
     if pa.types.is_temporal(kind):
-        raise ValueError(f"Target {name!r} holds {kind}: turn dates and times into numbers or classes first.")
+        days = code_for_dates((), (), "column")
+        raise ValueError(f"Target {name!r} holds {kind}: turn it into numbers, such as days, in the file: {days}.")
     if not (is_number(kind) if text is None else not text):
         return np.asarray(column.cast(pa.string()).to_pylist())
     for whole in (pa.int64(), pa.uint64()):  # float64 is not exact for large ones
@@ -48,14 +52,25 @@ def typed_values(column: pa.ChunkedArray, kind: pa.DataType, name: str, text: bo
             return np.asarray(column.cast(whole).to_numpy())
     try:
         values = np.asarray(column.cast(pa.float64()).to_numpy())
-    except pa.ArrowException as error:
-        raise ValueError(f"Column {name!r} must hold numbers: {error}.") from error
+    except pa.ArrowException:
+        return _spelt_numbers(column.cast(pa.string()).to_pylist(), name)
     if not (np.all(np.isfinite(values)) and np.all(values == np.trunc(values))):
         return values
     if np.abs(values).max(initial=0.0) < EXACT:
         return values.astype(np.int64)
     _refuse_merged(column.cast(pa.string()).unique().to_pylist(), name)
     return values
+
+
+def _spelt_numbers(texts: list[str], name: str) -> NDArray[Any]:
+    """Return the numbers that text spells, such as "$1,234", and warn of how it is read."""
+    try:
+        numbers = numbers_of_text(texts)
+    except ValueError as error:
+        raise ValueError(f"Column {name!r} must hold numbers: {error}.") from error
+    number, text = max(zip(numbers, texts, strict=True), key=lambda pair: len(pair[1]))
+    messages.warn(f"Column {name!r} holds text, such as {text!r}, which is read as {number:.12g}.")
+    return np.asarray(numbers)
 
 
 def typed_columns(
@@ -89,9 +104,9 @@ def read_table(
     """Read a whole file as features, target and verbatim columns, which include the target.
 
     Features are float64 columns with NaN for missing, and categories. The target, (rows,), is text (also for bools),
-    int64 if every value is whole, or float64. `text` says whether it is text or numbers, as in another file; the
-    default is inferred from this file. Raises ValueError for a column that does not exist, cannot be read as numbers or
-    categories, is text that spells numbers, or a target with missing values.
+    int64 if every value is whole, or float64. `text` says whether it is text or numbers, as in another file or for a
+    regression; the default is inferred from this file. Raises ValueError for a column that does not exist, cannot be
+    read as numbers or categories, is text that spells numbers, or a target with missing values.
     """
     table = open_table(path, roles).resolve(beside=[target])
     batches = list(table.batches())
@@ -120,13 +135,15 @@ def chunks(path: Path, roles: ColumnRoles | None = None) -> Iterator[tuple[pd.Da
         yield _frame(features), verbatim
 
 
-def first_rows(table: TableFiles, target: str, n_rows: int) -> tuple[pd.DataFrame, NDArray[Any]]:
+def first_rows(
+    table: TableFiles, target: str, n_rows: int, *, text: bool | None = None
+) -> tuple[pd.DataFrame, NDArray[Any]]:
     """Return features, as in `read_table`, and the target of at least the first `n_rows` rows of a resolved table."""
     kind = table.type_of(target)
     first, parts = None, list[NDArray[Any]]()
     for features, verbatim in table.batches():
         first = features if first is None else first
-        parts.append(typed_values(verbatim[target], kind, target))
+        parts.append(typed_values(verbatim[target], kind, target, text))
         if sum(map(len, parts)) >= n_rows:
             break
     if first is None:
