@@ -28,6 +28,7 @@ from boostbp.runtime import checks, messages
 from boostbp.runtime.arrays import Floats, TableLike
 from boostbp.runtime.group import workers
 
+NAMES = "if the labels are names, make them text: [f'class {label}' for label in y]"
 MAX_NUMERIC_CLASSES = 50  # more numeric labels other than 0, 1, 2, ... are probably an amount; arbitrary
 
 
@@ -224,7 +225,7 @@ def targets_of_labels(
     if any(other != classes.tolist() for other in workers().gather(classes.tolist())):
         raise ValueError(f"y has the labels {classes.tolist()} on one worker, and others on another: give the same.")
     if not workers().max(float((values.sum(axis=1) != 1).any()))[0]:
-        cure = "if they exclude each other, they are classes: pass y.argmax(axis=1), whose probabilities sum to 1"
+        cure = "if they exclude each other, pass classes, whose probabilities sum to 1: numpy.argmax(y, axis=1)"
         messages.warn(
             f"Each row of y has one of the {n_labels} labels, which are learnt as independent of each other; {cure}."
         )
@@ -292,14 +293,12 @@ def check_classes(classes: NDArray[Any], n_rows: int) -> None:
     do.
     """
     if classes.dtype.kind in "SUTO" and len(classes) > max(FEW, min(MAX_NUMERIC_CLASSES, n_rows / EACH)):
-        names = "or, if they are labels, name them: [f'class {label}' for label in y]"
         counts = [n_rows / len(classes)] * len(classes)
-        refuse_numbers_as_text(classes.tolist(), counts, "y", name="y", otherwise=f"for BoostBPRegressor; {names}")
+        refuse_numbers_as_text(classes.tolist(), counts, "y", name="y", otherwise=f"for BoostBPRegressor; {NAMES}")
     numbers = classes.dtype.kind in "fiu" and len(classes) > MAX_NUMERIC_CLASSES
     if numbers and not (classes[0] in (0, 1) and classes[-1] - classes[0] == len(classes) - 1):
         messages.warn(
             f"y has {len(classes)} classes, which are numbers from {classes[0]} to {classes[-1]}: a classifier does "
             "not know their order, and fits the leaves of each round once for each class, which takes about "
-            f"{len(classes)} times as long as a regression. Use BoostBPRegressor to predict an amount; if the labels "
-            "are names, make them text, for example with y.astype(str)."
+            f"{len(classes)} times as long as a regression. Use BoostBPRegressor to predict an amount; {NAMES}."
         )

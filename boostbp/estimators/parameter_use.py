@@ -130,24 +130,27 @@ def warn_before(
         return use_of(name, way) == UNUSED and set(USES.get(name, ())) != {UNUSED}
 
     unused = [name for name in values if name not in harmless and is_unused(name)]
-    for names, why in ((unused, _why(estimator, way)), *_conditions(estimator, values, way, sets)):
-        _warn({name: values[name] for name in names if name in values}, why)
+    why, cure, before = _why(estimator, way)
+    of_networks = [name for name in unused if use_of(name, Way.AVERAGE) == IF_NETWORK]
+    others = [name for name in unused if name not in of_networks]
+    reasons = (of_networks, f"{why}. {before}deep=True."), (others, f"{why}. {cure}.")
+    for names, reason in (*reasons, *_conditions(estimator, values, way, sets)):
+        _warn({name: values[name] for name in names if name in values}, reason)
 
 
-def _why(estimator: BaseBoostBP, way: Way) -> str:
-    """Return why parameters of networks have no effect, and the cure."""
+def _why(estimator: BaseBoostBP, way: Way) -> tuple[str, str, str]:
+    """Return why parameters have no effect, the cure, and for those of networks what comes before ``deep=True``."""
     if way is Way.FIXED_LAYER and not np.size(estimator.hidden_layer_sizes):
-        return "hidden_layer_sizes=() is a single layer. Give hidden layers, or deep=False for an average of layers."
+        cure = "Give hidden layers, or deep=False for an average of layers"
+        return "hidden_layer_sizes=() is a single layer", cure, "Give hidden layers, and use "
     if way is Way.FIXED_LAYER:
-        return (
-            "without held-out rows or an eval_set the model is a single layer. Give an eval_set, or use "
-            "early_stopping=True, or deep=True for a network."
-        )
+        cure = "Give an eval_set, or use early_stopping=True"
+        return "without held-out rows or an eval_set the model is a single layer", cure, "Use "
     if constrained(estimator):
-        return "monotone_constraints allow no network. Leave them out."
+        return "monotone_constraints allow no network", "Leave them out", "Leave them out, and use "
     if way is Way.LAYERS:
-        return "deep=False trains no network. Use deep='auto' with quality=2 or more, or deep=True."
-    return "quality=1 trains no network. Use quality=2 or more, or deep=True."
+        return "deep=False trains no network", "Use deep='auto' with quality=2 or more", "Use "
+    return "quality=1 trains no network", "Use quality=2 or more", "Use "
 
 
 def _conditions(

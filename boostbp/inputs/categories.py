@@ -141,7 +141,8 @@ def _check_plain(values: Iterable[Any], label: str) -> None:
     for value in values:
         if not isinstance(value, (str, int, float)):
             kind = f"type {type(value).__name__} (such as {value!r})"
-            raise ValueError(f"{label} holds categories of {kind}: make them strings or numbers, as by .astype(str).")
+            cure = "make them strings or numbers, as by column.astype(str)"
+            raise ValueError(f"{label} holds categories of {kind}: {cure}.")
         if isinstance(value, float) and np.isinf(value):
             raise ValueError(f"Input X contains infinity: {label} holds the category {value!r}. Make it missing (NaN).")
 
@@ -211,7 +212,7 @@ def spells_date(value: object) -> bool:
 
 KINDS = (("dates or times", spells_date, code_for_dates), ("numbers", spells_number, code_for_numbers))
 _CATEGORIES = (
-    "drop it, or say that it holds categories (in categorical_features, by .astype('category'), or --categorical)"
+    "drop it, or say that it holds categories (in categorical_features, by column.astype('category'), or --categorical)"
 )
 
 

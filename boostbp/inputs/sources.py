@@ -308,7 +308,8 @@ def _refuse_lazy(X: object) -> None:
         readers = "fit, predict, predict_proba and transform of BoostBPRegressor and BoostBPClassifier"
         raise TypeError(f"X is {kind}, which only {readers} read block by block: pass an array or a data frame.")
     if isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame):
-        raise TypeError(f"X is a {type(X).__name__} of {type(X).__module__}, which is lazy: call .collect().")
+        cure = "pass narwhals.from_native(X).collect().to_native()"
+        raise TypeError(f"X is a {type(X).__name__} of {type(X).__module__}, which is lazy: {cure}.")
 
 
 def warn_of_row_index(source: Source) -> None:

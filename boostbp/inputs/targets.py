@@ -40,7 +40,7 @@ def read_target(y: ArrayLike | None, n_rows: int, *, labels: bool = False) -> ND
     table: Any = check_format(y, "y").toarray() if labels and sp.issparse(y) else y
     values = _frame_values(table, labels) if is_frame(table) else array_of(table, "y")
     if values.ndim == 2 and values.shape[1] == 1:
-        cure = "Please change the shape of y to (n_samples,), for example using ravel()."
+        cure = "Please change the shape of y to (n_samples,), for example using numpy.ravel(y)."
         messages.warn(f"A column-vector y was passed when a 1d array was expected. {cure}", DataConversionWarning)
         values = values[:, 0]
     check_consistent_length(range(n_rows), values)
@@ -99,7 +99,8 @@ def _indicators(values: NDArray[Any]) -> NDArray[Any]:
 
 def _numbers(values: NDArray[Any]) -> Floats:
     if values.dtype.kind == "b" or (values.dtype.kind == "O" and set(map(type, values.ravel())) <= {bool, np.bool_}):
-        messages.warn("y holds bools, which a regressor reads as 1 and 0: use BoostBPClassifier, or y.astype(float).")
+        cure = "use BoostBPClassifier, or numpy.asarray(y, float)"
+        messages.warn(f"y holds bools, which a regressor reads as 1 and 0: {cure}.")
     floats = _finite(values, "y", "Drop these rows, or fill them in.")
     refuse_extreme(floats, "y")
     return floats

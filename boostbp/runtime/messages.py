@@ -109,7 +109,6 @@ _OTHER_NAMES: Mapping[str, str] = {
     "loss": "objective loss_function criterion application",
     "alpha": "quantile quantile_alpha",
     "eval_metric": "metric scoring",
-    "n_iter_no_change": "early_stopping_rounds early_stopping_round patience",
     "n_jobs": "num_threads nthread thread_count",
     "random_state": "seed random_seed random_number",
     "verbose": "verbosity silent",
@@ -158,6 +157,11 @@ NOT_THERE: Mapping[str, str] = {
     "tree_method": "the input is always binned (hist); a card is backend_params={'device': ...}.",
     "min_child_weight": (
         "min_samples_leaf counts rows; in LightGBM, backend_params={'min_child_weight': ...} also bounds the hessian."
+    ),
+    **dict.fromkeys(
+        ("early_stopping_rounds", "early_stopping_round", "patience"),
+        "layers choose their rounds on held-out rows without it; for epochs of a network, "
+        "deep=True with backprop={'n_iter_no_change': ...}.",
     ),
     "tol": "the best epoch is kept, however small its gain; n_iter_no_change decides when to stop.",
 }

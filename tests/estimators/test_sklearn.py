@@ -112,7 +112,7 @@ def test_specs_are_set_as_scikit_learn_nests_them():
     [
         ("num_leaves", r"did you mean output=\{'max_leaves': ...\}, and hidden=... for hidden layers\?"),
         ("min_child_samples", "did you mean 'min_samples_leaf'"),
-        ("early_stopping_rounds", r"did you mean backprop=\{'n_iter_no_change'"),
+        ("early_stopping_rounds", "layers choose their rounds on held-out rows without it"),
         ("reg_alpha", "no L1 penalty"),
         ("callbacks", "did you mean callbacks=... of fit"),
         ("eta", "did you mean 'learning_rate'"),

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from boostbp.inputs.categories import refuse_numbers_as_text
 from boostbp.inputs.conversions import code_for_dates, numbers_of_text
-from boostbp.inputs.files.parts import arrow, files_of, format_of, is_compressed
+from boostbp.inputs.files.parts import arrow, files_of, format_of, is_compressed, is_text
 from boostbp.inputs.files.tables import ColumnRoles, TableFiles, is_number, open_table
 from boostbp.runtime import messages
 from boostbp.runtime.messages import named_in_errors, require
@@ -47,6 +47,8 @@ def typed_values(column: pa.ChunkedArray, kind: pa.DataType, name: str, text: bo
         raise ValueError(f"Target {name!r} holds {kind}: turn it into numbers, such as days, in the file: {days}.")
     if not (is_number(kind) if text is None else not text):
         return np.asarray(column.cast(pa.string()).to_pylist())
+    if is_text(column.type):
+        column = arrow("pyarrow.compute").utf8_trim_whitespace(column)
     for whole in (pa.int64(), pa.uint64()):  # float64 is not exact for large ones
         with suppress(pa.ArrowInvalid):  # not whole, or too large
             return np.asarray(column.cast(whole).to_numpy())

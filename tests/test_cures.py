@@ -1,0 +1,471 @@
+"""Cures in messages: their code, pasted, works on the input that caused them; no message with code is left out."""
+
+from __future__ import annotations
+
+import ast
+import datetime as dt
+import io
+import re
+import tomllib
+import warnings
+from pathlib import Path
+
+import command_line
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from cures import pasted
+from helpers import needs_torch
+
+import boostbp
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, plots
+from boostbp.inputs.files.reading import read_table
+from boostbp.inputs.targets import read_target
+
+ROOT = Path(__file__).parents[1]
+ROWS = 60
+rng = np.random.default_rng(0)
+X = pd.DataFrame({"x": rng.normal(size=ROWS), "z": rng.normal(size=ROWS)})
+y = X["x"].to_numpy() * 2
+AMOUNTS = {
+    "plain": [f"{value:.2f}" for value in y],
+    "$": [f"${value:,}" for value in range(1_110_000, 1_110_000 + ROWS)],
+    "thousands": [f"{value:,}" for value in range(2_340, 2_340 + ROWS)],
+    "decimal comma": [f"{value:.2f}".replace(".", ",") for value in y],
+    "both, as in Germany": [f"{value:,.2f}".translate(str.maketrans(",.", ".,")) for value in 5000 + y],
+    "percent": [f"{value:.1f} %" for value in y],
+    "blanks": [f" {value:.2f} " for value in y],
+    "groups of blanks": [f"{value:,}".replace(",", "\u00a0") for value in range(2_340, 2_340 + ROWS)],
+    "accounts": [f"({value})" for value in range(ROWS)],
+    "minus": [f"\u2212{value}.5" for value in range(ROWS)],
+}
+days = [dt.date(2024, 1, 3) + dt.timedelta(days=11 * row) for row in range(ROWS)]
+times = [dt.time(row % 24, row, row % 7) for row in range(ROWS)]
+DATES = {
+    "ISO": [day.isoformat() for day in days],
+    "day first": [day.strftime("%d/%m/%Y") for day in days],
+    "month first": [day.strftime("%m/%d/%Y") for day in days],
+    "words": [day.strftime("%d %b %Y") for day in days],
+    "with times": [f"{day} {row % 24:02}:30" for row, day in enumerate(days)],
+    "zones": [f"{day}T10:00:00Z" for day in days],
+    "times": [f"{row % 24}:{row:02}" for row in range(ROWS)],
+}
+SPELT = {
+    "plain": y.round(2),
+    "$": np.arange(1_110_000.0, 1_110_000 + ROWS),
+    "thousands": np.arange(2_340.0, 2_340 + ROWS),
+    "decimal comma": y.round(2),
+    "both, as in Germany": (5000 + y).round(2),
+    "percent": y.round(1),
+    "blanks": y.round(2),
+    "groups of blanks": np.arange(2_340.0, 2_340 + ROWS),
+    "accounts": -np.arange(float(ROWS)),
+    "minus": -0.5 - np.arange(ROWS),
+    **dict.fromkeys(("ISO", "day first", "month first", "words"), np.array(days, "M8[D]").astype(float)),
+    "with times": np.array(days, "M8[D]").astype(float) + (np.arange(ROWS) % 24 + 0.5) / 24,
+    "zones": np.array(days, "M8[D]").astype(float) + 10 / 24,
+    "times": (np.arange(ROWS) % 24 + np.arange(ROWS) / 60) / 24,
+}
+
+
+def message_of(action, *args, **named):
+    """Return what an action raises, or warns of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            action(*args, **named)
+        except (TypeError, ValueError) as error:
+            return str(error)
+    return str(caught[0].message)
+
+
+def run(*arguments):
+    """Run a command; return the exit code and what it printed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")  # the command prints them
+        result = command_line.run(*arguments)
+    return result.exit_code, " ".join(result.output.split())
+
+
+def fit(X, y, kind=BoostBPRegressor, **params):
+    return kind(**{"quality": 1, "n_estimators": 2, "random_state": 0} | params).fit(X, y)
+
+
+@pytest.mark.parametrize("spelling", [*AMOUNTS, *DATES])
+def test_a_feature_that_spells_numbers_becomes_them(spelling):
+    column = (AMOUNTS | DATES)[spelling]
+    message = message_of(fit, X.assign(x=column), y)
+    numbers = pasted(message, column=X.assign(x=column)["x"])
+    np.testing.assert_allclose(numbers, SPELT[spelling])
+    assert fit(X.assign(x=numbers), y).schema_.categories == {}
+    declared = pasted(message, r"column\.astype", column=pd.Series(column))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Column 'x' is read as categories, but has .* distinct values")
+        assert list(fit(X.assign(x=declared), y).schema_.categories) == [0]
+
+
+@pytest.mark.parametrize("spelling", [*AMOUNTS, *DATES])
+@pytest.mark.parametrize("make", [list, np.array, pd.Series, pl.Series], ids=["list", "array", "pandas", "polars"])
+def test_a_target_that_spells_numbers_becomes_them(spelling, make):
+    target = make((AMOUNTS | DATES)[spelling])
+    for kind in (BoostBPRegressor, BoostBPClassifier):
+        message = message_of(fit, X, target, kind)
+        np.testing.assert_allclose(pasted(message, y=target), SPELT[spelling])
+    labels = pasted(message, r"\[f'class", y=target)  # the message of the classifier
+    assert fit(X, [*labels[:20]] * 3, BoostBPClassifier).n_classes_ == len({*labels[:20]})
+
+
+@pytest.mark.parametrize("others", [["?"], ["?", "n/a"], ["a", "b", "c", "d"]])
+@pytest.mark.parametrize("spelling", ["plain", "$", "decimal comma", "ISO"])
+def test_slips_become_missing_and_nothing_else_does(spelling, others):
+    column = [*(AMOUNTS | DATES)[spelling], *others]
+    table = pd.DataFrame({"x": column, "z": np.arange(len(column)) / 7})
+    numbers = pasted(message_of(fit, table, table["z"]), column=table["x"])
+    np.testing.assert_allclose(numbers, [*SPELT[spelling], *[np.nan] * len(others)])
+
+
+def test_two_decimal_signs_in_a_column_are_not_guessed():
+    for target in (["1.5", "0,5", "2.25"] * 20, ["1,234.5", "0,25", "3.5"] * 20):
+        assert "some have a decimal comma" in message_of(fit, X, target)
+        assert "pandas.to_numeric" not in message_of(fit, X, target)
+
+
+@pytest.mark.parametrize(
+    ("spelling", "others"),
+    [("thousands", []), ("decimal comma", []), ("both, as in Germany", []), ("thousands", ["?"])],
+)
+def test_the_options_of_a_reader_work(here, spelling, others):
+    column = [*AMOUNTS[spelling], *others]
+    pd.DataFrame({"x": column, "z": np.arange(len(column)) / 7}).to_csv("rows.csv", index=False)
+    message = message_of(read_table, Path("rows.csv"), "z")
+    options = re.search(r"or read the file with (.*?=(?:\[.*?\]|'.'))(?=[;.]| \()", message)[1]
+    read = eval(f"pandas.read_csv('rows.csv', {options})", {"pandas": pd})["x"]
+    np.testing.assert_allclose(read, [*SPELT[spelling], *[np.nan] * len(others)])
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_the_options_of_the_command_line_work(here, form):
+    table = pd.DataFrame({"x": [*AMOUNTS["plain"], "?"], "y": np.arange(ROWS + 1) / 7})
+    getattr(table, f"to_{form}")(f"rows.{form}", index=False)
+    command = ["fit", f"rows.{form}", "-t", "y", "-m", "m", "-s", "quality=1", "-s", "n_estimators=2"]
+    code, said = run(*command)
+    assert (code, "--missing '?' and --numeric" in said) == (1, True), said
+    assert run(*command, "--missing", "?", "--numeric", "x")[0] == 0
+    assert run(*command, "--categorical", "x")[0] == 0
+
+
+@pytest.mark.parametrize("spelling", [*AMOUNTS, *DATES])
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_target_in_a_file_is_refused_and_has_a_way_through(here, form, spelling):
+    """A price with a currency sign became a class for each row."""
+    table = X.assign(price=(AMOUNTS | DATES)[spelling])
+    getattr(table, f"to_{form}")(f"houses.{form}", index=False)
+    command = ["fit", f"houses.{form}", "-t", "price", "-m", "m", "-s", "quality=1", "-s", "n_estimators=2"]
+    code, said = run(*command)
+    if code == 0:
+        assert (form, spelling) in {("csv", "plain"), ("csv", "blanks")}  # which are numbers there
+        return
+    assert code == 1, said
+    if spelling in AMOUNTS:
+        assert "--task regression" in said
+        code, said = run(*command, "--task", "regression")
+        assert (code, "which is read as" in said) == (0, spelling not in ("plain", "blanks")), said
+        np.testing.assert_allclose(read_numbers(f"houses.{form}"), SPELT[spelling])
+        return
+    table = table.assign(price=pasted(said, column=table["price"]))
+    getattr(table, f"to_{form}")(f"houses.{form}", index=False)
+    assert run(*command)[0] == 0
+
+
+def read_numbers(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return read_table(Path(name), "price", text=False)[1].astype(float)
+
+
+def test_a_folder_reads_a_spelt_target_as_a_file_does(here):
+    Path("houses").mkdir()
+    X.assign(price=AMOUNTS["$"]).to_csv("houses/0.csv", index=False)
+    command = ["fit", "houses", "-t", "price", "-m", "m", "-s", "quality=1", "-s", "n_estimators=2"]
+    code, said = run(*command)
+    assert (code, "--task regression" in said) == (1, True), said
+    code, said = run(*command, "--task", "regression")
+    assert (code, "regression of 'price'" in said, "is read as 1110000" in said) == (0, True, True), said
+
+
+def test_the_automatic_task_never_takes_a_class_for_each_row(here):
+    names = [f"customer {row // 2}" for row in range(ROWS)]
+    X.assign(name=names).to_csv("rows.csv", index=False)
+    command = ["fit", "rows.csv", "-t", "name", "-m", "m", "-s", "quality=1", "-s", "n_estimators=2"]
+    code, said = run(*command)
+    assert (code, "30 distinct texts in 60 rows" in said, "--task classification" in said) == (1, True, True), said
+    assert run(*command, "--task", "classification")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["0", "1"],
+        ["1", "2", "3"],
+        ["0.5", "1.0", "2.5"],
+        ["$10", "$20", "$50"],
+        ["10 %", "20 %", "30 %"],
+        ["2024-01-03", "2024-02-03", "2024-03-03"],
+        [f"{hour}:00" for hour in range(12)],
+        [f"{code:05}" for code in range(12)],
+    ],
+)
+def test_labels_that_spell_numbers_are_labels(labels):
+    """As in scikit-learn, text is a label, whatever it spells, where labels are few or come often."""
+    target = [*labels] * (ROWS // len(labels))
+    assert fit(X[: len(target)], target, BoostBPClassifier, n_estimators=1).classes_.tolist() == sorted(labels)
+
+
+PASTED = {}  # start of the code -> test, which gets the code's start
+
+
+def cure(start):
+    def added(test):
+        PASTED[start] = test
+        return test
+
+    return added
+
+
+@cure("numpy.asarray(y, float)")
+def bools(start):
+    for target in ([True, False] * 30, pd.Series([True, False] * 30)):
+        fit(X, pasted(message_of(fit, X, target), start, y=target))
+
+
+@cure("numpy.ravel(y)")
+def column_vector(start):
+    for target in (y[:, None], pd.DataFrame({"y": y}), pl.DataFrame({"y": y})):
+        fit(X, pasted(message_of(fit, X, target), start, y=target))
+
+
+@cure("numpy.argmax(y, axis=1)")
+def one_label_each(start):
+    indicators = np.eye(3, dtype=int)[np.arange(ROWS) % 3]
+    for target in (indicators, pd.DataFrame(indicators, columns=list("abc"))):
+        classes = pasted(message_of(fit, X, target, BoostBPClassifier), start, y=target)
+        assert fit(X, classes, BoostBPClassifier).n_classes_ == 3
+
+
+@cure("[f'class {label}' for label in y]")
+def classes_that_are_amounts(start):
+    target = np.repeat(np.arange(0, 6000, 100), 3)
+    rows = np.random.default_rng(0).normal(size=(180, 1))
+    labels = pasted(message_of(fit, rows, target, BoostBPClassifier, n_estimators=1), start, y=target)
+    assert fit(rows, labels, BoostBPClassifier, n_estimators=1).n_classes_ == 60
+
+
+@cure("sklearn.multioutput.MultiOutputClassifier(BoostBPClassifier())")
+def several_targets(start):
+    import sklearn.multioutput
+
+    target = np.array([["a", "b"], ["b", "c"]] * 30)
+    model = pasted(message_of(fit, X, target, BoostBPClassifier), start, sklearn=sklearn, BoostBPClassifier=small)
+    assert model.fit(X, target).predict(X).shape == (ROWS, 2)
+
+
+def small():
+    return BoostBPClassifier(quality=1, n_estimators=2)
+
+
+@cure("X.toarray()")
+def sparse(start):
+    rows = sp.csr_array(np.abs(X.to_numpy()))
+    message = message_of(BoostBPAutoencoder(epochs=1).fit, rows)
+    assert fit(pasted(message, start, X=rows), y).n_features_in_ == 2
+
+
+@cure("narwhals.from_native(X)")
+def lazy(start):
+    import narwhals
+
+    rows = pl.from_pandas(X).lazy()
+    fit(pasted(message_of(fit, rows, y), start, X=rows, narwhals=narwhals), y)
+
+
+@cure("column.astype(str)")
+def categories_that_are_objects(start):
+    column = pd.Series([dt.date(2020, 1, 1), dt.date(2020, 2, 1)] * 30, dtype="category")
+    message = message_of(fit, X.assign(x=column), y)
+    fit(X.assign(x=pasted(message, start, column=column).astype("category")), y)
+
+
+@cure("pandas.to_timedelta(")
+def durations_and_times(start):
+    for column in (pd.Series([pd.Timedelta(hours=row) for row in range(ROWS)]), pl.Series(times)):
+        table = pl.from_pandas(X).with_columns(x=column) if isinstance(column, pl.Series) else X.assign(x=column)
+        seconds = pasted(message_of(fit, table, y), start, column=column)
+        assert seconds.iloc[-1] == (59 * 3600 if isinstance(column, pd.Series) else 11 * 3600 + 59 * 60 + 3)
+        fit(X.assign(x=seconds), y)
+
+
+@cure("pandas.to_datetime(")
+def moments(start):
+    for column in (pd.Series(pd.DatetimeIndex(days)), pl.Series(days)):
+        table = pl.from_pandas(X).with_columns(x=column) if isinstance(column, pl.Series) else X.assign(x=column)
+        np.testing.assert_allclose(pasted(message_of(fit, table, y), column=column), SPELT["ISO"])
+    target = np.array(days, "M8[D]")
+    for kind in (BoostBPRegressor, BoostBPClassifier):
+        np.testing.assert_allclose(pasted(message_of(fit, X, target, kind), y=target), SPELT["ISO"])
+
+
+@cure("y / numpy.timedelta64(1, 'D')")
+def durations(start):
+    target = np.arange(ROWS).astype("m8[D]")
+    np.testing.assert_array_equal(pasted(message_of(fit, X, target), start, y=target, numpy=np), np.arange(ROWS))
+
+
+@cure("io.BytesIO(data)")
+def bytes_of_a_file(start):
+    model, file = fit(X, y), io.BytesIO()
+    boostbp.save(model, file)
+    data = file.getvalue()
+    assert boostbp.load(pasted(message_of(boostbp.load, data), start, io=io, data=data)).n_features_in_ == 2
+
+
+@cure("np.column_stack(")
+def calibration_of_labels(start):
+    pytest.importorskip("matplotlib")
+    target = rng.integers(0, 2, (ROWS, 2))
+    p = fit(X, target, BoostBPClassifier).predict_proba(X)
+    two = pasted(message_of(plots.calibration, target, p), start, np=np, p=p, k=1)
+    plots.calibration(target[:, 1], two)
+
+
+@needs_torch
+@cure("torch.as_tensor(x)")
+@cure("x.float()")
+@cure("x.to_dense()")
+@cure("x.flatten(1)")
+def tensors(start):
+    torch = pytest.importorskip("torch")
+    from boostbp.torch import GBDTModule
+
+    module = GBDTModule(2, 1)
+    whole = torch.arange(40).reshape(20, 2)
+    for x in (whole.numpy(), whole, whole.float().to_sparse(), whole.float().reshape(20, 1, 2)):
+        message = warned_or_raised(module, x)
+        if re.search(start, message or ""):
+            assert module(pasted(message, start, x=x, torch=torch).float()).shape == (20, 1)
+            return
+    raise AssertionError(start)
+
+
+# Code that other tests run, or that is not for pasting: what to return from one's own functions, and names of steps.
+ELSEWHERE = {
+    "np.maximum(hessian, 1e-6)",
+    "np.full(h.shape,",
+    "y.mean(axis=0)",
+    "y.rechunk(...)",
+    "y.repartition(...)",
+    "x.copy()",
+    "torch.nan_to_num(x)",
+    "sklearn.set_config(",
+    "numpy.timedelta64(",
+    "pandas.read_csv",
+    "pandas.Timestamp(",
+    "pandas.Timedelta(",
+    "pandas.Series(",
+    "pandas.to_numeric(",
+    "column.astype('category')",
+    "numpy.asarray(",
+}
+
+
+def texts_in(tree):
+    documents = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and isinstance(node.body[0], ast.Expr)
+    }
+    parts = {id(value) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for value in node.values}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(value.value if isinstance(value, ast.Constant) else "{}" for value in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not {id(node)} & (documents | parts):
+            yield node.value
+
+
+def test_no_message_with_code_on_data_is_left_out():
+    """Text of the package, outside docstrings, that calls a method of data, or a function of another library."""
+    code = re.compile(
+        r"(?<![\w.])(?:(?:[Xxyhp]|column|pandas|numpy|np|narwhals|sklearn|torch|io)\.[\w.]+\(|\.astype\()"
+    )
+    for path in sorted((ROOT / "boostbp").rglob("*.py")):
+        for text in texts_in(ast.parse(path.read_text(encoding="utf-8"))):
+            if " " not in text or path.name == "c_program.py":
+                continue
+            for call in code.finditer(text):
+                rest = text[call.start() :]
+                assert any(rest.startswith(start) for start in {*PASTED, *ELSEWHERE}), f"{path}: {rest[:80]!r}"
+
+
+@pytest.mark.parametrize("start", PASTED)
+def test_code_of_a_message_cures_it(start):
+    PASTED[start](re.escape(start))
+
+
+def test_extras_of_messages_exist():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    for path in (ROOT / "boostbp").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        for name in [*re.findall(r'extra="(\w+)"', text), *re.findall(r"pip install '?boostbp\[(\w+)\]", text)]:
+            assert name in extras, (path, name)
+
+
+# What a message says to use, as `name=value`, is used, and then the fit is quiet.
+@pytest.mark.parametrize(
+    ("params", "fit_arguments"),
+    [
+        ({"quality": 1, "epochs": 5}, {}),
+        ({"quality": 1, "early_stopping": False, "eval_metric": "mae"}, {}),
+        ({"quality": 1, "early_stopping": False, "validation": 0.2}, {}),
+        ({"quality": 1, "alpha": 0.7}, {}),
+        ({"quality": 1, "loss": "huber", "alpha": 0.7}, {}),
+        ({"quality": 1}, {"checkpoint": "here.npz"}),
+        ({"quality": 1}, {"keep_state": True}),
+        ({"deep": False}, {"keep_state": True}),
+        ({"deep": False, "epochs": 5}, {}),
+        ({"basis": "constant", "deep": True}, {}),
+    ],
+    ids=str,
+)
+def test_parameters_that_a_message_names_cure_it(here, params, fit_arguments):
+    """Each alternative by itself; that of a sentence with "and" or "with" as a whole."""
+
+    def trained(params):
+        names = {name: value for name, value in params.items() if name != "basis"}
+        output = {"output": {"basis": params["basis"]}} if "basis" in params else {}
+        few = {"n_estimators": 2, "max_time": 20, "random_state": 0, **names, **output}
+        return BoostBPRegressor(**few).fit(X, y, **fit_arguments)
+
+    known = "|".join(BoostBPRegressor().get_params(deep=False))
+    message = message_of(trained, params)
+    cures = re.split(r"Use | use |Give ", message, maxsplit=1)[1].rstrip(".")
+    assert "=" in cures, message
+    for one in re.split(r", or |, which| or (?=\w+=)", cures):
+        if settings := re.findall(rf"({known})=('\w+'|[\w.]+|\(\))", one):
+            after = warned_or_raised(trained, params | {name: ast.literal_eval(value) for name, value in settings})
+            assert after is None or message.partition(",")[0] not in after, (one, after)
+
+
+def warned_or_raised(action, *args):
+    """Return what an action raises or warns of, or None."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            action(*args)
+        except (TypeError, ValueError, UserWarning) as error:
+            return str(error)
+    return None
+
+
+def test_read_target_reads_what_a_message_makes():
+    assert read_target(pasted(message_of(read_target, ["1,5", "2"], 2), y=["1,5", "2"]), 2).tolist() == [1.5, 2]
