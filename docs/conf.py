@@ -11,6 +11,7 @@ from typing import Any
 
 from pygments.lexers import TextLexer
 from sphinx.highlighting import lexers
+from sphinx.util.inspect import signature, stringify_signature
 from sphinx_gallery.sorting import ExplicitOrder
 
 import boostbp
@@ -36,18 +37,21 @@ exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "sg_execution_t
 root_doc = "index"
 
 # Markdown: anchors of headings to the depth that pages link to.
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "substitution"]
+myst_substitutions = {"release": release}
 myst_heading_anchors = 4
 
 # Reference: every public object has a page of its own.
 autosummary_generate = True
 templates_path = ["_templates"]
 autodoc_typehints = "none"
+autodoc_mock_imports = [] if find_spec("torch") else ["torch"]  # the pages of tree layers need their docstrings alone
+toc_object_entries_show_parents = "hide"  # in the contents of a page: "fit", not "BoostBPRegressor.fit"
 numpydoc_show_class_members = False  # the template of classes shows the methods in full
 numpydoc_xref_param_type = False
 
 html_theme = "pydata_sphinx_theme"
-html_title = "boostbp"
+html_title = f"boostbp {release}"
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
@@ -135,9 +139,24 @@ def of_other_packages(_app: Any, _what: str, _name: str, member: Any, skip: bool
     return True if origin.startswith(("sklearn", "torch")) else None
 
 
+def leave_out_of_search(_app: Any, env: Any) -> None:
+    """Leave the text of the laboratory book out of searches, in which it would come before the guide."""
+    for page in ("research/journal", "research/results-archive", "research/deployment_costs"):
+        env.metadata[page]["nosearch"] = ""
+
+
+def own_signature(_app: Any, what: str, name: str, member: Any, *_: Any) -> tuple[str, None] | None:
+    """Return the signature of a class that derives from a class of torch, also where torch is absent."""
+    if what != "class" or not name.startswith("boostbp.torch."):
+        return None
+    return stringify_signature(signature(member.__init__, bound_method=True), show_annotation=False), None
+
+
 def setup(app: Any) -> None:
     """Write the pages that come from the code, before Sphinx reads them."""
     app.connect("autodoc-skip-member", of_other_packages)
+    app.connect("autodoc-process-signature", own_signature)
+    app.connect("env-check-consistency", leave_out_of_search)
     folder = Path(app.srcdir) / "reference" / "generated"
     folder.mkdir(parents=True, exist_ok=True)
     lexers["mermaid"] = TextLexer()  # drawings are shown as text: their library is not part of the site
