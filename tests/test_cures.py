@@ -223,6 +223,78 @@ def test_labels_that_spell_numbers_are_labels(labels):
     assert fit(X[: len(target)], target, BoostBPClassifier, n_estimators=1).classes_.tolist() == sorted(labels)
 
 
+@pytest.mark.parametrize(
+    ("values", "fewer"),
+    [
+        (["True", "true", "T", "False"], [1, 1, 1, 0]),
+        ([True, "true", False, "false"], [1, 1, 0, 0]),
+        (["yes", "no", "y", "N"], [1, 0, 1, 0]),
+        (["Red", "red ", "RED", "blue"], ["red", "red", "red", "blue"]),
+    ],
+)
+def test_one_value_in_several_spellings_is_told_of_and_made_one(here, values, fewer):
+    column = pd.Series(values * 15, dtype=object)
+    message = message_of(fit, X.assign(x=column), y)
+    assert "which are different categories" in message
+    assert pasted(message, column=column).tolist() == fewer * 15
+    fit(X.assign(x=pasted(message, column=column)), y)
+    fit(X.assign(x=column.astype(str).astype("category")), y)  # declared
+    assert "which are different categories" in message_of(fit, X, column.astype(str), BoostBPClassifier)
+    if len({*map(type, values)}) == 1:
+        X.assign(x=column).to_csv("rows.csv", index=False)
+        assert "which are different categories" in message_of(read_table, Path("rows.csv"), "z")
+
+
+@pytest.mark.parametrize(
+    "values", [["a", "b"], ["Y", "N"], ["n", "y", "t", "f"], ["True", "False"], ["yes", "no", "?"]]
+)
+def test_other_categories_are_not_warned_of(values):
+    fit(X.assign(x=values[0:2] * 30 if len(values) == 2 else (values * 60)[:ROWS]), y)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        np.arange(ROWS),
+        np.arange(1000.0, 1000.0 + ROWS),
+        np.random.default_rng(0).permutation(ROWS),
+        np.sort(np.random.default_rng(0).choice(80, ROWS, replace=False)),
+    ],
+    ids=["counted", "floats", "shuffled", "a part"],
+)
+def test_row_numbers_are_told_of_and_may_be_kept(numbers):
+    table = X.assign(tx_id=numbers)
+    message = message_of(fit, table, y)
+    assert "Column 'tx_id' holds distinct whole numbers of a range, as row numbers do" in message
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pasted(message, r"warnings\.filterwarnings", warnings=warnings)
+        fit(table, y)
+    fit(table.drop(columns="tx_id"), y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit(table[["tx_id"]], y)  # a grid
+        fit(table.to_numpy(), y)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        np.repeat(np.arange(ROWS // 2), 2),
+        1_600_000_000 + np.cumsum(np.random.default_rng(0).integers(1, 90, ROWS)),
+        19_700 + np.arange(ROWS),
+        np.arange(ROWS) / 2,
+        np.arange(ROWS) * 5,
+        np.where(np.arange(ROWS) == 7, np.nan, np.arange(ROWS)),
+        np.random.default_rng(0).integers(0, 90, ROWS),
+    ],
+    ids=["years", "time stamps", "days", "halves", "fives", "missing", "counts"],
+)
+@pytest.mark.filterwarnings("error")
+def test_other_whole_numbers_are_no_row_numbers(numbers):
+    fit(X.assign(x=numbers), y)
+
+
 PASTED = {}  # start of the code -> test, which gets the code's start
 
 

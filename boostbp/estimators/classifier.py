@@ -21,7 +21,7 @@ from boostbp.estimators.inspected import fitted_model
 from boostbp.estimators.nested_parameters import documented_as, takes
 from boostbp.estimators.regressor import BoostBPRegressor, SupervisedParameters
 from boostbp.estimators.supervised import OFFSET_IS_ROUTED, Supervised, check_offset
-from boostbp.inputs.categories import EACH, FEW, refuse_numbers_as_text
+from boostbp.inputs.categories import EACH, FEW, refuse_numbers_as_text, warn_of_spellings
 from boostbp.losses import Loss
 from boostbp.model.model import Model, Targets
 from boostbp.runtime import checks, messages
@@ -295,6 +295,7 @@ def check_classes(classes: NDArray[Any], n_rows: int) -> None:
     if classes.dtype.kind in "SUTO" and len(classes) > max(FEW, min(MAX_NUMERIC_CLASSES, n_rows / EACH)):
         counts = [n_rows / len(classes)] * len(classes)
         refuse_numbers_as_text(classes.tolist(), counts, "y", name="y", otherwise=f"for BoostBPRegressor; {NAMES}")
+    warn_of_spellings(classes.tolist(), "y", "y")
     numbers = classes.dtype.kind in "fiu" and len(classes) > MAX_NUMERIC_CLASSES
     if numbers and not (classes[0] in (0, 1) and classes[-1] - classes[0] == len(classes) - 1):
         messages.warn(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import compress
@@ -164,7 +165,7 @@ def check_categories(factors: Factors, label: str, *, declared: bool) -> None:
     used = np.flatnonzero(counts)
     values, n_rows = [factors.values[i] for i in used], counts.sum()
     if not declared:
-        refuse_numbers_as_text(values, counts[used].tolist(), label)
+        check_text(values, counts[used].tolist(), label)
     if n_rows >= MIN_ROWS and len(values) >= DISTINCT_SHARE * n_rows:
         cure = "which say nothing about other rows: drop it, group its values, or pass numbers as numbers"
         what = f"{len(values)} distinct values in {n_rows} rows, such as {values[0]!r}"
@@ -211,6 +212,33 @@ def spells_date(value: object) -> bool:
 
 
 KINDS = (("dates or times", spells_date, code_for_dates), ("numbers", spells_number, code_for_numbers))
+_YES, _NO = {"true", "t", "yes", "y", "1"}, {"false", "f", "no", "n", "0"}
+
+
+def check_text(values: Sequence[Any], counts: Sequence[int], label: str) -> None:
+    """Refuse distinct values of a text column if they spell numbers or dates; warn of one value in two spellings."""
+    refuse_numbers_as_text(values, counts, label)
+    warn_of_spellings(values, label)
+
+
+def warn_of_spellings(values: Sequence[Any], label: str, name: str = "column") -> None:
+    """Warn of distinct texts that differ in case or blanks alone, or of yes and no in several spellings."""
+    if text_in(values) is None or not all(isinstance(value, (str, bool)) for value in values):
+        return
+    folded = {value: str(value).strip().casefold() for value in values}
+    spelt, column = set(folded.values()), f"pandas.Series({name}, dtype=object)"
+    if spelt <= _YES | _NO and not spelt.isdisjoint({"true", "false", "yes", "no"}):
+        alike = values if len(values) > 2 else ()
+        code = f"{column}.map({ {value: int(text in _YES) for value, text in folded.items()} })"
+    else:
+        numbers = Counter(folded.values())
+        alike = [value for value in values if numbers[folded[value]] > 1]
+        code = f"{column}.str.strip().str.casefold()"
+    if alike:
+        shown = ", ".join(map(repr, alike[:SHOWN]))
+        messages.warn(f"{label} holds {shown}, which are different categories; if some mean the same: {code}.")
+
+
 _CATEGORIES = (
     "drop it, or say that it holds categories (in categorical_features, by column.astype('category'), or --categorical)"
 )

@@ -149,7 +149,11 @@ COLUMNS = {"i": [1, None, 3], "f": [0.5, None, NAN], "b": [True, None, False], "
             "Input X contains infinity: Column 0, row 1 .* holds -inf",
         ),
         (np.array([["2020-01-01"]], "M8[D]"), ValueError, "dtype datetime64"),
-        (pl.LazyFrame(COLUMNS), TypeError, r"X is a LazyFrame of polars.*, which is lazy: call .collect\(\)"),
+        (
+            pl.LazyFrame(COLUMNS),
+            TypeError,
+            r"X is a LazyFrame of polars.*lazy: pass narwhals.from_native\(X\)",
+        ),
         (pd.DataFrame(np.zeros((2, 2)), columns=["a", "a"]), ValueError, "several columns of one name"),
     ],
 )

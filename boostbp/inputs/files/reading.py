@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.inputs.categories import refuse_numbers_as_text
+from boostbp.inputs.categories import check_text
 from boostbp.inputs.conversions import code_for_dates, numbers_of_text
 from boostbp.inputs.files.parts import arrow, files_of, format_of, is_compressed, is_text
 from boostbp.inputs.files.tables import ColumnRoles, TableFiles, is_number, open_table
@@ -121,7 +121,7 @@ def read_table(
     for name in X.columns:
         if X[name].dtype.kind != "f" and name not in table.roles.categorical:
             counts = X[name].value_counts(sort=False)
-            refuse_numbers_as_text(list(counts.index), counts.tolist(), f"Column {name!r} of {table.name}")
+            check_text(list(counts.index), counts.tolist(), f"Column {name!r} of {table.name}")
     return X, typed_values(verbatim[target], table.type_of(target), target, text), verbatim
 
 
