@@ -50,34 +50,40 @@ WIDE static void pairs_of_cell(const double *restrict score, const double *restr
     }
 }
 
+/* Cells: rows of a query with one score and one gain, `size` of them. `tie` is equal for those of one score. front,
+   chance, discount and within are means over the places of the tied rows; see `_Places` in boostbp/losses. */
+typedef struct {
+    const int64_t *tie;
+    const double *score, *gain, *front, *chance, *discount, *within, *size;
+    int64_t n_cells;
+} cells_t;
+
 /* Gradients and hessians of LightGBM's lambdarank, its `GetGradientsForOneQuery`, as means over the orders of ties.
 
-   Cells are rows of a query with one score and one gain, `size` of them; those of a query are together, the highest
-   score first, and `tie` is equal for those of one score. `front`, `chance`, `discount` and `within` are means over the
-   places of the tied rows; see `_Places` in Python. inverse: 1 over the best DCG of each query, 0 if it has none.
+   Cells of a query are together, the highest score first. inverse: 1 over the best DCG of each query, 0 if it has none.
    `normalised` divides the derivatives of a pair by the distance of its scores, and scales those of a query by the
    logarithm of their sum. */
-API int64_t boostbp_lambdas(const int64_t *bounds, const int64_t *tie, const double *score, const double *gain,
-                            const double *front, const double *chance, const double *discount, const double *within,
-                            const double *size, const double *inverse, double sigmoid, int64_t normalised,
-                            double *space, double *grad, double *hess, int64_t queries, int64_t cells)
+API int64_t boostbp_lambdas(const int64_t *bounds, const cells_t *of, const double *inverse, double sigmoid,
+                            int64_t normalised, double *space, double *grad, double *hess, int64_t queries)
 {
+    const double *score = of->score, *gain = of->gain, *discount = of->discount, *size = of->size;
+    int64_t cells = of->n_cells;
     memset(grad, 0, cells * sizeof *grad);
     memset(hess, 0, cells * sizeof *hess);
     for (int64_t q = 0; q < queries; q++) {
         int64_t first = bounds[q], end = bounds[q + 1], last_tied = first;
         double total = 0.0;
         int64_t by_distance = normalised && score[first] != score[end - 1];
-        double slope = by_distance, offset = by_distance ? 0.01 : 1.0;
-        for (int64_t i = first; i < end && chance[i] > 0.0 && inverse[q] > 0.0; i++) {
+        double slope = by_distance ? 1.0 : 0.0, offset = by_distance ? 0.01 : 1.0;
+        for (int64_t i = first; i < end && of->chance[i] > 0.0 && inverse[q] > 0.0; i++) {
             double sum = 0.0, curvature = 0.0;
-            while (last_tied < end - 1 && tie[last_tied + 1] == tie[i])
+            while (last_tied < end - 1 && of->tie[last_tied + 1] == of->tie[i])
                 last_tied++;
             int64_t tied = last_tied - i;
-            pairs_of_cell(score + i, gain + i, discount + i, size + i, 1, tied, within[i], 0.0, inverse[q], sigmoid,
-                          slope, offset, space, cells, grad + i, hess + i);
-            pairs_of_cell(score + i, gain + i, discount + i, size + i, tied + 1, end - 1 - i, front[i], chance[i],
-                          inverse[q], sigmoid, slope, offset, space, cells, grad + i, hess + i);
+            pairs_of_cell(score + i, gain + i, discount + i, size + i, 1, tied, of->within[i], 0.0, inverse[q],
+                          sigmoid, slope, offset, space, cells, grad + i, hess + i);
+            pairs_of_cell(score + i, gain + i, discount + i, size + i, tied + 1, end - 1 - i, of->front[i],
+                          of->chance[i], inverse[q], sigmoid, slope, offset, space, cells, grad + i, hess + i);
             for (int64_t j = 1; j < end - i; j++) {
                 sum += space[j];
                 curvature += space[cells + j];
@@ -152,12 +158,13 @@ WIDE static void some_pairs(const double *score, const double *relevance, int64_
         int64_t others = n - (b - a), drawn = others < partners ? others : partners;
         for (int64_t k = 0; k < drawn; k++) {
             double golden = 0.6180339887498949 * (double)a; /* rows with one relevance each have other partners */
-            int64_t shift = (int64_t)((k + (golden - floor(golden))) * others / drawn);
+            int64_t shift = (int64_t)(((double)k + (golden - floor(golden))) * (double)others / (double)drawn);
+            double weight = 0.5 * (double)others / (double)drawn;
             for (int64_t i = a, run; i < b; i += run) {
                 int64_t j = (b + (shift + i - a) % others) % n;
                 run = j >= b ? n - j : a - j;
                 run = run < b - i ? run : b - i;
-                pairs_of_rows(score + i, relevance + i, 1, score + j, relevance + j, run, 0.5 * others / drawn, sigmoid,
+                pairs_of_rows(score + i, relevance + i, 1, score + j, relevance + j, run, weight, sigmoid,
                               space, longest, grad + j, hess + j);
                 for (int64_t r = 0; r < run; r++) {
                     value[i + r] += space[r];

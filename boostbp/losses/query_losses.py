@@ -281,7 +281,8 @@ class LambdaRank(_Pairs):
         parts = (part[first] for part in (score[order], gain[order], front, chance, discount, within))
         bounds, size = np.searchsorted(first, queries.bounds), np.bincount(cell).astype(np.float64)
         space, derivatives = np.empty((2, len(first))), np.empty((2, len(first)))
-        core.lambdas(bounds, tie[first], *parts, size, inverse, self.sigmoid, self.lambdarank_norm, space, *derivatives)
+        cells = tie[first], *parts, size
+        core.lambdas(bounds, cells, inverse, self.sigmoid, self.lambdarank_norm, space, *derivatives)
         of_rows, n_rows = np.empty((3, len(score))), np.diff(queries.bounds)[queries.number]
         best = inverse[queries.number]
         of_rows[0, order] = np.where(best > 0, 1.0 / n_rows - gain[order] * front * best, 0.0)

@@ -90,6 +90,11 @@ def test_arguments_are_those_of_the_c_function(name):
     assert difference(passed(LOOPS[name]), FUNCTIONS[name]) is None
 
 
+@pytest.mark.parametrize("name", sorted(LOOPS))
+def test_a_function_has_few_parameters(name):
+    assert len(FUNCTIONS[name]) <= 12
+
+
 def test_constants_have_the_values_of_c():
     enums = "".join(re.findall(r"enum \{(.*?)\}", CODE)) + "".join(re.findall(r"static const double \w+ = .*?;", CODE))
     of_c = {name.removeprefix("BOOSTBP_"): float(value) for name, value in re.findall(r"(\w+) = (-?[\de.-]+)", enums)}
