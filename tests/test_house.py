@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from benchmarks.house import PACKAGE, counts, double_names, ways
 
 ROOT = Path(__file__).parents[1]
@@ -166,13 +168,30 @@ def test_public_names_are_sorted_and_complete():
     import boostbp
 
     assert list(boostbp.__all__) == sorted(boostbp.__all__)
-    tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
-    bound = {alias.asname or alias.name for node in tree.body if is_import(node) for alias in node.names}
-    assert {name for name in bound if not name.startswith("_") or name == "__version__"} - {"annotations"} == set(
-        boostbp.__all__
-    )
+    statements = [node for node in ast.walk(parsed(PACKAGE / "__init__.py")) if isinstance(node, ast.ImportFrom)]
+    module_of = {alias.name: node.module for node in statements for alias in node.names}
+    assert module_of.keys() - {"TYPE_CHECKING", "lazy_names"} == set(boostbp.__all__)
     for name in boostbp.__all__:
-        assert getattr(boostbp, name).__doc__, name
+        value = getattr(boostbp, name)
+        assert value.__doc__, name
+        assert value is getattr(importlib.import_module(module_of[name]), name)  # type checkers see the same
+    assert set(boostbp.__all__) <= set(dir(boostbp))
+    with pytest.raises(AttributeError, match="module 'boostbp' has no attribute 'BoostBPRegresor'"):
+        _ = boostbp.BoostBPRegresor
+
+
+def test_an_import_loads_what_is_used():
+    statements = "import boostbp", "boostbp.losses, boostbp.metrics", "boostbp.BoostBPRegressor"
+    told = "print(json.dumps([name for name in sys.modules if name.startswith('boostbp.')]))"
+    lines = in_fresh_process("\n".join(["import json, sys", *(f"{statement}; {told}" for statement in statements)]))
+    package, parts, regressor = (set(json.loads(line)) for line in lines.splitlines())
+    assert {name.split(".")[1] for name in package} == {"runtime"}
+    assert {"boostbp.losses", "boostbp.metrics"} <= parts
+    assert not {"boostbp.estimators", "boostbp.ensemble"} & parts
+    others = ["autoencoder", "classifier", "ranker", "time_to_event", "single_layer"]
+    unused = {"boostbp.export", "boostbp.storage", *(f"boostbp.estimators.{name}" for name in others)}
+    assert "boostbp.estimators.regressor" in regressor
+    assert not unused & regressor
 
 
 def test_classes_with_slots_say_what_copies_hold():
