@@ -24,43 +24,18 @@ if TYPE_CHECKING:
     from boostbp.storage import load, save
     from boostbp.trees.basis import Elementwise
 else:
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "backends": "check_backend",
-            "estimators": "BoostBPAutoencoder BoostBPClassifier BoostBPRanker BoostBPRegressor BoostBPSurvival",
-            "estimators.nested_parameters": "paper_settings",
-            "estimators.single_layer": "fit_layer",
-            "export": "lightgbm_linear_to_onnx to_c to_onnx",
-            "losses.check_loss": "check_loss",
-            "metrics": "",
-            "network": "callbacks",
-            "network.layers": "LayerSpec",
-            "network.settings": "BackpropSpec",
-            "storage": "load save",
-            "trees.basis": "Elementwise",
-        },
-    )
+    _MODULES = {
+        "backends": "check_backend",
+        "estimators": "BoostBPAutoencoder BoostBPClassifier BoostBPRanker BoostBPRegressor BoostBPSurvival",
+        "estimators.nested_parameters": "paper_settings", "estimators.single_layer": "fit_layer",
+        "export": "lightgbm_linear_to_onnx to_c to_onnx", "losses.check_loss": "check_loss", "metrics": "",
+        "network": "callbacks", "network.layers": "LayerSpec", "network.settings": "BackpropSpec",
+        "storage": "load save", "trees.basis": "Elementwise",
+    }  # fmt: skip
+    __getattr__, __dir__ = lazy_names(__name__, _MODULES)
 
 __all__ = [
-    "BackpropSpec",
-    "BoostBPAutoencoder",
-    "BoostBPClassifier",
-    "BoostBPRanker",
-    "BoostBPRegressor",
-    "BoostBPSurvival",
-    "Elementwise",
-    "LayerSpec",
-    "__version__",
-    "callbacks",
-    "check_backend",
-    "check_loss",
-    "fit_layer",
-    "lightgbm_linear_to_onnx",
-    "load",
-    "paper_settings",
-    "save",
-    "show_versions",
-    "to_c",
-    "to_onnx",
-]
+    "BackpropSpec", "BoostBPAutoencoder", "BoostBPClassifier", "BoostBPRanker", "BoostBPRegressor", "BoostBPSurvival",
+    "Elementwise", "LayerSpec", "__version__", "callbacks", "check_backend", "check_loss", "fit_layer",
+    "lightgbm_linear_to_onnx", "load", "paper_settings", "save", "show_versions", "to_c", "to_onnx",
+]  # fmt: skip

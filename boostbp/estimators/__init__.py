@@ -11,15 +11,10 @@ if TYPE_CHECKING:
     from boostbp.estimators.regressor import BoostBPRegressor
     from boostbp.estimators.time_to_event import BoostBPSurvival
 else:
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "autoencoder": "BoostBPAutoencoder",
-            "classifier": "BoostBPClassifier",
-            "ranker": "BoostBPRanker",
-            "regressor": "BoostBPRegressor",
-            "time_to_event": "BoostBPSurvival",
-        },
-    )
+    _MODULES = {
+        "autoencoder": "BoostBPAutoencoder", "classifier": "BoostBPClassifier", "ranker": "BoostBPRanker",
+        "regressor": "BoostBPRegressor", "time_to_event": "BoostBPSurvival",
+    }  # fmt: skip
+    __getattr__, __dir__ = lazy_names(__name__, _MODULES)
 
 __all__ = ["BoostBPAutoencoder", "BoostBPClassifier", "BoostBPRanker", "BoostBPRegressor", "BoostBPSurvival"]
