@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
+from sklearn.utils import get_tags
 
 from boostbp.estimators.parameter_use import Way, deep_of, level_of, way_of
 from boostbp.inputs.repeats import distinct_rows, hashes_of, number_values
@@ -76,14 +77,16 @@ def hold_out(
     groups: ArrayLike | None = None,
     X: object = None,
     number: int = 0,
+    check: Callable[[Floats, Floats], None] | None = None,
 ) -> Drawing:
     """Hold out rows as `early_stopping` and `validation` of the estimator specify; each `number` draws other rows.
 
     Rows of weight 0 are neither counted nor drawn at random. `strata`, (rows,), are classes, each of which keeps its
     share, and at least one training row; or (rows, labels) of 0 and 1, see `_rarest_label`. Rows of a group stay on one
     side; without groups, repeated rows do (`boostbp.inputs.repeats`). A splitter gets `X` as the user passed it.
-    Returns the training rows, and the held-out rows as one evaluation set, or no set. Raises ValueError if `validation`
-    or `groups` cannot be used, or leave no training row.
+    `check` refuses targets and weights of a side that teach nothing, such as times without an event: these hold out no
+    row by default. Returns the training rows, and the held-out rows as one evaluation set, or no set. Raises ValueError
+    if `validation` or `groups` cannot be used, or leave no training row.
     """
     stopping = checks.one_of("early_stopping", estimator.early_stopping, (True, False, "auto"))
     validation = check_validation(estimator.validation)
@@ -111,6 +114,13 @@ def hold_out(
         train = np.setdiff1d(np.arange(len(y)), held)
     if not isinstance(validation, float):
         _check_sides(validation, train, held, weight, strata if is_classifier(estimator) else None)
+    try:
+        for side in (train, held) if check else ():
+            check(y[side], weight[side])
+    except ValueError as error:
+        if isinstance(validation, float) and stopping == "auto":
+            return rows, []
+        raise ValueError(f"validation={_shown(validation)}, training or held-out rows: {error}") from error
     return rows.take(train), [EvalSet("held_out", rows.take(held).gathered(), from_training=True)]
 
 
@@ -199,6 +209,10 @@ def at_random(
     held = np.isin(group, _draw(_rarest_class(classes, group, shares), stays, size, n_held, seed))
     while labels and len(missing := np.setdiff1d(classes[held], classes[~held])):
         held &= group != group[held & (classes == missing[0])][0]
+    if get_tags(estimator).estimator_type == "survival" and not labels[0][held].any():
+        # Without an event, the likelihood would rise with the predicted times without an end.
+        with_event = np.unique(group[labels[0]])
+        held |= np.isin(group, with_event[seed % len(with_event)]) if len(with_event) > 1 else False
     return counted[held[here]]
 
 

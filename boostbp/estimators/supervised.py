@@ -166,7 +166,10 @@ class Supervised(BaseBoostBP):
         sets = [read_set(self, name, part, fitted, earlier) for name, part in named]
         known = known_output(self, table.X, offset, targets, earlier)
         all_rows = Rows(table, target, weight, known, workers())
-        rows, sets = (all_rows, sets) if sets else hold_out(self, all_rows, strata, groups=groups, X=X)
+        if sets:
+            rows = all_rows
+        else:
+            rows, sets = hold_out(self, all_rows, strata, groups=groups, X=X, check=CheckedLoss(loss).check)
         numbers = targets.classes is None
         if earlier is None and numbers:
             with training_in(rows.group):

@@ -39,7 +39,7 @@ def read_by_kind(
     """
     if kind == "survival":
         bounds = read_survival(y, n_rows, labels=labels)
-        return bounds, bounds[:, 0] == bounds[:, 1]  # held-out rows keep the share of events
+        return bounds, np.isfinite(bounds[:, 1])  # held-out rows keep the share of those that are not right-censored
     values = read_target(y, n_rows, labels=kind == "classifier")
     return values, values if kind == "classifier" else None
 

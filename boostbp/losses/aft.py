@@ -14,6 +14,7 @@ from boostbp.losses.base import LEAST_HESSIAN, Task, refuse
 from boostbp.losses.cox import refuse_without_events
 from boostbp.losses.log_link import LogLink
 from boostbp.runtime.arrays import Floats
+from boostbp.runtime.group import workers
 
 MAX_EXPONENT = 40.0  # of the extreme distribution, whose hazard is exp(z); beyond, it continues as a tangent
 FAR = 1e4  # raw output beyond which the loss continues as its tangent; logarithms of times are within 40
@@ -161,7 +162,7 @@ class AFT(LogLink):
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
         """Return the constant of the largest likelihood."""
-        low, high = _range(y)
+        low, high = _range(y[weight > 0])
         if not high > low:
             return np.array([low])
 
@@ -175,13 +176,13 @@ class AFT(LogLink):
     def estimated(self, y: Floats, weight: Floats, h: Floats, *, shifted: bool) -> Self:
         """Return the loss with the most likely scale for raw outputs, or with `shifted` for these plus a constant."""
         share = weight / weight.sum()
-        low, high = _range(y) if shifted else (0.0, 0.0)
+        low, high = _range(y[weight > 0]) if shifted else (0.0, 0.0)
 
         def loss(log_scale: float, constant: float) -> float:
             scaled = replace(self, scale=float(np.exp(np.clip(log_scale, *BOUNDS))))
             return float(share @ scaled.value(h + constant, y))
 
-        start = [np.log(max(high - low, 1.0) / 4), *([(low + high) / 2 - h.mean()] if shifted else [])]
+        start = [np.log(max(high - low, 1.0) / 4), *([(low + high) / 2 - h[weight > 0].mean()] if shifted else [])]
         found = minimize(lambda point: loss(*point, *([] if shifted else [0.0])), start, method="Nelder-Mead")
         return replace(self, scale=float(np.exp(np.clip(found.x[0], *BOUNDS))))
 
@@ -191,6 +192,8 @@ class AFT(LogLink):
         refuse(y, (y[:, 1:] == 0) & [False, True], cure)
         self._refuse_out_of_range(np.where(np.isfinite(y), y, 1.0))
         refuse_without_events(y)
+        if not workers().max(float((y[:, 0] > 0).any()))[0]:
+            raise ValueError("y has no time with a lower bound: all rows are censored on the left, down to time 0.")
 
 
 def _of_far(slope: Floats, distance: Floats) -> Floats:

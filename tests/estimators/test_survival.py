@@ -358,6 +358,34 @@ def test_held_out_rows_keep_the_share_of_events(loss: Any) -> None:
 
 
 @BOTH
+@pytest.mark.parametrize("n_events", [1, 2, 3])
+def test_few_events_do_not_let_the_likelihood_rise_without_an_end(loss: str, n_events: int) -> None:
+    time = np.minimum(TIME, LIMIT)[:300]
+    has_event = np.isin(np.arange(300), np.random.default_rng(n_events).choice(300, n_events, replace=False))
+    y = np.rec.fromarrays([has_event, time], names="event,time")
+    held: list[Any] = []
+    metric = ("kept", lambda y, predicted: held.append(y) or 0.0, True)
+    BoostBPSurvival(loss=loss, quality=1, random_state=0, eval_metric=metric).fit(X[:300], y)
+    assert {int(np.isfinite(bounds[:, 1]).sum()) for bounds in held} == ({1} if n_events > 1 else set())
+    model = BoostBPSurvival(loss=loss, quality=1, random_state=0).fit(X[:300], y)
+    assert sum(layer.forest.n_trees for layer in model.network_.layers) < 1000
+    if n_events == 1:
+        with pytest.raises(ValueError, match=r"^validation=0.1, training or held-out rows: y has no event"):
+            BoostBPSurvival(loss=loss, quality=1, early_stopping=True).fit(X[:300], y)
+    by_event = np.flatnonzero(has_event), np.flatnonzero(~has_event)
+    with pytest.raises(ValueError, match=r"^validation=\(rows, rows\), training or held-out rows: y has no event"):
+        BoostBPSurvival(loss=loss, quality=1, validation=by_event).fit(X[:300], y)
+
+
+def test_times_without_a_lower_bound_are_refused() -> None:
+    left = np.column_stack([np.zeros(600), TIME])
+    with pytest.raises(ValueError, match="all rows are censored on the left"):
+        BoostBPSurvival(loss="aft", **QUICK).fit(X, pd.DataFrame(left, columns=["lower", "upper"]))
+    left[::2, 0] = TIME[::2]
+    BoostBPSurvival(loss="aft", **QUICK).fit(X, pd.DataFrame(left, columns=["lower", "upper"]))
+
+
+@BOTH
 def test_curves_are_the_same_for_any_threads(loss: str) -> None:
     first, second = (BoostBPSurvival(loss=loss, n_jobs=n, quality=2, random_state=0).fit(X, Y) for n in (1, 2))
     np.testing.assert_array_equal(
