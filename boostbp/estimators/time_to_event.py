@@ -79,10 +79,12 @@ class BoostBPSurvival(Supervised):
     Notes
     -----
     `y` is a structured array of a bool field (event) and times, as ``sksurv.util.Surv`` makes it, or a data frame of
-    two such columns; or two columns of bounds, as XGBoost's ``label_lower_bound`` and ``label_upper_bound``; or one
-    column, with minus the time of a censored row, as XGBoost's survival:cox takes it. Bounds are equal for an event,
-    with an upper one of infinity for a row censored on the right, and a lower one of 0 for one censored on the left;
-    only "aft" takes other bounds than those of events and right-censored rows.
+    two such columns, of which one named ``event`` may hold 1 and 0; or two columns of bounds, as XGBoost's
+    ``label_lower_bound`` and ``label_upper_bound``, or others with "lower" and "upper" in their names; or one column,
+    with minus the time of a censored row, as XGBoost's survival:cox takes it. Bounds are equal for an event, with an
+    upper one of infinity for a row censored on the right, and a lower one of 0 for one censored on the left; only "aft"
+    takes other bounds than those of events and right-censored rows. Columns without such names are bounds unless one
+    may be a status, of whole numbers up to 9, and none is infinite: these are refused.
 
     Examples
     --------
