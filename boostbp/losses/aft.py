@@ -13,6 +13,7 @@ from scipy.special import expit, log_expit, log_ndtr, logit, ndtri
 from boostbp.losses.base import LEAST_HESSIAN, Task, refuse
 from boostbp.losses.cox import refuse_without_events
 from boostbp.losses.log_link import LogLink
+from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 
@@ -89,11 +90,9 @@ class AFT(LogLink):
     default_metric: ClassVar[str] = "aft-nloglik"
 
     def __post_init__(self) -> None:
-        if self.distribution not in _DISTRIBUTIONS:
-            known = ", ".join(map(repr, _DISTRIBUTIONS))
-            raise ValueError(f"distribution={self.distribution!r} is not known: use one of {known}.")
-        if self.scale is not None and not 0 < self.scale < np.inf:
-            raise ValueError(f"scale={self.scale!r} is not a positive number: use e.g. AFT(scale=1.0), or None.")
+        checks.one_of("distribution", self.distribution, (*_DISTRIBUTIONS,))
+        if self.scale is not None:
+            checks.at_least("scale", self.scale, 1 / checks.LARGEST_SCALE, checks.LARGEST_SCALE)
 
     @property
     def _noise(self) -> _Distribution:

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import expit
 
 from boostbp.losses.base import LEAST_HESSIAN, LinkName, Task, log_mean, refuse
+from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats
 
 
@@ -96,8 +97,7 @@ class Poisson(LogLink):
     highest: ClassVar[float] = 50.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.max_delta_step < np.inf:
-            raise ValueError(f"max_delta_step={self.max_delta_step!r} is not a number >= 0, such as 0.7.")
+        checks.at_least("max_delta_step", self.max_delta_step, 0, 100)
 
     def _formula(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
         # Above `highest`, link(h) stays at exp(highest), which is also the slope of the tangent.
@@ -165,8 +165,7 @@ class Tweedie(LogLink):
     aliases: ClassVar[tuple[str, ...]] = ("reg:tweedie",)
 
     def __post_init__(self) -> None:
-        if not 1 < self.power < 2:
-            raise ValueError(f"power={self.power!r} is not between 1 (poisson) and 2 (gamma): use e.g. Tweedie(1.5).")
+        checks.between("power", self.power, 1, 2)  # those of poisson and gamma
 
     def _formula(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
         near = self._within(h)

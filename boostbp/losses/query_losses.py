@@ -23,7 +23,6 @@ from boostbp.runtime.group import workers
 
 LARGEST_GRADE = 30  # with LightGBM's gains, 2^grade - 1
 LARGEST_GAIN = 1e100  # and the inverse of the smallest: sums and quotients then fit float64
-LARGEST_SIGMOID = 1e6  # so that its square fits float32
 Gains: TypeAlias = "tuple[float, ...] | Literal['relevance'] | None"
 # Value, gradient and hessian of scores, (rows,) each, in the order of `Queries`.
 Derivatives = Callable[[Floats], Iterable[Floats]]
@@ -67,15 +66,14 @@ def checked_gains(gains: Any) -> Gains:
     """Return `label_gain`; raise ValueError unless it is None, "relevance", or has ascending gains of the grades."""
     if gains is None or (isinstance(gains, str) and gains == "relevance"):
         return gains
-    cure = 'the gain of each grade, 0 or from 1e-100 to 1e100, none below that of a lower grade; or "relevance"'
     try:
-        numbers = np.asarray(gains)
-        usable = numbers.ndim == 1 and len(numbers) > 0 and numbers.dtype.kind in "iuf"
-    except ValueError:  # rows of different lengths
+        numbers = np.asarray(gains, float)
+        are_gains = (numbers == 0) | ((numbers >= 1 / LARGEST_GAIN) & (numbers <= LARGEST_GAIN))
+        usable = numbers.ndim == 1 and len(numbers) > 0 and are_gains.all() and (np.diff(numbers) >= 0).all()
+    except (TypeError, ValueError):  # text, or rows of different lengths
         usable = False
-    if not usable or not (np.diff(numbers, prepend=0.0) >= 0).all() or not numbers[-1] <= LARGEST_GAIN:
-        raise checks.not_allowed("label_gain", gains, cure)
-    if (numbers[numbers > 0] < 1 / LARGEST_GAIN).any():
+    if not usable:
+        cure = 'the gain of each grade, 0 or from 1e-100 to 1e100, none below that of a lower grade; or "relevance"'
         raise checks.not_allowed("label_gain", gains, cure)
     return tuple(numbers.tolist())
 
@@ -190,7 +188,7 @@ class _Pairs(_Ranking):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.between("sigmoid", self.sigmoid, 0, LARGEST_SIGMOID)
+        checks.at_least("sigmoid", self.sigmoid, 1 / checks.LARGEST_SCALE, checks.LARGEST_SCALE)
 
 
 @dataclass(frozen=True)
@@ -210,7 +208,7 @@ class PairwiseRanking(_Pairs):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.whole("lambdarank_num_pair_per_sample", self.lambdarank_num_pair_per_sample, 1)
+        checks.whole("lambdarank_num_pair_per_sample", self.lambdarank_num_pair_per_sample, 1, checks.LARGEST_INT)
 
     def _learnt(self, queries: Queries) -> Floats:
         return queries.relevance
@@ -230,7 +228,8 @@ class PairwiseRanking(_Pairs):
         order = queries.by_score(np.where(is_long, -rank, score))
         space, derivatives = np.empty((3, longest)), np.empty((3, len(score)))
         ordered = score[order], queries.relevance[order]
-        core.pairs(queries.bounds, *ordered, self.lambdarank_num_pair_per_sample, self.sigmoid, space, *derivatives)
+        n_partners = int(self.lambdarank_num_pair_per_sample)
+        core.pairs(queries.bounds, *ordered, n_partners, self.sigmoid, space, *derivatives)
         derivatives[:, order] = derivatives.copy()
         return derivatives
 
@@ -252,7 +251,7 @@ class LambdaRank(_Pairs):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.whole("lambdarank_truncation_level", self.lambdarank_truncation_level, 1)
+        checks.whole("lambdarank_truncation_level", self.lambdarank_truncation_level, 1, checks.LARGEST_INT)
         checks.one_of("lambdarank_norm", self.lambdarank_norm, (True, False))
 
     def prepare(self, y: Floats, weight: Floats) -> JointLoss:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 
 from boostbp.losses.base import LinkName, Task, huber_centre, refuse, weighted_mean, weighted_quantile
+from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats
 
 
@@ -98,8 +100,7 @@ class Huber(_Regression):
     robust: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not 0 < self.delta < np.inf:
-            raise ValueError(f"delta={self.delta!r} is not a positive number: use e.g. Huber(delta=1.0).")
+        checks.at_least("delta", self.delta, 1 / checks.LARGEST_SCALE, checks.LARGEST_SCALE)
 
     def value(self, h: Floats, y: Floats) -> Floats:
         """Return half the squared residual up to `delta`, and its tangent beyond."""
@@ -134,8 +135,7 @@ class Quantile(_Regression):
     homogeneous: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not 0 < self.alpha < 1:
-            raise ValueError(f"alpha={self.alpha!r} is not between 0 and 1: use e.g. Quantile(alpha=0.9).")
+        checks.between("alpha", self.alpha, 0, 1)
 
     def value(self, h: Floats, y: Floats) -> Floats:
         """Return the pinball loss."""
@@ -174,10 +174,11 @@ class Quantiles(Quantile):
     max_outputs: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        levels = tuple(map(float, self.alpha))
-        if not levels or not all(a < b for a, b in pairwise((0.0, *levels, 1.0))):
+        levels = np.array(self.alpha, object).ravel().tolist()
+        numbers = levels and all(isinstance(level, Real) for level in levels)
+        if not numbers or not all(a < b for a, b in pairwise((0.0, *levels, 1.0))):
             raise ValueError(f"alpha={self.alpha!r} must be ascending levels in (0, 1): use e.g. [0.1, 0.5, 0.9].")
-        object.__setattr__(self, "alpha", levels)
+        object.__setattr__(self, "alpha", tuple(map(float, levels)))
 
     @property
     def copies(self) -> int:

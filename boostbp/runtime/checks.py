@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 
 T = TypeVar("T")
 LARGEST_INT = 2**31 - 1  # of C's int: larger values overflow in libraries without an error
+LARGEST_SCALE = 1e6  # of parameters in units of a target or of raw outputs, and the inverse of the smallest
 MOST_LEAVES = 2**17  # limit on the leaves of a tree in LightGBM
 LONGEST = 200  # characters of a value in a message: two lines of a terminal. Arbitrary
 

@@ -131,6 +131,8 @@ NAMES: dict[str, Callable[[int], Any]] = {  # of the columns of a frame
     "mixed": lambda d: ["c", *range(1, d)],
     "repeated": lambda d: [0] * d,
 }
+BY_TARGET = "smaller targets alone"  # so that of survival times censored rows alone have weight
+ORDERS = ("drawn", "drawn", "drawn", "ascending", "descending")  # of rows by their targets, of a ranker in each query
 DTYPES = ("float64", "float64", "float32", "int64", "fortran", "frame", "csr", "csc")
 
 PARAMETERS: dict[str, tuple[Any, ...]] = {  # the first value is the usual one
@@ -204,6 +206,7 @@ class Case:
     weight: str = "none"
     dtype: str = "float64"
     loss: str = "squared_error"
+    order: str = "drawn"
     watched: bool = False
     parameters: tuple[tuple[str, Any], ...] = ()
     seed: int = 0
@@ -226,7 +229,14 @@ class Case:
         else:
             y = np.column_stack([REAL_TARGETS[self.target](rng, self.rows) for _ in range(self.outputs)])
             y = y.ravel() if self.outputs == 1 else y
-        return X, y, WEIGHTS[self.weight](rng, self.rows)
+        rank = np.argsort(np.argsort(y if y.ndim == 1 else y[:, 0], kind="stable"))
+        weight = (rank < self.rows / 2) * 1.0 if self.weight == BY_TARGET else WEIGHTS[self.weight](rng, self.rows)
+        if self.order == "drawn":
+            return X, y, weight
+        query = np.arange(self.rows) // QUERY if self.kind == "ranker" else np.zeros(self.rows)
+        order = np.lexsort((rank if self.order == "ascending" else -rank, query))
+        sorted_X = X.iloc[order] if self.dtype == "frame" else X[order]
+        return sorted_X, y[order], None if weight is None else weight[order]
 
 
 def cells_of(X: Any) -> np.ndarray:
@@ -273,9 +283,10 @@ def cases(draw: Any) -> Case:
         columns=tuple(draw(st.lists(st.sampled_from(columns), min_size=1, max_size=4))),
         target=draw(st.sampled_from(targets)),
         outputs=draw(st.sampled_from((1, 1, 2))) if regression else 1,
-        weight=draw(st.sampled_from(("none",) * 5 + tuple(WEIGHTS))),
+        weight=draw(st.sampled_from(("none",) * 5 + (BY_TARGET, *WEIGHTS))),
         dtype=draw(st.sampled_from(DTYPES)) if kind != "layer" else "float64",
         loss=draw(st.sampled_from(LOSSES.get(kind, ("squared_error",)))),
+        order=draw(st.sampled_from(ORDERS)),
         watched=draw(st.booleans()) if kind != "layer" else False,
         parameters=tuple((name, draw(st.sampled_from(PARAMETERS[name]))) for name in sorted(changed)),
         seed=draw(st.integers(0, 999)),

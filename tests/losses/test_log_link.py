@@ -86,5 +86,5 @@ def test_wrong_targets_are_refused_with_their_place_and_the_cure(loss, wrong, me
 
 @pytest.mark.parametrize("power", [0.9, 1, 2, 2.5, np.nan, -np.inf])
 def test_a_power_that_is_no_compound_distribution_is_refused(power):
-    with pytest.raises(ValueError, match=r"power=.* is not between 1 \(poisson\) and 2 \(gamma\)"):
+    with pytest.raises(ValueError, match=r"power=.* is not allowed: give a number above 1, and below 2"):
         Tweedie(power)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from dataclasses import fields, is_dataclass
 from itertools import combinations
 from unittest import mock
 
@@ -145,3 +146,12 @@ def test_a_loss_that_is_added_to_the_list_is_known_by_its_names():
         assert metrics.load_metric("fourth_power", losses.SquaredError())(y + 2, y, np.ones(2)) == pytest.approx(4.0)
         with pytest.raises(TypeError, match="dataclass"):
             loss_of(Fourth())
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, -1.0, "x", {}, [[1.0], [2.0, 3.0]]], ids=repr)
+@pytest.mark.parametrize("name", losses.LOSSES)
+def test_a_wrong_parameter_is_refused_by_its_name(name: str, wrong: object) -> None:
+    kind = losses.LOSSES[name]
+    for field in fields(kind) if is_dataclass(kind) else ():
+        with pytest.raises(ValueError, match=f"^{field.name}="):
+            kind(**{field.name: wrong})
