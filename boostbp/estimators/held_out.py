@@ -115,8 +115,9 @@ def hold_out(
     if not isinstance(validation, float):
         _check_sides(validation, train, held, weight, strata if is_classifier(estimator) else None)
     try:
-        for side in (train, held) if check else ():
-            check(y[side], weight[side])
+        for side in (train, held):
+            if check is not None:
+                check(y[side], weight[side])
     except ValueError as error:
         if isinstance(validation, float) and stopping == "auto":
             return rows, []

@@ -60,12 +60,12 @@ def read_survival(y: Any, n_rows: int, *, name: str = "y", labels: Sequence[str]
     for at, column in enumerate(columns):
         if _are_bools(column):
             continue
-        columns[at] = numbers = floats_of(column, name)
-        refuse_where(np.isnan(numbers), numbers, name, "Drop these rows.", "NaN")
+        columns[at] = floats = floats_of(column, name)
+        refuse_where(np.isnan(floats), floats, name, "Drop these rows.", "NaN")
         if labels and labels[at].lower() in _EVENT_NAMES:
-            is_other = ~np.isin(numbers, (0.0, 1.0))
-            refuse_where(is_other, numbers, name, f"{labels[at]!r} is 1 for an event, and otherwise 0.", "no events")
-            columns[at] = numbers == 1.0
+            is_other = ~np.isin(floats, (0.0, 1.0))
+            refuse_where(is_other, floats, name, f"{labels[at]!r} is 1 for an event, and otherwise 0.", "no events")
+            columns[at] = floats == 1.0
     events = [column for column in columns if _are_bools(column)]
     numbers = [column for column in columns if not _are_bools(column)]
     if len(columns) == 1 and not events:

@@ -121,7 +121,7 @@ def check_loss(
     task = task_of(loss) if isinstance(loss, str) else traits_of(loss).task
     loaded = load_loss(loss, n_outputs=target.shape[1], task=task)
     target = np.repeat(target, traits_of(loaded).copies or 1, axis=1)
-    CheckedLoss(loaded).check(target, np.ones(len(target)))
+    CheckedLoss(loaded).check(target)
     # Evenly spaced rows, as the target may be sorted; neighbours of a joint loss, as others would hardly share a group.
     n_rows = min(len(target), MOST_ROWS)
     rows = np.arange(n_rows) if traits_of(loaded).joint else np.linspace(0, len(target) - 1, n_rows).astype(int)

@@ -97,10 +97,10 @@ class CheckedLoss:
             raise self.error(f"its baseline is {constant}: let it be finite, or let check() refuse y")
         return np.asarray(constant, np.float64)  # running fits start from it, and are float64
 
-    def check(self, y: Floats, weight: Floats) -> None:
+    def check(self, y: Floats, weight: Floats | None = None) -> None:
         """Raise the error of the loss if it refuses the target, (rows, outputs), or its rows of weight above 0."""
         self._call("check", y)  # all rows, as a loss is computed on each, and for the numbers of the rows in messages
-        if workers().max(float((weight == 0).any()))[0]:
+        if weight is not None and workers().max(float((weight == 0).any()))[0]:
             self._call("check", y[weight > 0])
 
     def refuse_unusable(self, returned: dict[str, Floats], h: Floats, y: Floats, when: str, advice: str = "") -> None:

@@ -156,7 +156,7 @@ def test_outputs_are_named_by_their_levels():
     [
         ({"alpha": [0.9, 0.1]}, r"alpha=\(0.9, 0.1\) must be ascending levels"),
         ({"alpha": []}, r"alpha=\(\) must be"),
-        ({"alpha": 1.5}, r"alpha=1.5 is not between 0 and 1"),
+        ({"alpha": 1.5}, r"alpha=1.5 is not allowed: give a number above 0, and below 1"),
         ({"alpha": "0.5"}, r"alpha='0.5' is not a level"),
         ({"alpha": [0.1, "0.9"]}, r"alpha=\[0.1, '0.9'\] is not a level"),
         ({"alpha": True}, r"alpha=True is not a level"),
