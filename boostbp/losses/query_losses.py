@@ -64,7 +64,7 @@ def mean_of_equal(values: NDArray[Any], number: NDArray[np.intp]) -> Floats:
 
 def checked_gains(gains: Any) -> Gains:
     """Return `label_gain`; raise ValueError unless it is None, "relevance", or has ascending gains of the grades."""
-    if gains is None or isinstance(gains, str) and gains == "relevance":
+    if gains is None or (isinstance(gains, str) and gains == "relevance"):
         return None if gains is None else "relevance"
     try:
         numbers = np.asarray(gains, float)
