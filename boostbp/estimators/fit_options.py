@@ -50,12 +50,14 @@ class FitOptions:
     keep_state: bool = False  # whether the estimator stores the state of training for `fit_more`
     earlier: Model | None = None  # model to which the trained layers are added
 
-    def checked_callbacks(self) -> list[Callback]:
-        """Return the user's callbacks, with the checkpoint last."""
+    def __post_init__(self) -> None:
         if callable(self.callbacks):
             raise ValueError(f"callbacks={self.callbacks!r} is a single function: give a list, such as [function].")
         if not isinstance(self.callbacks, list | tuple | None):
             raise ValueError(f"callbacks={checks.shown(self.callbacks)} is not allowed: give a list of functions.")
+
+    def checked_callbacks(self) -> list[Callback]:
+        """Return the user's callbacks, with the checkpoint last."""
         callbacks = list(self.callbacks or ())
         for number, callback in enumerate(callbacks):
             _check_callback(f"callbacks[{number}]={callback!r}", callback)

@@ -164,12 +164,14 @@ class FrameColumn:
             raise self._refusal() from error
 
     def _refusal(self) -> ValueError:
-        cure = "drop it or make it strings"
+        is_feature = self.label.startswith("Column")  # or a target, or a weight
+        cure = "drop it or make it strings" if is_feature else "give one number or label for each row"
         if self.series.dtype.is_temporal():
             series = "pandas.Series(column)" if self.dtype == "Duration" else "pandas.Series(column).astype(str)"
             seconds = f"pandas.to_timedelta({series}).dt.total_seconds()"
             how = code_for_dates((), (), "column") if self.dtype.startswith("Date") else seconds
-            cure = f"turn it into numbers: {how}; or into strings named in categorical_features"
+            cure = f"turn it into numbers: {how}; or into strings"
+            cure += " named in categorical_features" if is_feature else ", if it has labels"
         return ValueError(f"{self.label} has dtype {self.dtype}, which holds no numbers: {cure}.")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Iterable, Sequence
 from numbers import Real
 from typing import Any, NoReturn
 
@@ -16,7 +18,7 @@ from boostbp.inputs.categories import KINDS, NEARLY_ALL, text_in
 from boostbp.inputs.conversions import SHOWN, code_for_dates
 from boostbp.inputs.sources import ArrayColumn, Column, FrameColumn, is_frame, matrix_of, open_source
 from boostbp.inputs.sparse_format import check_format
-from boostbp.runtime import messages
+from boostbp.runtime import checks, messages
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 
@@ -54,18 +56,27 @@ def label_names(y: object) -> tuple[str, ...] | None:
 
 def _frame_values(y: object, labels: bool) -> NDArray[Any]:
     """Return the target in a frame, (rows, columns): numbers, labels in one column, or a column of 0 and 1 for each."""
-    columns = open_source(y).columns
+    columns = columns_of(y, "y")
     if len(columns) == 1:
         return _of_column(columns[0])[:, None]
     if labels and any(column.text() is not None for column in columns):
-        named = ", ".join([*(column.label for column in columns[:2]), *["..."] * (len(columns) > 2)])
+        first = [column.label.removeprefix("y: ") for column in columns[:2]]
+        named = ", ".join([*first, *["..."] * (len(columns) > 2)])
         _refuse_several(f"{len(columns)} columns ({named})")
     if labels:
         return np.column_stack([column.numbers() for column in columns])
     for column in columns:
         if column.text() is not None:
-            refuse_text(np.array(column.factors.values, object), f"y: {column.label}")
+            refuse_text(np.array(column.factors.values, object), column.label)
     return matrix_of([column.numbers() for column in columns])
+
+
+def columns_of(y: object, name: str) -> Sequence[Column]:
+    """Return the columns of a target in a frame, which errors call by the `name` of the target and their own."""
+    columns = open_source(y).columns
+    for column in columns:
+        column.label = f"{name}: {column.label}"
+    return columns
 
 
 def _labels(values: NDArray[Any]) -> NDArray[Any]:
@@ -81,7 +92,7 @@ def _labels(values: NDArray[Any]) -> NDArray[Any]:
             kinds = sorted({type(value).__name__ for value in factors.values})
             raise ValueError(f"y holds labels of type {' and '.join(kinds)}: make all of them text, or numbers.")
     elif values.dtype.kind in "mM":
-        raise ValueError(f"y has dtype {values.dtype}, which cannot be labels: {_days(values, 'y')}.")
+        raise ValueError(f"y has dtype {values.dtype}: {_as_numbers('y', values.dtype.kind)}.")
     check_classification_targets(values)
     return values
 
@@ -209,7 +220,27 @@ def array_of(values: ArrayLike, name: str) -> NDArray[Any]:
             values = _of_column(FrameColumn(nw.from_native(values, series_only=True), name))
     if isinstance(values, np.ma.MaskedArray):
         values = np.where(np.ma.getmaskarray(values), np.array(None), values.data)
-    return check_array(values, dtype=None, input_name=name, **_LENIENT)
+    try:
+        array = check_array(values, dtype=None, input_name=name, **_LENIENT)
+    except ValueError:
+        _refuse_cells(values if isinstance(values, (list, tuple)) else (), name)  # lists of different lengths
+        raise
+    if array.dtype.kind == "O" and array.ndim == 1:
+        _refuse_cells(array, name)
+    return array
+
+
+def _refuse_cells(cells: Iterable[object], name: str) -> None:
+    """Refuse cells that are dates, or hold several values, such as tuples of labels."""
+    for cell in cells:
+        if isinstance(cell, dt.date | dt.timedelta):
+            kind = "m" if isinstance(cell, dt.timedelta) else "M"
+            raise ValueError(f"{name} holds dates, such as {cell!r}: {_as_numbers(name, kind)}.")
+        if checks.is_container(cell):
+            cure = "for labels, pass sklearn.preprocessing.MultiLabelBinarizer().fit_transform(y)"
+            cure += "; for events and times, pandas.DataFrame([*y], columns=['event', 'time'])"
+            cure = cure if name == "y" else "give one value in each"
+            raise ValueError(f"{name} holds several values in a cell, such as {checks.shown(cell)}: {cure}.")
 
 
 def _one_axis(values: ArrayLike, name: str, n_rows: int) -> NDArray[Any]:
@@ -221,6 +252,8 @@ def _one_axis(values: ArrayLike, name: str, n_rows: int) -> NDArray[Any]:
 
 
 def _of_column(column: Column) -> NDArray[Any]:
+    if isinstance(column, FrameColumn) and column.dtype in ("Array", "List", "Object", "Struct"):
+        _refuse_cells(column.series.to_list(), column.label)
     if not column.is_categorical:
         return column.numbers()
     place, values, _ = column.factors
@@ -232,7 +265,7 @@ def _of_column(column: Column) -> NDArray[Any]:
 def floats_of(values: NDArray[Any], name: str) -> Floats:
     """Return an array of any dtype as float64; raise ValueError for text and dates."""
     if values.dtype.kind in "mM":
-        raise ValueError(f"{name} has dtype {values.dtype}: {_days(values, name)}.")
+        raise ValueError(f"{name} has dtype {values.dtype}: {_as_numbers(name, values.dtype.kind)}.")
     refuse_text(values, name)
     try:
         return check_array(values, dtype=np.float64, order="C", input_name=name, **_LENIENT)
@@ -240,11 +273,11 @@ def floats_of(values: NDArray[Any], name: str) -> Floats:
         raise type(error)(f"{name} must hold numbers: {error}") from error
 
 
-def _days(values: NDArray[Any], name: str) -> str:
-    """Return how to turn dates or durations into numbers, for a message."""
+def _as_numbers(name: str, kind: str) -> str:
+    """Return how to turn dates, of NumPy's kind "M", or durations, "m", into numbers, for a message."""
     name = name if name.isidentifier() else "column"
-    days = code_for_dates((), (), name) if values.dtype.kind == "M" else f"{name} / numpy.timedelta64(1, 'D')"
-    return f"turn it into numbers, such as days: {days}"
+    days = f"numpy.array({name}, 'm8[us]') / numpy.timedelta64(1, 'D')" if kind == "m" else code_for_dates((), (), name)
+    return f"turn it into numbers, such as days: {days}; or, if it has labels, into text by .astype(str)"
 
 
 def _finite(values: NDArray[Any], name: str, cure: str) -> Floats:
@@ -255,7 +288,7 @@ def _finite(values: NDArray[Any], name: str, cure: str) -> Floats:
 
 def _refuse_several(received: str) -> NoReturn:
     cure = "For several targets with classes, use sklearn.multioutput.MultiOutputClassifier(BoostBPClassifier())"
-    takes = "a classifier has one target, or several labels as columns of 0 and 1"
+    takes = "a classifier has one target, or several labels as columns of 0 and 1, as MultiLabelBinarizer makes them"
     raise ValueError(f"y should be a 1d array of labels, got {received} instead: {takes}. {cure}.")
 
 

@@ -315,7 +315,7 @@ def test_blocks_without_rows_are_none():
     ("arguments", "message"),
     [
         ({"y": None}, r"y=None with a table in files: name the target, one of 'a', 'b'"),
-        ({"y": "goal"}, r"rows.parquet has no column 'goal': its columns are a, b"),
+        ({"y": "goal"}, r"rows.parquet has no column 'goal': its columns are 'a', 'b'"),
         ({"y": "target", "sample_weight": "w"}, r"rows.parquet has no column 'w'"),
         ({"y": "b"}, r"'b' is missing in \d+ rows"),
         ({"y": "target", "keep_state": True}, r"keep_state=True is not supported with rows that are read block by"),

@@ -216,6 +216,26 @@ def test_parameter_of_another_kind(parameters, message):
         fit(**parameters)
 
 
+@pytest.mark.parametrize("quality", [1, 3])
+@pytest.mark.parametrize(("callbacks", "message"), [(print, "is a single function: give a list"), (3, "not allowed")])
+def test_callbacks_of_another_kind_at_any_quality(quality, callbacks, message):
+    with pytest.raises(ValueError, match=message):
+        BoostBPRegressor(quality=quality).fit(X, Y, callbacks=callbacks)
+
+
+def test_whole_floats_are_whole_numbers_everywhere():
+    whole = {"n_estimators": 2, "max_depth": 2, "min_samples_leaf": 3, "random_state": 0, "n_jobs": 1, "verbose": 0}
+    whole |= {"quality": 1, "epochs": 1, "hidden": {"n_estimators": 1}, "backprop": {"structure_epochs": 1}}
+    for kind in (float, np.float32):
+        floats = {name: kind(value) for name, value in whole.items() if not isinstance(value, dict)}
+        for deep in (True, False):
+            expected = BoostBPRegressor(deep=deep, **whole).fit(X, Y).predict(X)
+            np.testing.assert_array_equal(BoostBPRegressor(deep=deep, **whole | floats).fit(X, Y).predict(X), expected)
+    for name in ("quality", "n_jobs", "verbose", "random_state"):
+        with pytest.raises(ValueError, match=rf"^{name}=1.5 is not"):
+            BoostBPRegressor(**whole | {name: 1.5}).fit(X, Y)
+
+
 @pytest.mark.parametrize(
     ("hidden", "message"),
     [

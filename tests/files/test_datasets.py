@@ -45,7 +45,7 @@ def test_a_dataset_is_a_table_like_others(rows):
         BoostBPRegressor().fit(theirs, "y")
     with pytest.raises(ValueError, match=r"y=None with a table in files: name the target, one of 'x'"):
         BoostBPRegressor().fit(theirs)
-    with pytest.raises(ValueError, match=r"Scanner has no column 'z': its columns are x, kind, year, y"):
+    with pytest.raises(ValueError, match=r"Scanner has no column 'z': its columns are 'x', 'kind', 'year', 'y'"):
         BoostBPRegressor().fit(theirs.scanner(columns=COLUMNS), "z")
     memory = dataset.dataset(pa.Table.from_pandas(frame.drop(columns="when"), preserve_index=False))
     expected = BoostBPRegressor(quality=1, random_state=0).fit(frame[["x", "kind", "year"]], frame["y"])

@@ -215,7 +215,7 @@ def test_a_file_that_lacks_a_column_is_named(tmp_path):
     write(pa.table({"x": X, "y": X, "z": X}), folder / "2.parquet")
     with pytest.raises(ValueError, match=r"t/2.parquet and t/0.parquet have other columns, 'a', 'z'"):
         model.fit(folder, "y")
-    with pytest.raises(ValueError, match=r"t/2.parquet has no column 'a': its columns are x, y, z"):
+    with pytest.raises(ValueError, match=r"t/2.parquet has no column 'a': its columns are 'x', 'y', 'z'"):
         model.predict(folder)
 
 

@@ -108,7 +108,7 @@ def test_type_that_changes_after_the_first_block_is_explained(tmp_path, small_bl
 @pytest.mark.parametrize(
     ("columns", "target", "message"),
     [
-        (ColumnRoles(), "z", r"rows.\w+ has no column 'z': its columns are whole, real"),
+        (ColumnRoles(), "z", r"rows.\w+ has no column 'z': its columns are 'whole', 'real'"),
         (ColumnRoles(drop=["z"]), "y", r"has no column 'z'"),
         (ColumnRoles(features=("real", "w")), "y", r"has no column 'w'"),
         (ColumnRoles(), "real", r"Target 'real' is missing in 1 rows of rows.\w+: remove these rows"),
@@ -118,6 +118,14 @@ def test_type_that_changes_after_the_first_block_is_explained(tmp_path, small_bl
 def test_wrong_columns_are_named(path, columns, target, message):
     with pytest.raises(ValueError, match=message):
         read_table(path, target, columns)
+
+
+def test_a_header_with_blanks_is_quoted_with_a_cure_that_works(tmp_path):
+    where = tmp_path / "rows.csv"
+    where.write_text("x, y\n1,2\n3,4\n")
+    with pytest.raises(ValueError, match=r"no column 'y': its columns are 'x', ' y'\. Write ' y' with its blanks, or"):
+        read_table(where, "y")
+    assert read_table(where, " y")[1].tolist() == [2, 4]
 
 
 def test_dates_are_refused_with_the_cure(tmp_path):

@@ -102,7 +102,9 @@ class TableFiles:
         for part in self.parts:
             counts = Counter(part.columns)
             if absent := [name for name in dict.fromkeys(named) if name not in counts]:
-                raise ValueError(f"{part.name} has no column {quoted(absent)}: its columns are {', '.join(counts)}.")
+                blanks = [name for name in counts if name.strip() in absent]
+                cure = f" Write {quoted(blanks)} with its blanks, or remove them from the file." if blanks else ""
+                raise ValueError(f"{part.name} has no column {quoted(absent)}: its columns are {quoted(counts)}.{cure}")
             if repeated := [name for name, count in counts.items() if count > 1 and name not in index]:
                 raise ValueError(f"{part.name} has more than one column {quoted(repeated)}: rename them.")
             differing = sorted((counts.keys() ^ {*self.names}) - left_out)
