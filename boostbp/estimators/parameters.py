@@ -16,7 +16,7 @@ from boostbp.estimators.held_out import check_validation
 from boostbp.estimators.nested_parameters import LAYER_PARAMETERS, OUTPUT_PARAMETERS, constrained
 from boostbp.estimators.parameter_use import Way, deep_of, level_of, way_of
 from boostbp.inputs.schema import Schema
-from boostbp.inputs.sources import label_of
+from boostbp.inputs.sources import places_of
 from boostbp.network import steps
 from boostbp.network.callbacks import Checkpoint
 from boostbp.network.layers import LayerSettings, LayerSpec
@@ -183,12 +183,8 @@ def signs_of(
         return ()
     shown = f"monotone_constraints={checks.shown(constraints)}"
     if isinstance(constraints, Mapping):
-        unknown = [name for name in constraints if label_of(name) not in (labels or ())]
-        if unknown:
-            known = "X has no column names" if labels is None else f"the columns are [{', '.join(labels)}]"
-            raise ValueError(f"{shown} names {unknown}, but {known}.")
-        sign_of = {label_of(name): sign for name, sign in constraints.items()}
-        constraints = tuple(sign_of.get(label, 0) for label in labels or ())
+        sign_of = dict(zip(places_of(constraints, labels, shown), constraints.values(), strict=True))
+        constraints = tuple(sign_of.get(j, 0) for j in range(n_features))
     if len(constraints) != n_features:
         raise ValueError(f"{shown} has {len(constraints)} signs, but X has {n_features} columns: give one for each.")
     without_order = [j for j in categorical if constraints[j]]

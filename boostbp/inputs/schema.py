@@ -17,7 +17,16 @@ from sklearn.utils.validation import validate_data
 
 from boostbp.inputs.categories import Category, categories_of, check_categories, codes_of, sort_categories
 from boostbp.inputs.files.tables import ColumnRoles
-from boostbp.inputs.sources import DECLARED, Column, Source, label_of, matrix_of, open_source, warn_of_row_index
+from boostbp.inputs.sources import (
+    DECLARED,
+    Column,
+    Source,
+    label_of,
+    matrix_of,
+    open_source,
+    places_of,
+    warn_of_row_index,
+)
 from boostbp.runtime import checks, interrupts, messages, plain
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
@@ -216,28 +225,24 @@ def _chosen(source: Source, categorical_features: CategoricalFeatures) -> list[i
         cure = "use 'from_dtype', None, or a list of column names, column numbers or bools"
         raise ValueError(f"categorical_features={categorical_features!r} is not known: {cure}.")
     items: list[Any] = list(categorical_features)
-    n_features, labels = source.original.shape[1], source.labels or ()
+    n_features = source.original.shape[1]
     if all(isinstance(item, (bool, np.bool_)) for item in items):
         if items and len(items) != n_features:
             raise ValueError(f"categorical_features is a mask of {len(items)} columns, but X has {n_features}.")
         return np.flatnonzero(items).tolist()
     whole = [isinstance(item, (int, np.integer)) and not isinstance(item, bool) for item in items]
     if not any(whole):
-        if unknown := [item for item in items if label_of(item) not in labels]:
-            known = f"the columns are [{', '.join(labels)}]" if labels else "X has no column names"
-            raise ValueError(f"categorical_features names {unknown}, but {known}.")
-        return sorted({labels.index(label_of(item)) for item in items})
+        return sorted({*places_of(items, source.labels, "categorical_features")})
     if not all(whole):
         raise ValueError(f"categorical_features={items!r} mixes kinds: use column names, column numbers or bools.")
-    if source.names is None and any(label.lstrip("-").isdigit() for label in labels):
-        items = [*map(int, items)]
-        if any(labels[j : j + 1] != (str(j),) for j in items):
-            cure = f"X.columns.isin({items}) if these are names, X.columns.isin(X.columns[{items}]) if they are numbers"
-            fault = "may be names of columns or their numbers, which differ"
-            raise ValueError(f"categorical_features={items} {fault}: use {cure}.")
+    items, labels = [*map(int, items)], () if source.names else source.labels or ()
+    if any(label.lstrip("-").isdigit() for label in labels) and any(labels[j : j + 1] != (str(j),) for j in items):
+        cure = f"X.columns.isin({items}) if these are names, X.columns.isin(X.columns[{items}]) if they are numbers"
+        fault = "may be names of columns or their numbers, which differ"
+        raise ValueError(f"categorical_features={items} {fault}: use {cure}.")
     if wrong := [item for item in items if not 0 <= item < n_features]:
         raise ValueError(f"categorical_features holds {wrong}, but columns are numbered 0 to {n_features - 1}.")
-    return sorted({int(item) for item in items})
+    return sorted({*items})
 
 
 @dataclass(frozen=True, slots=True)

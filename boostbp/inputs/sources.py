@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -295,6 +295,14 @@ def _open_frame(X: IntoDataFrame, lenient: dict[str, Any]) -> Source:
 def label_of(name: object) -> str:
     """Return a column name of any type as text that no name of another type has."""
     return repr(_in_python(name))
+
+
+def places_of(names: Collection[Any], labels: Sequence[str] | None, parameter: str) -> list[int]:
+    """Return the number of the column of each name; ValueError with the `parameter` if there is none."""
+    if unknown := [name for name in names if label_of(name) not in (labels or ())]:
+        known = "X has no column names" if labels is None else f"the columns are [{', '.join(labels)}]"
+        raise ValueError(f"{parameter} names {unknown}, but {known}.")
+    return [(labels or ()).index(label_of(name)) for name in names]
 
 
 def _in_python(name: object) -> object:

@@ -232,7 +232,7 @@ def array_of(values: ArrayLike, name: str) -> NDArray[Any]:
 
 def _refuse_cells(cells: Iterable[object], name: str) -> None:
     """Refuse cells that are dates, or hold several values, such as tuples of labels."""
-    for cell in cells:
+    for cell in {type(cell): cell for cell in cells}.values():
         if isinstance(cell, dt.date | dt.timedelta):
             kind = "m" if isinstance(cell, dt.timedelta) else "M"
             raise ValueError(f"{name} holds dates, such as {cell!r}: {_as_numbers(name, kind)}.")

@@ -83,4 +83,4 @@ def test_arguments_beside_the_target_have_no_advice_for_a_column(name):
     assert text.startswith(f"{name} has dtype Datetime")
     assert "categorical_features" not in text
     cells = refusal(BoostBPRegressor, X[:, 0], **{name: pd.Series(PAIRS)})
-    assert cells == f"{name} holds several values in a cell, such as (False, 1.0): give one value in each."
+    assert cells == f"{name} holds several values in a cell, such as (True, 60.0): give one value in each."

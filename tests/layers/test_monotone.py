@@ -161,9 +161,9 @@ def test_several_outputs_and_categories_are_refused():
 
 
 def test_names_are_those_of_the_columns():
-    assert signs_of({"b": -1}, 3, names=("a", "b", "c")) == (0, -1, 0)
+    assert signs_of({"b": -1}, 3, labels=("'a'", "'b'", "'c'")) == (0, -1, 0)
     with pytest.raises(ValueError, match=r"names \['d'\], but the columns are \['a', 'b', 'c'\]"):
-        signs_of({"d": -1}, 3, names=("a", "b", "c"))
+        signs_of({"d": -1}, 3, labels=("'a'", "'b'", "'c'"))
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
