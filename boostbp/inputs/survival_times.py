@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length
 
-from boostbp.inputs.sources import is_frame
-from boostbp.inputs.targets import LARGEST, array_of, columns_of, floats_of, read_target, refuse_text, refuse_where
+from boostbp.inputs.sources import is_frame, open_source
+from boostbp.inputs.targets import LARGEST, array_of, floats_of, read_target, refuse_text, refuse_where, target_columns
 from boostbp.runtime.arrays import Floats
 
 _BOOLS = {"True": True, "true": True, "False": False, "false": False}  # in a file, beside numbers
@@ -84,10 +84,10 @@ def read_survival(y: Any, n_rows: int, *, name: str = "y", labels: Sequence[str]
 def _columns(y: Any, name: str) -> tuple[list[NDArray[Any]], tuple[str, ...] | None]:
     """Return the columns of a target, and their names, if it has any."""
     if is_frame(y):
-        columns = columns_of(y, name)
-        for column in columns:
+        of_frame = target_columns(y, name)
+        for column in of_frame:
             refuse_text(np.array([column.text()]), column.label)
-        return [column.numbers() for column in columns], open_source(y).names
+        return [column.numbers() for column in of_frame], open_source(y).names
     if isinstance(y, np.ndarray) and y.dtype.names is not None:
         return [y[field] for field in y.dtype.names], y.dtype.names
     values = array_of(y, name)

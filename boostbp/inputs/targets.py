@@ -56,7 +56,7 @@ def label_names(y: object) -> tuple[str, ...] | None:
 
 def _frame_values(y: object, labels: bool) -> NDArray[Any]:
     """Return the target in a frame, (rows, columns): numbers, labels in one column, or a column of 0 and 1 for each."""
-    columns = columns_of(y, "y")
+    columns = target_columns(y, "y")
     if len(columns) == 1:
         return _of_column(columns[0])[:, None]
     if labels and any(column.text() is not None for column in columns):
@@ -71,7 +71,7 @@ def _frame_values(y: object, labels: bool) -> NDArray[Any]:
     return matrix_of([column.numbers() for column in columns])
 
 
-def columns_of(y: object, name: str) -> Sequence[Column]:
+def target_columns(y: object, name: str) -> Sequence[Column]:
     """Return the columns of a target in a frame, which errors call by the `name` of the target and their own."""
     columns = open_source(y).columns
     for column in columns:
