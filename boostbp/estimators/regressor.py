@@ -156,8 +156,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         ``(name, f, greater_is_better)``. None is the metric of the loss. Metrics of classes need a classifier. With
         `n_jobs` above 1, several threads call functions.
     max_time : float or None
-        Seconds after which no further round or epoch starts; the model is what has been trained by then. Time is
-        reserved to train it again on all rows.
+        Seconds from the call of `fit` after which no further round or epoch starts, nor one that is expected to end
+        later; the model is what has been trained by then. Time is reserved to train it again on all rows.
     categorical_features : "from_dtype", sequence or None
         Columns with categories. "from_dtype" takes the columns of a data frame whose dtype is categorical or text; a
         column of text that spells numbers or dates is refused until it is converted or named here. A sequence holds

@@ -104,7 +104,7 @@ class Settings:
     skip: bool = False
     structure_epochs: int = 1
     structure_samples: int | None = None  # number of rows
-    max_time: float | None = None  # seconds after which no new epoch begins
+    max_time: float | None = None  # seconds after which no epoch ends, if the first one does not
     n_threads: int = 1
     seed: int = 0
     # Fields of the output layer's `LayerSpec` that the user set. Single layers of an ensemble keep them.
