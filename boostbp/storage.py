@@ -102,7 +102,9 @@ def save(estimator: BaseBoostBP, path: Path | BinaryIO) -> None:
 
 @numpy_errstate()
 @interrupts.deferred()  # otherwise an exception of a signal handler would look like a fault of the file
-def load(path: Path | BinaryIO) -> BoostBPRegressor | BoostBPClassifier | BoostBPSurvival | BoostBPAutoencoder:
+def load(
+    path: Path | BinaryIO,
+) -> BoostBPRegressor | BoostBPClassifier | BoostBPRanker | BoostBPSurvival | BoostBPAutoencoder:
     """Load an estimator that `save` wrote; its predictions are the same to the bit.
 
     Loading executes no code from the file, and needs neither lightgbm nor xgboost.

@@ -80,14 +80,16 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         trees: `fit` grows all rounds and keeps the number of rounds with the best validation score. With ``deep=False``
         this parameter has no effect: the model is an average of single layers, also with ``()``.
     quality : {1, 2, 3, 4, 5}
-        How much time the fit may spend on accuracy; the README has a table of both. 1 trains two single layers, and a
-        third on sums of features if its first rounds promise much, in one to five times the time of the library; it
-        keeps those that are not clearly worse than the best. From 2 on, further layers and networks are added. At the
-        end the leaves are fitted again on all rows if `fit` held some out itself; `eval_set` is never trained on. At 4
-        and 5 the model may be the mean of several such models, each with other rows held out. The most promising
-        candidates for their cost are trained first, so a fit that `max_time` or Ctrl-C cuts short is good as well. With
-        ``deep=True``, quality 1 to 3 stops the network when more epochs promise too little; quality 4 and 5 are the
-        same and run all epochs.
+        How much time the fit may spend on accuracy; the README has a table of both.
+
+        - 1: two or three single layers, one to five times LightGBM's time.
+        - 2 and up: also networks.
+        - 4 and 5: may average several models, each with other rows held out.
+
+        A fit holds out some rows to choose the number of rounds and the parts. At the end the leaves are fitted again
+        on all rows; an `eval_set` is never trained on. The most promising candidates for their cost are trained first,
+        so a fit that `max_time` or Ctrl-C cuts short is good as well. With ``deep=True``, quality 1 to 3 stops the
+        network when more epochs promise too little; quality 4 and 5 are the same and run all epochs.
     loss : str or Loss
         ``"squared_error"``, ``"absolute_error"``, ``"huber"`` (delta 1, in standard deviations), ``"quantile"`` (the
         median), ``"poisson"`` (counts), ``"gamma"`` (positive amounts), ``"tweedie"`` (amounts, many of them 0), or the

@@ -317,7 +317,7 @@ def _refuse_lazy(X: object) -> None:
     if isinstance(X, Iterator | str | os.PathLike) or is_dataset(X):
         kind = "an iterator" if isinstance(X, Iterator) else f"a {type(X).__name__} of pyarrow"
         kind = f"the path {str(X)!r}" if isinstance(X, str | os.PathLike) else kind
-        readers = "fit, predict, predict_proba and transform of BoostBPRegressor and BoostBPClassifier"
+        readers = "fit, predict, predict_proba and transform of estimators with a target"
         raise TypeError(f"X is {kind}, which only {readers} read block by block: pass an array or a data frame.")
     if isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame):
         cure = "pass narwhals.from_native(X).collect().to_native()"
