@@ -8,6 +8,7 @@ import io
 import re
 import tomllib
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import command_line
@@ -18,11 +19,13 @@ import pytest
 import scipy.sparse as sp
 from cures import pasted
 from helpers import needs_torch
+from sklearn.exceptions import NotFittedError
 
 import boostbp
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, plots
 from boostbp.inputs.files.reading import read_table
 from boostbp.inputs.targets import read_target
+from boostbp.runtime import messages
 
 ROOT = Path(__file__).parents[1]
 ROWS = 60
@@ -293,6 +296,42 @@ def test_row_numbers_are_told_of_and_may_be_kept(numbers):
 @pytest.mark.filterwarnings("error")
 def test_other_whole_numbers_are_no_row_numbers(numbers):
     fit(X.assign(x=numbers), y)
+
+
+def test_tables_of_other_libraries_are_named():
+    lightgbm, table = pytest.importorskip("lightgbm"), X.to_numpy()
+    tables = [lightgbm.Dataset(table, y), type("Pool", (), {})()]
+    with suppress(ImportError):
+        import xgboost
+
+        tables += [xgboost.DMatrix(table, y), xgboost.QuantileDMatrix(table, y)]
+    model = fit(X, y)
+    for other in tables:
+        for action in (lambda other=other: fit(other, y), lambda other=other: model.predict(other)):
+            with pytest.raises(TypeError, match=f"X is a {type(other).__name__} of .*: pass the array or data frame"):
+                action()
+
+
+@pytest.mark.parametrize("name", messages.ATTRIBUTES)
+def test_attributes_of_other_libraries_are_answered_and_the_answer_exists(name):
+    with pytest.raises(AttributeError, match=rf"'BoostBPRegressor' object has no attribute '{name}': use ") as refusal:
+        getattr(fit(X, y), name)
+    for known in re.findall(
+        r"(boostbp\.\w+|to_\w+|\w+_(?!\w)|\w+\(\)|\bloss$)", str(refusal.value).partition(": use ")[2]
+    ):
+        known = known.removesuffix("()").removeprefix("boostbp.")
+        assert hasattr(boostbp, known) or hasattr(fit(X, y), known), known
+
+
+def test_other_missing_attributes_keep_their_errors():
+    model = BoostBPRegressor()
+    with pytest.raises(AttributeError, match=r"^'BoostBPRegressor' object has no attribute 'no_such'$"):
+        _ = model.no_such
+    with pytest.raises(NotFittedError):
+        _ = model.network_
+    assert not hasattr(model, "classes_")
+    with pytest.raises(AttributeError, match="no hidden layer, so there are no units"):
+        _ = fit(X, y, hidden_layer_sizes=())._n_features_out
 
 
 PASTED = {}  # start of the code -> test, which gets the code's start

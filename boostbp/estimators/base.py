@@ -102,6 +102,15 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     output_names = inspected.output_names
     hidden_representation = inspected.hidden_representation
 
+    if not TYPE_CHECKING:  # for type checkers, unknown attributes are errors
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError, with a hint for attributes of LightGBM's, XGBoost's and CatBoost's estimators."""
+            if name in messages.ATTRIBUTES:
+                fault = f"{type(self).__name__!r} object has no attribute {name!r}"
+                raise AttributeError(f"{fault}: use {messages.ATTRIBUTES[name]}.")
+            return object.__getattribute__(self, name)  # raises the error again, which may be that of a property
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; `deep` adds the fields of specs, such as ``hidden__max_depth``."""
         params: dict[str, Any] = super().get_params(deep=deep)

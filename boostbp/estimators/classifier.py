@@ -76,6 +76,15 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         As in `BoostBPRegressor`.
     feature_summary_, n_features_in_, feature_names_in_ :
         As in `BoostBPRegressor`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from boostbp import BoostBPClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = BoostBPClassifier(quality=1, random_state=0).fit(X, y)
+    >>> model.predict(X[:2]), model.predict_proba(X[:2]).shape
+    (array([0, 0]), (2, 3))
     """
 
     class_weight: Any

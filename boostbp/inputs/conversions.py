@@ -30,18 +30,18 @@ def _replacements(texts: Collection[str]) -> list[tuple[str, str]] | None:
 
 def numbers_of_text(texts: Sequence[str]) -> list[float]:
     """Return the numbers that all texts spell; raise ValueError if one spells none, or they have two decimal signs."""
-    distinct = dict.fromkeys(texts)
-    if (steps := _replacements(distinct)) is None:
+    if (steps := _replacements({*texts})) is None:
         raise ValueError("some numbers have a decimal comma, and others a decimal point")
-    for text in distinct:
+    numbers = []
+    for text in texts:
         plain = text
         for pattern, replacement in steps:
             plain = re.sub(pattern, replacement, plain)
         try:
-            distinct[text] = float(plain)
+            numbers.append(float(plain))
         except ValueError:
             raise ValueError(f"{text!r} is none") from None
-    return [distinct[text] for text in texts]
+    return numbers
 
 
 def code_for_numbers(texts: Sequence[str], others: Sequence[str], name: str) -> str:

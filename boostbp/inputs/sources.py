@@ -319,6 +319,9 @@ def _refuse_lazy(X: object) -> None:
         kind = f"the path {str(X)!r}" if isinstance(X, str | os.PathLike) else kind
         readers = "fit, predict, predict_proba and transform of estimators with a target"
         raise TypeError(f"X is {kind}, which only {readers} read block by block: pass an array or a data frame.")
+    if type(X).__name__ in ("DMatrix", "QuantileDMatrix", "ExtMemQuantileDMatrix", "Dataset", "Pool"):
+        cure = "pass the array or data frame that it was made of, and its label as y"
+        raise TypeError(f"X is a {type(X).__name__} of {type(X).__module__}, which is no table: {cure}.")
     if isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame):
         cure = "pass narwhals.from_native(X).collect().to_native()"
         raise TypeError(f"X is a {type(X).__name__} of {type(X).__module__}, which is lazy: {cure}.")

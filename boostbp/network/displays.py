@@ -7,6 +7,7 @@ import multiprocessing
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -111,7 +112,9 @@ class ProgressBar:
                 self._bar.close()
                 self._bar = None
             if self._bar is None and time.time() >= self._begun + self._delay and sys.stderr is not None:
-                from tqdm.auto import tqdm
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # in a notebook without ipywidgets, where the bar is text
+                    from tqdm.auto import tqdm
 
                 how = {name: value for name, value in self._state.items() if name != "n"}
                 self._bar = tqdm(desc=self._description, **how, leave=self._leave, file=_Lenient(sys.stderr))

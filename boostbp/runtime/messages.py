@@ -166,6 +166,21 @@ NOT_THERE: Mapping[str, str] = {
     "tol": "the best epoch is kept, however small its gain; n_iter_no_change decides when to stop.",
 }
 
+# What to use in place of attributes of LightGBM's, XGBoost's and CatBoost's estimators: these.
+_IN_PLACE_OF: Mapping[str, str] = {
+    "trees_to_dataframe() for the trees, boostbp.save(model, path) for a file": "booster_ get_booster",
+    "boostbp.save(model, path), to_onnx or to_c": "save_model",
+    "boostbp.load(path)": "load_model",
+    "best_iteration_": "best_iteration best_ntree_limit get_best_iteration",
+    "best_score_": "best_score get_best_score",
+    "evals_result_": "evals_result get_evals_result",
+    "feature_names_in_": "feature_name_ feature_names_",
+    "n_features_in_": "n_features_",
+    "feature_importances_, or importance(kind)": "get_feature_importance",
+    "get_params()": "get_xgb_params",
+}
+ATTRIBUTES = {name: cure for cure, names in _IN_PLACE_OF.items() for name in names.split()}
+
 # Share of letters in the same order from which on a name counts as a misspelling. That of "device" and "deep" is .6.
 MIN_SIMILARITY = 0.8
 
