@@ -307,8 +307,6 @@ def check_classes(classes: NDArray[Any], n_rows: int) -> None:
     warn_of_spellings(classes.tolist(), "y", "y")
     numbers = classes.dtype.kind in "fiu" and len(classes) > MAX_NUMERIC_CLASSES
     if numbers and not (classes[0] in (0, 1) and classes[-1] - classes[0] == len(classes) - 1):
-        messages.warn(
-            f"y has {len(classes)} classes, which are numbers from {classes[0]} to {classes[-1]}: a classifier does "
-            "not know their order, and fits the leaves of each round once for each class, which takes about "
-            f"{len(classes)} times as long as a regression. Use BoostBPRegressor to predict an amount; {NAMES}."
-        )
+        what = f"y has {len(classes)} classes, which are numbers from {classes[0]} to {classes[-1]}"
+        cost = f"their order is not used, and a fit takes about {len(classes)} times as long as a regression"
+        messages.warn(f"{what}: {cost}. Use BoostBPRegressor to predict an amount; {NAMES}.")

@@ -66,8 +66,7 @@ def rows_of(
             raise ValueError(f"y=None with a table in files: name the target, one of {quoted(table.names)}.")
         names = {name: columns for name, value in beside.items() if (columns := _names(value))}
         table = table.resolve(beside=list(chain(*names.values())), categorical=_names(categorical_features))
-        text = {"y": False} if kind == "regressor" else {}  # numbers in any spelling
-        blocks, declared = _blocks_of_table(table, names, text), {*table.roles.categorical}
+        blocks, declared = _blocks_of_table(table, names, kind), {*table.roles.categorical}
     with closing(_BlockReader(kind, categorical_features, schema, names["y"])) as reader:
         for number, (features, values) in enumerate(blocks):
             interrupts.check()
@@ -111,16 +110,15 @@ def _blocks_of_tuples(blocks: Iterator[Any]) -> Iterator[tuple[Any, dict[str, An
 
 
 def _blocks_of_table(
-    table: TableFiles, names: Mapping[str, list[str]], text: Mapping[str, bool]
+    table: TableFiles, names: Mapping[str, list[str]], kind: str | None
 ) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Yield blocks of a table's features, with the columns in `names`, of which some are or are not `text`."""
+    """Yield blocks of a table's features, with the columns in `names`; a regressor's y is numbers, however spelt."""
+    text = {"y": False} if kind == "regressor" else {}
     kinds = {column: table.type_of(column) for column in table.roles.verbatim}
     for features, verbatim in table.batches():
         if len(features):
-            yield (
-                features,
-                {name: typed_columns(verbatim, kinds, columns, text.get(name)) for name, columns in names.items()},
-            )
+            beside = {name: typed_columns(verbatim, kinds, columns, text.get(name)) for name, columns in names.items()}
+            yield features, beside
 
 
 class _StoredValues:

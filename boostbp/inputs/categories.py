@@ -239,9 +239,7 @@ def warn_of_spellings(values: Sequence[Any], label: str, name: str = "column") -
         messages.warn(f"{label} holds {shown}, which are different categories; if some mean the same: {code}.")
 
 
-_CATEGORIES = (
-    "drop it, or say that it holds categories (in categorical_features, by column.astype('category'), or --categorical)"
-)
+_CATEGORIES = "drop it, or declare categories (in categorical_features, by column.astype('category'), or --categorical)"
 
 
 def refuse_numbers_as_text(
@@ -270,9 +268,8 @@ def reason_not_categorical(
         if _nearly_all(spelt, counts) and not (what == "numbers" and _are_codes(values, counts)):
             others = [str(value) for value, does in zip(values, spelt, strict=True) if not does]
             texts = [str(value) for value, does in zip(values, spelt, strict=True) if does]
-            rest = (
-                f"; {', '.join(map(repr, others[:SHOWN]))} {'do' if len(others) > 1 else 'does'} not" if others else ""
-            )
+            do = "do" if len(others) > 1 else "does"
+            rest = f"; {', '.join(map(repr, others[:SHOWN]))} {do} not" if others else ""
             sentence = f"{len(texts)} of its {len(values)} distinct values spell {what}, such as {texts[0]!r}{rest}"
             return sentence, code(texts, others, name)
     return None

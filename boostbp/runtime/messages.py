@@ -213,14 +213,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return spelled[close[0]] if close else None
 
 
-# Objectives and metrics of other libraries, except those that begin with rank:.
-_UNSUPPORTED: Mapping[str, str] = {
-    **dict.fromkeys(("yetirank", "ndcg", "map", "mean_average_precision"), _RANKING),
-}
-
-
 def unsupported(name: str) -> str:
     """Return why an objective or metric of another library is not supported, and an alternative, or ""."""
     stem = name.partition("@")[0].lower()
-    kinds = {"rank": _RANKING}
-    return _UNSUPPORTED.get(stem) or (kinds.get(stem.partition(":")[0], "") if ":" in stem else "")
+    return _RANKING if stem in ("yetirank", "ndcg", "map", "mean_average_precision") or stem.startswith("rank:") else ""
