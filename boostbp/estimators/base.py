@@ -17,13 +17,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp.estimators import inspected, nested_parameters, session
+from boostbp.estimators import input_rows, inspected, nested_parameters, session
 from boostbp.estimators.fit_options import FitOptions
 from boostbp.estimators.inspected import fitted_model, model_of_trees
 from boostbp.estimators.session import all_or_nothing
 from boostbp.estimators.state import pack_state, stored_attributes, unpack_state
 from boostbp.inputs.blocks import blocks_of
-from boostbp.inputs.schema import Schema, read_input
+from boostbp.inputs.schema import Schema
 from boostbp.inputs.sources import is_blocks
 from boostbp.model.model import Model
 from boostbp.model.summary import Summary
@@ -34,7 +34,6 @@ from boostbp.network.network import Network, network_output
 from boostbp.runtime import messages, threads
 from boostbp.runtime.arrays import NUMPY_DEFAULTS, Floats, TableLike, numpy_errstate
 from boostbp.runtime.messages import suggestion
-from boostbp.trees.sparse import Table
 
 ONE_SINGLE_LAYER = (
     "Candidates of a single layer were not compared: without evaluation sets and held-out rows (fewer than 36 rows, or "
@@ -297,21 +296,21 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         return {name: {self.history_.metric: curve} for name, curve in self.history_.curves.items()}
 
-    def _read(self, X: TableLike, schema: Schema | None = None) -> Table:
-        """Read a table with the columns of `schema`, by default those of the model."""
-        return read_input(self, X, self.schema_ if schema is None else schema)
-
     def _raw(self, X: TableLike, offset: ArrayLike | None = None) -> Floats:
         """Return the raw output h_L plus the user's offset, (rows, outputs)."""
         model = self.model_ if "model_" in vars(self) else fitted_model(self)
         n_threads = threads.count(self.n_jobs)
         in_blocks = not isinstance(X, np.ndarray) and is_blocks(X)
-        parts = []
+        parts: list[Floats] = []
         for block in blocks_of(X, model.schema) if in_blocks else (X,):
-            parts.append(network_output(model.network, self._read(block, model.schema).X, n_threads))
+            rows = input_rows.read_in_blocks(self, block, model.schema, n_threads)
+            for part in rows:
+                parts.append(network_output(model.network, part, n_threads))
+                del part  # before the next block is read
         raw = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return raw if offset is None and not model.with_offset else model.add_offset(raw, offset)
 
+    _read = input_rows.read_rows
     _training_of = session.training_of
 
     def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from boostbp.estimators.input_rows import read_in_blocks
 from boostbp.inputs.blocks import blocks_of
 from boostbp.inputs.sources import is_blocks
 from boostbp.model.attributions import Attributions, attribute
@@ -291,7 +292,12 @@ def hidden_representation(self: BaseBoostBP, X: TableLike, layer: int | None = N
         none += "without weight): use deep=True for a model that is the network"
         layers = f"{hidden} hidden layers, 0 to {hidden - 1}" if hidden else none
         raise ValueError(f"layer={layer!r} does not exist: this model has {layers}.")
-    return network.representation(self._read(X).X, layer % hidden + 1, n_jobs=n_threads)
+    number, blocks = layer % hidden + 1, read_in_blocks(self, X, self.schema_, n_threads)
+    units = []
+    for rows in blocks:
+        units.append(network.representation(rows, number, n_jobs=n_threads))
+        del rows  # before the next block is read
+    return units[0] if len(units) == 1 else np.concatenate(units)
 
 
 def networks_left_out(estimator: BaseBoostBP) -> bool:

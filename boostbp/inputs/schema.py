@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,7 +13,7 @@ import scipy.sparse as sp
 import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import assert_all_finite, check_array
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import validate_data
 
 from boostbp.inputs.categories import Category, categories_of, check_categories, codes_of, sort_categories
@@ -30,7 +31,8 @@ from boostbp.inputs.sources import (
 from boostbp.runtime import checks, interrupts, messages, plain
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
-from boostbp.trees.sparse import Matrix, Sparse, Table
+from boostbp.trees.forest import CHUNK
+from boostbp.trees.sparse import CELLS, Matrix, Sparse, Table
 
 SHOWN = 20  # column names in an error, at most. Arbitrary
 _EXACT = 2**53  # float64 holds every whole number up to this one
@@ -112,16 +114,21 @@ class Schema:
         ``len(categories[column])``. Raises ValueError if columns have another name or type than at fit, or contain
         infinity.
         """
+        return table_of(self.blocks(source), self)
+
+    def blocks(self, source: Source, n_threads: int | None = None) -> Iterator[Matrix]:
+        """Return the rows of a table as `read` does; for some threads in blocks, unless they need no copy."""
         self._check_names(source)
-        X = self._matrix(source)
-        try:
-            with np.errstate(invalid="ignore"):  # it first computes a sum, which may be inf - inf
-                assert_all_finite(X.entries if isinstance(X, Sparse) else X, allow_nan=True, input_name="X")
-        except ValueError as error:
-            row, j, value = _first_infinity(X)
-            cell = f"{source.column(j).label}, row {row} (counted from 0) holds {value}"
-            raise ValueError(f"Input X contains infinity: {cell}. Clip it, or make it missing (NaN).") from error
-        return Table(X, self.categorical)
+        block, total = source.block, source.original.shape[0]
+        read = range(self.n_features) if block is None else self.categories
+        columns = {j: self._values(source, j) for j in read}  # once, as it checks whole columns
+        if sp.issparse(block):
+            return iter([_finite(Sparse.of(block).replaced(columns), source)])
+        is_ready = not columns and block.dtype == np.float64 and block.flags.c_contiguous
+        n_blocks = 1 if is_ready or n_threads is None else _n_blocks(total, self.n_features, n_threads)
+        # blocks of equal sizes, as a few rows at the end would need a layout of their own
+        ends = [number * total // n_blocks for number in range(n_blocks + 1)]
+        return (_finite(_dense(block, columns, slice(*ends)), source, ends[0]) for ends in pairwise(ends))
 
     def _check_names(self, source: Source) -> None:
         """Raise ValueError if columns have other names than at fit, or another order; an array has the names 0, 1, ...
@@ -135,19 +142,6 @@ class Schema:
             j = next((j for j, pair in enumerate(zip(labels, known, strict=False)) if pair[0] != pair[1]), -1)
             cure = f"pass those of fit in their order, X[[{', '.join(known[:SHOWN])}{', ...' * (len(known) > SHOWN)}]]"
             raise ValueError(f"Column {j} of X is named {labels[j]}, and that of fit {known[j]}: {cure}.")
-
-    def _matrix(self, source: Source) -> Matrix:
-        if source.block is None:
-            return matrix_of([self._values(source, j) for j in range(self.n_features)])
-        if sp.issparse(source.block):
-            return Sparse.of(source.block).replaced({j: self._values(source, j) for j in self.categories})
-        with np.errstate(over="ignore"):  # wider floats may overflow: infinity is refused below
-            X = check_array(source.block, dtype=np.float64, order="C", ensure_all_finite=False)
-        if self.categories and np.may_share_memory(X, source.block):
-            X = X.copy()
-        for j in self.categories:
-            X[:, j] = self._values(source, j)
-        return X
 
     def _values(self, source: Source, j: int) -> NDArray[Any]:
         column = source.column(j)
@@ -180,6 +174,34 @@ class Schema:
         ):
             raise ValueError(f"This is not a schema of columns: {schema!r:.999} contradicts itself.")
         return schema
+
+
+def _n_blocks(n_rows: int, n_columns: int, n_threads: int) -> int:
+    """Return the number of blocks of `CELLS` numbers, or larger ones to occupy all threads, but at least 8 of these."""
+    return -(-n_rows // max(CELLS // n_columns, min(n_threads * CHUNK, n_rows // 8), 1))
+
+
+def _dense(block: NDArray[Any] | None, columns: Mapping[int, NDArray[Any]], rows: slice) -> Floats:
+    """Return rows of a block in which some columns are replaced, or of columns alone, as float64, C-contiguous."""
+    if block is None:
+        return matrix_of([column[rows] for column in columns.values()])
+    with np.errstate(over="ignore"):  # wider floats may overflow: infinity is refused
+        X = np.array(block[rows], np.float64, order="C", copy=True if columns else None)
+    for j, column in columns.items():
+        X[:, j] = column[rows]
+    return X
+
+
+def _finite(X: Matrix, source: Source, first: int = 0) -> Matrix:
+    """Return the rows of a source from row `first` on; raise ValueError if they contain infinity."""
+    try:
+        with np.errstate(invalid="ignore"):  # it first computes a sum, which may be inf - inf
+            assert_all_finite(X.entries if isinstance(X, Sparse) else X, allow_nan=True, input_name="X")
+    except ValueError as error:
+        row, j, value = _first_infinity(X)
+        cell = f"{source.column(j).label}, row {first + row} (counted from 0) holds {value}"
+        raise ValueError(f"Input X contains infinity: {cell}. Clip it, or make it missing (NaN).") from error
+    return X
 
 
 def _first_infinity(X: Matrix) -> tuple[int, int, float]:
@@ -281,14 +303,25 @@ def learn_schema(
 
 def read_input(estimator: BaseEstimator, X: object, schema: Schema) -> Table:
     """Read an input with the columns of `fit`, (rows, features); raise ValueError if this is impossible."""
+    return table_of(read_blocks(estimator, X, schema), schema)
+
+
+def table_of(blocks: Iterator[Matrix], schema: Schema) -> Table:
+    """Return the table of an input that is one block."""
+    [X] = blocks
+    return Table(X, schema.categorical)
+
+
+def read_blocks(estimator: BaseEstimator, X: object, schema: Schema, n_threads: int | None = None) -> Iterator[Matrix]:
+    """Return an input with the columns of `fit`, as `Schema.blocks` does; raise ValueError for any other."""
     if isinstance(X, RowsOnDisk):
-        return Table(X.X, X.schema.categorical)
+        return iter([X.X])
     if (numbers := _plain_numbers(X, schema)) is not None:
-        return Table(numbers, ())
+        return iter([numbers])
     with interrupts.deferred():
         source = open_source(X, estimator=estimator)
         validate_data(estimator, _seen_by_sklearn(source), reset=False, skip_check_array=True)
-        return schema.read(source)
+        return schema.blocks(source, n_threads)
 
 
 def _plain_numbers(X: object, schema: Schema) -> Floats | None:
