@@ -63,13 +63,14 @@ def _naming_params(growth: TreeParams) -> AbstractContextManager[None]:
 
 @dataclass
 class Bins:
-    """LightGBM's Datasets of one input, which all growers on it share."""
+    """LightGBM's Datasets of some rows of an input, which all growers on them share."""
 
     table: Table
     ranks: Ranks  # encodes the columns of `dataset` whose values LightGBM would merge
     dataset: Dataset  # for growing structures
     # whether any column can be split; without one (all zero, or missing categories), LightGBM creates no booster
     usable: bool
+    rows: NDArray[np.intp] | None = None  # the rows of `table` that are binned; None means all
     _linear: Dataset | None = None
     _lock: Lock = field(default_factory=Lock)
 
@@ -84,14 +85,16 @@ class Bins:
         """Return some of the rows, in the same bins."""
         with with_threads(n_threads):
             dataset = self.dataset.subset(rows if len(rows) else [0]).construct()  # type: ignore[arg-type]
-        return Bins(self.table.take(rows), self.ranks, dataset, self.usable)
+        numbers = rows if self.rows is None else self.rows[rows]
+        return Bins(self.table, self.ranks, dataset, self.usable, numbers)
 
     def linear(self, params: dict[str, Any]) -> Dataset:
         """Return the Dataset for linear trees, which also contains the raw numbers; created on first use."""
         with self._lock:
             if self._linear is None:
-                _check_range(self.table, self.ranks)
-                self._linear = _construct(self.table, params)
+                table = self.table if self.rows is None else self.table.take(self.rows)
+                _check_range(table, self.ranks)
+                self._linear = _construct(table, params)
             return self._linear
 
 
@@ -189,7 +192,7 @@ class LightGBMGrower:
         with with_threads(self.growth.n_threads), _naming_params(self.growth):
             booster = _library().Booster(params, dataset)
             # LightGBM's first linear tree is always constant, so the first round grows a tree of value 0.
-            ones = np.ones(len(self.bins.table.X), np.float32)
+            ones = np.ones(dataset.num_data(), np.float32)
             booster.update(fobj=lambda prediction, data: (np.zeros_like(ones), ones))
 
         def derivatives(prediction: Floats, data: Dataset) -> tuple[NDArray[np.float32], ...]:
