@@ -106,7 +106,7 @@ def test_labels_that_all_rows_have_or_none_are_learnt_as_such():
 
 
 def test_classes_as_columns_get_a_warning():
-    with pytest.warns(UserWarning, match=r"Each row of y has one of the 4 labels.*y.argmax\(axis=1\)"):
+    with pytest.warns(UserWarning, match=r"Each row of y has one of the 4 labels.*numpy.argmax\(y, axis=1\)"):
         model().fit(X, np.eye(4)[Y.argmax(axis=1)])
 
 
