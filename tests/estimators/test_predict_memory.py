@@ -12,6 +12,7 @@ import pytest
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.inputs import schema
 from boostbp.network.network import network_output
+from boostbp.trees import sparse
 
 ROWS, COLUMNS = 60_000, 40
 CELLS = np.random.default_rng(0).integers(0, 200, (ROWS, COLUMNS)).astype(np.uint8)
@@ -90,3 +91,12 @@ def test_an_auto_encoder_checks_all_blocks(tune):
     X[150, 2] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         model.predict(X)
+
+
+def test_a_fit_keeps_no_copy_of_the_whole_table_beside_its_parts(tune):
+    """Two tables of float32 are one of float64: the rows to train on and those held out, after the split."""
+    tune(sparse, CELLS=1 << 14)  # as this table is small
+    table = CELLS.astype(np.float32)
+    target = CELLS[:, 0] + 0.1 * CELLS[:, 1]
+    model = BoostBPRegressor(quality=1, n_estimators=20, random_state=0)
+    assert peak_of(lambda: model.fit(table, target)) < 5.0 * table.nbytes
