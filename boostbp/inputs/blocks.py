@@ -67,7 +67,7 @@ def rows_of(
         names = {name: columns for name, value in beside.items() if (columns := _names(value))}
         table = table.resolve(beside=list(chain(*names.values())), categorical=_names(categorical_features))
         blocks, declared = _blocks_of_table(table, names, kind), {*table.roles.categorical}
-    with closing(_BlockReader(kind, categorical_features, schema, names["y"])) as reader:
+    with closing(_BlockReader(kind, categorical_features, schema, names.get("y", []))) as reader:
         for number, (features, values) in enumerate(blocks):
             interrupts.check()
             with named_in_errors(f"block {number} of X"):
@@ -217,7 +217,7 @@ class _BlockReader:
                 is_declared = by_name or schema.dtypes[j] in DECLARED or name in declared
                 check_categories(factors, f"Column {name!r}", declared=is_declared)
         arrays = {name: column.array() for name, column in self.columns.items()}
-        if self.kind == "survival":  # (rows, 2), which names declare as bounds
+        if self.kind == "survival" and "y" in arrays:  # (rows, 2), which names declare as bounds
             arrays["y"] = arrays["y"].view([("lower", np.float64), ("upper", np.float64)])[:, 0]
         return RowsOnDisk(X, schema, self.first), arrays
 

@@ -129,8 +129,8 @@ class _Ranking(JointLoss):
         queries = Queries.of(y)
         learnt = self._learnt(queries)
         if not workers().max(float((np.diff(learnt) != 0)[np.diff(queries.number) == 0].any()))[0]:
-            cure = "give other grades, or check group or qid"
-            raise ValueError(f"y has no query with rows of different relevance, so no order can be learnt: {cure}.")
+            fault = f"y has no query with rows of different relevance in n_samples={len(y)}"
+            raise ValueError(f"{fault}, so no order can be learnt: give other grades, or check group or qid.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

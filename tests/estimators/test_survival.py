@@ -151,6 +151,9 @@ def test_files_declare_whole_bounds_by_their_names(tmp_path: Any) -> None:
     model = BoostBPSurvival(loss="aft", **QUICK).fit(tmp_path / "rows.csv", y=["lower", "upper"])
     expected = BoostBPSurvival(loss="aft", **QUICK).fit(frame, targets)
     np.testing.assert_array_equal(model.predict(frame), expected.predict(frame))
+    frame.to_csv(tmp_path / "features.csv", index=False)
+    beside = BoostBPSurvival(loss="aft", **QUICK).fit(tmp_path / "features.csv", targets)
+    np.testing.assert_array_equal(beside.predict(frame), expected.predict(frame))
 
 
 def test_proportional_hazards_refuse_other_censoring_by_name() -> None:
