@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -189,14 +188,13 @@ class Supervised(BaseBoostBP):
         draws = hold_out_others(self, all_rows, strata, groups=groups, sets=sets)
         others = [lambda draw=draw: in_units(*draw()) for draw in draws]
         if len(reserved):
-            table, target = table.take(reserved), target[reserved]
+            unseen = table.take(reserved), target[reserved], passed_weight[reserved]
             offset = None if offset is None else targets.read_offset(offset, len(all_rows))[reserved]
-            calibrate = partial(store_calibration, self, table, target, passed_weight[reserved], offset)
         del table, all_rows  # training and held-out rows are copies, unless others are drawn
         training = self._training_of(replace(fitted, targets=targets), *in_units(rows, sets), options, others)
         run_training(self, training, options, state_to_resume(self, options, n_rows=len(rows)))
         if len(reserved):
-            calibrate()
+            store_calibration(self, *unseen, offset)
         return self
 
     def calibrate(
