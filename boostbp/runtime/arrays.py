@@ -41,13 +41,20 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
+# What NumPy, Cython and Numba say of a write, such as "assignment destination is read-only"
+_READ_ONLY = re.compile(
+    r"\b(?:array|destination|object|buffer|base|swapped) is (?:not writable|read-?only)"
+    r"|modify read-?only (?:array|memory)|readonly arrays unsupported"
+)
+
+
 @contextmanager
 def refuse_writes(message: str) -> Iterator[None]:
     """Raise ValueError with a message if the block writes to a read-only array."""
     try:
         yield
-    except (BufferError, TypeError, ValueError) as error:  # of NumPy, Cython and Numba; not of a disk or a database
-        if not re.search("read-?only", str(error)):
+    except (BufferError, TypeError, ValueError) as error:
+        if not _READ_ONLY.search(str(error)):
             raise
         raise ValueError(message) from error
 
