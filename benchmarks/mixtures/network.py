@@ -182,12 +182,12 @@ class MixtureNetwork(nn.Module):
         values: Floats = h.double().numpy()
         return values
 
-    def jacobian(self, X: Floats, *, scale: Floats | float = 1.0, n_jobs: int = 1) -> Floats:
-        """Jacobian of the raw output, multiplied by `scale`, in the input, (rows, outputs, features)."""
+    def jacobian(self, X: Floats, *, scale: Floats | float = 1.0, sort: bool = False, n_jobs: int = 1) -> Floats:
+        """Jacobian of the raw output, or of the sorted one, times `scale` in the input, (rows, outputs, features)."""
         self.trees.n_threads = n_jobs
         with torch.inference_mode(False), torch.enable_grad(), torch_threads(n_jobs):
             x = torch.tensor(X, device="cpu", requires_grad=True)
-            raw = self(x)
+            raw = self(x).sort(dim=1).values if sort else self(x)
             columns = [torch.autograd.grad(raw[:, k].sum(), x, retain_graph=True)[0] for k in range(raw.shape[1])]
         slopes: Floats = torch.stack(columns, dim=1).nan_to_num().numpy()
         return slopes * np.reshape(scale, (-1, 1))

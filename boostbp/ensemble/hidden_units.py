@@ -14,7 +14,6 @@ only: one with its own target would reveal it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -58,15 +57,15 @@ def sizes_and_directions(problem: Problem, model: Network, numeric: NDArray[np.i
     """
     wide = len(numeric) > constants.DIRECTIONS_COLUMNS
     parts = weighted_slopes(problem, model, numeric, keeps=wide)
-    slopes = np.vstack(list(parts)) if wide else sum(parts, np.zeros((len(numeric),) * 2))
+    slopes = np.vstack(parts) if wide else sum(parts, np.zeros((len(numeric),) * 2))
     sizes = np.square(slopes).sum(axis=0) if wide else np.diag(slopes)
     if not np.isfinite(sizes).all():
         raise FloatingPointError(f"slopes along the columns {numeric[~np.isfinite(sizes)].tolist()} are beyond float64")
     return sizes, leading_directions(slopes, of_rows=wide)
 
 
-def weighted_slopes(problem: Problem, model: Network, numeric: NDArray[np.intp], *, keeps: bool) -> Iterator[Floats]:
-    """Yield the parts of G over blocks of rows, for features in standard deviations; or if `keeps`, those of A."""
+def weighted_slopes(problem: Problem, model: Network, numeric: NDArray[np.intp], *, keeps: bool) -> list[Floats]:
+    """Return the parts of G over blocks of rows, for features in standard deviations; or if `keeps`, those of A."""
     group, n_outputs = workers(), len(problem.baseline)
     most = max(constants.DIRECTIONS_COLUMNS // n_outputs, 1) if keeps else constants.DIRECTIONS_ROWS
     rows = group.sampled_rows(len(problem.rows), min(most, constants.DIRECTIONS_ROWS))
@@ -78,16 +77,17 @@ def weighted_slopes(problem: Problem, model: Network, numeric: NDArray[np.intp],
     observed = np.isfinite(known)
     count = np.maximum(observed.sum(0), 1)  # a column without observed values gets a standard deviation of 0
     centred = np.where(observed, known - np.where(observed, known, 0.0).sum(0) / count, 0.0)
-    std = size * np.sqrt(np.square(centred).sum(0) / count)
+    std, parts = size * np.sqrt(np.square(centred).sum(0) / count), []
     for block in row_blocks(0, len(X), X.shape[1] * n_outputs):
         J = model.jacobian(X[block], n_jobs=problem.settings.n_threads)[:, :, numeric]
         with np.errstate(over="ignore", invalid="ignore"):
             J *= std
             if keeps:
                 J *= np.sqrt(weight[block])[:, None, None]
-                yield J.reshape(-1, len(numeric))
+                parts.append(J.reshape(-1, len(numeric)))
             else:
-                yield np.einsum("rki,r,rkj->ij", J, weight[block], J, optimize=True)
+                parts.append(np.einsum("rki,r,rkj->ij", J, weight[block], J, optimize=True))
+    return parts
 
 
 def leading_directions(G: Floats, *, of_rows: bool = False) -> Floats:

@@ -19,7 +19,7 @@ def _replacements(texts: Collection[str]) -> list[tuple[str, str]] | None:
     Returns None if the comma is the decimal sign in some of them, and the point in others. A comma that may be either,
     as in ``"2,340"``, separates thousands.
     """
-    comma = any(map(_DECIMAL_COMMA.search, texts))
+    comma = any(_DECIMAL_COMMA.search(text) for text in texts)
     if comma and any(_DECIMAL_COMMA.search(text.translate(_EXCHANGED)) for text in texts):
         return None
     removed = {sign for text in texts for sign in text if sign.isspace() or sign in _SIGNS + ",."[comma]}
@@ -67,7 +67,7 @@ def code_for_numbers(texts: Sequence[str], others: Sequence[str], name: str) -> 
 def code_for_dates(texts: Sequence[str], others: Sequence[str], name: str) -> str:
     """Return pandas code that turns dates or times in a column `name` into days; see `code_for_numbers`."""
     column, order, hint = _column(name, others), "", ""
-    if texts and all(map(_TIME_ONLY.match, texts)):
+    if texts and all(_TIME_ONLY.match(text) for text in texts):
         column = f"('1970-01-01 ' + {column})"
     elif ordered := [match for text in texts if (match := _ORDERED.match(text))]:
         day_first = all(int(match[1]) <= 12 for match in ordered)

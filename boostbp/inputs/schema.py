@@ -53,7 +53,7 @@ class Schema:
     @property
     def labels(self) -> tuple[str, ...] | None:
         """Column names of any type, as `label_of` writes them; None if the table had none."""
-        return self.other_names if self.names is None else tuple(map(label_of, self.names))
+        return self.other_names if self.names is None else tuple([label_of(name) for name in self.names])
 
     @property
     def categorical(self) -> tuple[int, ...]:

@@ -240,7 +240,7 @@ class Forest:
         The first is the change within leaf regressions, which are sums of functions of single features, the second that
         between leaves, attributed to the feature of the split that separates the rows, whose leaves are from `route`.
         """
-        a, b = ((leaf, X, bases.expand(self.basis, X)) for leaf, X in [(leaf_a, A), (leaf_b, B)])
+        a, b = [(leaf, X, bases.expand(self.basis, X)) for leaf, X in [(leaf_a, A), (leaf_b, B)]]
         smooth = np.zeros((len(A), self.n_outputs, a[2].shape[1]))
         jump = np.zeros((len(A), self.n_outputs, self.n_features))
         of_rows = self.nodes, self.tree_split, self.leaves, self.clip, a, b

@@ -125,7 +125,6 @@ CLASHES = {
         "eval_metric": "metric",
         "alpha": "alpha",
         "categorical_features": "categorical_feature cat_feature",
-        "n_iter_no_change": "early_stopping_round early_stopping_rounds n_iter_no_change",
     },
     "xgboost": {
         "n_estimators": "n_estimators num_boost_round",
@@ -140,7 +139,6 @@ CLASHES = {
         "eval_metric": "eval_metric",
         "multi_strategy": "multi_strategy",
         "categorical_features": "enable_categorical",
-        "n_iter_no_change": "early_stopping_rounds",
     },
     "sklearn": {
         "max_leaves": "max_leaf_nodes",

@@ -19,7 +19,7 @@ from sklearn.model_selection import TimeSeriesSplit
 import boostbp.backends.xgboost
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.distributed.worker import refuse_unsupported
-from boostbp.inputs import blocks
+from boostbp.inputs import blocks, disk_arrays
 from boostbp.inputs.files import parts as files
 from boostbp.network import trainer
 from boostbp.network.layers import fitting
@@ -387,7 +387,8 @@ def test_an_interrupt_in_training_keeps_the_model_and_no_file(press, tune, scrat
     assert not list(scratch.iterdir())
 
 
-def test_a_full_disk_is_an_error_that_leaves_nothing(press, scratch):
+def test_a_full_disk_is_an_error_that_leaves_nothing(press, scratch, monkeypatch):
+    monkeypatch.setattr(disk_arrays, "is_of_user", lambda error: False)  # of the file, not of the user's blocks
     press(blocks._StoredValues, "add", 1, OSError(28, "No space left on device"))
     model = BoostBPRegressor()
     with pytest.raises(OSError, match=r"No space for the rows and arrays of the fit in the folder .*scratch.*TMPDIR"):

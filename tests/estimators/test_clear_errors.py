@@ -77,7 +77,7 @@ def test_a_classifier_warns_of_an_amount():
     prices = np.repeat(1000 + 7 * np.arange(60), 2)
     with pytest.warns(UserWarning, match=r"^y has 60 classes, which are numbers from 1000 to 1413: .*BoostBPRegressor"):
         BoostBPClassifier(**parameters(**FAST)).fit(X, prices)
-    BoostBPClassifier(**parameters(**FAST)).fit(X, prices.astype(str))
+    BoostBPClassifier(**parameters(**FAST)).fit(X, [f"class {price}" for price in prices])
 
 
 @pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])

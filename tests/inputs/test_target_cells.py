@@ -42,7 +42,7 @@ def refusal(kind, y, **arguments):
 def test_dates_are_refused_as_a_target_not_as_a_column(kind, held):
     text = refusal(kind, DATES[held])
     assert re.match(r"y(: Column 'day')? (has dtype|holds dates)", text)
-    assert "turn it into numbers, such as days since a date, or, if it has labels, into text by .astype(str)" in text
+    assert re.search(r"turn it into numbers.*; or,? (into strings, if it has labels|if it has labels, into text)", text)
     assert "categorical_features" not in text
 
 
