@@ -488,7 +488,10 @@ ELSEWHERE = {
     "column.astype('category')",
     "numpy.asarray(",
     "numpy.array(",
-    "np.rec.fromarrays(",  # tests/estimators/test_survival.py
+    "np.rec.fromarrays(",
+    "np.asarray({})[:, {}]",  # tests/estimators/test_survival.py
+    "sklearn.preprocessing.MultiLabelBinarizer(",  # tests/inputs/test_target_cells.py
+    "pandas.DataFrame([*y]",
     "X.columns.isin(",  # tests/inputs/test_column_names.py
 }
 

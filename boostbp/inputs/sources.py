@@ -285,7 +285,7 @@ def _open_frame(X: IntoDataFrame, lenient: dict[str, Any]) -> Source:
     if 0 in frame.shape:
         check_array(np.empty(frame.shape), **lenient)
     columns = [FrameColumn(series, f"Column {series.name!r}") for series in frame.iter_columns()]
-    names, labels = tuple(frame.columns), tuple(map(label_of, frame.columns))
+    names, labels = tuple(frame.columns), tuple([label_of(name) for name in frame.columns])
     if len({*labels}) < len(labels):  # NaN, which equals no name
         raise ValueError(f"X has several columns of one name: rename them. They are {', '.join(labels)}.")
     text = all(isinstance(name, str) for name in names)
@@ -307,7 +307,7 @@ def places_of(names: Collection[Any], labels: Sequence[str] | None, parameter: s
 
 def _in_python(name: object) -> object:
     if isinstance(name, tuple):
-        return tuple(map(_in_python, name))
+        return tuple([_in_python(part) for part in name])
     return name.item() if isinstance(name, np.generic) else name
 
 

@@ -200,7 +200,7 @@ def refuse_text(values: NDArray[Any], name: str) -> None:
 def _cure_of_text(texts: list[str | bytes], name: str) -> str:
     decoded = [text if isinstance(text, str) else text.decode(errors="replace") for text in texts]
     for _, spells, code in KINDS:
-        spelt = list(filter(spells, decoded))
+        spelt = [text for text in decoded if spells(text)]
         if len(spelt) >= NEARLY_ALL * len(texts):
             others = list(dict.fromkeys(decoded).keys() - spelt)
             rows = f", without the rows that hold {', '.join(map(repr, others[:SHOWN]))}" if others else ""
@@ -277,7 +277,7 @@ def _as_numbers(name: str, kind: str) -> str:
     """Return how to turn dates, of NumPy's kind "M", or durations, "m", into numbers, for a message."""
     name = name if name.isidentifier() else "column"
     days = f"numpy.array({name}, 'm8[us]') / numpy.timedelta64(1, 'D')" if kind == "m" else code_for_dates((), (), name)
-    return f"turn it into numbers, such as days: {days}; or, if it has labels, into text by .astype(str)"
+    return f"turn it into numbers, such as days: {days}; or, if it has labels, into text: numpy.array({name}, str)"
 
 
 def _finite(values: NDArray[Any], name: str, cure: str) -> Floats:
