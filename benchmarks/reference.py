@@ -11,7 +11,7 @@ from benchmarks.cases import Case, bound, data, objective
 from benchmarks.timing import seconds
 from boostbp import backends
 from boostbp.network import layers
-from tests.reference import PlainGBDT
+from tests.support.reference import PlainGBDT
 
 __all__ = ["reference"]
 

@@ -8,7 +8,7 @@ import pytest
 from boostbp import backends
 from boostbp.backends.base import TreeParams
 from boostbp.trees.sparse import Table
-from tests.helpers import BACKENDS, make_targets, make_X
+from tests.support.helpers import BACKENDS, make_targets, make_X
 
 PENALTY = {"xgboost": 1.0}  # reg_lambda that the library uses by default
 OURS = ("lightgbm", "sklearn", "xgboost")

@@ -20,7 +20,7 @@ from boostbp.cli import console
 from boostbp.cli.report.contenders import SINGLE_LAYER
 from boostbp.network.history import REFITTED
 from boostbp.plots.axes import figure
-from tests.studies import weighed_at
+from tests.support.studies import weighed_at
 
 TINY = {"n_estimators": 3, "min_samples_leaf": 5, "epochs": 2, "early_stopping": False, "random_state": 0}
 DEEP = TINY | {"deep": True}

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from boostbp.inputs.files.reading import read_table
-from tests.command_line import run
+from tests.support.command_line import run
 
 QUICK = ("--task", "classification", "--set", "quality=1")
 HELD = {

@@ -22,7 +22,7 @@ from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.trees.basis import Polynomial
 from boostbp.trees.sparse import Table
-from tests.problems import watched
+from tests.support.problems import watched
 
 pytestmark = pytest.mark.full_length
 LAYER = LayerSettings(4000, growth=TreeParams(max_depth=3, min_samples_leaf=10), learning_rate=0.1, basis=Polynomial(1))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, fit_layer
-from tests.helpers import BACKENDS
+from tests.support.helpers import BACKENDS
 
 ROWS = 200
 Z = np.random.default_rng(0).normal(size=(ROWS, 3))

@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRanker, BoostBPRegressor, BoostBPSurvival
-from tests.flat_parameters import layer_of, parameters
 from tests.fuzz.cases import LOSSES, PARAMETERS, QUERY, Case, as_dtype, cells_of
+from tests.support.flat_parameters import layer_of, parameters
 
 ESTIMATORS = {"regressor": BoostBPRegressor, "classifier": BoostBPClassifier, "autoencoder": BoostBPAutoencoder}
 ESTIMATORS |= {"ranker": BoostBPRanker, "survival": BoostBPSurvival}

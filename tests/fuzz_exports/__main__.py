@@ -16,9 +16,9 @@ import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.child_cases import report, run_all
 from tests.fuzz_exports.cases import case_of
 from tests.fuzz_exports.check import outcome_of
+from tests.support.child_cases import report, run_all
 
 SECONDS = 600  # longest time for one case: a second, on a busy machine more
 

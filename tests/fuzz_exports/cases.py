@@ -10,8 +10,8 @@ import numpy as np
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, losses
 from boostbp.backends import available
-from tests.flat_parameters import parameters
 from tests.fuzz import cases as usual
+from tests.support.flat_parameters import parameters
 
 BACKENDS = tuple(name for name in ("lightgbm", "xgboost") if name in available())
 ESTIMATORS = {"regressor": BoostBPRegressor, "classifier": BoostBPClassifier, "autoencoder": BoostBPAutoencoder}

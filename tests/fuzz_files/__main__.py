@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from tests.child_cases import report, run_all
 from tests.fuzz_files.corpus import Item, items, write_all
 from tests.fuzz_files.damage import damaged
+from tests.support.child_cases import report, run_all
 
 SECONDS = 60  # longest time for one case: some milliseconds, on a busy machine more
 ROOM = 16 << 20  # bytes that allocators, not the file, decide about

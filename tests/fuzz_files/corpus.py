@@ -16,7 +16,7 @@ import pandas as pd
 import boostbp
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRanker, BoostBPRegressor, BoostBPSurvival
 from boostbp.losses import LambdaRank
-from tests.flat_parameters import parameters
+from tests.support.flat_parameters import parameters
 
 TINY = {
     "hidden_layer_sizes": (3,), "n_estimators": 3, "epochs": 2, "min_samples_leaf": 5, "random_state": 0, "deep": True,

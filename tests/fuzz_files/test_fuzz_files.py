@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.child_cases import run_all
 from tests.fuzz_files import __main__ as fuzz
 from tests.fuzz_files.corpus import Item
+from tests.support.child_cases import run_all
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="memory is measured as Linux does")
 

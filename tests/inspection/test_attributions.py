@@ -12,9 +12,9 @@ from boostbp.network.network import Network
 from boostbp.trees.basis import Polynomial
 from boostbp.trees.leaves import leaves_of_tree
 from boostbp.trees.tree import Tree
-from tests.helpers import MATRIX, assert_close, forest_of, fresh_rows, of_any_library, plain_forest
-from tests.helpers import fitted as fitted_layer
 from tests.inspection.models import CASES, LIBRARIES, fitted, raw_output, regressor, table
+from tests.support.helpers import MATRIX, assert_close, forest_of, fresh_rows, of_any_library, plain_forest
+from tests.support.helpers import fitted as fitted_layer
 
 
 @pytest.mark.parametrize(("kind", "backend"), CASES)

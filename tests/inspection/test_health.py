@@ -19,7 +19,7 @@ from boostbp.model.health import HealthWarning, health_of, warn_if_ill
 from boostbp.network.choice import NETWORK, CandidateResult, ModelChoice, weight_in_words
 from boostbp.network.trainer import linear_probe_r2
 from tests.inspection.models import CASES, FLOWERS, LIBRARIES, SMALL, SPECIES, fitted, table
-from tests.studies import weighed_at
+from tests.support.studies import weighed_at
 
 
 @pytest.mark.parametrize(("kind", "backend"), CASES)

@@ -14,8 +14,8 @@ from boostbp.network.network import Network
 from boostbp.trees.basis import Polynomial
 from boostbp.trees.leaves import leaves_of_tree
 from boostbp.trees.tree import Tree
-from tests.helpers import forest_of
 from tests.inspection.models import CASES, fitted, raw_output
+from tests.support.helpers import forest_of
 
 ROWS = 12
 

@@ -20,8 +20,8 @@ from boostbp.network.settings import Settings
 from boostbp.network.steps import Plain, noise
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.sparse import Table
-from tests import reference
-from tests.problems import watched
+from tests.support import reference
+from tests.support.problems import watched
 
 ROWS, ROUNDS, BETA, DEPTH, LEAF, LAMBDA = 400, 4, 0.3, 3, 25, 1.0
 

@@ -22,8 +22,8 @@ from boostbp.network import checkpoints
 from boostbp.network.history import Stop
 from boostbp.network.stored import network_of
 from boostbp.runtime import archive
-from tests.flat_parameters import parameters
-from tests.helpers import BACKENDS
+from tests.support.flat_parameters import parameters
+from tests.support.helpers import BACKENDS
 
 X, Y = load_diabetes(return_X_y=True)
 X, Y = X[:220], Y[:220]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_friedman1
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
-from tests.flat_parameters import parameters
+from tests.support.flat_parameters import parameters
 
 SMALL = {"n_estimators": 6, "epochs": 4, "random_state": 3}
 SETTINGS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {

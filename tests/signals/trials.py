@@ -24,7 +24,7 @@ import numpy as np
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, callbacks, load, save
 from boostbp.network.history import Stop
-from tests.flat_parameters import parameters
+from tests.support.flat_parameters import parameters
 
 LATEST = 1800.0  # seconds that a signal may take to be heard: others may use the machine
 RNG = np.random.default_rng(0)

@@ -30,8 +30,8 @@ from boostbp.network.steps import Plain
 from boostbp.runtime import archive, plain
 from boostbp.storage import OLDEST, VERSION
 from boostbp.trees.basis import Polynomial
-from tests.flat_parameters import parameters
-from tests.helpers import BACKENDS
+from tests.support.flat_parameters import parameters
+from tests.support.helpers import BACKENDS
 
 TINY = {"hidden_layer_sizes": (3,), "n_estimators": 3, "epochs": 1, "min_samples_leaf": 5, "random_state": 0}
 X, Y = load_diabetes(return_X_y=True)

@@ -14,7 +14,7 @@ from boostbp.trees import packed
 from boostbp.trees.basis import Elementwise, Polynomial
 from boostbp.trees.leaves import leaves_of_tree
 from boostbp.trees.tree import Tree
-from tests.helpers import MATRIX, Case, fit_case, forest_of, of_any_library, training_rows
+from tests.support.helpers import MATRIX, Case, fit_case, forest_of, of_any_library, training_rows
 
 STORABLE = [case for case in MATRIX if case.basis != "own"]
 RICH = Case("lightgbm", missing=True, base=True, categorical=True)

@@ -11,7 +11,7 @@ from sklearn.datasets import load_diabetes
 from boostbp import BoostBPRegressor
 from boostbp.network.network import Network
 from boostbp.trees.compact import LEAST_CENTER_BITS, RANGE_BITS, _short_scalings, rounded
-from tests.helpers import MATRIX, Case, fitted, of_any_library, training_rows
+from tests.support.helpers import MATRIX, Case, fitted, of_any_library, training_rows
 
 FINE = 40  # bits of weights, whose rounding is then beside the point
 RICH = Case("lightgbm", missing=True, base=True, categorical=True)
