@@ -12,13 +12,13 @@ from itertools import product
 import numpy as np
 import pytest
 from helpers import needs_torch
-from test_extending import SECTIONS
 from user_losses import LogCosh, UserLoss
 
 from boostbp import BoostBPAutoencoder, BoostBPRegressor, fit_layer
 from boostbp.backends import Capabilities
 from boostbp.trees.basis import Elementwise
 from boostbp.trees.tree import Tree
+from tests.test_extending import SECTIONS
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((60, 3))

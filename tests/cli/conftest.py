@@ -1,4 +1,4 @@
-"""Comparisons without a process for each model, which takes seconds to start: tests/report has those."""
+"""Comparisons without a process for each model, which takes seconds to start: tests/cli/report has those."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import boostbp
 from boostbp.cli import app
-from tests.storage.test_storage import X, regressor
+from tests.test_storage import X, regressor
 
 
 def run(*arguments):

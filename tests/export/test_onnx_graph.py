@@ -9,7 +9,7 @@ from boostbp.export.onnx_graph import IR_VERSION, OPSET, Graph
 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
-from tests.export.test_onnx import ALL_LEVELS, onnx, session_of
+from tests.export.test_onnx_models import ALL_LEVELS, onnx, session_of
 
 RNG = np.random.default_rng(0)
 WHOLE = {

@@ -15,7 +15,7 @@ import boostbp
 from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.cli import app
 from tests.export.rows import table
-from tests.export.test_c import SMALL
+from tests.export.test_c_program import SMALL
 
 COMPILERS = [path for name in ("gcc", "clang", os.environ.get("CC") or "cc") if (path := shutil.which(name))]
 FLAGS = ("-std=c99", "-O1", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-pedantic")

@@ -16,20 +16,20 @@ from boostbp.export.onnx_leaves import Input
 from boostbp.export.onnx_models import model_of
 from boostbp.trees.forest import Forest
 from tests.export.rows import hard_rows, table
-from tests.export.test_c import Compiled, needs_compiler
-from tests.export.test_c import assert_same as assert_same_in_c
+from tests.export.test_c_program import Compiled, needs_compiler
+from tests.export.test_c_program import assert_same as assert_same_in_c
 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
-from tests.export import test_onnx
-from tests.export.test_onnx import ALL_LEVELS, SMALL, X, onnx, regressor, served, session_of
+from tests.export import test_onnx_models
+from tests.export.test_onnx_models import ALL_LEVELS, SMALL, X, onnx, regressor, served, session_of
 
 
 def assert_same(model, rows):
     """What a graph gives at every level of optimization is what the model predicts."""
     graph = boostbp.to_onnx(model)
     for level in ALL_LEVELS:
-        test_onnx.assert_same(model, rows, graph, level)
+        test_onnx_models.assert_same(model, rows, graph, level)
 
 
 def at_every_level(graph, rows):

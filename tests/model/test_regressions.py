@@ -14,7 +14,7 @@ from boostbp.network.network import Network
 from boostbp.trees.basis import Polynomial
 from boostbp.trees.leaves import leaves_of_tree
 from boostbp.trees.tree import Tree
-from tests.inspection.models import CASES, fitted, raw_output
+from tests.model.models import CASES, fitted, raw_output
 from tests.support.helpers import forest_of
 
 ROWS = 12

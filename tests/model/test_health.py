@@ -18,7 +18,7 @@ from boostbp.losses import Logistic
 from boostbp.model.health import HealthWarning, health_of, warn_if_ill
 from boostbp.network.choice import NETWORK, CandidateResult, ModelChoice, weight_in_words
 from boostbp.network.trainer import linear_probe_r2
-from tests.inspection.models import CASES, FLOWERS, LIBRARIES, SMALL, SPECIES, fitted, table
+from tests.model.models import CASES, FLOWERS, LIBRARIES, SMALL, SPECIES, fitted, table
 from tests.support.studies import weighed_at
 
 

@@ -11,7 +11,7 @@ from flat_parameters import parameters
 
 from boostbp import BoostBPClassifier
 from boostbp.network.history import Epoch, History
-from tests.inspection.models import CASES, FLOWERS, SPECIES, fitted, raw_output
+from tests.model.models import CASES, FLOWERS, SPECIES, fitted, raw_output
 
 ROWS = 6
 

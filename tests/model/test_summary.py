@@ -17,7 +17,7 @@ from boostbp.network.layers import Layer
 from boostbp.network.network import Network
 from boostbp.trees.basis import Polynomial
 from boostbp.trees.tree import Tree
-from tests.inspection.models import CASES, LIBRARIES, fitted, table
+from tests.model.models import CASES, LIBRARIES, fitted, table
 from tests.support.helpers import forest_of, serving, unfitted
 
 KINDS = ("attribution", "jacobian", "split", "gain")

@@ -10,7 +10,7 @@ from flat_parameters import parameters
 from boostbp import BoostBPRegressor
 from boostbp.model.summary import _center
 from boostbp.trees.sparse import Sparse, Table
-from tests.inspection.models import LIBRARIES, SMALL
+from tests.model.models import LIBRARIES, SMALL
 
 
 @pytest.mark.parametrize("backend", LIBRARIES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.inspection.models import CASES, FLOWERS, fitted, regressor
+from tests.model.models import CASES, FLOWERS, fitted, regressor
 
 
 @pytest.mark.parametrize(("kind", "backend"), CASES)

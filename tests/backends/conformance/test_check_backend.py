@@ -220,7 +220,7 @@ def test_what_is_no_backend_is_refused() -> None:
 
 
 def test_the_backend_of_the_guide_is_told_what_the_guide_says() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "extending.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[3] / "docs" / "extending.md").read_text(encoding="utf-8")
     _, _, section = text.partition("\n## A new backend\n")
     code, said = re.findall(r"```(?:python)?\n(.*?)```", section, re.DOTALL)[:2]
     names: dict[str, Any] = {}

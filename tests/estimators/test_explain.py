@@ -10,7 +10,7 @@ import pytest
 from flat_parameters import parameters
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
-from tests.inspection.models import FLOWERS, KINDS, fitted, raw_output
+from tests.model.models import FLOWERS, KINDS, fitted, raw_output
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what shap asks of other packages is not ours

@@ -14,8 +14,8 @@ import boostbp
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRanker, BoostBPRegressor, BoostBPSurvival
 from boostbp.export import c_program
 from tests.export.rows import as_exported, hard_rows, measures, table
-from tests.storage.test_storage import EXPORTED, MODELS, X, regressor
 from tests.support.helpers import BASES
+from tests.test_storage import EXPORTED, MODELS, X, regressor
 
 COMPILER = next(
     (path for name in (os.environ.get("CC"), "cc", "gcc", "clang") if name and (path := shutil.which(name))), None

@@ -10,7 +10,7 @@ import pytest
 import boostbp
 from boostbp import BoostBPClassifier
 from boostbp.export.description import labels_of
-from tests.export.test_c import Compiled, needs_compiler
+from tests.export.test_c_program import Compiled, needs_compiler
 
 ROWS = np.random.default_rng(0).normal(size=(60, 2))
 HELD = {

@@ -16,8 +16,8 @@ from boostbp.export.description import described
 from boostbp.export.onnx_models import model_of
 from boostbp.losses import Huber
 from tests.export.rows import as_exported, hard_rows, measures, table
-from tests.storage.test_storage import EXPORTED, FLOWERS, MODELS, X, Y, regressor
 from tests.support.helpers import BACKENDS, BASES, WITH_CATEGORIES
+from tests.test_storage import EXPORTED, FLOWERS, MODELS, X, Y, regressor
 
 onnx = pytest.importorskip("onnx")
 ReferenceEvaluator = pytest.importorskip("onnx.reference").ReferenceEvaluator

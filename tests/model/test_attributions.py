@@ -12,7 +12,7 @@ from boostbp.network.network import Network
 from boostbp.trees.basis import Polynomial
 from boostbp.trees.leaves import leaves_of_tree
 from boostbp.trees.tree import Tree
-from tests.inspection.models import CASES, LIBRARIES, fitted, raw_output, regressor, table
+from tests.model.models import CASES, LIBRARIES, fitted, raw_output, regressor, table
 from tests.support.helpers import MATRIX, assert_close, forest_of, fresh_rows, of_any_library, plain_forest
 from tests.support.helpers import fitted as fitted_layer
 
