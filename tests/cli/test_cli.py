@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from command_line import run
+from command_line import QUICK, error_of, run
 from pyarrow import csv, parquet
-from sklearn.datasets import load_diabetes, load_iris
 
 import boostbp
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, storage
@@ -19,44 +18,6 @@ from boostbp.cli.assignments import settings
 from boostbp.cli.predict import write_tables
 from boostbp.inputs.files.reading import read_table
 from boostbp.network.trainer import Trainer
-
-QUICK = ["-s", "epochs=1", "-s", "hidden_layer_sizes=3", "-s", "n_estimators=4", "-s", "min_samples_leaf=5"]
-
-
-def error_of(result, code):
-    """The one line of an error."""
-    assert result.exit_code == code, result.output
-    lines = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
-    assert len(lines) == 1, result.stderr
-    return lines[0]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """iris with labels, a category and a key; diabetes with numbers: as CSV and as Parquet."""
-    where = tmp_path_factory.mktemp("data")
-    iris = load_iris(as_frame=True)
-    flowers = iris.data.rename(columns=lambda name: name.removesuffix(" (cm)").replace(" ", "_"))
-    flowers["colour"] = np.array(["blue", "white", "violet"])[np.arange(150) % 3]
-    flowers["key"] = [f"{row:03d}" for row in range(150)]
-    flowers["species"] = iris.target_names[iris.target]
-    people = load_diabetes(as_frame=True).frame
-    for name, frame in {"iris": flowers, "diabetes": people}.items():
-        table = pa.Table.from_pandas(frame, preserve_index=False)
-        csv.write_csv(table, where / f"{name}.csv")
-        parquet.write_table(table, where / f"{name}.parquet")
-    return where
-
-
-@pytest.fixture(scope="module")
-def model(folder):
-    where = folder / "iris.model"
-    result = run("fit", folder / "iris.csv", "-t", "species", "-m", where, "--drop", "key", *QUICK)
-    assert result.exit_code == 0, result.output
-    assert "150 rows, 5 features, classification of 'species'" in result.stderr
-    assert f"saved to {where}" in " ".join(result.stderr.split())
-    assert result.stdout == ""
-    return where
 
 
 @pytest.mark.parametrize("quiet", [[], ["-q"]])

@@ -11,7 +11,7 @@ from command_line import run
 
 from boostbp import storage
 
-QUICK = ("-s", "quality=1", "-s", "n_estimators=4")
+SHORT = ("-s", "quality=1", "-s", "n_estimators=4")
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def table(tmp_path):
 
 @pytest.mark.parametrize(("flags", "shows"), [((), False), (("--progress",), True), (("--progress", "-q"), False)])
 def test_a_fit_shows_its_progress_where_it_is_asked_to(table, tmp_path, flags, shows):
-    result = run("fit", table, "-t", "y", "-m", tmp_path / "model", *QUICK, *flags)
+    result = run("fit", table, "-t", "y", "-m", tmp_path / "model", *SHORT, *flags)
     assert result.exit_code == 0, result.output
     assert ("boostbp, first layers" in result.stderr) is shows
     assert result.stdout == ""

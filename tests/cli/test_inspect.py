@@ -26,20 +26,6 @@ TINY = {"n_estimators": 3, "min_samples_leaf": 5, "epochs": 2, "early_stopping":
 DEEP = TINY | {"deep": True}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A classifier of iris with names of species, a regressor of diabetes, and their tables."""
-    where = tmp_path_factory.mktemp("models")
-    iris, people = load_iris(as_frame=True), load_diabetes(as_frame=True)
-    X, y = iris.data, iris.target_names[iris.target]
-    model = BoostBPClassifier((4, 3), **parameters(**DEEP)).fit(X, y)
-    save(model, where / "iris.boostbp")
-    X.assign(species=y).to_csv(where / "iris.csv", index=False)
-    save(BoostBPRegressor((2,), **parameters(**DEEP)).fit(people.data, people.target), where / "diabetes.boostbp")
-    people.frame.to_parquet(where / "diabetes.parquet")
-    return where
-
-
 HOSTILE = "\x1b]0;owned\x07[bold red]:bomb:[link=http://evil.example]\x9b2J\u202ename"
 SHOWN = r"\x1b]0;owned\x07[bold red]:bomb:[link=http://evil.example]\x9b2J\u202ename"
 
@@ -120,19 +106,19 @@ def test_hidden_representations_have_numbers_that_stay(hostile, tmp_path):
     assert (tmp_path / "0.csv").read_bytes() == (tmp_path / "1.csv").read_bytes()
 
 
-def test_inspect_counts_what_the_model_holds(folder):
-    facts = json.loads(run("inspect", folder / "iris.boostbp", "--json").stdout)
+def test_inspect_counts_what_the_model_holds(models):
+    facts = json.loads(run("inspect", models / "iris.boostbp", "--json").stdout)
     assert facts["estimator"] == "BoostBPClassifier"
     assert facts["features"] == list(load_iris(as_frame=True).data.columns)
     assert facts["outputs"] == ["setosa", "versicolor", "virginica"]
     assert facts["settings"] == {"hidden_layer_sizes": [4, 3], **parameters(**DEEP)}
-    assert facts["bytes"] == (folder / "iris.boostbp").stat().st_size
+    assert facts["bytes"] == (models / "iris.boostbp").stat().st_size
     # 3 rounds of a tree for each output, on a ridge regression
     assert [(layer["outputs"], layer["trees"], layer["ridge"]) for layer in facts["layers"]][:2] == [
         (4, 12, 1),
         (3, 9, 1),
     ]
-    model = load(folder / "iris.boostbp")
+    model = load(models / "iris.boostbp")
     assert [layer["inputs"] for layer in facts["layers"]] == [len(model.layer_names(number)) for number in range(3)]
     assert all(layer["leaves"] >= 2 * layer["trees"] for layer in facts["layers"])
     assert sum(facts["importances"].values()) == pytest.approx(1.0)
@@ -140,9 +126,9 @@ def test_inspect_counts_what_the_model_holds(folder):
     assert [layer["layer"] for layer in facts["health"]["layers"]] == [0, 1]
 
 
-def test_inspect_prints_what_json_holds(folder):
-    printed = run("inspect", folder / "iris.boostbp", "--most", "2").stdout
-    facts = json.loads(run("inspect", folder / "iris.boostbp", "--json").stdout)
+def test_inspect_prints_what_json_holds(models):
+    printed = run("inspect", models / "iris.boostbp", "--most", "2").stdout
+    facts = json.loads(run("inspect", models / "iris.boostbp", "--json").stdout)
     best = sorted(facts["importances"].items(), key=lambda pair: -pair[1])
     for name, share in best[:2]:
         assert any(name in line and f"{share:.1%}" in line for line in printed.splitlines())
@@ -169,8 +155,8 @@ def test_inspect_of_an_average_tells_its_scores_once(tmp_path):
 @pytest.mark.parametrize(
     ("weight", "words"), [(0.0, "no weight in the model"), (0.25, "25% of the weight in the model"), (1.0, "")]
 )
-def test_what_is_said_of_a_network_tells_its_weight_in_the_model(folder, tmp_path, weight, words):
-    model = load(folder / "diabetes.boostbp")
+def test_what_is_said_of_a_network_tells_its_weight_in_the_model(models, tmp_path, weight, words):
+    model = load(models / "diabetes.boostbp")
     model.model_ = replace(model.model_, history=weighed_at(model.history_, weight))
     save(model, tmp_path / "average.boostbp")
     inspected = run("inspect", tmp_path / "average.boostbp")
@@ -180,7 +166,7 @@ def test_what_is_said_of_a_network_tells_its_weight_in_the_model(folder, tmp_pat
     of = f" of the network, which has {words}," if words else ""
     assert printed.count(f"Epoch 2{of} was kept:") == 1
     assert f"Hidden layers at epoch 2{f', of a network with {words}' if words else ''}:" in printed
-    arguments = ("transform", folder / "diabetes.parquet", "--model", tmp_path / "average.boostbp")
+    arguments = ("transform", models / "diabetes.parquet", "--model", tmp_path / "average.boostbp")
     said = run(*arguments, "--out", tmp_path / "hidden.csv").output
     assert (f"They are the units of hidden layers with {words}." in " ".join(said.split())) == bool(words)
     drawn = run("plot", arguments[2 + 1], "--out", tmp_path / "h.svg", arguments[1], "--kind", "representation")
@@ -188,9 +174,9 @@ def test_what_is_said_of_a_network_tells_its_weight_in_the_model(folder, tmp_pat
 
 
 @pytest.mark.parametrize("kind", ["training", "health", "importances"])
-def test_model_is_drawn(folder, tmp_path, kind):
+def test_model_is_drawn(models, tmp_path, kind):
     out = tmp_path / "out.png"
-    result = run("plot", folder / "iris.boostbp", "-k", kind, "-o", out)
+    result = run("plot", models / "iris.boostbp", "-k", kind, "-o", out)
     assert result.exit_code == 0, result.output
     assert np.ptp(imread(out)) == 1.0  # ink on paper
     assert [path.name for path in tmp_path.iterdir()] == ["out.png"]
@@ -206,11 +192,11 @@ def test_model_is_drawn(folder, tmp_path, kind):
         ("diabetes.parquet", "residuals", "target"),
     ],
 )
-def test_rows_of_a_file_are_drawn(folder, tmp_path, name, kind, target):
+def test_rows_of_a_file_are_drawn(models, tmp_path, name, kind, target):
     out = tmp_path / "out.svg"
-    model = (folder / name).with_suffix(".boostbp")
+    model = (models / name).with_suffix(".boostbp")
     options = [] if target is None else ["-t", target]
-    result = run("plot", model, folder / name, "-k", kind, "-o", out, "--rows", 60, *options)
+    result = run("plot", model, models / name, "-k", kind, "-o", out, "--rows", 60, *options)
     assert result.exit_code == 0, result.output
     assert "<svg" in out.read_text()
 
@@ -228,14 +214,14 @@ def test_rows_of_a_file_are_drawn(folder, tmp_path, name, kind, target):
         (["iris.boostbp", "iris.csv", "-k", "representation", "--layer", "5"], 1, "layer=5"),
     ],
 )
-def test_error_is_one_line_with_its_code(folder, arguments, code, message):
-    with chdir(folder):
+def test_error_is_one_line_with_its_code(models, arguments, code, message):
+    with chdir(models):
         result = run("plot", *arguments, *([] if "-o" in arguments else ["-o", "out.png"]))
     assert result.exit_code == code
     lines = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
     assert len(lines) == 1
     assert message in lines[0]
-    assert not (folder / "out.png").exists()
+    assert not (models / "out.png").exists()
 
 
 def test_picture_replaces_neither_model_nor_rows(here):
@@ -249,11 +235,11 @@ def test_picture_replaces_neither_model_nor_rows(here):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_process")
-def test_compare_writes_a_report_over_folds(folder, tmp_path):
+def test_compare_writes_a_report_over_folds(models, tmp_path):
     out, html = tmp_path / "out.json", tmp_path / "out.html"
     quick = ["-s", "n_estimators=3", "-s", "epochs=2", "-s", "deep=true"]
     files = ["--json", out, "--html", html]
-    result = run("compare", folder / "iris.csv", "-t", "species", "-b", "lightgbm", "--folds", 2, *files, *quick)
+    result = run("compare", models / "iris.csv", "-t", "species", "-b", "lightgbm", "--folds", 2, *files, *quick)
     assert result.exit_code == 0, result.output
     (rows,) = json.loads(out.read_text())["results"].values()
     page = html.read_text()
