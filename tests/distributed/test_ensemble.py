@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +10,6 @@ from process_workers import fit_together, many_from, same_trees
 from sklearn.base import clone
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, BoostBPSurvival
-from boostbp.backends._lightgbm_calls import exactly_summed
 
 pytest.importorskip("xgboost")
 
@@ -134,19 +131,6 @@ def test_a_default_model_of_lightgbm_is_that_of_one_machine_where_rows_are_few(p
         model = BoostBPRegressor((3,), quality=2, epochs=8, random_state=0)
     got = fit_together(pool, clone(model), 3 if classes else 2, X, y, weight, gathered=len(X))
     assert_same(got, model.fit(X, y, weight), X)
-
-
-@pytest.mark.parametrize("n_rows", [1000, 10**8])
-def test_sums_of_gradients_are_exact_in_any_order(n_rows):
-    values = np.random.default_rng(0).normal(size=(2, 4000)).astype(np.float32) ** 5
-    values[1] *= np.float32(1e-20)
-    near = exactly_summed(values, n_rows)
-    assert near.dtype == np.float32
-    largest = np.abs(values).max(axis=1, keepdims=True)
-    assert (np.abs(near - values) <= largest * n_rows * 2.0**-52).all()
-    for row in near.astype(np.float64):
-        assert len({np.add.accumulate(order)[-1] for order in (row, row[::-1], np.sort(row))}) == 1
-        assert float(row.sum()) == math.fsum(row)
 
 
 @pytest.mark.slow

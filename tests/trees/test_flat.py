@@ -1,4 +1,4 @@
-"""Few rows get the bits from a flat layout that they get among many rows."""
+"""The flat layout of a forest: its nodes and numbers, what it does not hold, and when it is made."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers import BASES as ALL_BASES
-from helpers import forest_of, random_tree, serving, unfitted
+from helpers import forest_of, random_tree, serving
 from known_leaves import fit_leaves
 
-from boostbp.core import AT_ONCE, LOCKSTEP
+from boostbp.core import LOCKSTEP
 from boostbp.network.layers import Layer
 from boostbp.network.network import Network
 from boostbp.trees.basis import BASES
@@ -57,41 +57,6 @@ def assert_few_like_many(network, X):
         for first in range(0, len(X) - n_rows + 1, n_rows):
             few = slice(first, first + n_rows)
             assert network.predict(X[few]).tobytes() == many[few].tobytes(), X[few]
-
-
-@pytest.mark.parametrize("clip", [False, True])
-@pytest.mark.parametrize("name", BASES)
-def test_rows_of_one_layer(name, clip):
-    sizes = (7, 0, 12, 3, 1, 0, 30, 2, 5, 5, 5, 5, 5, 5, 5, 5, 5, 19)
-    assert len(sizes) > LOCKSTEP
-    network = Network((Layer(forest(BASES[name], sizes=sizes, clip=clip)),), np.array([1.0, -2.0, 0.5]))
-    assert_few_like_many(network, rows())
-    assert_few_like_many(network, rows(1))
-
-
-@pytest.mark.parametrize("skip", [False, True])
-@pytest.mark.parametrize("name", BASES)
-def test_rows_of_several_layers(name, skip):
-    basis = BASES[name]
-    lower = forest(basis, n_outputs=5, sizes=(6, 3, 0, 9), seed=1)
-    middle = forest(basis, n_features=9 if skip else 5, n_outputs=2, sizes=(4, 4, 12), seed=2)
-    upper = forest(basis, n_features=6 if skip else 2, n_outputs=3, sizes=(8, 1), seed=3)
-    network = Network(tuple(map(Layer, (lower, middle, upper))), np.array([1.0, -2.0, 0.5]), skip)
-    assert_few_like_many(network, rows(2))
-
-
-def test_missing_values_go_where_a_split_sends_them_whatever_its_threshold():
-    ends = [-np.inf, -1e308, 0.0, 1e308, np.inf]
-    members = []
-    for threshold in ends:
-        for missing_left in (False, True):
-            tree = Tree.of([0], [threshold], [~0], [~1], [missing_left])
-            constant, Z, grad = unfitted([0, 0, 0], []), np.zeros((2, 0)), -np.eye(2)[:, :1]
-            leaves = fit_leaves(np.array([0, 1]), constant, Z, grad, np.ones(2), Ridge(0.5))
-            members.append((tree, serving(leaves, len(members))))
-    layer = forest_of(members, 1, len(members), BASES["constant"])
-    X = np.array([np.nan, -1e308, -1.0, 0.0, -0.0, 1.0, 1e308, 5.0, 6.0])[:, None]
-    assert_few_like_many(Network((Layer(layer),), np.zeros(len(members))), X)
 
 
 def chain(count, sides):
@@ -151,19 +116,6 @@ def test_numbers_that_float32_holds_are_kept_in_it():
     for network, size in ((long, 8), (long.rounded(), 4)):
         assert Flat.of([network.layers[0].forest]).table.itemsize == size
         assert_few_like_many(network, rows(3))
-
-
-@pytest.mark.parametrize("clip", [False, True])
-@pytest.mark.parametrize("n_outputs", [2, 4, 9])
-def test_trees_of_any_number_of_outputs(n_outputs, clip):
-    one = forest(BASES["quadratic"], n_outputs=n_outputs, sizes=range(2 * n_outputs), clip=clip)
-    assert set(one.leaves.tree_output[:, 1]) >= {1, n_outputs}
-    assert_few_like_many(Network((Layer(one),), np.linspace(-1, 1, n_outputs)), rows(4))
-
-
-def test_more_trees_than_are_walked_at_once():
-    network = Network((Layer(forest(BASES["quadratic"], sizes=(3, 2) * (AT_ONCE // 2 + LOCKSTEP))),), np.zeros(3))
-    assert_few_like_many(network, rows(5)[:20])
 
 
 def test_more_columns_than_a_node_can_name_take_the_other_way():

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from helpers import BASES, forest_of, plain_forest, random_tree, serving, unfitted
+from helpers import BASES, forest_of, random_tree, serving
 from known_leaves import fit_leaves
 
 from boostbp.trees.forest import CHUNK
 from boostbp.trees.leaves import leaves_on_paths
 from boostbp.trees.ridge import Ridge
-from boostbp.trees.tree import Tree
 
 N_OUTPUTS = 4
 
@@ -37,25 +34,6 @@ def make_members(basis, *, seed=0, rows=400, sizes=(7, 0, 12, 3, 1)):
 
 def pack(members, basis, clip=True):
     return forest_of(members, 4, N_OUTPUTS, basis, clip)
-
-
-@pytest.mark.parametrize("name", BASES)
-def test_route_is_leaf_of_of_each_tree(name):
-    X, members = make_members(BASES[name])
-    leaf = pack(members, BASES[name]).route(X)
-    np.testing.assert_array_equal(leaf, [tree.leaf_of(X) for tree, _ in members])
-
-
-@pytest.mark.parametrize("clip", [False, True])
-@pytest.mark.parametrize("name", BASES)
-def test_values_are_those_of_a_plain_evaluation(name, clip):
-    X, members = make_members(BASES[name])
-    forest = pack(members, BASES[name], clip)
-    wide = X * 2.0
-    wide[:, 3] = X[:, 3]
-    expected, _ = plain_forest(forest, wide)
-    got = forest.evaluate(wide, forest.route(wide))
-    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("name", BASES)
@@ -97,20 +75,6 @@ def test_threads_change_nothing(name):
             np.testing.assert_array_equal(one, many)
 
 
-def test_leaf_numbers_take_the_smallest_type_that_holds_them():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((500, 4))
-    stump = make_members(BASES["linear"])[1][1]
-    for n_splits, dtype in ((255, np.uint8), (256, np.uint16), (65536, np.int32)):
-        tree = random_tree(rng, n_splits, features=1)
-        constant = unfitted(np.zeros(tree.n_leaves + 1), [])
-        leaves = fit_leaves(tree.leaf_of(X), constant, X, X[:, :1], np.ones(500), Ridge())
-        forest = pack([(tree, leaves), stump], BASES["linear"])
-        leaf = forest.route(X)
-        assert leaf.dtype == dtype
-        np.testing.assert_array_equal(leaf[0], tree.leaf_of(X))
-
-
 def test_forest_without_trees_is_zero():
     forest = pack([], BASES["quadratic"])
     X = np.ones((5, 4))
@@ -131,18 +95,3 @@ def test_no_rows_give_no_rows(name, n_threads):
     assert forest.predict(X, n_threads).shape == (0, N_OUTPUTS)
     assert forest.vjp(X, leaf, np.empty((0, N_OUTPUTS)), n_threads).shape == (0, 4)
     assert forest.jacobian(X, leaf, n_threads).shape == (0, N_OUTPUTS, 4)
-
-
-def test_clipped_inputs_keep_the_value_of_the_edge_of_the_training_range():
-    x = np.linspace(-1.0, 2.0, 50)[:, None]
-    tree = Tree.of([0], [10.0], [~0], [~1], [False])
-    unfitted = leaves_on_paths(tree, BASES["quadratic"])
-    leaves = fit_leaves(tree.leaf_of(x), unfitted, x, -(x + x**2), np.ones(50), Ridge(0.0))
-    clipped = forest_of([(tree, leaves)], 1, 1, BASES["quadratic"])
-    free = replace(clipped, clip=False)
-    X = np.array([[-5.0], [-1.0], [2.0], [7.0]])
-    leaf = clipped.route(X)
-    np.testing.assert_allclose(clipped.predict(X).ravel(), [0.0, 0.0, 6.0, 6.0], atol=1e-12)
-    np.testing.assert_allclose(free.predict(X).ravel(), [20.0, 0.0, 6.0, 56.0], rtol=1e-11, atol=1e-12)
-    np.testing.assert_allclose(clipped.jacobian(X, leaf).ravel(), [0.0, -1.0, 5.0, 0.0], rtol=1e-11)
-    np.testing.assert_allclose(free.jacobian(X, leaf).ravel(), [-9.0, -1.0, 5.0, 15.0], rtol=1e-11)

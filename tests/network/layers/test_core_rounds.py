@@ -14,12 +14,10 @@ import numpy as np
 import pytest
 from lightgbm.basic import _LIB, LightGBMError
 from user_losses import LogCosh
-from xgboost.core import XGBoostError
 
 from boostbp import core
 from boostbp.backends import _lightgbm_calls, load_backend
 from boostbp.backends._lightgbm_calls import NOT_READ
-from boostbp.backends._xgboost_ubj import NOT_READ as NOT_READ_UBJ
 from boostbp.backends.base import TreeParams
 from boostbp.backends.lightgbm import LightGBMGrower
 from boostbp.backends.xgboost import XGBoostGrower
@@ -29,7 +27,6 @@ from boostbp.network.layers import BoundInput, LayerSettings, LossObjective, Squ
 from boostbp.network.layers.cheaper_growth import FixedStructure, SharedStructure
 from boostbp.trees.basis import BASES, Elementwise
 from boostbp.trees.sparse import Table
-from boostbp.trees.tree import Tree, Trees, as_trees
 
 rng = np.random.default_rng(0)
 ROWS = 500
@@ -225,52 +222,6 @@ def test_a_gradient_beyond_float32_is_refused(library, title):
         fitted(NUMBERS, SETTINGS, goal, backend=library)
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("failure", [KeyboardInterrupt, ZeroDivisionError, GeneratorExit])
-def test_an_error_of_a_loss_ends_the_fit(failure, library, monkeypatch):
-    """It is raised in the third round, within the call of the core."""
-    rounds, of_round = [], fitting.Rounds.derivatives
-
-    def derivatives(*args):
-        rounds.append(len(rounds))
-        if len(rounds) == 3:
-            raise failure("of the loss")
-        return of_round(*args)
-
-    monkeypatch.setattr(fitting.Rounds, "derivatives", derivatives)
-    with pytest.raises(failure, match="of the loss"):
-        fitted(MIXED, SETTINGS, loss_of("logistic", CLASSES[:, :1]), backend=library)
-    assert len(rounds) == 3
-
-
-@pytest.mark.parametrize("number", [1, 3])
-@pytest.mark.parametrize("failure", [XGBoostError, KeyboardInterrupt, GeneratorExit])
-def test_an_error_of_growth_ends_the_fit(failure, number, monkeypatch):
-    grown, of_round = [], XGBoostGrower._round
-
-    def grow(*args):
-        grown.append(of_round(*args))
-        if len(grown) == number:
-            raise failure("of the library")
-        return grown[-1]
-
-    monkeypatch.setattr(XGBoostGrower, "_round", grow)
-    with pytest.raises(failure, match="of the library"):
-        fitted(MIXED, SETTINGS, squared(1), backend="xgboost")
-    assert len(grown) == number
-
-
-@pytest.mark.parametrize(
-    ("trees", "message"),
-    [(Trees.stumps(2), "2 trees instead of 1"), (Tree.of([7], [0.0], [-1], [-2], [False]), NOT_READ_UBJ)],
-    ids=["their number", "a feature"],
-)
-def test_trees_that_do_not_fit_are_refused(trees, message, monkeypatch):
-    monkeypatch.setattr(XGBoostGrower, "_round", lambda *_: as_trees([trees]) if isinstance(trees, Tree) else trees)
-    with pytest.raises(ValueError, match=message):
-        fitted(NUMBERS, SETTINGS, squared(1), backend="xgboost")
-
-
 def test_native_parameters_and_ranks_of_xgboost(calls, one_by_one):
     large = X.copy()
     large[:, 0] = np.arange(ROWS) + 2.0**30  # which float32 merges
@@ -278,18 +229,6 @@ def test_native_parameters_and_ranks_of_xgboost(calls, one_by_one):
     arguments = Table(large, (3, 4)), settings, squared(2)
     assert_same(fitted(*arguments, backend="xgboost"), one_by_one(*arguments, backend="xgboost"))
     assert calls == [11, 11]  # each output has its own random draws
-
-
-def test_derivatives_that_are_not_finite_name_their_round():
-    class Overflowing(LogCosh):
-        scale_free = False
-
-        def gradient(self, h, y):
-            return np.where(np.abs(h) > 0.3, np.nan, super().gradient(h, y))
-
-    goal = LossObjective.of(Overflowing(), Y[:, :1], WEIGHT, np.zeros(1))
-    with pytest.raises(ValueError, match=r"in round [2-9]\d* of training"):
-        fitted(NUMBERS, SETTINGS, goal)
 
 
 UPDATE = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from flat_parameters import layer_of, parameters
 
-from boostbp import BoostBPClassifier, BoostBPRegressor
+from boostbp import BoostBPClassifier
 from boostbp.network.layers.layer import first_rounds, round_of, stage_forests, stages
-from boostbp.network.monitor import Monitor
 
 rng = np.random.default_rng(0)
 H = rng.uniform(-1, 1, (400, 4))
@@ -62,19 +61,3 @@ def test_rounds_of_a_coupled_loss_are_counted_for_each_class():
     ).fit(H, y)
     numbers = round_of(model.network_.layers[-1].forest)
     assert sorted(numbers.tolist()) == [-1, *sorted(list(range(6)) * 3)]
-
-
-def test_best_rounds_cannot_score_worse_on_the_set_that_chooses_them(monkeypatch):
-    y, noise = TARGETS[:, 0], rng.standard_normal(400)
-    common = {"deep": True, "epochs": 2, "n_estimators": [5, 80], "random_state": 0}
-
-    def history():
-        model = BoostBPRegressor((4,), **parameters(**common))
-        return model.fit(H[:300], (y + noise)[:300], eval_set=[(H[300:], (y + noise)[300:])]).history_
-
-    scores = {True: history()}
-    monkeypatch.setattr(Monitor, "_cut", lambda monitor, network: network)
-    scores[False] = history()
-    assert scores[True].loss == scores[False].loss  # what is kept does not change what is trained
-    assert all(a <= b for a, b in zip(scores[True].metrics("valid_0"), scores[False].metrics("valid_0"), strict=True))
-    assert min(scores[True].metrics("valid_0")) < min(scores[False].metrics("valid_0"))
