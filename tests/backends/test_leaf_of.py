@@ -106,8 +106,3 @@ def test_leaf_of_matches_xgboost_with_one_category_against_the_rest() -> None:
     rng = np.random.default_rng(0)
     data = table(rng, 2000, numeric=2, categories=(12,))
     check("xgboost", data, rng, TreeParams(min_samples_leaf=5, params={"max_cat_to_onehot": 20}))
-
-
-def test_leaf_of_matches_sklearn_with_random_thresholds() -> None:
-    rng = np.random.default_rng(0)
-    check("sklearn", table(rng, 1500), rng, TreeParams(min_samples_leaf=5, extra_trees=True))

@@ -185,23 +185,6 @@ def test_a_parameter_under_two_names_is_refused() -> None:
     refused("lightgbm", {"lambda_l2": 1.0, "reg_lambda": 2.0}, r"'reg_lambda'\]=2.0 sets 'lambda_l2' a second time")
 
 
-def test_lightgbm_s_own_defaults_are_of_the_kinds_that_are_written_down() -> None:
-    import lightgbm
-
-    data = lightgbm.Dataset(np.zeros((9, 1)), np.zeros(9), params={"verbosity": -1})
-    text = lightgbm.train({"verbosity": -1, "num_threads": 1}, data, 1).model_to_string()
-    defaults = lightgbm.Booster(model_str=text).params
-    if not defaults:
-        pytest.skip("LightGBM before 4.6 does not read the parameters of a model")
-    allowed = NATIVES["lightgbm"].allowed
-    assert len(allowed.keys() & defaults.keys()) > 30
-    for name in allowed.keys() & defaults.keys():
-        value = allowed[name](name, defaults[name])
-        assert value == defaults[name]
-        assert isinstance(value, bool) == isinstance(defaults[name], bool)
-        assert isinstance(value, str) == isinstance(defaults[name], str)
-
-
 @pytest.mark.parametrize("name", NATIVES)
 def test_a_value_cannot_hold_another_parameter(name: str) -> None:
     for param in NATIVES[name].allowed:

@@ -234,8 +234,3 @@ def test_other_estimators_inputs_and_ranks_are_refused():
         fit_worker(model, np.ones((9, 2)), np.ones(9), address=NOWHERE, rank=0, parts=[(0, 9)], checkpoint="here")
     with pytest.raises(ValueError, match=r"rank=2 is not allowed: give a whole number of at most 1"):
         fit_worker(model, np.ones((9, 2)), np.ones(9), address=NOWHERE, rank=2)
-
-
-def test_who_cannot_reach_the_tracker_says_so():
-    with pytest.raises(WorkersLostError, match="did not start"), pytest.warns(UserWarning, match="Failed to connect"):
-        fit_worker(BoostBPRegressor((3,), **HOW), np.ones((9, 2)), np.ones(9), address=NOWHERE, rank=0)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import numpy as np
 import pytest
 from flat_parameters import parameters
@@ -167,15 +165,6 @@ def test_errors_of_the_users_code_are_raised():
 
     with pytest.raises(FloatingPointError, match="of the callback"):
         regressor().fit(X, Y, callbacks=[callback])
-
-
-@pytest.mark.skipif(find_spec("xgboost") is None, reason="needs xgboost")
-def test_errors_of_the_libraries_are_known():
-    from xgboost.core import XGBoostError
-
-    assert is_numerical(XGBoostError("Check failed"))
-    assert is_numerical(LightGBMError("Check failed"))
-    assert not is_numerical(RuntimeError("Check failed"))
 
 
 def test_a_refit_that_fails_leaves_the_layer_as_it_was(fails):

@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import BACKENDS
 from leaf_oracles import ORACLES
 
 import boostbp
 from boostbp.backends import Capabilities, ConformanceError, check_backend, load_backend
 from boostbp.backends.base import Floats, Grower, TreeParams
-from boostbp.backends.capabilities import capabilities_of
 from boostbp.backends.conformance import duties_of
 from boostbp.trees.sparse import Table
 from boostbp.trees.tree import Tree
@@ -229,11 +227,3 @@ def test_the_backend_of_the_guide_is_told_what_the_guide_says() -> None:
         check_backend(names["MedianStumps"]())
     for part in said.removeprefix("ConformanceError: ").split("[...]"):
         assert " ".join(part.split()) in str(caught.value)
-
-
-@pytest.mark.parametrize("name", BACKENDS)
-@pytest.mark.parametrize("n_rows", [100, 2001, 20_001, 10**6])
-@pytest.mark.parametrize("n_outputs", [1, 2, 9, 40])
-def test_outputs_are_shared_among_no_more_streams_than_there_are(name, n_rows, n_outputs):
-    streams = capabilities_of(load_backend(name)).streams(n_rows, n_outputs, TreeParams())
-    assert 1 <= streams <= n_outputs
