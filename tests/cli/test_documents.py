@@ -135,14 +135,6 @@ def test_parameters_that_contradict_each_other_are_refused_by_name(tmp_path):
         assert "loss" in told.stderr or "class_weight" in told.stderr
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("one_process")
-def test_compare_takes_the_task_of_a_loss(tmp_path):
-    told = run("compare", counts(tmp_path / "t.csv", 3), "-t", "y", *SHORT["compare"], "--set", "loss=poisson")
-    assert told.exit_code == 0, told.output
-    assert "regression, 120 rows" in told.output
-
-
 def test_gzipped_csv_is_read_and_written(tmp_path):
     frame = people()
     frame.to_csv(tmp_path / "rows.csv", index=False)

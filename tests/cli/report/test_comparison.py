@@ -2,41 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import signal
 import sys
-from dataclasses import replace
 
 import lightgbm
 import numpy as np
 import pytest
-from rich.console import Console
 from sklearn.datasets import load_diabetes, load_iris
 
 from benchmarks.rivals.contenders import trees_of
 from boostbp.cli.report.comparison import Job, Peak, compare_models, measure, rehearse, splits
 from boostbp.cli.report.contenders import SINGLE_LAYER, deep
-from boostbp.cli.report.result import Result, columns, depth_in_words, table, tables_for
 
 QUICK = {"epochs": 1, "hidden_layer_sizes": (2,), "n_estimators": 3, "deep": True}
 DEEP = [deep(backend, QUICK) for backend in ("lightgbm", "xgboost")]
-SINGLE = ["LightGBM", "LightGBM linear_tree", "XGBoost"]
-
-
-@pytest.mark.slow
-def test_every_model_runs_on_classification():
-    X, y = load_iris(return_X_y=True)
-    names = np.array(["setosa", "versicolor", "virginica"])
-    seen = []
-    parts = splits(X, names[y], "classification")
-    results = compare_models(parts, [*DEEP, *SINGLE_LAYER], watch=lambda label, fold: seen.append(label))
-    assert [result.model for result in results] == ["boostbp (lightgbm)", "boostbp (xgboost)", *SINGLE] == seen
-    for result in results:
-        assert (result.state, result.reason) == ("ran", "")
-        assert set(result.scores) == {"accuracy", "log_loss"}
-        assert 0.6 < result.scores["accuracy"] <= 1.0
-        assert result.fit_seconds > 0.0
-        assert result.predict_seconds > 0.0
 
 
 @pytest.mark.slow
@@ -133,16 +112,6 @@ def xgboost_that(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_missing_library_is_skipped_with_the_cure(xgboost_that):
-    xgboost_that("raise ModuleNotFoundError('No module', name='xgboost')")
-    X, y = load_iris(return_X_y=True)
-    results = compare_models(splits(X, y, "classification"), [DEEP[1], *SINGLE_LAYER[::2]])
-    assert [result.state for result in results] == ["skipped", "ran", "skipped"]
-    assert "pip install 'boostbp[xgboost]'" in results[0].reason
-    assert "XGBoost needs the xgboost package" in results[-1].reason
-
-
-@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
 def test_library_that_kills_its_process_leaves_the_others_alone(xgboost_that):
     xgboost_that("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
@@ -175,65 +144,6 @@ def test_peak_counts_what_was_held_since_and_only_that():
     held = peak.bytes()
     assert 95_000_000 < held < 130_000_000, held
     assert Peak().bytes() < 20_000_000
-
-
-def test_table_marks_the_best_and_says_who_did_not_run():
-    results = [
-        Result("one", "ran", "", {"r2": 0.5, "rmse": 2.0}, 1.0, 0.1, 5_000_000, 7),
-        Result("two", "ran", "", {"r2": 0.4, "rmse": 1.0}, 2.0, 0.2, None, None),
-        Result("three", "skipped", "needs it", {}),
-    ]
-    rendered = table(results, "a title", columns(results))
-    cells = [[str(cell) for cell in column.cells] for column in rendered.columns]
-    assert cells[1] == ["0.5000", "0.4000", "skipped"]
-    assert cells[-3] == ["5", "", ""]
-    styles = [[cell.style for cell in column.cells] for column in rendered.columns[1:3]]
-    assert styles == [["bold", "", "dim"], ["", "bold", "dim"]]
-    console = Console(width=100, record=True, quiet=True)
-    console.print(rendered)
-
-
-@pytest.mark.parametrize("width", [60, 80, 120])
-@pytest.mark.parametrize("std", [False, True])
-def test_no_number_is_cut_in_a_narrow_terminal(width, std):
-    folds = ({"accuracy": 0.91, "log_loss": 0.2}, {"accuracy": 0.95, "log_loss": 0.3}) if std else ()
-    scores = {"accuracy": 0.93123, "log_loss": 0.25456}
-    names = ["boostbp (lightgbm)", "boostbp (xgboost)", *SINGLE]
-    results = [Result(name, "ran", "", scores, 10.25, 0.0123, 45_000_000, 412, 1_230_000, folds) for name in names]
-    console = Console(width=width, record=True, file=io.StringIO())
-    shown = tables_for(results, "a title", console)
-    assert len(shown) == (1 if width == 120 else 2)
-    for part in shown:
-        console.print(part)
-    text = console.export_text()
-    assert "…" not in text
-    assert text.count("0.9312") == text.count("0.2546") == text.count("10.25") == text.count("0.0123") == len(names)
-    assert text.count("412") == len(names)
-    assert max(map(len, text.splitlines())) <= width
-
-
-@pytest.mark.parametrize("params", [{}, {"deep": True, "epochs": 2, "hidden_layer_sizes": (2,)}])
-def test_length_of_a_deep_model_is_that_of_its_leading_piece(params):
-    rng = np.random.default_rng(0)
-    X = rng.uniform(size=(200, 3))
-    data = split(X, np.sin(6 * X[:, 0]) + X[:, 1], "regression")
-    outcome = measure(Job(deep("lightgbm", params), 1, 0, evidence=True), data)
-    assert outcome.length == outcome.evidence.history.best_iteration
-    assert outcome.length > 0 or not outcome.evidence.history.by_rounds
-    assert outcome.unit == ("rounds" if outcome.evidence.history.by_rounds else "epochs")
-    assert outcome.depth == outcome.evidence.history.choice.depth_in_words
-
-
-def test_it_says_whether_depth_pays():
-    single, deep_model = (
-        Result("one layer", "ran", ""),
-        Result("deep", "ran", "", depth="They helped.", depth_pays=True),
-    )
-    assert depth_in_words([single]) == []
-    assert depth_in_words([single, deep_model]) == ["Depth pays on this table.", "  deep: They helped."]
-    no_gain = replace(deep_model, depth="No effect.", depth_pays=False)
-    assert depth_in_words([no_gain])[0] == "Depth does not pay on this table: try quality=1, which takes less time."
-    assert depth_in_words([no_gain, deep_model])[0] == "Depth pays on this table."
 
 
 @pytest.mark.parametrize("params", [{}, {"deep": True, "backprop": {"output_target": "moved"}}])
