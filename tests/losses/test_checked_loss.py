@@ -10,7 +10,6 @@ from scipy.stats import norm
 from user_losses import UserLoss
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, losses
-from boostbp.ensemble.problem import smooth_labels
 from boostbp.losses.checked_loss import CheckedLoss, try_loss
 from boostbp.model.model import units_of
 from boostbp.network.layers import LossObjective
@@ -294,14 +293,6 @@ def test_users_losses_are_refused_by_the_estimator_that_they_are_not_for():
         ValueError, match=r"has task='counts': let it be one of classification, ranking, regression, survival"
     ):
         fit(UserLoss(task="counts"))
-
-
-def test_labels_are_softened_only_for_losses_that_take_probabilities():
-    target, weight = np.array([[0.0], [1.0]]), np.ones(2)
-    np.testing.assert_array_equal(smooth_labels(target, weight, Probit(task="classification")), target)
-    assert 0 < smooth_labels(target, weight, losses.Logistic())[0, 0] < 0.1
-    soft = Probit(task="classification", soft_labels=True)
-    np.testing.assert_array_equal(smooth_labels(target, weight, soft), smooth_labels(target, weight, losses.Logistic()))
 
 
 def test_a_target_is_scaled_by_quartiles_for_a_loss_that_says_it_is_robust():

@@ -17,7 +17,7 @@ from boostbp import losses, metrics
 from boostbp.losses import LOSSES, Traits, traits_of
 from boostbp.losses.checked_loss import try_loss
 from boostbp.model.model import units_of
-from boostbp.network.stored import loss_from, loss_of
+from boostbp.network.stored import loss_of
 
 every_loss = pytest.mark.parametrize("loss", [loss() for loss in LOSSES.values()], ids=lambda loss: loss.name)
 every_loss_of_outputs = pytest.mark.parametrize("loss", losses_of_outputs(), ids=lambda loss: loss.name)
@@ -110,11 +110,6 @@ def test_a_loss_has_a_metric_of_its_own(loss):
         h, y = np.array([[0.3], [-0.2]]), np.array([[1.5], [2.0]])
         expected = loss.value(h, y).mean()
         assert metric(loss.link(h), y, np.ones(2)) == pytest.approx(expected, rel=1e-12)
-
-
-@every_loss
-def test_a_loss_comes_back_from_plain_values(loss):
-    assert loss_from(loss_of(loss)) == loss
 
 
 def test_an_object_that_says_nothing_has_the_traits_of_any_loss():

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import copy
-import io
-import os
-import re
-import subprocess
-import sys
 from dataclasses import replace
-from xml.etree import ElementTree as ET
 
 import numpy as np
-import pandas as pd
 import pytest
 from flat_parameters import parameters
-from matplotlib import rc_context
 from matplotlib.figure import Figure
 from sklearn.datasets import load_iris
 from sklearn.manifold import trustworthiness
@@ -23,7 +15,6 @@ from studies import history, weighed_at
 
 from boostbp import BoostBPClassifier, callbacks, plots
 from boostbp.network.history import Look
-from boostbp.plots import axes as panels
 from boostbp.plots.epochs import PANELS
 
 X, Y = load_iris(return_X_y=True)
@@ -54,41 +45,6 @@ def points(ax):
     return np.concatenate([np.asarray(drawn.get_offsets()) for drawn in ax.collections])
 
 
-def test_training_curves_show_the_history():
-    sets = ("valid_0", "valid_1")
-    shown, axes = history(sets=sets), Figure().subplots(1, 2)
-    assert list(plots.training_curves(shown, axes)) == list(axes)
-    epochs = np.arange(4)
-    np.testing.assert_array_equal(line(axes[0], "training"), np.column_stack([epochs, shown.loss]))
-    for name in sets:
-        np.testing.assert_array_equal(line(axes[1], name), np.column_stack([epochs, shown.metrics(name)]))
-    marks = [drawn.get_xdata().tolist() for ax in axes for drawn in ax.lines if drawn.get_marker() == "o"]
-    assert marks == [[shown.best_epoch]] * 3
-    assert axes[1].get_ylabel() == "log_loss"
-
-
-def test_without_evaluation_sets_there_is_the_training_loss(model):
-    (ax,) = plots.training_curves(model, Figure().subplots())
-    np.testing.assert_array_equal(line(ax, "training")[:, 1], model.history_.loss)
-
-
-def test_layer_health_shows_the_history():
-    shown, axes = history(layers=2), Figure().subplots(2, 3)
-    plots.layer_health(shown, axes, label="mine")
-    for ax, name in zip(axes.flat, PANELS, strict=True):
-        first = int(name in ("drift", "r2"))
-        for layer in (0, 1):
-            expected = [(e.epoch, getattr(e, name)[layer]) for e in shown.epochs[first:]]
-            np.testing.assert_array_equal(line(ax, f"mine layer {layer}"), expected)
-    held = line(axes.flat[-1], "mine layer 1, held-out rows")
-    np.testing.assert_array_equal(held[:, 1], [e.explained_held[1] for e in shown.epochs])
-
-
-def test_layer_health_needs_a_hidden_layer():
-    with pytest.raises(ValueError, match="No network is part of the model"):
-        plots.layer_health(history(layers=0), Figure().subplots(2, 3))
-
-
 def test_importances_are_sorted_shares(model, ax):
     assert plots.importances(model, ax, kind="split", layer=1, most=3) is ax
     share = model.importance("split", layer=1)
@@ -96,22 +52,6 @@ def test_importances_are_sorted_shares(model, ax):
     drawn = [bar.get_width() for bar in ax.patches]
     assert drawn == sorted(share, reverse=True)[:3]
     assert [share[model.layer_names(1).index(name)] for name in names] == drawn
-
-
-def test_names_are_drawn_as_they_are_whatever_they_hold():
-    names = [r"$\frac{1$", "a$b_$", "one $", "<b>&\x1b[1m", r"\$x$"]
-    data = pd.DataFrame(np.random.default_rng(0).standard_normal((60, 5)), columns=names)
-    labels = np.array(names)[np.arange(60) % 5]
-    fitted = BoostBPClassifier((2,), **parameters(epochs=1, deep=True, **TINY)).fit(data, labels)
-    shown = Figure()
-    axes = shown.subplots(1, 2)
-    plots.importances(fitted, axes[0])
-    plots.representation(fitted.transform(data), labels, axes[1])
-    with rc_context({"svg.fonttype": "none"}):
-        shown.savefig(drawn := io.BytesIO(), format="svg")
-    words = [each.text for each in ET.fromstring(drawn.getvalue()).iter("{http://www.w3.org/2000/svg}text")]
-    for name in names:
-        assert words.count(name.replace("\x1b", r"\x1b")) == 2
 
 
 def test_two_units_are_drawn_as_they_are(model, ax):
@@ -179,25 +119,6 @@ def test_pictures_of_an_average_name_what_they_show_and_its_weight(weight, lead,
     assert [text.get_text() for text in shared.get_legend().get_texts()][1:] == ["mine layer 0", "other layer 0"]
 
 
-def test_titles_fit_above_their_panels():
-    """Those of two panels side by side do not run together, and none leaves the figure."""
-    shown = replace(weighed_at(history(), 0.0), looks=[Look(0, {"valid_0": 1.0}), Look(25, {"valid_0": 0.5})])
-    for one, count in ((shown, 1), (weighed_at(history(), 0.68), 2)):
-        made, axes = panels.figure(count)
-        plots.training_curves(one, axes)
-        check_titles(made)
-    made, axes = panels.figure(6)
-    plots.layer_health(weighed_at(history(), 0.68), axes)
-    check_titles(made)
-
-
-def check_titles(made):
-    made.draw_without_rendering()
-    boxes = [ax.title.get_window_extent() for ax in made.axes]
-    assert all(box.x0 >= 0 and box.x1 <= made.bbox.x1 for box in boxes)
-    assert not any(one.overlaps(other) for k, one in enumerate(boxes) for other in boxes[k + 1 :])
-
-
 def test_representations_of_an_average_say_their_weight_in_the_model(model):
     average = copy.copy(model)
     average.model_ = replace(model.model_, history=weighed_at(model.history_, 0.25))
@@ -249,28 +170,3 @@ def test_residuals_are_observed_minus_predicted(ax):
 def test_error_names_argument_and_cure(model, ax, draw, message):
     with pytest.raises(ValueError, match=message):
         draw(model, ax)
-
-
-def test_without_axes_pyplot_draws_without_a_display_and_shows_nothing():
-    code = """if True:
-        from matplotlib.figure import Figure
-        from boostbp import plots
-        import sys
-        plots.residuals([1.0], [2.0], Figure().subplots())
-        assert "matplotlib.pyplot" not in sys.modules
-        import matplotlib.pyplot as plt
-        ax = plt.gca()
-        plt.show = ax.figure.show = None
-        assert plots.residuals([1.0], [2.0]) is ax
-    """
-    environment = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "MPLBACKEND")}
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
-
-
-@pytest.mark.slow
-def test_without_matplotlib_the_error_names_the_extra(tmp_path):
-    (tmp_path / "matplotlib.py").write_text("raise ModuleNotFoundError('No module', name='matplotlib')")
-    code = "from boostbp import plots; plots.residuals([1.0], [2.0])"
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
-    assert re.search(r"ImportError: boostbp.plots needs the matplotlib .*pip install 'boostbp\[plots\]'", done.stderr)

@@ -1,0 +1,80 @@
+"""Code in messages turns text that spells numbers into numbers."""
+
+from __future__ import annotations
+
+import datetime as dt
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from cures import pasted
+
+from boostbp import BoostBPClassifier, BoostBPRegressor
+from tests.test_cures import AMOUNTS, SPELT, message_of
+
+ROWS = 60
+
+rng = np.random.default_rng(0)
+
+X = pd.DataFrame({"x": rng.normal(size=ROWS), "z": rng.normal(size=ROWS)})
+
+y = X["x"].to_numpy() * 2
+
+days = [dt.date(2024, 1, 3) + dt.timedelta(days=11 * row) for row in range(ROWS)]
+
+times = [dt.time(row % 24, row, row % 7) for row in range(ROWS)]
+
+DATES = {
+    "ISO": [day.isoformat() for day in days],
+    "day first": [day.strftime("%d/%m/%Y") for day in days],
+    "month first": [day.strftime("%m/%d/%Y") for day in days],
+    "words": [day.strftime("%d %b %Y") for day in days],
+    "with times": [f"{day} {row % 24:02}:30" for row, day in enumerate(days)],
+    "zones": [f"{day}T10:00:00Z" for day in days],
+    "times": [f"{row % 24}:{row:02}" for row in range(ROWS)],
+}
+
+
+def fit(X, y, kind=BoostBPRegressor, **params):
+    return kind(**{"quality": 1, "n_estimators": 2, "random_state": 0} | params).fit(X, y)
+
+
+@pytest.mark.parametrize("spelling", [*AMOUNTS, *DATES])
+def test_a_feature_that_spells_numbers_becomes_them(spelling):
+    column = (AMOUNTS | DATES)[spelling]
+    message = message_of(fit, X.assign(x=column), y)
+    numbers = pasted(message, column=X.assign(x=column)["x"])
+    np.testing.assert_allclose(numbers, SPELT[spelling])
+    assert fit(X.assign(x=numbers), y).schema_.categories == {}
+    declared = pasted(message, r"column\.astype", column=pd.Series(column))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Column 'x' is read as categories, but has .* distinct values")
+        assert list(fit(X.assign(x=declared), y).schema_.categories) == [0]
+
+
+@pytest.mark.parametrize("spelling", [*AMOUNTS, *DATES])
+@pytest.mark.parametrize("make", [list, np.array, pd.Series, pl.Series], ids=["list", "array", "pandas", "polars"])
+def test_a_target_that_spells_numbers_becomes_them(spelling, make):
+    target = make((AMOUNTS | DATES)[spelling])
+    for kind in (BoostBPRegressor, BoostBPClassifier):
+        message = message_of(fit, X, target, kind)
+        np.testing.assert_allclose(pasted(message, y=target), SPELT[spelling])
+    labels = pasted(message, r"\[f'class", y=target)  # the message of the classifier
+    assert fit(X, [*labels[:20]] * 3, BoostBPClassifier).n_classes_ == len({*labels[:20]})
+
+
+@pytest.mark.parametrize("others", [["?"], ["?", "n/a"], ["a", "b", "c", "d"]])
+@pytest.mark.parametrize("spelling", ["plain", "$", "decimal comma", "ISO"])
+def test_slips_become_missing_and_nothing_else_does(spelling, others):
+    column = [*(AMOUNTS | DATES)[spelling], *others]
+    table = pd.DataFrame({"x": column, "z": np.arange(len(column)) / 7})
+    numbers = pasted(message_of(fit, table, table["z"]), column=table["x"])
+    np.testing.assert_allclose(numbers, [*SPELT[spelling], *[np.nan] * len(others)])
+
+
+def test_two_decimal_signs_in_a_column_are_not_guessed():
+    for target in (["1.5", "0,5", "2.25"] * 20, ["1,234.5", "0,25", "3.5"] * 20):
+        assert "some have a decimal comma" in message_of(fit, X, target)
+        assert "pandas.to_numeric" not in message_of(fit, X, target)
