@@ -180,20 +180,6 @@ def test_public_names_are_sorted_and_complete():
         _ = boostbp.BoostBPRegresor
 
 
-def test_an_import_loads_what_is_used():
-    statements = "import boostbp", "boostbp.losses, boostbp.metrics", "boostbp.BoostBPRegressor"
-    told = "print(json.dumps([name for name in sys.modules if name.startswith('boostbp.')]))"
-    lines = in_fresh_process("\n".join(["import json, sys", *(f"{statement}; {told}" for statement in statements)]))
-    package, parts, regressor = (set(json.loads(line)) for line in lines.splitlines())
-    assert {name.split(".")[1] for name in package} == {"runtime"}
-    assert {"boostbp.losses", "boostbp.metrics"} <= parts
-    assert not {"boostbp.estimators", "boostbp.ensemble"} & parts
-    others = ["autoencoder", "classifier", "ranker", "time_to_event", "single_layer"]
-    unused = {"boostbp.export", "boostbp.storage", *(f"boostbp.estimators.{name}" for name in others)}
-    assert "boostbp.estimators.regressor" in regressor
-    assert not unused & regressor
-
-
 def test_classes_with_slots_say_what_copies_hold():
     # Without __getstate__ neither the pickle protocols 0 and 1 nor skops write them. Frozen dataclasses have one.
     absent = []

@@ -25,7 +25,6 @@ from sklearn.exceptions import NotFittedError
 import boostbp
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, Elementwise
 from boostbp.losses import Huber, Tweedie
-from boostbp.network.history import Stop
 from boostbp.network.steps import Plain
 from boostbp.runtime import archive, plain
 from boostbp.storage import OLDEST, VERSION
@@ -467,26 +466,6 @@ def test_arrays_that_nobody_asked_for_are_refused(stored, tmp_path):
         boostbp.load(tmp_path / "model")
 
 
-def test_leaf_of_a_constant_basis_with_columns_is_refused(tmp_path):
-    """Its kernels have no columns to read: what is behind the array is foreign memory."""
-    boostbp.save(regressor(hidden_layer_sizes=(), basis="linear"), tmp_path / "model")
-    content, arrays = archive.read(tmp_path / "model", archive.Archive, kind="model", version=VERSION)
-    content["network"]["layers"][0]["basis"] = "constant"
-    content["parameters"]["output"]["dict"]["basis"] = "constant"
-    archive.write(tmp_path / "model", kind="model", version=VERSION, content=content, arrays=arrays)
-    with pytest.raises(ValueError, match="a leaf reads a column that does not exist"):
-        boostbp.load(tmp_path / "model")
-
-
-def test_hidden_units_that_no_tree_serves_are_refused(stored, tmp_path):
-    content, arrays = archive.read(stored, archive.Archive, kind="model", version=VERSION)
-    below, above = content["network"]["layers"]
-    below["n_outputs"] = above["n_features"] = 2**31 - 1
-    archive.write(tmp_path / "model", kind="model", version=VERSION, content=content, arrays=arrays)
-    with pytest.raises(ValueError, match="no tree serves some of the 2147483647 outputs"):
-        boostbp.load(tmp_path / "model")
-
-
 def test_classes_of_text_are_stored_as_long_as_the_longest(tmp_path):
     model = classifier(np.array(["b", "a", "longest"], "U999")[SPECIES])
     boostbp.save(model, tmp_path / "model")
@@ -552,17 +531,6 @@ def test_mlflow_keeps_models_as_it_keeps_those_of_scikit_learn(tmp_path):
             path = tmp_path / "_".join(options)
             mlflow.save_model(model, path, pip_requirements=["boostbp"], **options)
             assert outputs(mlflow.load_model(str(path)), X) == outputs(model, X)
-
-
-@pytest.mark.parametrize("stop", Stop)
-def test_why_a_training_stopped_is_kept_by_name(stop):
-    # The sentences are worded anew from version to version.
-    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
-        data = pickle.dumps(stop, protocol=protocol)
-        assert stop.value.encode() not in data
-        assert pickle.loads(data) is stop
-    with pytest.raises(ValueError, match="'nothing' is not a valid Stop"):
-        Stop("nothing")
 
 
 @pytest.mark.parametrize("kind", [ValueError, TimeoutError])

@@ -13,8 +13,8 @@ from problems import problem_of
 
 from boostbp.ensemble import constants
 from boostbp.ensemble.average import member_weights, stacked_weights, summed, t_statistic
-from boostbp.ensemble.problem import HeldOutScore, smooth_labels
-from boostbp.losses import AbsoluteError, Logistic, Poisson, Softmax, SquaredError
+from boostbp.ensemble.problem import HeldOutScore
+from boostbp.losses import AbsoluteError, Poisson, SquaredError
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +77,6 @@ def test_one_step_is_that_of_exponentiated_gradient_descent(tune):
     slopes = [share @ ((mean - target) * raw).ravel() / loss for raw in raws]
     expected = np.exp(-constants.STACKING_RATE * np.array(slopes))
     np.testing.assert_allclose(found, expected / expected.sum(), rtol=1e-9)
-
-
-@pytest.mark.parametrize("loss", [Logistic(), Softmax()])
-def test_classes_that_are_told_with_certainty_are_little_evidence(loss):
-    """To first order weights are those of Bayes' rule: their logarithms differ as the log-losses of all rows do."""
-    label = np.arange(50) % 2
-    target = label[:, None].astype(float) if loss.name == "logistic" else np.eye(2)[label]
-    raws = np.stack([size * (2.0 * target - 1.0) for size in (5.0, 6.0)])
-    problem = held_out_of(target, loss=loss)
-    weights = stacked_weights(raws, problem)
-    slopes = (loss.gradient(raws.mean(0), problem.smoothed) * (raws[1] - raws[0])).sum()
-    assert 0.02 < abs(slopes) < 0.5
-    assert np.log(weights[1] / weights[0]) == pytest.approx(-slopes, rel=0.05)
 
 
 def test_more_rows_are_trusted_more():
@@ -195,21 +182,6 @@ def test_several_outputs_count_together():
     raws = np.stack([target * right[k] + (1.0 - right[k]) * rng.standard_normal((200, 2)) for k in range(2)])
     weights = stacked_weights(raws, held_out_of(target))
     np.testing.assert_allclose(weights, 0.5, atol=0.1)
-
-
-def test_smoothed_labels_are_those_of_a_quarter_of_a_row_more_of_another_class():
-    y = np.array([[0.0], [1.0], [1.0], [0.0]])
-    weight = np.array([1.0, 2.0, 0.5, 0.0])  # three rows count
-    np.testing.assert_allclose(smooth_labels(y, weight, Logistic()).ravel(), [0.05, 0.95, 0.95, 0.05])
-    one_hot = np.eye(3)
-    several = smooth_labels(one_hot, np.ones(3), Softmax())
-    np.testing.assert_allclose(several, 0.95 * one_hot + 0.025 * (1 - one_hot))
-    np.testing.assert_allclose(several.sum(axis=1), 1.0)
-    assert smooth_labels(y, weight, SquaredError()) is y
-    # the two losses agree on what a row of probabilities costs
-    h, p = np.array([[1.3], [-40.0]]), np.array([[0.3], [0.9]])
-    two = np.hstack([1 - p, p])
-    np.testing.assert_allclose(Logistic().value(h, p), Softmax().value(np.hstack([np.zeros_like(h), h]), two))
 
 
 def test_evidence_is_the_slope_in_its_standard_errors():

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from flat_parameters import parameters
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import GROWTH, LAYER
+from sklearn.datasets import make_friedman1
 
-from boostbp.ensemble.budget import epoch_work, round_work
+from boostbp import BoostBPClassifier, BoostBPRegressor
+from boostbp.ensemble.budget import DEFAULT_QUALITY, LEVELS, epoch_work, round_work
 from boostbp.network.settings import Settings
 from boostbp.trees.basis import Polynomial
 
@@ -55,3 +60,37 @@ def test_ten_times_the_rows_are_at_most_ten_times_the_work_and_a_bit():
     few, many = (round_work(LAYER, n, 10, 1) for n in (10_000, 100_000))
     assert few < many < 10 * few
     assert round_work(LAYER, 10**8, 10, 1) == pytest.approx(10 * round_work(LAYER, 10**7, 10, 1), rel=0.01)
+
+
+X, Y = make_friedman1(300, n_features=5, random_state=0)
+
+
+FAST = {"n_estimators": 5, "epochs": 2, "random_state": 0}
+
+
+def regressor(sizes=(3,), **changes):
+    return BoostBPRegressor(sizes, **parameters(**FAST | changes))
+
+
+def test_each_rung_may_cost_more_than_the_one_below():
+    assert list(LEVELS) == [1, 2, 3, 4, 5]
+    assert BoostBPRegressor().quality == BoostBPClassifier().quality == DEFAULT_QUALITY
+    for networks in (False, True):
+        efforts = [level.effort(networks=networks) for level in LEVELS.values()]
+        costs = [effort.work * effort.members for effort in efforts]
+        assert costs == sorted(costs)
+    assert [quality for quality, level in LEVELS.items() if level.networks is None] == [1]
+
+
+def test_a_quality_may_be_a_number_of_numpy():
+    rows = np.random.default_rng(0).normal(size=(40, 2))
+    one, other = (regressor(quality=quality).fit(rows, rows[:, 0]) for quality in (1, np.int64(1)))
+    np.testing.assert_array_equal(other.predict(rows), one.predict(rows))
+
+
+@pytest.mark.parametrize("quality", [0, 6, np.int64(6), 2.5, -1, "3", "best", None])
+def test_other_qualities_are_refused_by_name(quality):
+    message = re.escape(f"quality={quality!r} is not known: use one of 1, 2, 3, 4, 5")
+    for deep in ("auto", True, False):
+        with pytest.raises(ValueError, match=message):
+            regressor(quality=quality, deep=deep).fit(X, Y)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from dataclasses import replace
 
@@ -14,7 +13,7 @@ from sklearn.datasets import load_iris, make_friedman1
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, callbacks, load, save
 from boostbp.ensemble import constants, ensemble, schedule
-from boostbp.ensemble.budget import DEFAULT_QUALITY, LEVELS
+from boostbp.ensemble.budget import LEVELS
 from boostbp.ensemble.output_layers import Boosted
 from boostbp.ensemble.problem import HeldOutScore
 from boostbp.network.choice import CONSTANT_LEAVES
@@ -34,16 +33,6 @@ def names_of(model):
 
 def regressor(sizes=(3,), **changes):
     return BoostBPRegressor(sizes, **parameters(**FAST | changes))
-
-
-def test_each_rung_may_cost_more_than_the_one_below():
-    assert list(LEVELS) == [1, 2, 3, 4, 5]
-    assert BoostBPRegressor().quality == BoostBPClassifier().quality == DEFAULT_QUALITY
-    for networks in (False, True):
-        efforts = [level.effort(networks=networks) for level in LEVELS.values()]
-        costs = [effort.work * effort.members for effort in efforts]
-        assert costs == sorted(costs)
-    assert [quality for quality, level in LEVELS.items() if level.networks is None] == [1]
 
 
 @pytest.mark.parametrize("backend", ONE_AT_ONCE)
@@ -123,20 +112,6 @@ def test_every_quality_does_the_same_on_any_threads_and_from_a_file(quality, tmp
     assert again.quality == quality
     np.testing.assert_array_equal(again.predict_proba(flowers), p)
     assert again.history_.choice == model.history_.choice
-
-
-def test_a_quality_may_be_a_number_of_numpy():
-    rows = np.random.default_rng(0).normal(size=(40, 2))
-    one, other = (regressor(quality=quality).fit(rows, rows[:, 0]) for quality in (1, np.int64(1)))
-    np.testing.assert_array_equal(other.predict(rows), one.predict(rows))
-
-
-@pytest.mark.parametrize("quality", [0, 6, np.int64(6), 2.5, -1, "3", "best", None])
-def test_other_qualities_are_refused_by_name(quality):
-    message = re.escape(f"quality={quality!r} is not known: use one of 1, 2, 3, 4, 5")
-    for deep in ("auto", True, False):
-        with pytest.raises(ValueError, match=message):
-            regressor(quality=quality, deep=deep).fit(X, Y)
 
 
 def test_refit_is_a_parameter_no_more():

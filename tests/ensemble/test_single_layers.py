@@ -9,12 +9,10 @@ import pytest
 from flat_parameters import parameters
 from helpers import BACKENDS, ONE_AT_ONCE, interrupted_fit, needs_torch
 from sklearn.datasets import load_iris, make_friedman1
-from sklearn.metrics import log_loss, root_mean_squared_error
+from sklearn.metrics import log_loss
 
 from benchmarks.mixtures import GBDTNNRegressor
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, callbacks, load, save
-from boostbp.ensemble.candidate import CandidateKind
-from boostbp.ensemble.candidates import CANDIDATES
 from boostbp.ensemble.output_layers import Boosted
 from boostbp.network.choice import CONSTANT_LEAVES
 from boostbp.network.history import REFITTED, Stop
@@ -35,24 +33,6 @@ def few_pieces(tune):
 def no_network(press):
     """Back-propagation is not called."""
     press(Trainer, "step", 1, AssertionError("a network is trained"))
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.usefixtures("everything", "no_network")
-def test_it_is_a_sum_of_all_single_layers_and_no_network_is_trained(backend):
-    model = BoostBPRegressor((3,), **parameters(backend=backend, deep=False, **FAST)).fit(X, Y, eval_set=[HELD_OUT])
-    choice = model.history_.choice
-    tried = [one for one in CANDIDATES if one.kind is CandidateKind.SINGLE_LAYER]
-    assert {one.name for one in choice.candidates} <= {one.name for one in tried}
-    assert len(choice.candidates) == 8
-    assert sum(one.weight for one in choice.candidates) == pytest.approx(1.0)
-    assert not choice.has_hidden
-    assert len(model.network_.layers) == 1
-    mse = np.mean(np.square(model.predict(HELD_OUT[0]) - HELD_OUT[1])) / model.model_.targets.scale[0] ** 2 / 2
-    assert mse <= np.mean([one.loss for one in choice.candidates])
-    assert model.history_.scores == pytest.approx(
-        {"valid_0": root_mean_squared_error(HELD_OUT[1], model.predict(HELD_OUT[0]))}
-    )
 
 
 @pytest.mark.parametrize("quality", [1, 2, 3, 4, 5])

@@ -33,27 +33,6 @@ def test_verbose_is_a_number(verbose):
         BoostBPRegressor(**parameters(verbose=verbose, **FAST)).fit(X, Y)
 
 
-def test_layers_and_steps_are_whole_numbers():
-    model = BoostBPRegressor(**parameters(**FAST)).fit(X, Y)
-    for layer in ("x", 0.0, True, 1):
-        with pytest.raises(ValueError, match=r"layer=.* does not exist"):
-            model.hidden_representation(X, layer=layer)
-    np.testing.assert_array_equal(model.hidden_representation(X, layer=np.int64(-1)), model.transform(X))
-    steps = model.attributions(X[:5], steps=np.int64(4))
-    np.testing.assert_array_equal(steps.values, model.attributions(X[:5], steps=4).values)
-
-
-@pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame])
-def test_one_evaluation_set_of_an_auto_encoder_needs_no_list(kind):
-    alone, listed = (
-        BoostBPAutoencoder((2,), **parameters(n_estimators=3, epochs=1, random_state=0)).fit(
-            kind(X[:80]), eval_set=given
-        )
-        for given in (kind(X[80:]), [kind(X[80:])])
-    )
-    assert alone.history_.metrics("valid_0") == listed.history_.metrics("valid_0")
-
-
 @pytest.mark.parametrize("numerals", [Y.astype(str), list(map(str, Y)), pd.Series(Y.astype(str), dtype="category")])
 def test_no_text_is_trained_on_as_numbers(numerals):
     model, text = BoostBPRegressor(**parameters(**FAST)), ".* holds text, such as '"

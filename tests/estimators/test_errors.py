@@ -6,9 +6,9 @@ import re
 
 import numpy as np
 import pytest
-from flat_parameters import layer_of, parameters
+from flat_parameters import parameters
 
-from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer
+from boostbp import BoostBPClassifier, BoostBPRegressor
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((60, 3))
@@ -136,54 +136,6 @@ def test_eval_metric_and_eval_set():
         BoostBPClassifier(epochs=1).fit(X, Y > 0, eval_set=[(X, np.where(Y > 0, 1, 2))])
 
 
-def test_auto_encoder_checks_early_stopping():
-    with pytest.raises(ValueError, match=r"early_stopping='maybe'"):
-        BoostBPAutoencoder(epochs=1, early_stopping="maybe").fit(X)
-
-
-def test_auto_encoder_takes_numbers_only():
-    with pytest.raises(ValueError, match=r"NaN"):
-        BoostBPAutoencoder().fit(changed(X, (0, 0), np.nan))
-
-
-def test_layer_that_does_not_exist():
-    with pytest.raises(ValueError, match=r"layer=1 does not exist: this model has 1 hidden layers"):
-        fit(deep=True).transform(X, layer=1)
-
-
-@pytest.mark.parametrize(
-    ("H", "targets", "message"),
-    [
-        (X[0], Y, r"H has shape \(3,\)"),
-        (changed(X, (0, 0), np.inf), Y, r"H has infinite values"),
-        (X, Y[:-1], r"targets has 59 rows and H has 60"),
-        (X, changed(Y, 3, np.nan), r"targets has 1 values that are not finite"),
-    ],
-)
-def test_fit_layer(H, targets, message):
-    with pytest.raises(ValueError, match=message):
-        fit_layer(H, targets)
-
-
-def test_hidden_layers_without_a_derivative_are_refused():
-    with pytest.raises(ValueError, match="basis='constant' with hidden layers"):
-        fit(basis="constant")
-    with pytest.raises(ValueError, match="basis='constant' with hidden layers"):
-        BoostBPRegressor(output={"basis": "constant"}).fit(X, Y)
-
-
-@pytest.mark.parametrize("how", [{"quality": 1}, {"deep": False, "quality": 2}])
-def test_layers_without_networks_may_have_constant_leaves(how):
-    model = BoostBPRegressor(output={"basis": "constant", "n_estimators": 20}, random_state=0, **how).fit(X, Y)
-    assert not len(model.network_.layers[-1].forest.leaves.column)
-    assert model.score(X, Y) > 0.5
-
-
-def test_structures_are_not_kept_under_native_leaves():
-    with pytest.raises(ValueError, match=r"structure_epochs=3 is not supported with leaves='native'.*leaves='refit'"):
-        fit(leaves="native", structure_epochs=3)
-
-
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -236,52 +188,7 @@ def test_whole_floats_are_whole_numbers_everywhere():
             BoostBPRegressor(**whole | {name: 1.5}).fit(X, Y)
 
 
-@pytest.mark.parametrize(
-    ("hidden", "message"),
-    [
-        (3, "hidden=3 is not allowed: give a dict"),
-        ([{}, {}], "hidden=[{}, {}] has 2 specs for 1 hidden layers: give one, or as many"),
-        ([{"max_depth": -2}], "hidden[0]: max_depth=-2 is not allowed"),
-    ],
-)
-def test_specs_of_hidden_layers(hidden, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        BoostBPRegressor((2,), hidden=hidden).fit(X, Y)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ({"multi_strategy": "multi_output"}, "multi_strategy='multi_output' is not known"),
-        ({"base": "Ridge"}, "base='Ridge' is not known: use one of 'ridge', 'additive', 'zero'"),
-        ({"leaves": "natve"}, "leaves='natve' is not known"),
-        ({"clip": "x"}, "clip='x' is not known"),
-        ({"extra_trees": "x"}, "extra_trees='x' is not known"),
-        ({"learning_rate": np.nan}, "learning_rate=nan is not allowed"),
-        ({"reg_lambda": -5.0}, "reg_lambda=-5.0 is not allowed"),
-        ({"base_lambda": -1}, "base_lambda=-1 is not allowed"),
-        ({"min_samples_leaf": 0}, "min_samples_leaf=0 is not allowed"),
-        ({"n_estimators": -3}, "n_estimators=-3 is not allowed"),
-        ({"n_estimators": "3"}, "n_estimators='3' is not allowed"),
-        ({"random_state": None}, "random_state=None is not allowed"),
-    ],
-)
-def test_one_layer_checks_its_parameters_as_estimators_do(words, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        layer_of(X, Y, **words)
-
-
-def test_one_layer_without_rows():
-    with pytest.raises(ValueError, match="targets has no rows"):
-        fit_layer(X[:0], Y[:0])
-
-
 def test_names_of_units_that_are_not_there():
     model = fit(hidden_layer_sizes=())
     with pytest.raises(ValueError, match="This model has no hidden layer, so there are no units to name"):
         model.get_feature_names_out()
-
-
-def test_one_layer_takes_none_for_the_penalty_by_cross_validation():
-    made = [fit_layer(X, Y, {"n_estimators": 2, "base_lambda": by}) for by in (None, "gcv")]
-    np.testing.assert_array_equal(made[0].predict(X), made[1].predict(X))

@@ -165,19 +165,6 @@ def test_evaluation_sets_of_another_form_are_refused_by_name(sets, message):
         history(**sets)
 
 
-def test_an_auto_encoder_has_the_other_name_too():
-    def metrics(**sets):
-        return BoostBPAutoencoder(**parameters(**SMALL)).fit(X[:200], **sets).history_[-1].metrics
-
-    tables = (X[200:300], X[300:])
-    assert metrics(eval_X=tables) == metrics(eval_set=tables) == metrics(eval_set=list(tables))
-    assert metrics(eval_X=tables[0]) == metrics(eval_set=tables[0]) == metrics(eval_set=tables[0].tolist())
-    with pytest.raises(ValueError, match="eval_set and eval_X are both given"):
-        metrics(eval_X=tables, eval_set=tables)
-    with pytest.raises(ValueError, match=r"eval_X\[1\]: X has 3 features"):
-        metrics(eval_X=(X, X[:, :3]))
-
-
 @pytest.mark.parametrize("kind", [BoostBPRegressor, BoostBPClassifier])
 def test_a_pipeline_transforms_evaluation_sets(kind):
     """`eval_set` itself cannot pass: scikit-learn transforms each member of a tuple, its targets too."""

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
-import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from flat_parameters import parameters
 from helpers import ONE_AT_ONCE, WITH_CATEGORIES, keeps_convention
-from sklearn import clone, config_context
+from sklearn import config_context
 from sklearn.datasets import load_diabetes
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, BoostBPSurvival, LayerSpec, fit_layer
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, BoostBPSurvival, fit_layer
 from boostbp.estimators.base import BaseBoostBP
-from boostbp.estimators.nested_parameters import SPECS
 
 KINDS = [BoostBPRegressor, BoostBPClassifier, BoostBPAutoencoder, BoostBPSurvival]
 SMALL = {"hidden_layer_sizes": (3,), "n_estimators": 4, "max_depth": 3, "epochs": 2}
@@ -65,64 +62,6 @@ def test_default_parameters_but_fewer_epochs_pass_the_learning_checks(kind, back
     # once each: memory that cannot be written and other kinds of numbers are checked above
     [(estimator, check)] = [one for one in checks if one[1].func.__name__ in LEARNING and not one[1].keywords]
     check(estimator)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_parameters_are_few_explicit_and_those_of_specs_nested(kind):
-    names = list(inspect.signature(kind.__init__).parameters)[1:]
-    assert len(names) <= 26
-    assert list(inspect.signature(kind).parameters) == names
-    assert set(kind().get_params(deep=False)) == set(names)
-    fields = {f"{spec}__{f.name}" for spec, held in SPECS.items() for f in dataclasses.fields(held)}
-    assert set(kind().get_params()) == set(names) | fields
-    described = set(re.findall(r"^    (\w+(?:, \w+)*) : ", kind.__doc__, re.MULTILINE))
-    assert set(names) <= {name for line in described for name in line.split(", ")}
-
-
-@pytest.mark.parametrize("documented", [*KINDS, *(kind.fit for kind in KINDS)], ids=lambda kind: kind.__qualname__)
-def test_help_writes_out_what_another_class_describes(documented):
-    assert " : as in `Boost" not in documented.__doc__
-    entries = dict(
-        re.findall(r"^ *(\w+)(?:, \w+)* : (.*?)(?=^ *\w+(?:, \w+)* : |^$|\Z)", documented.__doc__, re.M | re.S)
-    )
-    assert len(entries["sample_weight" if documented not in KINDS else "validation"]) > 100
-
-
-def test_specs_are_set_as_scikit_learn_nests_them():
-    model = BoostBPRegressor(hidden={"max_depth": 2})
-    model.set_params(hidden__n_estimators=7, output__basis="linear", backprop__skip=True, epochs=5)
-    assert model.hidden == LayerSpec(max_depth=2, n_estimators=7)
-    assert (model.output, model.backprop.skip, model.epochs) == (LayerSpec(basis="linear"), True, 5)
-    assert model.get_params()["hidden__n_estimators"] == 7
-    again = clone(model)
-    assert again.get_params() == model.get_params()
-    with pytest.raises(ValueError, match="hidden: max_depth=-3 is not allowed"):
-        model.set_params(hidden__max_depth=-3, epochs=9)
-    with pytest.raises(ValueError, match=r"BoostBPRegressor has no parameter 'hiden__max_depth'"):
-        model.set_params(hiden__max_depth=3)
-    with pytest.raises(ValueError, match="hidden has no parameter 'num_leaves': did you mean 'max_leaves'"):
-        model.set_params(hidden__num_leaves=3)
-    assert again.get_params() == model.get_params()  # one that is refused changes nothing
-    with pytest.raises(ValueError, match="hidden holds a spec for each hidden layer"):
-        BoostBPRegressor((2, 2), hidden=[{}, {}]).set_params(hidden__max_depth=3)
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("num_leaves", r"did you mean output=\{'max_leaves': ...\}, and hidden=... for hidden layers\?"),
-        ("min_child_samples", "did you mean 'min_samples_leaf'"),
-        ("early_stopping_rounds", "layers choose their rounds on held-out rows without it"),
-        ("reg_alpha", "no L1 penalty"),
-        ("callbacks", "did you mean callbacks=... of fit"),
-        ("eta", "did you mean 'learning_rate'"),
-        ("epoch", "did you mean 'epochs'"),
-        ("zzz", "choose from .*hidden_layer_sizes, backend, hidden, output"),
-    ],
-)
-def test_names_of_other_libraries_are_answered_by_ours(name, message):
-    with pytest.raises(TypeError, match=rf"^BoostBPRegressor has no parameter '{name}': .*{message}"):
-        BoostBPRegressor(**{name: 1})
 
 
 def test_columns_of_a_lower_layer_have_no_names_whoever_asks_for_a_frame():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import pickle
-import re
 from importlib import import_module
 from typing import Any
 
@@ -49,181 +48,9 @@ X_NEW, TIME_NEW, LIMIT_NEW = rows(2000, seed=1)
 Y_NEW = bounds_of(TIME_NEW, LIMIT_NEW)
 
 
-def forms() -> dict[str, Any]:
-    y = surv(Y)
-    frame = pd.DataFrame({"time": y["time"], "event": y["event"]})
-    return {
-        "structured": y,
-        "structured, time first": y[["time", "event"]],
-        "frame": frame,
-        "frame of nullable bools": frame.astype({"event": "boolean"}),
-        "frame of events as numbers": frame.astype({"event": float}),
-        "frame of bounds": pd.DataFrame(Y, columns=["lower", "upper"]),
-        "frame of bounds, upper first": pd.DataFrame(Y[:, ::-1], columns=["label_upper_bound", "label_lower_bound"]),
-        "structured bounds": np.rec.fromarrays(Y.T, names="y_lower_bound,y_upper_bound"),
-        "list of bounds": Y.tolist(),
-        "signed times": np.where(y["event"], y["time"], -y["time"]),
-    }
-
-
-@pytest.mark.parametrize("form", forms())
-def test_all_forms_of_a_target_give_the_same_model(form: str) -> None:
-    expected = BoostBPSurvival(**QUICK).fit(X, Y, eval_set=[(X_NEW, Y_NEW)])
-    model = BoostBPSurvival(**QUICK).fit(X, forms()[form], eval_set=[(X_NEW, surv(Y_NEW))])
-    np.testing.assert_array_equal(model.predict(X_NEW), expected.predict(X_NEW))
-    assert model.score(X_NEW, surv(Y_NEW)) == expected.score(X_NEW, Y_NEW)
-
-
-@pytest.mark.parametrize(
-    ("y", "message"),
-    [
-        (np.column_stack([Y[:, 0], np.isfinite(Y[:, 1])]), "which may be a status or a bound"),
-        (
-            pd.DataFrame({"time": TIME, "event": 2.0}),
-            "contains no events: .*'event' is 1 for an event, and otherwise 0",
-        ),
-        (Y[:, ::-1], "bounds out of order"),
-        (np.column_stack([Y, Y]), "holds 4 columns, 0 of them bools: give two columns of bounds, sksurv.util.Surv"),
-        (np.where(np.inf == Y, np.nan, Y), "contains NaN"),
-        (pd.DataFrame({"a": TIME, "b": ["x"] * 600}), "holds text, such as 'x'"),
-        (pd.DataFrame({"time": -TIME, "event": TIME > 1}), "contains times out of range"),
-        (TIME > 1, "holds 1 columns, 1 of them bools"),
-        (-TIME, "y has no event"),
-        (None, "the target y is None"),
-        (Y[:-1], "inconsistent numbers of samples"),
-    ],
-)
-def test_other_targets_are_refused_with_a_cure(y: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        BoostBPSurvival(**QUICK).fit(X, y)
-
-
-def test_a_status_is_never_read_as_bounds() -> None:
-    rng = np.random.default_rng(0)
-    days, visits = rng.integers(10, 1000, 600).astype(float), np.sort(rng.integers(1, 8, (600, 2)), axis=1)
-    for status in (rng.integers(0, 2, 600), rng.integers(1, 3, 600), np.ones(600), np.zeros(600), np.full(600, 2)):
-        for y in (np.column_stack([status, days]), np.column_stack([days, status]).tolist()):
-            with pytest.raises(ValueError, match="may be a status or a bound"):
-                BoostBPSurvival(loss="aft", **QUICK).fit(X, y)
-    for y in (pd.DataFrame({"status": status, "days": days}), np.rec.fromarrays([status, days], names="status,days")):
-        with pytest.raises(ValueError, match="may be a status or a bound"):
-            BoostBPSurvival(loss="aft", **QUICK).fit(X, y)
-    with pytest.raises(ValueError, match="may be a status or a bound"):
-        BoostBPSurvival(loss="aft", **QUICK).fit(X, visits)
-
-
-@pytest.mark.parametrize("frame", [True, False])
-def test_either_cure_of_a_status_works_on_its_input(frame: bool) -> None:
-    rng = np.random.default_rng(0)
-    status = rng.integers(1, 3, 600).astype(float)
-    low = np.where(status == 1.0, 1.0, 2.0)
-    y: Any = np.column_stack([low, 1.0 + np.round(X[:, 0] + 3.0)])
-    y[:, 1] = np.maximum(y[:, 0], y[:, 1])
-    events, bounds = (y[:, 0] == 1.0, y[:, 1]), (y[:, 0], y[:, 1])
-    y = pd.DataFrame(y, columns=["status", "days"]) if frame else y
-    with pytest.raises(ValueError, match="may be a status or a bound") as refused:
-        BoostBPSurvival(loss="aft", **QUICK).fit(X, y)
-    cures = re.findall(r"np\.rec\.fromarrays\(.*?'\)", str(refused.value))
-    models = [BoostBPSurvival(loss="aft", **QUICK).fit(X, eval(cure, {"np": np, "y": y})) for cure in cures]
-    expected = (
-        np.rec.fromarrays(events, names="event,time"),
-        pd.DataFrame(dict(zip(("lower", "upper"), bounds, strict=True))),
-    )
-    for model, target in zip(models, expected, strict=True):
-        direct = BoostBPSurvival(loss="aft", **QUICK).fit(X, target)
-        np.testing.assert_array_equal(model.predict(X_NEW), direct.predict(X_NEW))
-    assert not np.array_equal(models[0].predict(X_NEW), models[1].predict(X_NEW))
-
-
-def test_a_fold_of_events_keeps_the_form_that_names_declare() -> None:
-    frame = pd.DataFrame({"time": TIME, "event": 1})
-    model = BoostBPSurvival(loss="aft", **QUICK).fit(X, frame)
-    np.testing.assert_array_equal(
-        model.predict(X_NEW), BoostBPSurvival(loss="aft", **QUICK).fit(X, np.column_stack([TIME, TIME])).predict(X_NEW)
-    )
-
-
-def test_files_declare_whole_bounds_by_their_names(tmp_path: Any) -> None:
-    visits = np.sort(np.random.default_rng(0).integers(1, 8, (600, 2)), axis=1)
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    targets = pd.DataFrame(visits, columns=["lower", "upper"])
-    pd.concat([frame, targets], axis=1).to_csv(tmp_path / "rows.csv", index=False)
-    model = BoostBPSurvival(loss="aft", **QUICK).fit(tmp_path / "rows.csv", y=["lower", "upper"])
-    expected = BoostBPSurvival(loss="aft", **QUICK).fit(frame, targets)
-    np.testing.assert_array_equal(model.predict(frame), expected.predict(frame))
-    frame.to_csv(tmp_path / "features.csv", index=False)
-    beside = BoostBPSurvival(loss="aft", **QUICK).fit(tmp_path / "features.csv", targets)
-    np.testing.assert_array_equal(beside.predict(frame), expected.predict(frame))
-
-
 def test_proportional_hazards_refuse_other_censoring_by_name() -> None:
     with pytest.raises(ValueError, match="Use loss='aft' for left and interval censoring"):
         BoostBPSurvival(**QUICK).fit(X, np.column_stack([TIME, 2 * TIME]))
-
-
-@BOTH
-@pytest.mark.filterwarnings("ignore:No effect on the model")
-@pytest.mark.parametrize(("deep", "quality"), [("auto", 2), (True, 3), (False, 2)])
-def test_models_rank_and_their_curves_are_survival_functions(loss: str, deep: Any, quality: int) -> None:
-    model = BoostBPSurvival((4,), loss=loss, deep=deep, quality=quality, epochs=2, random_state=0)
-    model.fit(X, Y)
-    assert model.score(X_NEW, Y_NEW) > 0.86
-    times = np.linspace(0.0, float(Y[:, 0].max()), 40)
-    survival = model.predict_survival_function(X_NEW, times=times)
-    assert survival.shape == (2000, 40)
-    assert (survival[:, 0] == 1.0).all()
-    assert ((survival >= 0) & (survival <= 1)).all()
-    assert (np.diff(survival, axis=1) <= 0).all()
-    hazard = model.predict_cumulative_hazard_function(X_NEW, times=times)
-    np.testing.assert_allclose(np.exp(-hazard), survival, rtol=1e-12)
-
-
-@BOTH
-def test_step_functions_are_those_of_the_array(loss: str) -> None:
-    model = BoostBPSurvival(loss=loss, **QUICK).fit(X, Y)
-    times = model.unique_times_
-    events = np.unique(Y[:, 0][Y[:, 0] == Y[:, 1]])
-    assert np.isin(events, times).all()
-    for method in (model.predict_survival_function, model.predict_cumulative_hazard_function):
-        array, functions = method(X_NEW[:5], return_array=True), method(X_NEW[:5])
-        assert array.shape == (5, len(times))
-        for row, function in zip(array, functions, strict=True):
-            np.testing.assert_array_equal(function(times), row)
-    assert functions[0](0.0) == 0.0
-
-
-@BOTH
-def test_quantiles_are_where_the_curves_reach_the_share(loss: str) -> None:
-    model = BoostBPSurvival(loss=loss, **QUICK).fit(X, Y)
-    shares = [0.1, 0.5, 0.9]
-    quantiles = model.predict_quantile(X_NEW[:50], shares)
-    assert quantiles.shape == (50, 3)
-    np.testing.assert_array_equal(model.predict_quantile(X_NEW[:50]), quantiles[:, 1])
-    np.testing.assert_array_equal(model.predict_interval(X_NEW[:50], 0.8), quantiles[:, [0, 2]])
-    for row, share in ((row, k) for row in range(50) for k in range(3)):
-        if np.isfinite(time := quantiles[row, share]):
-            before, after = model.predict_survival_function(X_NEW[[row]], times=[time * (1 - 1e-9), time])[0]
-            assert after <= 1 - shares[share] + 1e-9
-            assert before >= 1 - shares[share] - 1e-9
-        else:
-            assert model.predict_survival_function(X_NEW[[row]], return_array=True)[0, -1] > 1 - shares[share]
-    with pytest.raises(ValueError, match="q="):
-        model.predict_quantile(X_NEW, 1.0)
-
-
-@pytest.mark.parametrize(("loss", "weibull"), [("cox", True), (AFT("extreme"), True), ("aft", False)])
-def test_quantiles_of_a_linear_model_are_recovered(loss: Any, weibull: bool) -> None:
-    x, time, limit = rows(4000, weibull=weibull)
-    model = BoostBPSurvival(loss=loss, quality=2, deep=False, random_state=0).fit(x, bounds_of(time, limit))
-    x_new, time_new, _ = rows(4000, seed=1, weibull=weibull)
-    for share in (0.1, 0.25, 0.5, 0.75):
-        assert np.mean(time_new <= model.predict_quantile(x_new, share)) == pytest.approx(share, abs=0.035)
-    low, high = model.predict_interval(x_new, 0.8).T
-    assert np.mean((low <= time_new) & (time_new <= high)) == pytest.approx(0.8, abs=0.035)
-    noise = np.log(-np.log(0.5)) if weibull else 0.0
-    median = np.exp(x_new[:, 0] + x_new[:, 1] / 2 + 0.5 * noise)
-    reached = model.predict_quantile(x_new) < 4.0
-    assert np.corrcoef(np.log(model.predict_quantile(x_new)[reached]), np.log(median[reached]))[0, 1] > 0.98
 
 
 def test_interval_censored_times_are_learned() -> None:
@@ -237,29 +64,6 @@ def test_interval_censored_times_are_learned() -> None:
     assert np.mean(time_new <= model.predict(x_new)) == pytest.approx(0.5, abs=0.05)
     with pytest.raises(ValueError, match="concordance takes right-censored rows"):
         model.score(x, np.column_stack([grid[place - 1], grid[place]]))
-
-
-def test_the_scale_is_the_users_or_that_of_the_held_out_rows() -> None:
-    fixed = BoostBPSurvival(loss=AFT(scale=0.8), **QUICK).fit(X, Y)
-    assert fixed.model_.targets.loss == AFT(scale=0.8)
-    learned = BoostBPSurvival(loss="aft", **QUICK).fit(X, Y)
-    assert learned.model_.targets.loss.scale == pytest.approx(0.5, abs=0.12)
-    assert learned.history_.held_out is None
-    alone = BoostBPSurvival(loss="aft", early_stopping=False, **QUICK).fit(X, Y)
-    assert alone.model_.targets.loss.scale > 1.0  # that of the constant
-
-
-@BOTH
-def test_calibration_rows_determine_the_curves(loss: str) -> None:
-    model = BoostBPSurvival(loss=loss, calibration=0.3, **QUICK).fit(X, Y)
-    median = model.predict_quantile(X_NEW)
-    assert np.mean(median >= TIME_NEW) == pytest.approx(0.5, abs=0.08)
-    model.calibrate(X_NEW, Y_NEW)
-    assert np.mean(model.predict_quantile(X_NEW) >= TIME_NEW) == pytest.approx(
-        0.5, abs=0.09
-    )  # hazards are not proportional
-    with pytest.raises(ValueError, match="y has no event"):
-        model.calibrate(X, -LIMIT)
 
 
 @BOTH
@@ -378,14 +182,6 @@ def test_few_events_do_not_let_the_likelihood_rise_without_an_end(loss: str, n_e
     by_event = np.flatnonzero(has_event), np.flatnonzero(~has_event)
     with pytest.raises(ValueError, match=r"^validation=\(rows, rows\), training or held-out rows: y has no event"):
         BoostBPSurvival(loss=loss, quality=1, validation=by_event).fit(X[:300], y)
-
-
-def test_times_without_a_lower_bound_are_refused() -> None:
-    left = np.column_stack([np.zeros(600), TIME])
-    with pytest.raises(ValueError, match="all rows are censored on the left"):
-        BoostBPSurvival(loss="aft", **QUICK).fit(X, pd.DataFrame(left, columns=["lower", "upper"]))
-    left[::2, 0] = TIME[::2]
-    BoostBPSurvival(loss="aft", **QUICK).fit(X, pd.DataFrame(left, columns=["lower", "upper"]))
 
 
 @BOTH

@@ -9,12 +9,6 @@ import pytest
 
 import boostbp
 from boostbp import BoostBPRegressor
-from boostbp.export.description import Description
-from boostbp.export.onnx_graph import IR_VERSION, OPSET, Graph
-from boostbp.export.onnx_layers import layer_outputs
-from boostbp.export.onnx_leaves import Input
-from boostbp.export.onnx_models import model_of
-from boostbp.trees.forest import Forest
 from tests.export.rows import hard_rows, table
 from tests.export.test_c_program import Compiled, needs_compiler
 from tests.export.test_c_program import assert_same as assert_same_in_c
@@ -22,7 +16,7 @@ from tests.export.test_c_program import assert_same as assert_same_in_c
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 from tests.export import test_onnx_models
-from tests.export.test_onnx_models import ALL_LEVELS, SMALL, X, onnx, regressor, served, session_of
+from tests.export.test_onnx_models import ALL_LEVELS, SMALL, X, regressor, served, session_of
 
 
 def assert_same(model, rows):
@@ -73,48 +67,6 @@ def test_one_tiny_column_beside_categories(basis):
     output = {"basis": basis, "base": "ridge"}
     model = BoostBPRegressor((), n_estimators=3, output=output, categorical_features=[1], deep=True).fit(A, y)
     assert_same(model, A)
-
-
-@pytest.mark.parametrize("cells", ["left out", "far"])
-def test_cells_whose_squares_are_beyond_float64_without_clipping(cells):
-    """Leaves of several outputs, which read a column in its units, or leave it out: it is constant in their rows."""
-    rng = np.random.default_rng(0)
-    A = rng.normal(size=(120, 3))
-    y = np.column_stack([A[:, 0] + np.abs(A[:, 2]), A[:, 2] ** 2 - A[:, 0], A[:, 0] * A[:, 2]])
-    A[:, 1] = 0.0 if cells == "left out" else 2.0**30 * A[:, 1]
-    A[:4, 1] = 1e200 if cells == "left out" else A[:4, 1]
-    hidden = {"basis": "quadratic", "clip": False, "multi_strategy": "multi_output_tree", "min_samples_leaf": 2}
-    model = BoostBPRegressor(hidden=hidden, **SMALL | {"hidden_layer_sizes": (3,)}).fit(A, y)
-    layer = model.network_.layers[0]
-    m = layer.forest.n_outputs
-    assert (layer.forest.leaves.tree_output[:, 1] == m).any()
-    alone = Description(3, (layer.forest,), False, np.zeros(m), scale=np.ones(m), shift=np.zeros(m))
-    rows = A.copy()
-    rows[::3, 1] = 1e200 if cells == "left out" else 1e160
-    assert np.isfinite(layer.predict(rows)).all()
-    for output in at_every_level(model_of(alone, dtype="float64"), rows):
-        np.testing.assert_allclose(output, layer.predict(rows), rtol=1e-12, atol=1e-13)
-    assert_same(model, rows)
-
-
-def test_cells_beyond_float64_in_the_units_of_another_output():
-    """Functions of one graph share columns in different units: a cell is infinite in some, and times 0 is no number."""
-    A, y = table(60)
-    small, large = (
-        BoostBPRegressor((), n_estimators=3, output={"clip": False}, deep=True)
-        .fit(A[:, [0]] * size, y)
-        .network_.layers[0]
-        for size in (1e-200, 1e200)
-    )
-    forest = Forest.concat([layer.forest.placed(np.array([0]), 1, k, 2) for k, layer in enumerate((small, large))])
-    alone = Description(1, (forest,), False, np.zeros(2), scale=np.ones(2), shift=np.zeros(2))
-    rows = A[:, [0]] * 1e200
-    with np.errstate(all="ignore"):
-        expected = large.predict(rows)[:, 0]
-    assert np.isfinite(expected).all()
-    for some in (rows, rows[:1]):
-        for output in at_every_level(model_of(alone, dtype="float64"), some):
-            np.testing.assert_allclose(output[:, 1], expected[: len(some)], rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("exponent", [-98, -60, -46, -45, 46, 90])
@@ -172,44 +124,3 @@ def test_no_rows():
         for level in ALL_LEVELS:
             outputs = session_of(boostbp.to_onnx(model), level).run(None, {"X": np.empty((0, width))})
             assert [output.shape for output in outputs] == ([(0,), (0, 2)] if hasattr(model, "classes_") else [(0,)])
-
-
-def hidden_layer(forest, *, single):
-    """A graph of a layer whose outputs are hidden units, for blocks of rows or a single row."""
-    graph = Graph(np.dtype(np.float64))
-    units = layer_outputs(graph, forest, Input.of(graph, "X", single=single), {}, last=False)
-    graph.op("Transpose", units, perm=[1, 0], outputs=["units"])
-    proto = graph.proto([graph.typed("X", shape=["rows", forest.n_features])], [graph.typed("units")])
-    return onnx.helper.make_model(proto, opset_imports=[onnx.helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
-
-
-@pytest.mark.parametrize("shape", ["a tree for each output", "a tree for all outputs"])
-def test_hidden_units_have_the_bits_of_ours_where_scales_are_no_powers_of_two(shape):
-    """A unit whose last bit is another one may be on the other side of a threshold above."""
-    A, y = table(300 if "all" in shape else 60)
-    hidden = {"basis": "quadratic", "min_samples_leaf": 2}
-    backend = "xgboost" if "all" in shape else "lightgbm"
-    hidden |= {"multi_strategy": "multi_output_tree"} if "all" in shape else {}
-    model = BoostBPRegressor(hidden=hidden, backend=backend, **SMALL | {"epochs": 1}).fit(A, y)
-    layer = model.network_.layers[0]
-    forest = layer.forest
-    assert (np.frexp(forest.leaves.scaling[:, 1])[0] != 0.5).any()
-    rows = hard_rows(model, A, 100)
-    expected = layer.predict(rows)
-    for single in (False, True):
-        graph, parts = hidden_layer(forest, single=single), rows[:40, None] if single else [rows]
-        for level in ALL_LEVELS:
-            session = session_of(graph, level)
-            units = np.concatenate([session.run(None, {"X": part})[0] for part in parts])
-            np.testing.assert_array_equal(units, expected[: len(units)])
-
-
-@pytest.mark.filterwarnings("ignore::boostbp.model.health.HealthWarning")
-@pytest.mark.parametrize("hidden_layer_sizes", [(), (2,)])
-def test_layers_without_trees(hidden_layer_sizes):
-    A, y = table(60)
-    how = {"hidden_layer_sizes": hidden_layer_sizes, "n_estimators": 0, "output": {"base": "zero"}, "epochs": 1}
-    model = BoostBPRegressor(**SMALL | how).fit(A, y)
-    assert_same(model, A)
-    two = BoostBPRegressor(**SMALL | how).fit(A, np.column_stack([y, -y]))
-    assert_same(two, A)

@@ -100,21 +100,6 @@ def small(**changes):
     return BoostBPRegressor((6,), **parameters(**alone, **words))
 
 
-def test_paper_settings_are_algorithm_1():
-    model = BoostBPRegressor(
-        (6,), **paper_settings(backend="sklearn", epochs=2, random_state=0, **parameters(n_estimators=5))
-    )
-    X, Y = data()
-    settings = training_settings(model, ROWS, 1, 0)
-    assert settings.step == Plain(0.5, 0.5)
-    assert settings.start is noise
-    assert (settings.refit_order, settings.output_target) == ("downward", "moved")
-    assert all(layer.base is None and not layer.clip for layer in settings.layers)
-    assert not any(layer.growth.extra_trees for layer in settings.layers)
-    assert all(layer.ridge == Ridge(1.0, penalize_constant=True, standardize=False) for layer in settings.layers)
-    assert len(model.fit(X, Y.ravel()).history_) == 3
-
-
 ARRANGEMENTS = [
     {"output_target": output, "start": start, "step": step}
     for output in ("loss", "moved")
@@ -151,19 +136,6 @@ def test_upward_refits_leave_hidden_variables_that_the_network_reproduces():
     for network, loss in states:
         raw = network.predict(X)
         assert loss == pytest.approx(0.5 * np.mean((raw - Y) ** 2), rel=1e-9)
-
-
-@pytest.mark.usefixtures("unrounded")
-def test_best_epoch_is_restored_and_is_the_best_of_the_history():
-    X, Y = data()
-    Xv, Yv = data(1)
-    model = small(epochs=12, n_iter_no_change=3, deep=True).fit(X, Y.ravel(), eval_set=[(Xv, Yv.ravel())])
-    history = model.history_
-    values = history.metrics("valid_0")
-    assert history.best_epoch == int(np.argmin(values))
-    [loss] = [one.loss for one in history.choice.candidates if one.name == "network"]  # of the network of that epoch
-    assert model.model_.targets.scale[0] * np.sqrt(2 * loss) == pytest.approx(min(values), rel=1e-9)
-    assert len(history) - 1 - history.best_epoch <= 3
 
 
 def test_a_callback_stops_training():
@@ -268,21 +240,6 @@ def test_history_holds_one_number_per_layer():
     assert len(last.r2) == 3
     assert all(np.isfinite(last.r2))
     assert all(0 <= share <= 1 for share in last.dead)
-
-
-def test_evaluation_sets_do_not_change_the_epochs():
-    X, Y = data()
-    settings = Settings(layers=(paper_layer(),) * 2, units=(4,), epochs=2)
-    common = {
-        "backend": backends.load_backend("sklearn"),
-        "loss": losses.SquaredError(),
-        "settings": settings,
-        "weight": np.ones(ROWS),
-    }
-    _, alone = train(X, Y, **common)
-    metric = metrics.default_metric(losses.SquaredError())
-    _, seen = train(X, Y, evaluation=watched(X[:50], Y[:50], metric=metric), **common)
-    assert alone.loss == seen.loss
 
 
 @pytest.mark.parametrize("backend", ONE_AT_ONCE)

@@ -9,7 +9,7 @@ from flat_parameters import parameters
 from helpers import BACKENDS
 from sklearn.datasets import make_friedman1
 
-from boostbp import BoostBPAutoencoder, BoostBPRegressor, load, losses, save
+from boostbp import BoostBPRegressor, load, losses, save
 from boostbp import backends as libraries
 from boostbp.estimators.parameters import training_settings
 from boostbp.inputs.rows import Rows
@@ -104,8 +104,3 @@ def test_output_rounds_are_chosen_with_the_features():
     )
     score = np.sqrt(np.mean(np.square(model.predict(X[200:]) - Y[200:])))
     assert score == pytest.approx(model.history_.scores["valid_0"])
-
-
-def test_autoencoder_refuses_skip():
-    with pytest.raises(ValueError, match="skip=True: an auto-encoder"):
-        BoostBPAutoencoder((2,), **parameters(skip=True)).fit(X)
