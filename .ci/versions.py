@@ -21,9 +21,12 @@ ROOT = Path(__file__).resolve().parents[1]
 PYTHONS = ("python3.11", "python3.12", "python3.13", "python3.14")
 SHOWN = ("lightgbm", "xgboost", "numpy", "scikit-learn", "scipy", "narwhals", "pandas", "polars", "pyarrow")
 CORE = (
+    "tests/backends/conformance/test_backend_trial.py",
     "tests/backends/conformance/test_duties.py",
     "tests/backends/test_leaf_of.py",
+    "tests/backends/test_lightgbm_params.py",
     "tests/backends/test_native_params.py",
+    "tests/backends/test_sklearn.py",
     "tests/estimators/test_tables.py",
     "tests/estimators/test_extremes.py",
     "tests/inputs",

@@ -60,6 +60,12 @@ OF_USER |= {
 OF_USER |= {"representation", "row_losses", "score", "training_loss", "value", "vjp", "work"}
 # What a variable holds has a noun.
 PRONOUNS = {"one", "each", "it", "its", "own", "said", "seen", "asked", "ours", "theirs", "mine"}
+# Modules that tests reach by others only, with the reason. Each other one has its tests in a file of its name.
+WITHOUT_TESTS = {
+    "__main__.py": "one call: tests/cli/test_documents.py runs it",
+    "distributed/cluster.py": "needs a cluster, which tests/test_dask.py starts once",
+    "ensemble/constants.py": "numbers, whose effects are tests of what reads them",
+}
 LIBRARIES = {"lightgbm", "xgboost"}
 OPTIONAL = {
     "autogluon",
@@ -231,6 +237,23 @@ def test_the_measures_in_the_documents_are_those_of_the_code():
 def test_files_have_names_of_their_own():
     counts = Counter(path.stem for path in MODULES)
     assert {name for name, count in counts.items() if count > 1} <= {"__init__", "base"}  # what a room's classes share
+
+
+def test_tests_stand_where_their_modules_do():
+    without = []
+    for path in [*MODULES, *(PACKAGE / "core").glob("*.c")]:
+        place = path.relative_to(PACKAGE)
+        tests = ROOT / "tests" / place.parent / f"test_{path.stem.strip('_')}.py"
+        if path.stem != "__init__" and not tests.is_file():
+            without.append(place.as_posix())
+    assert sorted(without) == sorted(WITHOUT_TESTS)
+
+
+def test_rooms_of_tests_are_those_of_the_package():
+    """Beside them are tests of other folders, and programs that try many cases."""
+    others = {"benchmarks", "fuzz", "fuzz_exports", "fuzz_files", "fuzz_params", "kills", "signals"}
+    rooms = {path.parent.relative_to(ROOT / "tests").as_posix() for path in (ROOT / "tests").rglob("test_*.py")}
+    assert {room for room in rooms - others if not (PACKAGE / room).is_dir()} == set()
 
 
 def test_no_path_of_a_machine_in_the_sources():
