@@ -31,6 +31,9 @@ CORE = (
     "tests/estimators/test_extremes.py",
     "tests/inputs",
     "tests/runtime/test_archive.py",
+    # These call the command line, whose oldest typer warns of what the newest click deprecates.
+    "--ignore=tests/inputs/files",
+    "--ignore=tests/inputs/test_conversions.py",
 )
 
 
