@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from dataclasses import replace
 
 import numpy as np
@@ -31,10 +30,6 @@ def inside(values):
     assert all(4 <= value["many"] <= 128 and type(value["many"]) is int for value in values)
     assert all(0.5 <= value["share"] <= 1.0 for value in values)
     assert all(1e-3 <= value["penalty"] <= 10.0 for value in values)
-
-
-def test_example_in_the_docstring_is_true():
-    assert doctest.testmod(search).attempted > 0 == doctest.testmod(search).failed
 
 
 def test_random_draws_lie_in_the_space_and_follow_its_scale():

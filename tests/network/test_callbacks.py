@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import gc
 import io
 import logging
@@ -243,12 +242,6 @@ def test_a_copy_records_into_the_dict_of_the_user():
     history = BoostBPRegressor(**parameters(**TINY)).fit(X, Y, callbacks=calls).history_
     assert seen["train"] == {"loss": history.loss}
     assert list(networks) == list(range(len(history)))
-
-
-def test_documented_example_runs():
-    outcome = doctest.testmod(callbacks)
-    assert outcome.attempted > 0
-    assert outcome.failed == 0
 
 
 @pytest.mark.parametrize("answer", [True, np.bool_(True)])
