@@ -22,9 +22,7 @@ from boostbp.trees.tree import Tree
 from tests.estimators.test_own_backend import MedianStumps
 
 rng = np.random.default_rng(0)
-
 X = rng.uniform(-1, 1, (400, 3))
-
 y = np.abs(X[:, 0]) + X[:, 1]
 
 
@@ -94,7 +92,6 @@ def test_structures_of_several_classes_that_cannot_be_are_refused_by_name(spoil,
 
 
 CODES = np.column_stack([X, rng.integers(0, 3, len(X))])
-
 GAPS = np.where(rng.uniform(size=X.shape) < 0.1, np.nan, X)
 
 

@@ -11,7 +11,6 @@ from boostbp.distributed import Address, WorkersLostError, fit_worker
 pytest.importorskip("xgboost")
 
 HOW = {"deep": True, "backend": "xgboost", "epochs": 3, "n_estimators": 8, "random_state": 0}
-
 NOWHERE = Address("127.0.0.1", 1, 2, 1.0)
 
 

@@ -15,11 +15,8 @@ from boostbp import BoostBPClassifier, load, save
 from boostbp.cli import console
 
 TINY = {"n_estimators": 3, "min_samples_leaf": 5, "epochs": 2, "early_stopping": False, "random_state": 0}
-
 DEEP = TINY | {"deep": True}
-
 HOSTILE = "\x1b]0;owned\x07[bold red]:bomb:[link=http://evil.example]\x9b2J\u202ename"
-
 SHOWN = r"\x1b]0;owned\x07[bold red]:bomb:[link=http://evil.example]\x9b2J\u202ename"
 
 

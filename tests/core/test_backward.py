@@ -18,7 +18,6 @@ from helpers import (
 from boostbp.network.layers import Layer
 
 matrix, whoever_grew = every(MATRIX), of_any_library(MATRIX)
-
 clipping = pytest.mark.parametrize("clip", [True, False], ids=["clip", "free"])
 
 

@@ -15,9 +15,7 @@ from boostbp.ensemble.candidate_settings import output_layer
 from boostbp.trees.basis import Elementwise
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
-
 HELD = make_friedman1(200, n_features=5, random_state=1)
-
 FAST = {"hidden": {"n_estimators": 5}, "epochs": 2, "random_state": 0}
 
 

@@ -15,9 +15,7 @@ from boostbp.ensemble.candidates import CANDIDATES
 from boostbp.network.trainer import Trainer
 
 X, Y = make_friedman1(300, n_features=5, random_state=0)
-
 HELD_OUT = make_friedman1(150, n_features=5, random_state=1)
-
 FAST = {"hidden": {"n_estimators": 5}, "epochs": 2, "random_state": 0}
 
 

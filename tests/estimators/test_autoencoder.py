@@ -10,7 +10,6 @@ from flat_parameters import parameters
 from boostbp import BoostBPAutoencoder
 
 rng = np.random.default_rng(0)
-
 X = rng.standard_normal((60, 3))
 
 

@@ -11,9 +11,7 @@ from flat_parameters import layer_of, parameters
 from boostbp import BoostBPRegressor, fit_layer
 
 rng = np.random.default_rng(0)
-
 X = rng.standard_normal((60, 3))
-
 Y = X @ [1.0, -2.0, 0.5]
 
 

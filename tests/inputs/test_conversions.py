@@ -15,17 +15,11 @@ from boostbp import BoostBPClassifier, BoostBPRegressor
 from tests.test_cures import AMOUNTS, SPELT, message_of
 
 ROWS = 60
-
 rng = np.random.default_rng(0)
-
 X = pd.DataFrame({"x": rng.normal(size=ROWS), "z": rng.normal(size=ROWS)})
-
 y = X["x"].to_numpy() * 2
-
 days = [dt.date(2024, 1, 3) + dt.timedelta(days=11 * row) for row in range(ROWS)]
-
 times = [dt.time(row % 24, row, row % 7) for row in range(ROWS)]
-
 DATES = {
     "ISO": [day.isoformat() for day in days],
     "day first": [day.strftime("%d/%m/%Y") for day in days],

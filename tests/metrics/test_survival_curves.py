@@ -11,7 +11,6 @@ from boostbp import metrics
 from tests.metrics.test_survival import MADE, made, shipped
 
 CLOSE = {"rtol": 1e-10, "atol": 1e-10}
-
 SHIPPED = ("load_gbsg2", "load_veterans_lung_cancer", "load_whas500", "load_aids", "load_flchain", "load_breast_cancer")
 
 

@@ -24,11 +24,8 @@ def bounds_of(time: Floats, limit: Floats) -> Floats:
 
 
 X, TIME, LIMIT = rows(600)
-
 Y = bounds_of(TIME, LIMIT)
-
 X_NEW, TIME_NEW, LIMIT_NEW = rows(2000, seed=1)
-
 Y_NEW = bounds_of(TIME_NEW, LIMIT_NEW)
 
 

@@ -12,11 +12,8 @@ from tests.network.test_checkpoints import WAYS
 from tests.support.flat_parameters import parameters
 
 X, Y = load_diabetes(return_X_y=True)
-
 X, Y = X[:220], Y[:220]
-
 TINY = {"hidden_layer_sizes": (2, 3), "n_estimators": 2, "epochs": 5, "random_state": 0, "early_stopping": False}
-
 MORE_WAYS = [name for name in WAYS if "-" not in name or name in ("upward-loss-normalised", "downward-moved-plain")]
 
 

@@ -14,9 +14,7 @@ from tests.network.test_backprop import paper_layer, train
 from tests.support.problems import watched
 
 rng = np.random.default_rng(0)
-
 H = rng.uniform(-1, 1, (400, 4))
-
 TARGETS = np.column_stack([np.sin(3 * H[:, 0]) + H[:, 1], H[:, 2] * H[:, 3]])
 
 

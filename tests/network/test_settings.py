@@ -10,7 +10,6 @@ from sklearn.datasets import make_friedman1
 from boostbp import BoostBPRegressor
 
 X, Y = make_friedman1(120, n_features=5, random_state=0)
-
 FAST = {"hidden_layer_sizes": (3,), "n_estimators": 3, "epochs": 1, "deep": True, "random_state": 0}
 
 

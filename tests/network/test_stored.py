@@ -19,11 +19,8 @@ from boostbp.storage import VERSION
 from tests.support.flat_parameters import parameters
 
 TINY = {"hidden_layer_sizes": (3,), "n_estimators": 3, "epochs": 1, "min_samples_leaf": 5, "random_state": 0}
-
 X, Y = load_diabetes(return_X_y=True)
-
 X, Y = X[:120], Y[:120]
-
 FLOWERS, SPECIES = load_iris(return_X_y=True)
 
 

@@ -13,11 +13,8 @@ from boostbp import BoostBPClassifier, callbacks, plots
 from boostbp.plots.epochs import PANELS
 
 X, Y = load_iris(return_X_y=True)
-
 NAMES = np.array(["setosa", "versicolor", "virginica"])
-
 SEEN = {}
-
 TINY = {"n_estimators": 3, "min_samples_leaf": 5, "early_stopping": False, "random_state": 0}
 
 

@@ -15,9 +15,7 @@ from boostbp.trees.basis import BASES
 from boostbp.trees.sparse import Table
 
 rng = np.random.default_rng(0)
-
 X = rng.uniform(-1, 1, (500, 4))
-
 y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
 
 

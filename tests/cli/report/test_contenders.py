@@ -10,9 +10,7 @@ from boostbp.cli.report.comparison import Job, compare_models, measure, splits
 from boostbp.cli.report.contenders import SINGLE_LAYER, deep
 
 QUICK = {"epochs": 1, "hidden_layer_sizes": (2,), "n_estimators": 3, "deep": True}
-
 DEEP = [deep(backend, QUICK) for backend in ("lightgbm", "xgboost")]
-
 SINGLE = ["LightGBM", "LightGBM linear_tree", "XGBoost"]
 
 
