@@ -7,6 +7,7 @@ import pytest
 
 from boostbp import core
 from boostbp.trees.tree import Tree, offsets
+from tests.core.test_binding import read_only, unaligned
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((300, 4))
@@ -18,20 +19,6 @@ def routed(nodes, X, dtype=np.uint8):
     leaf = np.empty((1, len(X)), dtype)
     core.route(nodes, offsets([2]), X, 0, len(X), leaf)
     return leaf[0]
-
-
-def read_only(array):
-    array = array.copy()
-    array.flags.writeable = False
-    return array
-
-
-def unaligned(array):
-    memory = np.empty(array.nbytes + 1, np.uint8)
-    found = memory[1:].view(array.dtype).reshape(array.shape)
-    found[:] = array
-    assert not found.flags.aligned
-    return found
 
 
 KINDS = {

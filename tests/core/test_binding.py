@@ -22,6 +22,7 @@ def read_only(array):
 def unaligned(array):
     found = np.empty(array.nbytes + 1, np.uint8)[1:].view(array.dtype).reshape(array.shape)
     found[:] = array
+    assert not found.flags.aligned or found.size == 0
     return found
 
 
