@@ -1,4 +1,4 @@
-"""BoostBPAutoencoder: what it takes, what it refuses, and how it is scored."""
+"""BoostBPAutoencoder: evaluation sets, which it also calls eval_X, and what it refuses."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from flat_parameters import parameters
+from sklearn.datasets import load_diabetes
 
 from boostbp import BoostBPAutoencoder
 
-rng = np.random.default_rng(0)
-X = rng.standard_normal((60, 3))
+X, _ = load_diabetes(return_X_y=True)
+SMALL = {"hidden_layer_sizes": (2,), "n_estimators": 2, "epochs": 3, "random_state": 0}
 
 
 def changed(array, place, value):
@@ -27,9 +28,6 @@ def test_auto_encoder_checks_early_stopping():
 def test_auto_encoder_takes_numbers_only():
     with pytest.raises(ValueError, match=r"NaN"):
         BoostBPAutoencoder().fit(changed(X, (0, 0), np.nan))
-
-
-SMALL = {"hidden_layer_sizes": (2,), "n_estimators": 2, "epochs": 3, "random_state": 0}
 
 
 def test_an_auto_encoder_has_the_other_name_too():
