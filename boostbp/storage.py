@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRanker, BoostBPRegressor, BoostBPSurvival
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.nested_parameters import SPECS
-from boostbp.estimators.parameters import training_settings
+from boostbp.estimators.request import Request
 from boostbp.estimators.state import OLDEST, VERSION, fitted_attributes, model_facts, model_from
 from boostbp.network.layers import LayerSpec
 from boostbp.network.settings import BackpropSpec
@@ -174,7 +174,7 @@ def parameters_of(estimator: BaseBoostBP) -> dict[str, Any]:
 def check_parameters(estimator: BaseBoostBP) -> None:
     """Raise ValueError if a parameter of a fitted estimator is out of bounds, as `fit` would."""
     model = estimator.model_
-    training_settings(estimator, 1, len(model.network.baseline), 0, model.schema)
+    Request.of(estimator).settings(1, len(model.network.baseline), 0, model.schema)
 
 
 def _basis_of(basis: Any) -> str:

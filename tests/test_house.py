@@ -126,6 +126,34 @@ def test_imports_point_down():
             assert FLOOR_OF.get(parts[1], len(FLOORS)) < FLOOR_OF[room], f"{path} imports {name}"
 
 
+# Rounds that the core boosts are a part of fitting, and states are those of a module; imports of types alone.
+CIRCLES = {("network.layers.core_rounds", "network.layers.fitting"), ("torch.module", "torch.states")}
+
+
+def test_imports_form_no_circles():
+    names = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in MODULES}
+    graph = {name: {module for module in modules_of(path, names) if module != name} for name, path in names.items()}
+    reached = {name: reachable(name, graph) for name in graph}
+    circles = {tuple(sorted(other for other in reached[name] if name in reached[other])) for name in graph}
+    assert {tuple(name.removeprefix("boostbp.") for name in circle) for circle in circles if circle} == CIRCLES
+
+
+def modules_of(path: Path, names: dict[str, Path]) -> Iterator[str]:
+    """Modules that a module imports, also for types alone; not packages, which only gather names."""
+    for name in imported(parsed(path)):
+        parts = name.split(".")
+        yield from (module for module in (name, ".".join(parts[:-1])) if module in names)
+
+
+def reachable(start: str, graph: dict[str, set[str]]) -> set[str]:
+    found, waiting = set[str](), [start]
+    while waiting:
+        for name in graph[waiting.pop()] - found:
+            found.add(name)
+            waiting.append(name)
+    return found
+
+
 def test_boosting_libraries_are_imported_in_backends_and_report_only():
     for path in MODULES:
         tops = {name.split(".")[0] for name in imported(parsed(path))}

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterSampler, RandomizedSearchCV
 
 from boostbp import BoostBPRegressor, callbacks, search
-from boostbp.estimators.parameters import training_settings
+from boostbp.estimators.request import Request
 from boostbp.search import SPACES, Choice, Integer, Number, Shape
 
 DIMENSIONS = {
@@ -121,7 +121,7 @@ def test_a_search_may_begin_with_the_default_values(kind, sizes):
     study.optimize(lambda trial: seen.append(search.suggest(trial, SPACES[kind])) or 0.0, n_trials=1)
     assert len(study.best_params) == len(SPACES[kind]) + (kind == "deep")  # a shape is two
     models = [BoostBPRegressor(**{"hidden_layer_sizes": sizes, "random_state": 0} | how) for how in ({}, seen[0])]
-    settings = [training_settings(model, 100, 1, 0) for model in models]
+    settings = [Request.of(model).settings(100, 1, 0) for model in models]
     assert settings[0] == replace(settings[1], given=settings[0].given)  # what is given counts in first layers, too
     of_ones_own = {"kind": Choice((1, 2)), "max_depth": Integer(5, 9), "epochs": Choice((300,))}
     assert search.start(of_ones_own) == {"epochs": 300}

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from boostbp.backends import load_backend
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
+from boostbp.estimators.arguments import Arguments
 from boostbp.estimators.base import BaseBoostBP
-from boostbp.estimators.fit_options import FitOptions, FittedOn
-from boostbp.estimators.parameters import training_settings
+from boostbp.estimators.request import Request
+from boostbp.estimators.training import Training
 from boostbp.inputs.blocks import blocks_of
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.schema import Schema
 from boostbp.inputs.sources import is_blocks
-from boostbp.network.monitor import Evaluation
 from boostbp.network.settings import BackpropSpec
 from boostbp.runtime import checks, threads
 from boostbp.runtime.arrays import TableLike
@@ -65,25 +64,18 @@ class _Mixture(BaseBoostBP):
             raw = self.network_.predict(self._read(X).X, n_jobs=threads.count(self.n_jobs))
         return self.model_.add_offset(raw, offset)
 
-    def _training_of(
-        self,
-        fitted: FittedOn,
-        rows: Rows,
-        evaluation: Evaluation,
-        options: FitOptions,
-        others: Sequence[Callable[[], tuple[Rows, Evaluation]]] = (),
-    ) -> Any:
+    def _plan(self, training: Training, arguments: Arguments) -> Any:
         require("torch", extra="torch", what=type(self).__name__)
         from benchmarks.mixtures.training import MixtureTraining, NetworkPlan
 
-        self._check_network(options)
+        rows, evaluation = training.problem.rows, training.problem.evaluation
         if rows.offset.ndim:
             raise ValueError(f"offset is not supported by {type(self).__name__}: use BoostBPRegressor or -Classifier.")
+        self._check_network(arguments)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         as_told = copy.copy(self)
         as_told.backprop = self._backprop()
-        settings = training_settings(as_told, len(rows), rows.y.shape[1], seed)
-        rows = as_dense(rows)
+        settings = Request.of(as_told).settings(len(rows), rows.y.shape[1], seed)
         evaluation = replace(
             evaluation, sets=tuple(replace(part, rows=as_dense(part.rows)) for part in evaluation.sets)
         )
@@ -95,9 +87,9 @@ class _Mixture(BaseBoostBP):
             self.network_steps,
             self.batch_size,
         )
-        return MixtureTraining(
-            fitted, rows.counted(), evaluation, plan, load_backend(self.backend), self._backprop().start, settings
-        )
+        problem = replace(training.problem, rows=as_dense(rows), evaluation=evaluation, settings=settings)
+        given = {field.name: getattr(training, field.name) for field in fields(training)} | {"problem": problem}
+        return MixtureTraining(**given, plan=plan, start=self._backprop().start)
 
     def _backprop(self) -> BackpropSpec:
         given = self.backprop
@@ -105,11 +97,11 @@ class _Mixture(BaseBoostBP):
             return replace(_BACKPROP, **given)
         return BackpropSpec.of(given or _BACKPROP, "backprop")
 
-    def _check_network(self, run: FitOptions) -> None:
+    def _check_network(self, run: Arguments) -> None:
         backprop = self._backprop()
         refused = {name: (getattr(backprop, name), getattr(_BACKPROP, name)) for name in _OF_TREES_ALONE}
         refused |= {"checkpoint": (run.checkpoint, None), "keep_state": (run.keep_state, False)}
-        refused |= {"init_model": (run.earlier, None)}
+        refused |= {"init_model": (run.init_model, None)}
         for name, (value, default) in refused.items():
             if value != default:
                 raise ValueError(

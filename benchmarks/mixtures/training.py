@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.mixtures.network import Columns, Dense, MixtureNetwork, dense, torch_threads
-from boostbp.backends.base import Backend
-from boostbp.estimators.fit_options import FittedOn
+from boostbp.estimators.training import Training
 from boostbp.inputs.rows import Rows
 from boostbp.losses import Loss
 from boostbp.losses.checked_loss import CheckedLoss, try_loss
@@ -76,8 +75,8 @@ class NetworkPlan:
     batch_size: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class MixtureTraining:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixtureTraining(Training):
     """The training of a mixture: as `boostbp.network.backprop.BackPropagation`, with a plan of the network.
 
     Attributes
@@ -86,23 +85,22 @@ class MixtureTraining:
         Name of the start of a first layer of trees.
     """
 
-    fitted: FittedOn
-    rows: Rows
-    evaluation: Evaluation
     plan: NetworkPlan
-    backend: Backend
     start: str
-    settings: Settings
 
-    def summarise(self, network: object) -> None:
+    def summarise(self, network: object) -> Any:
         """Return nothing: attributions are of trees alone."""
 
-    def train(self, callbacks: Sequence[Callback], resume: object, report: object) -> tuple[MixtureNetwork, History]:
+    def call(self, callbacks: Sequence[Callback], resume: object, report: object) -> Any:
+        """Return the call that trains from the start."""
+        return partial(self._train, callbacks, resume)
+
+    def _train(self, callbacks: Sequence[Callback], resume: object) -> tuple[MixtureNetwork, History]:
         """Train from the start; there are no states to go on from, and no stages to report."""
         if resume is not None:
             _no_state()
-        rows, evaluation, settings, plan = self.rows, self.evaluation, self.settings, self.plan
-        loss = self.fitted.targets.loss
+        rows, evaluation, settings = self.problem.rows, self.problem.evaluation, self.problem.settings
+        plan, loss, backend = self.plan, self.targets.loss, self.problem.backend
         try_loss(loss, CheckedLoss(loss).baseline(rows.y, rows.weight), rows.y)
         metric = evaluation.metric
         history = History(metric=metric.name if metric and evaluation.sets else "")
@@ -110,7 +108,7 @@ class MixtureTraining:
         watch = Monitor(history, evaluation, callbacks, replace(settings, output_target="moved"), _no_state)
         cuts = plan.trees == "last" and settings.output_target == "loss" and evaluation.sets
         with torch_threads(settings.n_threads), torch.inference_mode(False), torch.enable_grad():
-            run = _Run(rows, loss, settings, plan, _network(rows, loss, settings, plan, self.backend, self.start))
+            run = _Run(rows, loss, settings, plan, _network(rows, loss, settings, plan, backend, self.start))
             try:
                 with interrupts.deferred():
                     stop = None

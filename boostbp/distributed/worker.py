@@ -16,7 +16,7 @@ from scipy.sparse import issparse
 
 from boostbp.backends.xgboost_network import Address, connected
 from boostbp.estimators import BoostBPClassifier, BoostBPRanker, BoostBPRegressor, BoostBPSurvival
-from boostbp.estimators.parameters import training_settings
+from boostbp.estimators.request import Request
 from boostbp.inputs.sources import is_blocks
 from boostbp.network.callbacks import Checkpoint
 from boostbp.network.fingerprint import words_of
@@ -130,7 +130,7 @@ def refuse_unsupported(estimator: E, X: object = None, fit: Mapping[str, object]
 
 def _unsupported(estimator: E, X: object, fit: Mapping[str, object]) -> Iterator[tuple[str, object, str]]:
     """Yield the name, the value and the cure of each argument that is not supported."""
-    settings, callbacks = training_settings(estimator, 1, 1, 0), fit.get("callbacks")
+    settings, callbacks = Request.of(estimator).settings(1, 1, 0), fit.get("callbacks")
     if estimator.backend not in ("lightgbm", "xgboost"):
         yield "backend", estimator.backend, "use backend='lightgbm' or 'xgboost'"
     if not isinstance(estimator.validation, Real) and fit.get("eval_set") is None and fit.get("eval_X") is None:

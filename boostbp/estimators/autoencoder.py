@@ -4,39 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import issparse
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array
 
+from boostbp.estimators import session
+from boostbp.estimators.arguments import Arguments, OneOrMore, PassedSet, named_tables
 from boostbp.estimators.base import BaseBoostBP, public_methods
-from boostbp.estimators.fit_options import (
-    FitOptions,
-    FittedOn,
-    OneOrMore,
-    metric_of,
-    named_tables,
-    names_of,
-)
-from boostbp.estimators.held_out import hold_out
-from boostbp.estimators.inspected import fitted_model
+from boostbp.estimators.constructor import CommonParameters
+from boostbp.estimators.fitted import fitted_model
 from boostbp.estimators.nested_parameters import documented_as, takes
-from boostbp.estimators.regressor import BoostBPRegressor, CommonParameters
-from boostbp.estimators.session import all_or_nothing, run_training, state_to_resume
-from boostbp.inputs.rows import Rows
-from boostbp.inputs.schema import Schema, learn_schema
-from boostbp.inputs.targets import read_weight, refuse_extreme
+from boostbp.estimators.regressor import BoostBPRegressor
+from boostbp.inputs.schema import Schema
+from boostbp.inputs.targets import refuse_extreme
 from boostbp.losses import SquaredError
-from boostbp.model.model import Targets, standard_units
-from boostbp.network.monitor import EvalSet, Evaluation, Progress
+from boostbp.model.model import Targets
+from boostbp.network.monitor import Progress
 from boostbp.network.settings import BackpropSpec
 from boostbp.runtime import threads
 from boostbp.runtime.arrays import Floats, TableLike
-from boostbp.runtime.messages import named_in_errors
 from boostbp.trees.sparse import Table
 
 
@@ -76,7 +65,6 @@ class BoostBPAutoencoder(BaseBoostBP):
     @takes(CommonParameters)
     def __init__(self) -> None: ...
 
-    @all_or_nothing()
     def fit(
         self,
         X: TableLike,
@@ -108,29 +96,19 @@ class BoostBPAutoencoder(BaseBoostBP):
             The same as `eval_set`, under the name that other estimators have.
         callbacks, checkpoint, keep_state : as in `BoostBPRegressor`
         """
-        options = FitOptions(callbacks, checkpoint, keep_state)
         if BackpropSpec.of(self.backprop, "backprop").skip:
             raise ValueError("skip=True: an auto-encoder must see its input through the hidden layer. Use skip=False.")
-        schema, table = learn_schema(self, X, categorical_features=self.categorical_features)
-        check_numeric(self, X, table)
-        weight = read_weight(sample_weight, len(table.X))
         if eval_set is not None and eval_X is not None:
             raise ValueError("eval_set and eval_X are both given, and mean the same: leave one of them out.")
-        parts = named_tables("eval_set", eval_set) + named_tables("eval_X", eval_X)
-        sets = []
-        for name, (source, part) in zip(names_of(parts, eval_names), parts, strict=True):
-            with named_in_errors(source):
-                of_set = self._read(part, schema)
-            sets.append(EvalSet(name, Rows(of_set, of_set.X, np.ones(len(of_set.X)))))
-        refuse_extreme(table.X, "X")
-        rows = Rows(table, table.X, weight)
-        if not sets:
-            rows, sets = hold_out(self, rows, None, groups=groups, X=X)
-        targets = Targets(SquaredError(), *standard_units(rows.y, rows.weight), is_input=True)
-        rows = replace(rows, y=np.ascontiguousarray(targets.to_loss(rows.y)))
-        evaluation = Evaluation(tuple(sets), metric_of(self, targets.loss, sets), targets.outcome)
-        training = self._training_of(FittedOn(schema, targets), rows, evaluation, options)
-        run_training(self, training, options, state_to_resume(self, options, n_rows=len(rows)))
+        tables = named_tables("eval_set", eval_set) + named_tables("eval_X", eval_X)
+        sets = [PassedSet(source, part) for source, part in tables]
+        session.run_fit(
+            self,
+            Arguments(
+                X, None, sample_weight, groups=groups, sets=sets, eval_names=eval_names, callbacks=callbacks,
+                checkpoint=checkpoint, keep_state=keep_state,
+            ),
+        )  # fmt: skip
         return self
 
     def predict(self, X: TableLike) -> Floats:
@@ -153,8 +131,14 @@ class BoostBPAutoencoder(BaseBoostBP):
 
     def _read(self, X: TableLike, schema: Schema | None = None) -> Table:
         table = super()._read(X, schema)
-        check_numeric(self, X, table)
+        check_numeric(table)
         return table
+
+    def _learn_target(self, values: Any, weight: Floats, *_: object) -> tuple[Targets, Floats, Floats]:
+        check_numeric(values)
+        X = np.asarray(values.X)
+        refuse_extreme(X, "X")
+        return Targets(SquaredError(), np.zeros(X.shape[1]), np.ones(X.shape[1]), is_input=True), X, weight
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -162,11 +146,11 @@ class BoostBPAutoencoder(BaseBoostBP):
         return tags
 
 
-def check_numeric(estimator: BoostBPAutoencoder, X: TableLike, table: Table) -> None:
+def check_numeric(table: Table) -> None:
     """Raise an error if the input is sparse, has categorical columns, or has missing values."""
-    if issparse(X):
+    if not isinstance(table.X, np.ndarray):
         raise TypeError("X is sparse: an auto-encoder reconstructs every entry. Use X.toarray().")
     if table.categorical:
         raise ValueError(f"X has categorical columns {list(table.categorical)}: encode them as numbers first.")
     with np.errstate(invalid="ignore"):  # check_array first sums all values
-        check_array(table.X, estimator=estimator, input_name="X")
+        check_array(table.X, estimator="BoostBPAutoencoder", input_name="X")

@@ -5,9 +5,8 @@ from __future__ import annotations
 import copyreg
 import inspect
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import wraps
-from itertools import accumulate
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
@@ -17,18 +16,17 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp.estimators import input_rows, inspected, nested_parameters, session
-from boostbp.estimators.fit_options import FitOptions
-from boostbp.estimators.inspected import fitted_model, model_of_trees
-from boostbp.estimators.session import all_or_nothing
+from boostbp.estimators import inspected, nested_parameters, session
+from boostbp.estimators.arguments import Arguments
+from boostbp.estimators.fitted import fitted_model, networks_left_out, read_in_blocks, read_rows
 from boostbp.estimators.state import pack_state, stored_attributes, unpack_state
+from boostbp.estimators.training import Training
 from boostbp.inputs.blocks import blocks_of
 from boostbp.inputs.schema import Schema
 from boostbp.inputs.sources import is_blocks
-from boostbp.model.model import Model
+from boostbp.model.model import Model, Targets
 from boostbp.model.summary import Summary
 from boostbp.network.history import History
-from boostbp.network.layers.layer import rounds_of, stage_forests
 from boostbp.network.monitor import Progress
 from boostbp.network.network import Network, network_output
 from boostbp.runtime import messages, threads
@@ -42,19 +40,16 @@ ONE_SINGLE_LAYER = (
 SITE = "https://boostbp.github.io/boostbp"
 C = TypeVar("C", bound=type)
 if TYPE_CHECKING:  # the parameters are attributes
-    from boostbp.estimators.regressor import CommonParameters as _Attributes
+    from boostbp.estimators.constructor import CommonParameters as _Attributes
 else:
     _Attributes = object
 
 
 def public_methods(kind: C) -> C:
-    """Wrap the constructor and public methods: unknown arguments get a suggestion, and `numpy_errstate` applies.
-
-    Methods that `all_or_nothing` wraps do both themselves.
-    """
+    """Wrap the constructor and public methods: unknown arguments get a suggestion, and `numpy_errstate` applies."""
     for name, method in list(vars(kind).items()):
         is_public = isinstance(method, FunctionType) and (name == "__init__" or not name.startswith("_"))
-        if is_public and not hasattr(method, "all_or_nothing"):
+        if is_public:
             setattr(kind, name, _public(method))
     return kind
 
@@ -113,7 +108,7 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; `deep` adds the fields of specs, such as ``hidden__max_depth``."""
         params: dict[str, Any] = super().get_params(deep=deep)
-        return {**params, **nested_parameters.nested_values(self)} if deep else params
+        return {**params, **nested_parameters.nested_values(params)} if deep else params
 
     def set_params(self, **params: object) -> Self:
         """Set parameters by name, and fields of specs by names such as ``hidden__max_depth``.
@@ -180,7 +175,7 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _n_features_out(self) -> int:
         """Units of the last hidden layer; AttributeError without one, because scikit-learn calls `hasattr`."""
         network = fitted_model(self).network
-        if inspected.networks_left_out(self):
+        if networks_left_out(self.deep, self.hidden_layer_sizes, network):
             return 0
         if len(network.layers) == 1:
             need = "use deep=True, and hidden_layer_sizes other than ()"
@@ -215,7 +210,8 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 f"layer={layer!r} with set_output is not supported: its columns are named for the last hidden layer. "
                 "Use hidden_representation(X, layer) and hidden_names(layer)."
             )
-        if inspected.networks_left_out(self) and layer == -1:  # an error would let the rows decide if a pipeline works
+        # an error would let the rows decide if a pipeline works
+        if layer == -1 and networks_left_out(self.deep, self.hidden_layer_sizes, self.network_):
             messages.warn(
                 "transform returns no columns: this model has no hidden layer, as deep='auto' kept none. Use deep=True."
             )
@@ -240,7 +236,6 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             raise ValueError(str(error)) from None
         return np.asarray(super().get_feature_names_out(input_features))
 
-    @all_or_nothing()
     def fit_more(
         self,
         epochs: int,
@@ -261,7 +256,8 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         ``keep_state=True``.
         """
         check_is_fitted(self)
-        session.continue_fit(self, epochs, FitOptions(callbacks, checkpoint, keep_state=True))
+        arguments = Arguments(callbacks=callbacks, checkpoint=checkpoint, keep_state=True)
+        session.run_more(self, epochs, arguments)
         return self
 
     def summary(self) -> str:
@@ -303,15 +299,26 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         in_blocks = not isinstance(X, np.ndarray) and is_blocks(X)
         parts: list[Floats] = []
         for block in blocks_of(X, model.schema) if in_blocks else (X,):
-            rows = input_rows.read_in_blocks(self, block, model.schema, n_threads)
-            for part in rows:
+            for part in read_in_blocks(self, block, n_threads):
                 parts.append(network_output(model.network, part, n_threads))
                 del part  # before the next block is read
         raw = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return raw if offset is None and not model.with_offset else model.add_offset(raw, offset)
 
-    _read = input_rows.read_rows
-    _training_of = session.training_of
+    _read = read_rows
+
+    def _learn_target(
+        self, values: Any, weight: Floats, earlier: Model | None, names: tuple[str, ...] | None
+    ) -> tuple[Targets, Floats, Floats]:
+        """Return the `Targets`, the target as the loss reads it, (rows, columns), and the weights of the rows.
+
+        `names` are those of the columns of the target, if it has any.
+        """
+        raise NotImplementedError
+
+    def _plan(self, training: Training, arguments: Arguments) -> Training:
+        """Return the training that a fit runs, from that of its parameters and data."""
+        return training
 
     def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:
         """Return what pickle stores: all but the state of training, which contains the training rows."""
@@ -326,13 +333,3 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Set the attributes from the state of pickle or skops."""
         super().__setstate__(unpack_state(type(self), state))
-
-
-def staged_raw(estimator: BaseBoostBP, X: TableLike, offset: ArrayLike | None) -> Iterator[Floats]:
-    """Yield the raw output with the offset, (rows, outputs), after each round of the output layer."""
-    model, n_threads = model_of_trees(estimator), threads.count(estimator.n_jobs)
-    network = model.network
-    forest, h = network.layers[-1].forest, network.output_input(estimator._read(X).X, n_jobs=n_threads)
-    numbers = range(1, max(rounds_of(forest), 1) + 1)
-    for raw in accumulate(part.predict(h, n_threads) for part in stage_forests(forest, numbers)):
-        yield model.add_offset(raw + network.baseline, offset)

@@ -15,11 +15,12 @@ from sklearn.utils import Tags
 from sklearn.utils.class_weight import compute_sample_weight
 
 from boostbp import losses
-from boostbp.estimators.base import public_methods, staged_raw
+from boostbp.estimators.base import public_methods
 from boostbp.estimators.conformal import predict_set
-from boostbp.estimators.inspected import fitted_model
+from boostbp.estimators.constructor import SupervisedParameters
+from boostbp.estimators.fitted import fitted_model, staged_raw
 from boostbp.estimators.nested_parameters import documented_as, takes
-from boostbp.estimators.regressor import BoostBPRegressor, SupervisedParameters
+from boostbp.estimators.regressor import BoostBPRegressor
 from boostbp.estimators.supervised import OFFSET_IS_ROUTED, Supervised, check_offset
 from boostbp.inputs.categories import EACH, FEW, refuse_numbers_as_text, warn_of_spellings
 from boostbp.losses import Loss
@@ -185,7 +186,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         """
         from sklearn.metrics import accuracy_score  # imported here, as it slows the import of the package
 
-        check_offset(self, offset, "score")
+        check_offset(fitted_model(self), offset, "score")
         predicted = self.predict(X, offset=offset)
         y = self.model_.targets.read(y, len(predicted)) if self.multilabel_ else y  # a frame of any library
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))

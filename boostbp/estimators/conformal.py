@@ -19,31 +19,29 @@ References
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from boostbp.estimators.fitted import FittedModel, fitted_model
 from boostbp.estimators.held_out import at_random
-from boostbp.estimators.inspected import fitted_model
+from boostbp.estimators.request import Request
 from boostbp.inputs.targets import read_groups
 from boostbp.losses import Quantiles, traits_of
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.model.hazards import with_curves, with_scale
-from boostbp.model.model import Calibration, Targets
-from boostbp.runtime import checks, threads
+from boostbp.model.model import Calibration, Model, Targets
+from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats, TableLike
 from boostbp.trees.sparse import Table
-
-if TYPE_CHECKING:
-    from boostbp.estimators.supervised import Supervised
 
 CALIBRATION_DRAW = 99  # number of this random draw; those of held-out rows count from 0. Arbitrary
 MIN_DEVIATION = 1e-150  # smallest divisor of a residual; arbitrary
 
 
 def predict_interval(
-    self: Supervised, X: TableLike, coverage: float = 0.9, *, offset: ArrayLike | None = None
+    self: FittedModel, X: TableLike, coverage: float = 0.9, *, offset: ArrayLike | None = None
 ) -> Floats:
     """Predict intervals that contain the share `coverage` of the targets, for rows like those of the calibration.
 
@@ -70,7 +68,7 @@ def predict_interval(
     ValueError
         If the model has no calibration, from ``calibration=...`` or `calibrate`, or too few rows for the coverage.
     """
-    calibration, share = _calibration(self, coverage)
+    calibration, share = _calibration(fitted_model(self), coverage)
     targets = self.model_.targets
     prediction = targets.outcome(self._raw(X, offset))
     deviation = _deviation(targets, prediction)
@@ -92,7 +90,7 @@ def predict_interval(
 
 
 def predict_set(
-    self: Supervised, X: TableLike, coverage: float = 0.9, *, offset: ArrayLike | None = None
+    self: FittedModel, X: TableLike, coverage: float = 0.9, *, offset: ArrayLike | None = None
 ) -> NDArray[np.bool_]:
     """Predict sets of classes that contain the share `coverage` of the true classes, for rows like the calibration's.
 
@@ -118,7 +116,7 @@ def predict_set(
     ValueError
         If the model has no calibration, from ``calibration=...`` or `calibrate`, or too few rows for the coverage.
     """
-    calibration, share = _calibration(self, coverage)
+    calibration, share = _calibration(fitted_model(self), coverage)
     probabilities = self.model_.targets.probabilities(self._raw(X, offset))
     return 1.0 - probabilities <= calibration.bound(calibration.scores[:, 0], share)
 
@@ -132,10 +130,10 @@ def conformity_scores(targets: Targets, raw: Floats, target: Floats) -> Floats:
     return 1.0 - (targets.probabilities(raw) * one_hot).sum(axis=1, keepdims=True)
 
 
-def _calibration(estimator: Supervised, coverage: float) -> tuple[Calibration, float]:
-    """Return the calibration of a fitted estimator and the checked coverage."""
-    calibration = fitted_model(estimator).calibration
-    refuse_several_labels(fitted_model(estimator).targets.multilabel)
+def _calibration(model: Model, coverage: float) -> tuple[Calibration, float]:
+    """Return the calibration of a model and the checked coverage."""
+    calibration = model.calibration
+    refuse_several_labels(model.targets.multilabel)
     if calibration is None:
         raise ValueError(
             "The model is not calibrated: the last fit reserved no rows for calibration, and calibrate was not called "
@@ -161,13 +159,15 @@ def _deviation(targets: Targets, prediction: Floats) -> Floats:
 
 
 def calibration_rows(
-    estimator: Supervised, table: Table, weight: Floats, strata: NDArray[Any] | None, groups: ArrayLike | None
+    request: Request, table: Table, weight: Floats, strata: NDArray[Any] | None, groups: ArrayLike | None
 ) -> NDArray[np.intp]:
-    """Return the numbers of the rows that ``calibration``, which is not None, reserves; see `hold_out`."""
-    share = checks.between("calibration", estimator.calibration, 0, 0.5)
+    """Return the numbers of the rows that ``calibration`` reserves, none if it is None; see `hold_out`."""
+    if request.values.get("calibration") is None:
+        return np.arange(0)
+    share = checks.between("calibration", request.values["calibration"], 0, 0.5)
     refuse_several_labels(strata is not None and strata.ndim == 2)
     names = None if groups is None else read_groups(groups, len(weight))
-    rows = at_random(estimator, table, weight, strata, names, 0, CALIBRATION_DRAW, share)
+    rows = at_random(request, table, weight, strata, names, 0, CALIBRATION_DRAW, share)
     if not len(rows):
         raise ValueError(
             f"calibration={share!r} reserves no row: give more rows, or leave it None and call calibrate(X, y)."
@@ -175,17 +175,16 @@ def calibration_rows(
     return rows
 
 
-def store_calibration(
-    estimator: Supervised, table: Table, target: Floats, weight: Floats, offset: ArrayLike | None
-) -> None:
-    """Store the calibration of the fitted model on rows that it was not trained on."""
-    counted, model = weight > 0, estimator.model_
+def calibrated(
+    model: Model, table: Table, target: Floats, weight: Floats, offset: ArrayLike | None, n_threads: int
+) -> Model:
+    """Return a model with the calibration on rows that it was not trained on."""
+    counted = weight > 0
     refuse_several_labels(model.targets.multilabel)
-    raw = model.add_offset(model.network.predict(table.X, n_jobs=threads.count(estimator.n_jobs)), offset)
+    raw = model.add_offset(model.network.predict(table.X, n_jobs=n_threads), offset)
     if traits_of(model.targets.loss).task == "survival":
         CheckedLoss(model.targets.loss).check(target[counted], weight[counted])
         of_rows = raw[counted], target[counted], weight[counted]
-        estimator.model_ = with_curves(with_scale(model, *of_rows), *of_rows)
-        return
+        return with_curves(with_scale(model, *of_rows), *of_rows)
     scores = conformity_scores(model.targets, raw, target)
-    estimator.model_ = replace(model, calibration=Calibration(scores[counted], weight[counted]))
+    return replace(model, calibration=Calibration(scores[counted], weight[counted]))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import is_classifier
-from sklearn.utils import get_tags
 
-from boostbp.estimators.parameter_use import Way, deep_of, level_of, way_of
+from boostbp.estimators.request import Request, Way, is_splitter
 from boostbp.inputs.repeats import distinct_rows, hashes_of, number_values
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.targets import read_groups
@@ -21,9 +19,6 @@ from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import SAMPLE, training_in, workers
 from boostbp.trees.sparse import Table
-
-if TYPE_CHECKING:
-    from boostbp.estimators.base import BaseBoostBP
 
 RowNumbers = NDArray[np.intp]
 # With early_stopping="auto", no rows of fewer than MIN_ROWS are held out. Of more rows, at least MIN_HELD are, or a
@@ -36,21 +31,11 @@ MAX_HELD_OF_WORKERS = 1_000_000  # each of several workers stores all held-out r
 SHARE = 0.1  # share of the rows that are held out by default
 
 
-class Splitter(Protocol):
-    """A splitter of scikit-learn, or a custom one."""
-
-    @property
-    def split(self) -> Callable[..., Iterable[object]]:
-        """Return a function of (X, y, groups) to pairs of training rows and held-out rows."""
-        ...
-
-
-Validation: TypeAlias = float | Literal["last"] | Splitter | tuple[ArrayLike, ArrayLike]
 Drawing = tuple[Rows, list[EvalSet]]  # training rows and evaluation sets
 
 
 def hold_out_others(
-    estimator: BaseBoostBP,
+    request: Request,
     rows: Rows,
     strata: NDArray[Any] | None,
     *,
@@ -61,16 +46,16 @@ def hold_out_others(
 
     The list is empty unless rows are drawn at random. `sets` are the evaluation sets of the first member.
     """
-    random = isinstance(estimator.validation, Real) and len(sets) == 1 and sets[0].from_training
-    if not random or deep_of(estimator) is True:
+    random = isinstance(request.validation, Real) and len(sets) == 1 and sets[0].from_training
+    if not random or request.deep is True:
         return []
-    draw = training_in(rows.group)(partial(hold_out, estimator, rows, strata, groups=groups))
-    most_members = max(level_of(estimator).effort(networks=networks).members for networks in (False, True))
+    draw = training_in(rows.group)(partial(hold_out, request, rows, strata, groups=groups))
+    most_members = max(request.level.effort(networks=networks).members for networks in (False, True))
     return [partial(draw, number=number) for number in range(1, most_members)]
 
 
 def hold_out(
-    estimator: BaseBoostBP,
+    request: Request,
     rows: Rows,
     strata: NDArray[Any] | None,
     *,
@@ -79,7 +64,7 @@ def hold_out(
     number: int = 0,
     check: Callable[[Floats, Floats], None] | None = None,
 ) -> Drawing:
-    """Hold out rows as `early_stopping` and `validation` of the estimator specify; each `number` draws other rows.
+    """Hold out rows as `early_stopping` and `validation` specify; each `number` draws other rows.
 
     Rows of weight 0 are neither counted nor drawn at random. `strata`, (rows,), are classes, each of which keeps its
     share, and at least one training row; or (rows, labels) of 0 and 1, see `_rarest_label`. Rows of a group stay on one
@@ -88,23 +73,23 @@ def hold_out(
     row by default. Returns the training rows, and the held-out rows as one evaluation set, or no set. Raises ValueError
     if `validation` or `groups` cannot be used, or leave no training row.
     """
-    stopping = checks.one_of("early_stopping", estimator.early_stopping, (True, False, "auto"))
-    validation = check_validation(estimator.validation)
+    stopping = checks.one_of("early_stopping", request.values["early_stopping"], (True, False, "auto"))
+    validation = request.validation
     y, weight = rows.y, rows.weight
     names = None if groups is None else read_groups(groups, len(y))
-    if not stopping or (checks.whole("epochs", estimator.epochs, 0) == 0 and way_of(estimator) is Way.NETWORK):
+    if not stopping or (request.epochs == 0 and request.way() is Way.NETWORK):
         return rows, []
-    if names is not None and not isinstance(validation, float) and not _is_splitter(validation):
+    if names is not None and not isinstance(validation, float) and not is_splitter(validation):
         raise ValueError(
             f"groups with validation={_shown(validation)} is not supported: use a share of the groups, such as "
             "validation=0.1, or a splitter that takes groups."
         )
     min_rows = MIN_ROWS if stopping == "auto" else 0
     if isinstance(validation, float):
-        held = at_random(estimator, rows.table, weight, strata, names, min_rows, number)
+        held = at_random(request, rows.table, weight, strata, names, min_rows, number)
     elif isinstance(validation, str):
         counted = np.flatnonzero(weight > 0)
-        held = counted[-_n_held(estimator, len(counted)) :] if len(counted) >= min_rows else counted[:0]
+        held = counted[-_n_held(request, len(counted)) :] if len(counted) >= min_rows else counted[:0]
     else:
         target = strata if strata is not None else y[:, 0] if y.shape[1] == 1 else y
         train, held = _from_validation(validation, X, target, groups, len(y))
@@ -113,7 +98,7 @@ def hold_out(
     if isinstance(validation, str | float):
         train = np.setdiff1d(np.arange(len(y)), held)
     if not isinstance(validation, float):
-        _check_sides(validation, train, held, weight, strata if is_classifier(estimator) else None)
+        _check_sides(validation, train, held, weight, strata if request.task == "classifier" else None)
     try:
         for side in (train, held):
             if check is not None:
@@ -125,35 +110,17 @@ def hold_out(
     return rows.take(train), [EvalSet("held_out", rows.take(held).gathered(), from_training=True)]
 
 
-def check_validation(validation: object) -> Any:
-    """Return `validation`; raise ValueError unless it is a share, a known word, a splitter, or a pair of row sets."""
-    if isinstance(validation, Real) and not isinstance(validation, bool):
-        return checks.between("validation", validation, 0, 1)
-    if isinstance(validation, str):
-        return checks.one_of("validation", validation, ("last",))
-    if not _is_splitter(validation) and not (isinstance(validation, (tuple, list)) and len(validation) == 2):
-        raise ValueError(
-            f"validation={checks.shown(validation)} is not known: use a share of the rows, such as 0.1, 'last', a "
-            "splitter with split(X, y, groups), such as GroupShuffleSplit(), or a pair (training rows, held-out rows)."
-        )
-    return validation
-
-
-def _is_splitter(validation: object) -> bool:
-    """Return whether `validation` is a splitter; text has a method `split` too."""
-    return hasattr(validation, "split") and not isinstance(validation, (str, bytes))
-
-
 def _shown(validation: object) -> str:
     """Return `validation` as messages show it; a pair of row sets would be too long."""
     return "(rows, rows)" if isinstance(validation, (tuple, list)) else repr(validation)
 
 
-def _n_held(estimator: BaseBoostBP, count: int, unit: str = "rows") -> int:
+def _n_held(request: Request, count: int, unit: str = "rows") -> int:
     """Return how many of `count` rows, or groups of rows, are held out."""
-    validation: Any = estimator.validation  # a share, or "last"
+    validation = request.validation  # a share, or "last"
     requested = share = SHARE if isinstance(validation, str) else float(validation)
-    if estimator.early_stopping == "auto":
+    auto = request.values["early_stopping"] == "auto"
+    if auto:
         share = max(share, min(MIN_HELD / count, 0.25))
     n_held = int(np.ceil(share * count))
     if n_held >= count:
@@ -161,12 +128,12 @@ def _n_held(estimator: BaseBoostBP, count: int, unit: str = "rows") -> int:
             f"validation={validation!r} of {count} {unit} leaves none to train on: give a smaller share, "
             f"more {unit}, or early_stopping=False."
         )
-    limited = requested == SHARE and estimator.early_stopping == "auto" and count >= LARGE_N
+    limited = requested == SHARE and auto and count >= LARGE_N
     return min(n_held, MAX_HELD) if limited else n_held
 
 
 def at_random(
-    estimator: BaseBoostBP,
+    request: Request,
     table: Table,
     weight: Floats,
     strata: NDArray[Any] | None,
@@ -186,11 +153,11 @@ def at_random(
     if strata is not None and strata.ndim == 2:
         strata = _rarest_label(strata, weight)
     together = workers().select_rows(counted)
-    seeds = checks.random_state("random_state", estimator.random_state).randint(2**31 - 1, size=number + 1)
+    seeds = checks.random_state("random_state", request.values["random_state"]).randint(2**31 - 1, size=number + 1)
     seed = together.agree(int(seeds[-1]))
     here, n_rows = together.row_numbers(len(counted))
     if n_rows > SAMPLE and not together.is_single:
-        return _by_hash(estimator, table, counted, strata, n_rows, seed)
+        return _by_hash(request, table, counted, strata, n_rows, seed)
     shares, *labels = together.allgather_rows(weight[counted], *([] if strata is None else [strata[counted]]))
     if groups is not None:
         group, unit = number_values(groups[counted]), "groups"
@@ -203,14 +170,14 @@ def at_random(
         raise ValueError("groups holds only one group: give at least two, or leave it out.")
     if (count if groups is None else n_rows) < min_rows:
         return counted[:0]
-    n_held = int(np.ceil(share * count)) if share else _n_held(estimator, count, "rows" if count == n_rows else unit)
+    n_held = int(np.ceil(share * count)) if share else _n_held(request, count, "rows" if count == n_rows else unit)
     size: Floats = np.bincount(group, shares).astype(np.float64)
     classes = np.unique(labels[0], return_inverse=True)[1] if labels else np.zeros(len(group), np.intp)
     stays = _only_of_class(classes, group) if labels else np.zeros(count, bool)
     held = np.isin(group, _draw(_rarest_class(classes, group, shares), stays, size, n_held, seed))
     while labels and len(missing := np.setdiff1d(classes[held], classes[~held])):
         held &= group != group[held & (classes == missing[0])][0]
-    if get_tags(estimator).estimator_type == "survival" and not labels[0][held].any():
+    if request.task == "survival" and not labels[0][held].any():
         # Without an event, the likelihood would rise with the predicted times without an end.
         with_event = np.unique(group[labels[0]])
         held |= np.isin(group, with_event[seed % len(with_event)]) if len(with_event) > 1 else False
@@ -269,13 +236,13 @@ def _rarest_label(labels: NDArray[Any], weight: Floats) -> RowNumbers:
 
 
 def _by_hash(
-    estimator: BaseBoostBP, table: Table, counted: RowNumbers, strata: NDArray[Any] | None, n_rows: int, seed: int
+    request: Request, table: Table, counted: RowNumbers, strata: NDArray[Any] | None, n_rows: int, seed: int
 ) -> RowNumbers:
     """Return the numbers of the rows whose hash is small. Each worker computes the hashes of its own rows.
 
     Repeated rows have the same hash and stay together. The draw does not depend on how the workers divide the table.
     """
-    n_held = min(_n_held(estimator, n_rows), MAX_HELD_OF_WORKERS)
+    n_held = min(_n_held(request, n_rows), MAX_HELD_OF_WORKERS)
     hashes = hashes_of(table.X if len(counted) == len(table.X) else table.X[counted], seed)
     held = hashes < np.uint64(n_held / n_rows * 2.0**64)
     group = workers()
@@ -285,7 +252,7 @@ def _by_hash(
     n_held_out = int(group.sum(float(held.sum()))[0])
     if not 0 < n_held_out < n_rows:
         raise ValueError(
-            f"validation={_shown(estimator.validation)} would hold out {n_held_out} of {n_rows} rows: pass an eval_set."
+            f"validation={_shown(request.validation)} would hold out {n_held_out} of {n_rows} rows: pass an eval_set."
         )
     return counted[held]
 
@@ -294,7 +261,7 @@ def _from_validation(
     validation: Any, X: object, y: NDArray[Any], groups: ArrayLike | None, n_rows: int
 ) -> tuple[RowNumbers, RowNumbers]:
     """Return training and held-out rows: the last split of a splitter, or the two sets of a pair."""
-    splits = list(validation.split(X, y, groups)) if _is_splitter(validation) else [validation]
+    splits = list(validation.split(X, y, groups)) if is_splitter(validation) else [validation]
     if not splits:
         raise ValueError(f"validation={validation!r} yields no split: give a splitter with at least one.")
     train, held = (_rows_of(part, n_rows) for part in splits[-1])

@@ -6,35 +6,30 @@ These functions are methods of every estimator.
 from __future__ import annotations
 
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from boostbp.estimators.input_rows import read_in_blocks
+from boostbp.estimators.fitted import FittedModel, fitted_model, model_of_trees, read_in_blocks
 from boostbp.inputs.blocks import blocks_of
 from boostbp.inputs.sources import is_blocks
 from boostbp.model.attributions import Attributions, attribute
 from boostbp.model.health import Health, health_of
-from boostbp.model.model import Model
 from boostbp.model.regressions import LeafRecords, Names, all_leaves, leaf_records
 from boostbp.model.summary import importances_over, split_importances
 from boostbp.network.choice import CONSTANT_LEAVES
-from boostbp.network.network import Network, above
+from boostbp.network.network import above
 from boostbp.runtime import checks, threads
 from boostbp.runtime.arrays import Floats, TableLike
 from boostbp.runtime.messages import require, warn
 from boostbp.trees.sparse import dense
 
-if TYPE_CHECKING:
-    from boostbp.estimators.base import BaseBoostBP
-
 KINDS = ("split", "gain", "jacobian", "attribution")
 METHODS = ("integrated_gradients", "gradient_x_input")
 
 
-def jacobian(self: BaseBoostBP, X: TableLike) -> Floats:
+def jacobian(self: FittedModel, X: TableLike) -> Floats:
     """Return the derivative of the output with respect to the features, (rows, outputs, features).
 
     The output is `decision_function` of a classifier and `predict` of any other estimator, or the logarithm of
@@ -55,7 +50,7 @@ def jacobian(self: BaseBoostBP, X: TableLike) -> Floats:
 
 
 def importance(
-    self: BaseBoostBP, kind: str = "attribution", layer: int | None = None, X: TableLike | None = None
+    self: FittedModel, kind: str = "attribution", layer: int | None = None, X: TableLike | None = None
 ) -> Floats:
     """Return importances as shares with sum 1.
 
@@ -100,7 +95,7 @@ def importance(
 
 
 def attributions(
-    self: BaseBoostBP,
+    self: FittedModel,
     X: TableLike,
     method: str = "integrated_gradients",
     *,
@@ -151,7 +146,7 @@ def attributions(
 
 
 def explain(
-    self: BaseBoostBP,
+    self: FittedModel,
     X: TableLike,
     method: str = "integrated_gradients",
     *,
@@ -195,7 +190,7 @@ def explain(
     return shap.Explanation(values, base, rows, display_data=display, **named)
 
 
-def apply(self: BaseBoostBP, X: TableLike, layer: int = -1) -> NDArray[np.int32]:
+def apply(self: FittedModel, X: TableLike, layer: int = -1) -> NDArray[np.int32]:
     """Return the leaf of each row in each tree of a layer, like `pred_leaf` of LightGBM and XGBoost.
 
     Parameters
@@ -221,7 +216,7 @@ def apply(self: BaseBoostBP, X: TableLike, layer: int = -1) -> NDArray[np.int32]
     return np.ascontiguousarray(network.layers[number].forest.route(h, n_threads).T, np.int32)
 
 
-def leaf_report(self: BaseBoostBP, X: TableLike) -> LeafRecords:
+def leaf_report(self: FittedModel, X: TableLike) -> LeafRecords:
     """Describe the leaf of each row in each tree, and the regression in it; meant for few rows.
 
     Parameters
@@ -249,7 +244,7 @@ def leaf_report(self: BaseBoostBP, X: TableLike) -> LeafRecords:
     return leaf_records(model.network, dense(self._read(X).X), model.names(), **units, n_threads=n_threads)
 
 
-def trees_to_dataframe(self: BaseBoostBP) -> Any:
+def trees_to_dataframe(self: FittedModel) -> Any:
     """Return all leaves of all trees with their regressions; needs the extra ``frames``.
 
     Returns
@@ -265,7 +260,7 @@ def trees_to_dataframe(self: BaseBoostBP) -> Any:
     return all_leaves(model.network, model.names(), **units).to_frame()
 
 
-def hidden_representation(self: BaseBoostBP, X: TableLike, layer: int | None = None) -> Any:
+def hidden_representation(self: FittedModel, X: TableLike, layer: int | None = None) -> Any:
     """Return the units of one or all hidden layers.
 
     Parameters
@@ -281,7 +276,7 @@ def hidden_representation(self: BaseBoostBP, X: TableLike, layer: int | None = N
     """
     network, n_threads = fitted_model(self).network, threads.count(self.n_jobs)
     if is_blocks(X):
-        parts = [self.hidden_representation(block, layer) for block in blocks_of(X, self.schema_)]
+        parts = [hidden_representation(self, block, layer) for block in blocks_of(X, self.schema_)]
         return np.concatenate(parts) if layer is not None else list(map(np.concatenate, zip(*parts, strict=True)))
     hidden = len(network.layers) - 1
     if layer is None:
@@ -292,7 +287,7 @@ def hidden_representation(self: BaseBoostBP, X: TableLike, layer: int | None = N
         none += "without weight): use deep=True for a model that is the network"
         layers = f"{hidden} hidden layers, 0 to {hidden - 1}" if hidden else none
         raise ValueError(f"layer={layer!r} does not exist: this model has {layers}.")
-    number, blocks = layer % hidden + 1, read_in_blocks(self, X, self.schema_, n_threads)
+    number, blocks = layer % hidden + 1, read_in_blocks(self, X, n_threads)
     units = []
     for rows in blocks:
         units.append(network.representation(rows, number, n_jobs=n_threads))
@@ -300,13 +295,7 @@ def hidden_representation(self: BaseBoostBP, X: TableLike, layer: int | None = N
     return units[0] if len(units) == 1 else np.concatenate(units)
 
 
-def networks_left_out(estimator: BaseBoostBP) -> bool:
-    """Return whether ``deep="auto"`` made a model without the hidden layers that were requested."""
-    requested = estimator.deep == "auto" and np.size(estimator.hidden_layer_sizes) > 0
-    return requested and len(estimator.network_.layers) == 1
-
-
-def health(self: BaseBoostBP) -> Health:
+def health(self: FittedModel) -> Health:
     """Return the health of the hidden layers according to the training history, with a sentence on each problem.
 
     ``print(model.health())`` shows a table. It covers the network with the most weight in the model, which is
@@ -316,7 +305,7 @@ def health(self: BaseBoostBP) -> Health:
     return health_of(self.history_)
 
 
-def layer_names(self: BaseBoostBP, layer: int) -> list[str]:
+def layer_names(self: FittedModel, layer: int) -> list[str]:
     """Return the names of the columns that a layer reads: features in layer 0, hidden units above.
 
     With `skip`, layers above 0 also read the features.
@@ -324,30 +313,11 @@ def layer_names(self: BaseBoostBP, layer: int) -> list[str]:
     return model_of_trees(self).names().inputs_of(layer)
 
 
-def hidden_names(self: BaseBoostBP, layer: int = -1) -> list[str]:
+def hidden_names(self: FittedModel, layer: int = -1) -> list[str]:
     """Return the names of the units of a hidden layer: ``h0_0``, ``h0_1``, ... next to the input."""
     return model_of_trees(self).names().hidden(layer)
 
 
-def output_names(self: BaseBoostBP) -> list[str]:
+def output_names(self: FittedModel) -> list[str]:
     """Return the names of the raw outputs."""
     return list(fitted_model(self).names().outputs)
-
-
-def fitted_model(estimator: BaseBoostBP) -> Model:
-    """Return the fitted model; before a fit raise NotFittedError, which is an AttributeError too."""
-    model: Model | None = vars(estimator).get("model_")
-    if model is None:
-        check_is_fitted(estimator)
-        raise AttributeError("model_")  # set_output and attributes of subclasses make an estimator look fitted
-    return model
-
-
-def model_of_trees(estimator: BaseBoostBP) -> Model:
-    """Return the fitted model; raise AttributeError, as for an unknown method, if it contains a neural network."""
-    model = fitted_model(estimator)
-    if not isinstance(model.network, Network):
-        raise AttributeError(
-            f"{type(estimator).__name__} contains a neural network: use jacobian or hidden_representation."
-        )
-    return model

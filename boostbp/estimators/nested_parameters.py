@@ -7,15 +7,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from boostbp.network.layers import LayerSpec
-from boostbp.network.layers.layer_spec import is_constrained
 from boostbp.network.settings import BackpropSpec
 from boostbp.runtime.messages import suggestion
-
-if TYPE_CHECKING:
-    from boostbp.estimators.base import BaseBoostBP
 
 C = TypeVar("C", bound=type)
 P = ParamSpec("P")
@@ -36,21 +32,16 @@ FIELD_PLACES: Mapping[str, tuple[str, ...]] = {
 FIT_ARGUMENTS = ("callbacks", "checkpoint", "keep_state", "eval_set", "sample_weight", "groups", "offset", "init_model")
 
 
-def nested_values(estimator: BaseBoostBP) -> dict[str, Any]:
-    """Return the fields of the estimator's specs by names such as ``hidden__max_depth``; unset fields are None."""
+def nested_values(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of specs among the parameters by names such as ``hidden__max_depth``; unset fields are None."""
     values: dict[str, Any] = {}
     for name, kind in SPECS.items():
-        value = getattr(estimator, name)
+        value = parameters[name]
         entries = value if isinstance(value, Mapping) else {}
         spec = value if isinstance(value, kind) else kind()
         if isinstance(value, Mapping | kind | None):
             values |= {f"{name}__{f.name}": entries.get(f.name, getattr(spec, f.name)) for f in fields(kind)}
     return values
-
-
-def constrained(estimator: BaseBoostBP) -> bool:
-    """Return whether the model must be monotone in some feature."""
-    return is_constrained(LayerSpec.of(estimator.output, "output").monotone_constraints)
 
 
 def replaced(name: str, value: Any, changes: Mapping[str, Any]) -> LayerSpec | BackpropSpec:
@@ -66,7 +57,7 @@ def replaced(name: str, value: Any, changes: Mapping[str, Any]) -> LayerSpec | B
     return replace(spec, **changes)
 
 
-def spellings(kind: type[BaseBoostBP]) -> dict[str, str]:
+def spellings(kind: type[Any]) -> dict[str, str]:
     """Return how to write each parameter of the constructor, of specs and of `fit`, by name."""
     arguments = inspect.signature(kind.fit).parameters
     return {name: f"{name}=... of fit" for name in FIT_ARGUMENTS if name in arguments} | _constructor_spellings(kind)
@@ -81,7 +72,7 @@ def _constructor_spellings(kind: type) -> dict[str, str]:
     return layer_fields | backprop_fields | parameters
 
 
-def documented_as(owner: type[BaseBoostBP]) -> Callable[[C], C]:
+def documented_as(owner: type[Any]) -> Callable[[C], C]:
     """Replace each ``NAME, NAME : as in `OWNER``` in the docstrings of a class and its `fit` by the owner's entries."""
     reference = re.compile(rf"^ *(\w+(?:, \w+)*) : as in `{owner.__name__}`\n", re.MULTILINE)
 

@@ -4,35 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
-from enum import Enum
 from inspect import signature
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import numpy as np
 
-from boostbp.ensemble.budget import LEVELS, QualityLevel
-from boostbp.estimators.nested_parameters import SPECS, constrained, nested_values
+from boostbp.estimators.nested_parameters import SPECS, nested_values
+from boostbp.estimators.request import Request, Way
 from boostbp.losses import Quantile
 from boostbp.network.callbacks import StopOnInterrupt
 from boostbp.network.choice import NETWORK, ModelChoice
 from boostbp.network.monitor import Callback, EvalSet
 from boostbp.runtime import checks, messages
 from boostbp.runtime.group import workers
-
-if TYPE_CHECKING:
-    from boostbp.estimators.base import BaseBoostBP
-
-
-class Way(Enum):
-    """A way of training; its value is the heading of a column in the guide's table."""
-
-    ONE_LAYER = "`quality=1`"
-    AVERAGE = "`quality=2` to `5`"
-    NETWORK = "`deep=True`"
-    LAYERS = "`deep=False`"
-    FIXED_LAYER = "`hidden_layer_sizes=()`, or no held-out rows"
-
 
 USED, SCORES, IF_NETWORK, UNUSED, REFUSED = "used", "scores only", "if a network has weight", "no effect", "refused"
 SCORES_AND_EPOCH = "scores, and the epoch of a network"
@@ -67,45 +52,18 @@ def use_of(name: str, way: Way) -> str:
     return USES.get(name, USES.get(name.partition("__")[0], ()))[list(Way).index(way)]
 
 
-def deep_of(estimator: BaseBoostBP) -> Literal["auto"] | bool:
-    """Return the checked parameter `deep`; True for an estimator that needs hidden layers."""
-    deep: Literal["auto"] | bool = checks.one_of("deep", estimator.deep, ("auto", True, False))
-    return True if estimator._min_hidden else deep
-
-
-def level_of(estimator: BaseBoostBP) -> QualityLevel:
-    """Return the level of the checked parameter `quality`."""
-    return LEVELS[checks.one_of("quality", estimator.quality, tuple(LEVELS))]
-
-
-def way_of(estimator: BaseBoostBP, *, held_out: bool = True, network_needed: bool = False) -> Way:
-    """Return the way in which an estimator is trained.
-
-    `held_out` says whether there are held-out rows or an evaluation set to choose a model by, and `network_needed`
-    whether callbacks, a checkpoint or the stored state need the user's network.
-    """
-    deep = deep_of(estimator)
-    if deep and not np.size(estimator.hidden_layer_sizes):
-        return Way.FIXED_LAYER
-    if deep is True:
-        return Way.NETWORK
-    networks = deep == "auto" and level_of(estimator).networks is not None and not constrained(estimator)
-    if not held_out:
-        return Way.NETWORK if networks and network_needed else Way.FIXED_LAYER
-    if deep is False or constrained(estimator):
-        return Way.LAYERS
-    return Way.AVERAGE if networks else Way.ONE_LAYER
-
-
-def non_defaults(estimator: BaseBoostBP) -> dict[str, Any]:
+def non_defaults(request: Request) -> dict[str, Any]:
     """Return the parameters that differ from their defaults, with fields of specs as ``hidden__max_depth``."""
-    values = {**estimator.get_params(deep=False), **nested_values(estimator)}
-    defaults = {name: parameter.default for name, parameter in signature(type(estimator)).parameters.items()}
+    parameters = signature(request.kind).parameters
+    values = {name: value for name, value in request.values.items() if name in parameters} | nested_values(
+        request.values
+    )
+    defaults = {name: parameter.default for name, parameter in parameters.items()}
     for name, kind in SPECS.items():
         defaults |= {f"{name}__{field.name}": field.default for field in fields(kind)}
         if isinstance(values.get(name), kind | Mapping | None):
             values.pop(name, None)  # its fields are in `values`
-    return {name: value for name, value in values.items() if name in defaults and not _same(value, defaults[name])}
+    return {name: value for name, value in values.items() if not _same(value, defaults[name])}
 
 
 def _same(value: Any, default: Any) -> bool:
@@ -114,39 +72,37 @@ def _same(value: Any, default: Any) -> bool:
     return value is default or (isinstance(value, str | Real | np.bool_) and bool(value == default))
 
 
-def warn_before(
-    estimator: BaseBoostBP, way: Way, sets: Sequence[EvalSet], callbacks: Sequence[Callback] | None
-) -> None:
+def warn_before(request: Request, way: Way, sets: Sequence[EvalSet], callbacks: Sequence[Callback] | None) -> None:
     """Warn of parameters that have no effect on a fit with these evaluation sets."""
-    values = non_defaults(estimator)
+    values = non_defaults(request)
     if way in (Way.ONE_LAYER, Way.LAYERS):
         unused_callbacks = [callback for callback in callbacks or () if not isinstance(callback, StopOnInterrupt)]
         values |= {"callbacks": unused_callbacks} if unused_callbacks else {}
-    harmless = {"quality"} if estimator.quality == 1 else set()  # quality 1 requests a single layer too
-    if not np.size(estimator.hidden_layer_sizes):
+    harmless = {"quality"} if request.quality == 1 else set()  # quality 1 requests a single layer too
+    if not request.units:
         harmless.add("hidden_layer_sizes")
 
     def is_unused(name: str) -> bool:
         return use_of(name, way) == UNUSED and set(USES.get(name, ())) != {UNUSED}
 
     unused = [name for name in values if name not in harmless and is_unused(name)]
-    why, cure, before = _why(estimator, way)
+    why, cure, before = _why(request, way)
     of_networks = [name for name in unused if use_of(name, Way.AVERAGE) == IF_NETWORK]
     others = [name for name in unused if name not in of_networks]
     reasons = (of_networks, f"{why}. {before}deep=True."), (others, f"{why}. {cure}.")
-    for names, reason in (*reasons, *_conditions(estimator, values, way, sets)):
+    for names, reason in (*reasons, *_conditions(request, values, way, sets)):
         _warn({name: values[name] for name in names if name in values}, reason)
 
 
-def _why(estimator: BaseBoostBP, way: Way) -> tuple[str, str, str]:
+def _why(request: Request, way: Way) -> tuple[str, str, str]:
     """Return why parameters have no effect, the cure, and for those of networks what comes before ``deep=True``."""
-    if way is Way.FIXED_LAYER and not np.size(estimator.hidden_layer_sizes):
+    if way is Way.FIXED_LAYER and not request.units:
         cure = "Give hidden layers, or deep=False for an average of layers"
         return "hidden_layer_sizes=() is a single layer", cure, "Give hidden layers, and use "
     if way is Way.FIXED_LAYER:
         cure = "Give an eval_set, or use early_stopping=True"
         return "without held-out rows or an eval_set the model is a single layer", cure, "Use "
-    if constrained(estimator):
+    if request.constrained:
         return "monotone_constraints allow no network", "Leave them out", "Leave them out, and use "
     if way is Way.LAYERS:
         return "deep=False trains no network", "Use deep='auto' with quality=2 or more", "Use "
@@ -154,23 +110,23 @@ def _why(estimator: BaseBoostBP, way: Way) -> tuple[str, str, str]:
 
 
 def _conditions(
-    estimator: BaseBoostBP, values: Mapping[str, Any], way: Way, sets: Sequence[EvalSet]
+    request: Request, values: Mapping[str, Any], way: Way, sets: Sequence[EvalSet]
 ) -> Iterator[tuple[list[str], str]]:
     """Yield parameters that have no effect because of another parameter or the rows, and the reason."""
-    if way is Way.NETWORK and not level_of(estimator).thorough:
+    early_stopping, loss = request.values["early_stopping"], request.values.get("loss", "")
+    if way is Way.NETWORK and not request.level.thorough:
         yield ["quality"], "deep=True trains the network alone, and qualities 1 to 3 are the same."
     if not sets:
-        off = "early_stopping=False holds no rows out" if estimator.early_stopping is False else "no rows are held out"
+        off = "early_stopping=False holds no rows out" if early_stopping is False else "no rows are held out"
         yield ["validation", "eval_metric"], f"{off}. Use early_stopping=True, or give an eval_set."
     elif not sets[0].from_training:
         yield ["validation"], "the eval_set replaces the held-out rows. Leave one of them out."
-        if estimator.early_stopping is False and way is not Way.NETWORK:
+        if early_stopping is False and way is not Way.NETWORK:
             yield ["early_stopping"], "the eval_set chooses the model. Leave it out to choose without such rows."
-    if way is Way.NETWORK and not (sets and estimator.early_stopping):
+    if way is Way.NETWORK and not (sets and early_stopping):
         yield ["backprop__n_iter_no_change"], "all epochs run without held-out rows, or with early_stopping=False."
     if not isinstance(values.get("backprop__step", ""), str):
         yield ["backprop__step_size", "backprop__momentum"], "step is an object with its own values. Set them there."
-    loss = getattr(estimator, "loss", "")
     if not isinstance(loss, str) or loss not in (Quantile.name, *Quantile.aliases):
         yield ["alpha"], f"loss={checks.shown(loss)} has no level. Use loss='quantile', or boostbp.losses.Huber(delta)."
     for spec in ("hidden", "output"):
@@ -181,13 +137,13 @@ def _conditions(
         yield ["output__multi_strategy"], "the output layer grows separate trees for each output. Set it in hidden."
 
 
-def warn_after(estimator: BaseBoostBP, choice: ModelChoice) -> None:
+def warn_after(request: Request, choice: ModelChoice) -> None:
     """Warn of network parameters without effect on an average in which the user's network has no weight."""
     if (choice.members > 1 and choice.has_hidden) or choice.weight(NETWORK):  # `choice` is that of the first member
         return
-    values = {name: value for name, value in non_defaults(estimator).items() if use_of(name, Way.AVERAGE) == IF_NETWORK}
+    values = {name: value for name, value in non_defaults(request).items() if use_of(name, Way.AVERAGE) == IF_NETWORK}
     # Variants depend on the hidden parameters then.
-    if values.get("hidden__n_estimators") == 0 or np.size(estimator.hidden_layer_sizes) != 1:
+    if values.get("hidden__n_estimators") == 0 or len(request.units) != 1:
         values = {name: value for name, value in values.items() if not name.startswith("hidden")}
     has_variants = choice.network is not None
 

@@ -13,15 +13,19 @@ from sklearn.utils import Tags
 from sklearn.utils.metadata_routing import UNUSED
 
 from boostbp import losses
+from boostbp.estimators import session
+from boostbp.estimators.arguments import Arguments, EvalSets, OneOrMore, entries, listed
 from boostbp.estimators.base import public_methods
-from boostbp.estimators.fit_options import EvalSets, OneOrMore, entries, listed
+from boostbp.estimators.constructor import CommonParameters
+from boostbp.estimators.fitted import fitted_model
 from boostbp.estimators.nested_parameters import documented_as, takes
-from boostbp.estimators.regressor import BoostBPRegressor, CommonParameters
+from boostbp.estimators.regressor import BoostBPRegressor
 from boostbp.estimators.supervised import Supervised, check_offset
 from boostbp.inputs.sources import is_blocks
 from boostbp.inputs.targets import read_groups, read_target, read_weight
 from boostbp.losses import Loss
 from boostbp.losses.query_losses import lacks_gain
+from boostbp.metrics import AT_FIRST_ROWS
 from boostbp.metrics.ranking import ndcg, query_bounds
 from boostbp.model.model import Model, Targets
 from boostbp.network.monitor import Progress
@@ -159,22 +163,24 @@ class BoostBPRanker(Supervised):
             first = sum(workers().gather(0 if group is None else len(np.atleast_1d(group)))[: workers().rank])
             target, weight = _target_of(y, sample_weight, group, qid, first=first)
             query = np.asarray(target)[:, 1]
-        sets, passed = [], listed(eval_set, eval_X, eval_y, eval_sample_weight)
+        sets, passed = [], listed(eval_set, eval_X, eval_y, eval_sample_weight, eval_offset)
         groups, qids = entries("eval_group", eval_group, len(passed)), entries("eval_qid", eval_qid, len(passed))
         for part, sizes, ids in zip(passed, groups, qids, strict=True):
             with named_in_errors(part.source):
-                sets.append((part.X, *_target_of(part.y, part.weight, sizes, ids, prefix="eval_")))
+                relevance, of_rows = _target_of(part.y, part.weight, sizes, ids, prefix="eval_")
+            sets.append(part._replace(y=relevance, weight=of_rows))
         if not sets and self.early_stopping and query is not qid and len(np.unique(query)) == 1:
             raise ValueError("group or qid has one query: give two or more, an eval_set, or early_stopping=False.")
-        self._eval_at = max(checks.whole("eval_at", number, 1) for number in np.atleast_1d(eval_at).tolist())
-        try:
-            return super().fit(
-                X, target, weight, offset=offset, init_model=init_model, eval_set=sets or None, eval_names=eval_names,
-                groups=query, eval_offset=eval_offset, callbacks=callbacks, checkpoint=checkpoint,
-                keep_state=keep_state,
-            )  # fmt: skip
-        finally:
-            del self._eval_at
+        at = max(checks.whole("eval_at", number, 1) for number in np.atleast_1d(eval_at).tolist())
+        metric = f"{self.eval_metric or 'ndcg'}@{at}" if self.eval_metric in (None, *AT_FIRST_ROWS) else None
+        session.run_fit(
+            self,
+            Arguments(
+                X, target, weight, offset, query, init_model, sets, eval_names, metric, callbacks, checkpoint,
+                keep_state,
+            ),
+        )  # fmt: skip
+        return self
 
     def score(
         self,
@@ -194,7 +200,7 @@ class BoostBPRanker(Supervised):
         offset : array-like or 0, optional
             As in `predict`; required if the model was fitted with one.
         """
-        check_offset(self, offset, "score")
+        check_offset(fitted_model(self), offset, "score")
         score = self.predict(X, offset=offset)
         target, weight = _target_of(y, sample_weight, group, qid)
         order = np.argsort(target[:, 1], kind="stable")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,53 +12,14 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
 from boostbp import losses
-from boostbp.backends.base import Backend
 from boostbp.estimators.base import public_methods
 from boostbp.estimators.conformal import predict_interval
-from boostbp.estimators.fit_options import EvalMetric
-from boostbp.estimators.held_out import Validation
+from boostbp.estimators.constructor import SupervisedParameters
+from boostbp.estimators.fitted import fitted_model
 from boostbp.estimators.nested_parameters import takes
 from boostbp.estimators.supervised import Supervised, check_offset
 from boostbp.model.model import Model, Targets
-from boostbp.network.layers import LayerSpec
-from boostbp.network.settings import BackpropSpec
 from boostbp.runtime.arrays import Floats, TableLike
-
-
-@dataclass(eq=False, repr=False)
-class CommonParameters:
-    """Parameters of all estimators; `BoostBPRegressor` describes them."""
-
-    hidden_layer_sizes: Sequence[int] = (16,)
-    _: KW_ONLY
-    backend: Literal["lightgbm", "xgboost", "sklearn"] | Backend = "lightgbm"
-    n_estimators: int | None = None
-    learning_rate: float | None = None
-    max_depth: int | None = None
-    min_samples_leaf: int | None = None
-    colsample_bytree: float | None = None
-    hidden: LayerSpec | Mapping[str, Any] | Sequence[LayerSpec | Mapping[str, Any]] | None = None
-    output: LayerSpec | Mapping[str, Any] | None = None
-    backprop: BackpropSpec | Mapping[str, Any] | None = None
-    epochs: int = 300
-    early_stopping: Literal["auto"] | bool = "auto"
-    validation: Validation = 0.1
-    eval_metric: EvalMetric | None = None
-    max_time: float | None = None
-    categorical_features: Literal["from_dtype"] | Sequence[Any] | None = "from_dtype"
-    n_jobs: int | None = None
-    random_state: int | np.random.RandomState | None = None
-    verbose: int | Literal["auto"] = "auto"
-    backend_params: Mapping[str, Any] | None = None
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class SupervisedParameters(CommonParameters):
-    """Parameters of the regressor and the classifier."""
-
-    quality: Literal[1, 2, 3, 4, 5] = 3
-    deep: Literal["auto"] | bool = "auto"
-    calibration: float | None = None
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -223,7 +184,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         offset : array-like or 0, optional
             As in `predict`; required if the model was fitted with one.
         """
-        check_offset(self, offset, "score")
+        check_offset(fitted_model(self), offset, "score")
         return self._score(y, self.predict(X, offset=offset), sample_weight=sample_weight)
 
     def _score(self, y: ArrayLike, prediction: Floats, *, sample_weight: ArrayLike | None = None) -> float:

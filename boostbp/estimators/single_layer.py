@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from boostbp.backends import load_backend
 from boostbp.backends.base import Backend
-from boostbp.estimators.parameters import signs_of
+from boostbp.estimators.request import signs_of
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.targets import read_weight, refuse_extreme, refuse_text
 from boostbp.network import layers

@@ -6,7 +6,7 @@ import re
 from dataclasses import fields
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,6 @@ from boostbp.model.summary import SUMMARY, Summary
 from boostbp.network.stored import history_from, loss_from, loss_of, network_from, network_of
 from boostbp.runtime import archive, plain
 from boostbp.runtime.archive import Arrays, take
-
-if TYPE_CHECKING:
-    from boostbp.estimators.base import BaseBoostBP
 
 VERSION = 10  # of the content of files and pickles
 OLDEST = 9  # earlier versions have another format; version 9 has no runs and refits
@@ -152,13 +149,13 @@ def fitted_attributes(model: Model) -> dict[str, Any]:
     return {"model_": model, "n_features_in_": model.schema.n_features, **of_names}
 
 
-def stored_attributes(estimator: BaseBoostBP) -> dict[str, Any]:
+def stored_attributes(estimator: BaseEstimator) -> dict[str, Any]:
     """Return the attributes of an estimator without those of a training."""
     state: dict[str, Any] = BaseEstimator.__getstate__(estimator)
     return {name: value for name, value in state.items() if name not in TRAINING_ATTRIBUTES or "model_" not in state}
 
 
-def pack_state(kind: type[BaseBoostBP], attributes: dict[str, Any]) -> dict[str, Any]:
+def pack_state(kind: type[Any], attributes: dict[str, Any]) -> dict[str, Any]:
     """Return the attributes of an estimator for pickle, with the bytes of an archive in place of the fitted ones.
 
     The attributes stay as they are if the estimator is not fitted, has a subclass, or contains the user's own code.
@@ -175,7 +172,7 @@ def pack_state(kind: type[BaseBoostBP], attributes: dict[str, Any]) -> dict[str,
     return {name: value for name, value in attributes.items() if name not in packed} | {_STATE: data}
 
 
-def unpack_state(kind: type[BaseBoostBP], state: dict[str, Any]) -> dict[str, Any]:
+def unpack_state(kind: type[Any], state: dict[str, Any]) -> dict[str, Any]:
     """Return the attributes from which `pack_state` made the state.
 
     Raises ValueError if the bytes are corrupted, inconsistent, or of another version, or a parameter is missing.

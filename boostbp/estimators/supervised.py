@@ -8,43 +8,28 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import Tags, get_tags
 
 from boostbp.ensemble.new_rows import refitted
-from boostbp.estimators.base import BaseBoostBP, public_methods, staged_raw
-from boostbp.estimators.conformal import calibration_rows, store_calibration
-from boostbp.estimators.fit_options import (
-    EvalSets,
-    FitOptions,
-    FittedOn,
-    OneOrMore,
-    begin_from,
-    check_target,
-    known_output,
-    listed,
-    metric_of,
-    names_of,
-    read_set,
-)
-from boostbp.estimators.held_out import hold_out, hold_out_others
-from boostbp.estimators.inspected import fitted_model, model_of_trees
-from boostbp.estimators.parameters import training_settings
-from boostbp.estimators.session import all_or_nothing, run_training, state_to_resume
+from boostbp.estimators import session
+from boostbp.estimators.arguments import Arguments, EvalSets, OneOrMore, listed
+from boostbp.estimators.base import BaseBoostBP, public_methods
+from boostbp.estimators.conformal import calibrated
+from boostbp.estimators.fitted import fitted_model, model_of_trees, staged_raw
+from boostbp.estimators.request import Request
 from boostbp.estimators.state import TRAINING_ATTRIBUTES
 from boostbp.inputs.rows import NO_OFFSET, Rows
-from boostbp.inputs.schema import learn_schema
 from boostbp.inputs.survival_times import read_by_kind
 from boostbp.inputs.targets import label_names, read_weight
 from boostbp.losses import traits_of
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.model.hazards import with_curves
-from boostbp.model.model import Model, Targets, units_of
+from boostbp.model.model import Model
 from boostbp.model.summary import summary_of
-from boostbp.network.monitor import EvalSet, Evaluation, Progress, raw_output
+from boostbp.network.monitor import Progress
 from boostbp.runtime import checks, interrupts, threads
 from boostbp.runtime.arrays import Floats, TableLike
-from boostbp.runtime.group import training_in, workers
 from boostbp.runtime.threads import single_threaded_blas
 
 OFFSET_IS_ROUTED: dict[str, bool] = {"offset": True}
@@ -61,7 +46,6 @@ class Supervised(BaseBoostBP):
     loss: Any
     calibration: Any = None
 
-    @all_or_nothing(blocks=True)
     def fit(
         self,
         X: TableLike,
@@ -142,59 +126,14 @@ class Supervised(BaseBoostBP):
             history; see `boostbp.callbacks.stop_on_interrupt`. Every other exception, including those of other signal
             handlers, leaves the estimator as it was.
         """
-        earlier = begin_from(self, init_model, with_offset=offset is not None)
-        options = FitOptions(callbacks, checkpoint, keep_state, earlier)
-        if earlier is None:
-            schema, table = learn_schema(self, X, categorical_features=self.categorical_features)
-        else:
-            schema, table = earlier.schema, self._read(X, earlier.schema)
-        values, strata = read_by_kind(y, len(table.X), get_tags(self).estimator_type)
-        passed_weight = read_weight(sample_weight, len(table.X))
-        reserved = np.arange(0)
-        if self.calibration is not None:
-            reserved = calibration_rows(self, table, passed_weight, strata, groups)
-        weight = passed_weight.copy()
-        weight[reserved] = 0.0
-        targets, target, weight = self._learn_target(values, weight, earlier, label_names(y))
-        loss = targets.loss
-        if earlier is not None:
-            check_target(earlier, loss, targets.n_outputs)
-        CheckedLoss(loss).check(target, weight)
-        fitted = FittedOn(schema, targets, offset is not None)
-        passed = listed(eval_set, eval_X, eval_y, eval_sample_weight, eval_offset)
-        named = zip(names_of(passed, eval_names), passed, strict=True)
-        sets = [read_set(self, name, part, fitted, earlier) for name, part in named]
-        known = known_output(self, table.X, offset, targets, earlier)
-        all_rows = Rows(table, target, weight, known, workers())
-        if sets:
-            rows = all_rows
-        else:
-            rows, sets = hold_out(self, all_rows, strata, groups=groups, X=X, check=CheckedLoss(loss).check)
-        numbers = targets.classes is None
-        if earlier is None and numbers:
-            with training_in(rows.group):
-                units = units_of(rows.y - rows.offset, rows.weight, loss)
-            shift, scale = (np.repeat(unit, traits_of(loss).copies or 1) for unit in units)
-            targets = replace(targets, shift=shift, scale=scale)
-        metric = metric_of(self, loss, sets, targets.scale if numbers else 1.0)
-        outcome = raw_output if metric is not None and metric.takes_raw else targets.outcome
-
-        def in_units(rows: Rows, sets: Sequence[EvalSet]) -> tuple[Rows, Evaluation]:
-            if numbers:  # metrics take the targets of evaluation sets as they were passed
-                rows = rows.in_units(targets.shift, targets.scale)
-                sets = [replace(part, rows=part.rows.with_offset_unit(targets.scale)) for part in sets]
-            return rows, Evaluation(tuple(sets), metric, outcome)
-
-        draws = hold_out_others(self, all_rows, strata, groups=groups, sets=sets)
-        others = [lambda draw=draw: in_units(*draw()) for draw in draws]
-        if len(reserved):
-            unseen = table.take(reserved), target[reserved], passed_weight[reserved]
-            offset = None if offset is None else targets.read_offset(offset, len(all_rows))[reserved]
-        del table, all_rows  # training and held-out rows are copies, unless others are drawn
-        training = self._training_of(replace(fitted, targets=targets), *in_units(rows, sets), options, others)
-        run_training(self, training, options, state_to_resume(self, options, n_rows=len(rows)))
-        if len(reserved):
-            store_calibration(self, *unseen, offset)
+        session.run_fit(
+            self,
+            Arguments(
+                X, y, sample_weight, offset, groups, init_model,
+                listed(eval_set, eval_X, eval_y, eval_sample_weight, eval_offset),
+                eval_names, None, callbacks, checkpoint, keep_state,
+            ),
+        )  # fmt: skip
         return self
 
     def calibrate(
@@ -214,12 +153,13 @@ class Supervised(BaseBoostBP):
         offset : array-like, optional
             As in `fit`.
         """
-        check_offset(self, offset, "calibrate")
+        check_offset(fitted_model(self), offset, "calibrate")
         table, targets = self._read(X), self.model_.targets
         target = targets.read(y, len(table.X))
         if target.shape[1] != targets.n_columns:
             raise ValueError(f"y has {target.shape[1]} outputs, the model {targets.n_columns}: give as many.")
-        store_calibration(self, table, target, read_weight(sample_weight, len(table.X)), offset)
+        weight = read_weight(sample_weight, len(table.X))
+        self.model_ = calibrated(self.model_, table, target, weight, offset, threads.count(self.n_jobs))
         return self
 
     @interrupts.deferred()
@@ -267,7 +207,7 @@ class Supervised(BaseBoostBP):
             If the rows are not usable, or no leaf of the model can be fitted again: those of ``leaves="native"``, and
             layers around a mean with several quantiles.
         """
-        check_offset(self, offset, "refit")
+        check_offset(fitted_model(self), offset, "refit")
         decay_rate, model = checks.at_least("decay_rate", decay_rate, 0, 1), model_of_trees(self)
         table, targets = self._read(X), model.targets
         values, _ = read_by_kind(y, len(table.X), get_tags(self).estimator_type)
@@ -277,7 +217,7 @@ class Supervised(BaseBoostBP):
         CheckedLoss(targets.loss).check(target, weight)
         known = NO_OFFSET if offset is None else model.add_offset(np.zeros((len(target), targets.n_outputs)), offset)
         rows, n_threads = Rows(table, targets.to_loss(target), weight, known).counted(), threads.count(self.n_jobs)
-        growth = training_settings(self, len(rows), targets.n_outputs, 0, model.schema).layers[-1].growth
+        growth = Request.of(self).settings(len(rows), targets.n_outputs, 0, model.schema).layers[-1].growth
         network, record = refitted(model.network, rows, targets.loss, decay_rate, growth.monotone, n_threads)
         summary = summary_of(network, rows.table, rows.weight, n_threads=n_threads)
         history = replace(model.history, refits=[*model.history.refits, record])
@@ -326,15 +266,6 @@ class Supervised(BaseBoostBP):
         prediction = fitted_model(self).targets.prediction
         return (prediction(raw) for raw in staged_raw(self, X, offset))
 
-    def _learn_target(
-        self, values: NDArray[Any], weight: Floats, earlier: Model | None, names: tuple[str, ...] | None
-    ) -> tuple[Targets, Floats, Floats]:
-        """Return the `Targets`, the target as the loss reads it, (rows, columns), and the weights of the rows.
-
-        `names` are those of the columns of the target, if it has any.
-        """
-        raise NotImplementedError
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -343,9 +274,9 @@ class Supervised(BaseBoostBP):
         return tags
 
 
-def check_offset(estimator: Supervised, offset: object, method: str) -> None:
+def check_offset(model: Model, offset: object, method: str) -> None:
     """Raise ValueError if the model was fitted with an offset and none is passed to a method that needs targets."""
-    if fitted_model(estimator).with_offset and offset is None:
+    if model.with_offset and offset is None:
         raise ValueError(
             f"{method} needs the offset of its rows, as the model was fitted with one: pass offset=..., or "
             "offset=0 for none. Searches and cross-validation in scikit-learn pass it after "

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -12,20 +10,19 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
 
 from boostbp import losses
+from boostbp.estimators.arguments import Arguments
 from boostbp.estimators.base import public_methods
-from boostbp.estimators.fit_options import FitOptions, FittedOn, metric_of
-from boostbp.estimators.inspected import fitted_model
+from boostbp.estimators.constructor import SupervisedParameters
+from boostbp.estimators.fitted import fitted_model
 from boostbp.estimators.nested_parameters import documented_as, takes
-from boostbp.estimators.regressor import BoostBPRegressor, SupervisedParameters
-from boostbp.estimators.session import Training, first_model, training_of
+from boostbp.estimators.regressor import BoostBPRegressor
 from boostbp.estimators.supervised import Supervised, check_offset
-from boostbp.inputs.rows import Rows
+from boostbp.estimators.training import Training, first_model
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.metrics import StepFunction
 from boostbp.metrics.scores import concordance
 from boostbp.model.hazards import cumulative_hazards, times_by_which
 from boostbp.model.model import Model, Targets
-from boostbp.network.monitor import Evaluation
 from boostbp.runtime import checks
 from boostbp.runtime.arrays import Floats, TableLike
 from boostbp.runtime.group import workers
@@ -227,29 +224,20 @@ class BoostBPSurvival(Supervised):
         offset : array-like or 0, optional
             As in `predict`; required if the model was fitted with one.
         """
-        check_offset(self, offset, "score")
+        check_offset(fitted_model(self), offset, "score")
         raw = self._raw(X, offset)
         bounds, loss = self.model_.targets.read(y, len(raw)), self.model_.targets.loss
         return concordance(loss, raw, bounds, sample_weight)
 
-    def _training_of(
-        self, fitted: FittedOn, rows: Rows, evaluation: Evaluation, options: FitOptions, others: Sequence[Any] = ()
-    ) -> Training:
-        training = training_of(self, fitted, rows, evaluation, options, others)
-        loss, scale = fitted.targets.loss, getattr(self.loss, "scale", None)
-        if not isinstance(loss, losses.AFT) or scale is not None or options.earlier or not evaluation.sets:
+    def _plan(self, training: Training, arguments: Arguments) -> Training:
+        loss, scale = training.targets.loss, getattr(self.loss, "scale", None)
+        evaluated = training.problem.evaluation.sets
+        if not isinstance(loss, losses.AFT) or scale is not None or training.earlier is not None or not evaluated:
             return training
         # The noise of the constant is larger than that of a model, and censored rows then count too much. A first model
         # tells more.
         held_out, raw = training.problem.held_out, first_model(training)
-        loss = loss.estimated(held_out.y, held_out.weight, raw + held_out.offset, shifted=True)
-
-        def judged(rows: Rows, evaluation: Evaluation) -> tuple[Rows, Evaluation]:
-            return rows, replace(evaluation, metric=metric_of(self, loss, evaluation.sets))
-
-        fitted = replace(fitted, targets=replace(fitted.targets, loss=loss))
-        others = [partial(lambda draw: judged(*draw()), draw) for draw in others]
-        return training_of(self, fitted, *judged(rows, evaluation), options, others)
+        return training.with_loss(loss.estimated(held_out.y, held_out.weight, raw + held_out.offset, shifted=True))
 
     def _learn_target(
         self, values: Floats, weight: Floats, earlier: Model | None, names: tuple[str, ...] | None

@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss, root_mean_squared_error
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.ensemble.candidate import NetworkTraining
 from boostbp.ensemble.output_layers import TrainedCandidate, distinct
-from boostbp.estimators import session
+from boostbp.estimators import training
 from boostbp.network.choice import CandidateResult
 from boostbp.network.history import Stop
 from boostbp.network.network import Network
@@ -120,7 +120,7 @@ def test_interrupt_in_a_network_ends_the_fit_and_keeps_what_is_there(tune, numbe
 
 
 def test_interrupt_in_the_summary_of_features_loses_nothing(press):
-    press(session, "summary_of", 1)
+    press(training, "summary_of", 1)
     model = interrupted_fit(BoostBPRegressor((3,), **parameters(**FAST)), X, Y, eval_set=[HELD])
     assert model.history_.stop is Stop.INTERRUPTED
     whole = BoostBPRegressor((3,), **parameters(**FAST)).fit(X, Y, eval_set=[HELD])

@@ -10,6 +10,7 @@ from sklearn.metrics import log_loss
 from boostbp import BoostBPClassifier
 from boostbp.estimators import held_out
 from boostbp.estimators.held_out import hold_out
+from boostbp.estimators.request import Request
 from boostbp.inputs.rows import Rows
 from boostbp.trees.sparse import Table
 
@@ -18,7 +19,7 @@ def parts(labels, seed=0):
     """Labels that are learned from, and those held out."""
     rows = np.arange(len(labels), dtype=np.float64)[:, None]
     all_rows = Rows(Table(rows), labels[:, None].astype(float), np.ones(len(labels)))
-    kept, sets = hold_out(BoostBPClassifier(random_state=seed), all_rows, labels)
+    kept, sets = hold_out(Request.of(BoostBPClassifier(random_state=seed)), all_rows, labels)
     held = [*(part.rows.X for part in sets), np.empty((0, 1))]
     every = np.concatenate([kept.X, *held]).ravel()
     assert np.array_equal(np.sort(every), rows.ravel())
@@ -62,7 +63,7 @@ def test_early_stopping_may_be_a_bool_of_numpy(given):
     labels = np.arange(60) % 2
     asked = BoostBPClassifier(early_stopping=np.bool_(given), random_state=0)
     all_rows = Rows(Table(np.arange(60.0)[:, None]), labels[:, None].astype(float), np.ones(60))
-    kept, sets = hold_out(asked, all_rows, labels)
+    kept, sets = hold_out(Request.of(asked), all_rows, labels)
     assert (len(kept), len(sets)) == ((54, 1) if given else (60, 0))
 
 
@@ -91,7 +92,7 @@ def test_of_many_rows_no_more_are_held_out_than_a_choice_needs(tune, validation)
         asked = BoostBPClassifier(validation=validation, random_state=0, **changes)
         strata = None if validation == "last" else np.arange(rows) % 3
         table = Table(np.arange(rows, dtype=np.float64)[:, None])
-        _, [held] = hold_out(asked, Rows(table, np.zeros((rows, 1)), np.ones(rows)), strata)
+        _, [held] = hold_out(Request.of(asked), Rows(table, np.zeros((rows, 1)), np.ones(rows)), strata)
         return len(held.rows)
 
     share = 0.1 if validation == "last" else validation

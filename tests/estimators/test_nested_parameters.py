@@ -21,7 +21,7 @@ from boostbp import (
     paper_settings,
 )
 from boostbp.estimators.nested_parameters import SPECS
-from boostbp.estimators.parameters import training_settings
+from boostbp.estimators.request import Request
 from boostbp.network.steps import Plain, noise
 from boostbp.trees.ridge import Ridge
 
@@ -99,7 +99,7 @@ def test_paper_settings_are_algorithm_1():
         (6,), **paper_settings(backend="sklearn", epochs=2, random_state=0, **parameters(n_estimators=5))
     )
     X, Y = data()
-    settings = training_settings(model, ROWS, 1, 0)
+    settings = Request.of(model).settings(ROWS, 1, 0)
     assert settings.step == Plain(0.5, 0.5)
     assert settings.start is noise
     assert (settings.refit_order, settings.output_target) == ("downward", "moved")

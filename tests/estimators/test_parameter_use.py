@@ -26,10 +26,9 @@ from boostbp.estimators.parameter_use import (
     UNUSED,
     USED,
     USES,
-    Way,
     use_of,
-    way_of,
 )
+from boostbp.estimators.request import Request, Way
 from boostbp.losses import Quantile
 from boostbp.network.layers.layer import rounds_of
 from boostbp.network.settings import BackpropSpec
@@ -138,11 +137,11 @@ def test_every_parameter_stands_in_the_table_and_has_a_value_here():
 
 
 def test_the_ways_are_told_apart():
-    assert {way: way_of(model_of(way)) for way in WAYS} == {way: way for way in WAYS}
-    assert way_of(BoostBPAutoencoder()) is Way.NETWORK
+    assert {way: Request.of(model_of(way)).way() for way in WAYS} == {way: way for way in WAYS}
+    assert Request.of(BoostBPAutoencoder()).way() is Way.NETWORK
     for quality, level in LEVELS.items():
-        assert way_of(BoostBPRegressor(quality=quality)) is (Way.AVERAGE if level.networks else Way.ONE_LAYER)
-        assert way_of(BoostBPRegressor(quality=quality), held_out=False) is Way.FIXED_LAYER
+        assert Request.of(BoostBPRegressor(quality=quality)).way() is (Way.AVERAGE if level.networks else Way.ONE_LAYER)
+        assert Request.of(BoostBPRegressor(quality=quality)).way(held_out=False) is Way.FIXED_LAYER
 
 
 @pytest.mark.parametrize(

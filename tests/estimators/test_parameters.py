@@ -10,7 +10,7 @@ from sklearn.datasets import make_friedman1
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer
 from boostbp.backends import load_backend
-from boostbp.estimators.parameters import training_settings
+from boostbp.estimators.request import Request
 
 
 @pytest.mark.parametrize(
@@ -29,19 +29,19 @@ from boostbp.estimators.parameters import training_settings
     ],
 )
 def test_output_layers_of_many_classes_have_fewer_rounds(model, n_outputs, rounds):
-    layers = training_settings(model, 1000, n_outputs, seed=0).layers
+    layers = Request.of(model).settings(1000, n_outputs, seed=0).layers
     assert [layer.n_estimators for layer in layers] == rounds
 
 
 def test_the_ridge_base_above_hidden_units_has_a_least_penalty_and_that_of_features_none():
     for sizes in ((), (8,), (8, 8)):
-        first, *above = training_settings(BoostBPRegressor(sizes), 1000, 1, seed=0).layers
+        first, *above = Request.of(BoostBPRegressor(sizes)).settings(1000, 1, seed=0).layers
         assert first.min_base_lambda == (0.0 if sizes else None)  # of a single layer: by its columns
         assert all(layer.min_base_lambda > 0 for layer in above)
 
 
 def drawn(**words):
-    layers = training_settings(BoostBPRegressor(**parameters(**words)), 1000, 1, seed=0).layers
+    layers = Request.of(BoostBPRegressor(**parameters(**words))).settings(1000, 1, seed=0).layers
     [answer] = {layer.growth.extra_trees for layer in layers}
     return answer
 

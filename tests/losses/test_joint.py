@@ -13,7 +13,7 @@ from thread_workers import in_group
 import boostbp
 from boostbp.ensemble import constants
 from boostbp.ensemble.problem import Problem
-from boostbp.estimators.session import _refuse_divided
+from boostbp.estimators.training import _refuse_divided
 from boostbp.inputs.rows import Rows
 from boostbp.losses.checked_loss import CheckedLoss, try_loss
 from boostbp.network.layers import LossObjective

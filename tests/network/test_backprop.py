@@ -10,7 +10,7 @@ from sklearn.datasets import load_diabetes, make_friedman1
 
 from boostbp import BoostBPRegressor, backends, losses, metrics, paper_settings
 from boostbp.backends.base import TreeParams
-from boostbp.estimators.parameters import training_settings
+from boostbp.estimators.request import Request
 from boostbp.inputs.rows import Rows
 from boostbp.network.backprop import BackPropagation
 from boostbp.network.history import Stop
@@ -254,7 +254,7 @@ def test_training_in_pieces_is_training_in_one(backend, stops):
             rows=Rows(Table(X), Y, np.ones(ROWS)),
             backend=backends.load_backend(backend),
             loss=losses.SquaredError(),
-            settings=training_settings(model, ROWS, 1, 0),
+            settings=Request.of(model).settings(ROWS, 1, 0),
             evaluation=watched(rows, targets, metric=metrics.default_metric(losses.SquaredError())),
             **more,
         )
@@ -286,7 +286,7 @@ def test_training_in_pieces_is_training_in_one(backend, stops):
 
 def test_a_training_that_is_left_keeps_its_best_epoch():
     X, Y = data()
-    settings = training_settings(small(), ROWS, 1, 0)
+    settings = Request.of(small()).settings(ROWS, 1, 0)
     rows, loss = Rows(Table(X), Y, np.ones(ROWS)), losses.SquaredError()
     training = BackPropagation(
         NetworkTask(rows=rows, settings=settings, backend=backends.load_backend("lightgbm"), loss=loss)

@@ -11,7 +11,7 @@ from sklearn.datasets import make_friedman1
 
 from boostbp import BoostBPRegressor, load, losses, save
 from boostbp import backends as libraries
-from boostbp.estimators.parameters import training_settings
+from boostbp.estimators.request import Request
 from boostbp.inputs.rows import Rows
 from boostbp.network.trainer import Trainer
 from boostbp.trees.sparse import Table
@@ -64,7 +64,7 @@ def test_gradients_of_hidden_layers_are_those_of_the_whole_network(backend):
     """dL/dh_1 by back-propagation equals the derivative of the layers above, with the features held."""
 
     y = ((Y - Y.mean()) / Y.std()).reshape(-1, 1)
-    settings = training_settings(regressor(backend), len(X), 1, 0)
+    settings = Request.of(regressor(backend)).settings(len(X), 1, 0)
     run = Trainer(Rows(Table(X), y, np.ones(len(X))), libraries.load_backend(backend), losses.SquaredError(), settings)
     run.step()
     top, middle = run.traces[2].jacobian(), run.traces[1].jacobian()

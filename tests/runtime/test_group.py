@@ -12,6 +12,7 @@ from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators import held_out
 from boostbp.estimators.classifier import classes_of, weights_of_classes
 from boostbp.estimators.held_out import hold_out
+from boostbp.estimators.request import Request
 from boostbp.inputs.repeats import hashes_of
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.schema import learn_schema
@@ -353,7 +354,7 @@ def test_held_out_rows_are_those_of_one_machine(size, number, classes):
 
     def split(X, y, weight, labels):
         strata = labels if classes else None
-        kept, [part] = hold_out(MODEL, Rows(Table(X), y, weight, group=workers()), strata, number=number)
+        kept, [part] = hold_out(Request.of(MODEL), Rows(Table(X), y, weight, group=workers()), strata, number=number)
         held = part.rows
         return kept.X, held.X, held.y, held.weight
 
@@ -372,7 +373,7 @@ def test_held_out_rows_of_many_do_not_depend_on_the_number_of_workers(tune):
 
     def held(X, weight, number):
         rows = Rows(Table(X), weight[:, None], weight, group=workers())
-        _, [held] = hold_out(MODEL, rows, None, number=number)
+        _, [held] = hold_out(Request.of(MODEL), rows, None, number=number)
         return held.rows.X
 
     def lines(X):

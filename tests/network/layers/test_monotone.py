@@ -15,7 +15,7 @@ from monotone import thresholds_of, violations
 from boostbp import Elementwise, fit_layer
 from boostbp.backends import load_backend
 from boostbp.backends.base import TreeParams
-from boostbp.estimators.parameters import signs_of
+from boostbp.estimators.request import signs_of
 from boostbp.network.layers import BoundInput, SquaredObjective, fit
 from boostbp.network.layers.layer_spec import OUTPUT, settings_of
 from boostbp.trees.leaves import BLOCK_ROWS

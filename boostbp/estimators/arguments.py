@@ -1,12 +1,12 @@
-"""Arguments of `fit` other than its rows: callbacks, a checkpoint, a model to continue, and evaluation sets."""
+"""Arguments of `fit`: its rows, evaluation sets, a model to continue, callbacks and a checkpoint."""
 
 from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,41 +14,49 @@ from scipy.sparse import issparse
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp.estimators.nested_parameters import constrained
-from boostbp.inputs.rows import NO_OFFSET, Rows
-from boostbp.inputs.schema import Schema
+from boostbp.estimators.request import Request
 from boostbp.inputs.sources import is_frame
-from boostbp.inputs.targets import read_weight
 from boostbp.losses import Loss
-from boostbp.losses.checked_loss import CheckedLoss
-from boostbp.metrics import AT_FIRST_ROWS, Metric, load_metric
-from boostbp.model.model import Model, Targets
+from boostbp.model.model import Model
 from boostbp.network.callbacks import Checkpoint, checkpoint
 from boostbp.network.fingerprint import words_of
-from boostbp.network.monitor import Callback, EvalSet
+from boostbp.network.monitor import Callback
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
-from boostbp.runtime import checks, threads
-from boostbp.runtime.arrays import Floats, TableLike
+from boostbp.runtime import checks
+from boostbp.runtime.arrays import TableLike
 from boostbp.runtime.atomic_write import check_writable
-from boostbp.runtime.messages import named_in_errors
-from boostbp.trees.sparse import Matrix
-
-if TYPE_CHECKING:
-    from boostbp.estimators.base import BaseBoostBP
 
 # Attributes of callbacks of LightGBM, XGBoost and Keras.
 _FOREIGN = ("before_iteration", "after_iteration", "on_epoch_end")
 
 
-@dataclass(frozen=True, slots=True)
-class FitOptions:
-    """Options of a single fit, which belong to the process that trains and not to the model."""
+class PassedSet(NamedTuple):
+    """One evaluation set as the user passed it, and the name of the argument for errors."""
 
+    source: str
+    X: TableLike
+    y: Any = None
+    weight: ArrayLike | None = None
+    offset: ArrayLike | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The arguments of a single fit, as they were passed."""
+
+    X: Any = None
+    y: Any = None
+    sample_weight: ArrayLike | None = None
+    offset: ArrayLike | None = None
+    groups: ArrayLike | None = None
+    init_model: Any = None  # estimator to which the trained layers are added
+    sets: Sequence[PassedSet] = ()
+    eval_names: Sequence[str] | None = None
+    eval_metric: Any = None  # in place of the parameter
     callbacks: Sequence[Callback] | None = None
     checkpoint: str | os.PathLike[str] | None = None
     keep_state: bool = False  # whether the estimator stores the state of training for `fit_more`
-    earlier: Model | None = None  # model to which the trained layers are added
 
     def __post_init__(self) -> None:
         if callable(self.callbacks):
@@ -67,6 +75,53 @@ class FitOptions:
             if isinstance(callback, Checkpoint):  # raise an error now, not after the first epoch
                 check_writable(callback.path)
         return callbacks
+
+    @property
+    def of_networks(self) -> dict[str, Any]:
+        """The arguments that store the training of a network, by name."""
+        callbacks = self.callbacks or ()
+        stored = {f"callbacks[{i}]": call for i, call in enumerate(callbacks) if isinstance(call, Checkpoint)}
+        return {"checkpoint": self.checkpoint, "keep_state": self.keep_state} | stored
+
+    def check_network(self, request: Request) -> None:
+        """Raise ValueError if an argument stores the training of a network, and none is trained."""
+        if request.deep is True or request.takes_networks:
+            return
+        why = "monotone_constraints" if request.constrained else f"quality={request.quality}"
+        why = "deep=False" if request.deep is False else why
+        for name, value in self.of_networks.items():
+            if value:
+                raise ValueError(
+                    f"{name}={value!r} with {why} is not supported: it stores the state of a network's training, and "
+                    f"no network is trained. Leave out {name}, or use deep='auto' and quality=2 or more."
+                )
+
+    def earlier(self, request: Request) -> Model | None:
+        """Return the model of `init_model`, None without one.
+
+        Raises TypeError if `init_model` is not a model of the same kind, and NotFittedError if it is not fitted.
+        """
+        init_model, classes = self.init_model, request.task == "classifier"
+        if init_model is None:
+            return None
+        kind = "BoostBPClassifier" if classes else "BoostBPRegressor"
+        if isinstance(init_model, str | os.PathLike):
+            path = os.fspath(init_model)
+            raise TypeError(f"init_model={path!r} is a path: load the model, init_model=boostbp.load({path!r}).")
+        if not (hasattr(init_model, "calibrate") and is_classifier(init_model) == classes):
+            raise TypeError(f"init_model={checks.shown(init_model)} is not supported: give a fitted {kind}.")
+        check_is_fitted(init_model)
+        earlier: Model = init_model.model_
+        if earlier.with_offset and self.offset is None:
+            raise ValueError("init_model has an offset, this fit has none: pass offset=..., 0 for rows without one.")
+        if request.constrained:
+            raise ValueError(
+                "init_model is not supported with monotone_constraints, which its predictions may violate. Train on "
+                "all rows at once, or pass its predictions as offset, which are not a part of the new model."
+            )
+        if not isinstance(earlier.network, Network):
+            raise TypeError(f"init_model is a {type(init_model).__name__}, not a sum of trees: give a fitted {kind}.")
+        return earlier
 
 
 def _check_callback(shown: str, callback: object) -> None:
@@ -100,39 +155,6 @@ def check_target(earlier: Model, loss: Loss, n_outputs: int) -> None:
         raise ValueError(f"y has {n_outputs} outputs, init_model has {earlier.targets.n_outputs}: give as many.")
 
 
-def begin_from(
-    estimator: BaseBoostBP, init_model: BaseBoostBP | str | os.PathLike[str] | None, *, with_offset: bool
-) -> Model | None:
-    """Return the model of `init_model`, and give the estimator its feature names; None without one.
-
-    Raises TypeError if `init_model` is not a model of the same kind, and NotFittedError if it is not fitted.
-    """
-    if init_model is None:
-        return None
-    kind = "BoostBPClassifier" if is_classifier(estimator) else "BoostBPRegressor"
-    if isinstance(init_model, str | os.PathLike):
-        path = os.fspath(init_model)
-        raise TypeError(f"init_model={path!r} is a path: load the model, init_model=boostbp.load({path!r}).")
-    if not (hasattr(init_model, "calibrate") and is_classifier(init_model) == is_classifier(estimator)):
-        raise TypeError(f"init_model={checks.shown(init_model)} is not supported: give a fitted {kind}.")
-    check_is_fitted(init_model)
-    earlier: Model = init_model.model_
-    if earlier.with_offset and not with_offset:
-        raise ValueError("init_model has an offset, this fit has none: pass offset=..., 0 for rows without one.")
-    if constrained(estimator):
-        raise ValueError(
-            "init_model is not supported with monotone_constraints, which its predictions may violate. Train on all "
-            "rows at once, or pass its predictions as offset, which are not a part of the new model."
-        )
-    if not isinstance(earlier.network, Network):
-        raise TypeError(f"init_model is a {type(init_model).__name__}, not a sum of trees: give a fitted {kind}.")
-    for name in ("n_features_in_", "feature_names_in_"):  # without names if its table had none
-        estimator.__dict__.pop(name, None)
-        if hasattr(init_model, name):
-            setattr(estimator, name, getattr(init_model, name))
-    return earlier
-
-
 def check_sum(earlier: Network, settings: Settings, *, networks: bool) -> None:
     """Raise ValueError if new layers, with `networks` or without, cannot be in one network with the earlier ones."""
     n_earlier, n_new = len(earlier.layers) - 1, len(settings.units) if networks else 0
@@ -150,31 +172,10 @@ def check_sum(earlier: Network, settings: Settings, *, networks: bool) -> None:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class FittedOn:
-    """Results of reading the table and target of a fit, before training."""
-
-    schema: Schema
-    targets: Targets
-    with_offset: bool = False
-
-
 # (X, y) or (X, y, weight)
 Pair: TypeAlias = tuple[TableLike, ArrayLike | None] | tuple[TableLike, ArrayLike | None, ArrayLike | None]
 EvalSets: TypeAlias = Pair | Iterable[Pair]
-# A name, a function f(y_true, y_pred), or (name, f, greater_is_better)
-EvalMetric: TypeAlias = str | Callable[..., float] | tuple[str, Callable[..., float], bool]
 OneOrMore: TypeAlias = TableLike | Sequence[TableLike | None]  # for one evaluation set, or an entry for each
-
-
-class PassedSet(NamedTuple):
-    """One evaluation set as the user passed it, and the name of the argument for errors."""
-
-    source: str
-    X: TableLike
-    y: ArrayLike
-    weight: ArrayLike | None = None
-    offset: ArrayLike | None = None
 
 
 def listed(
@@ -214,57 +215,6 @@ def names_of(eval_set: Sequence[object], eval_names: Sequence[str] | None) -> li
     if len(set(names)) < len(names) or len(names) != len(eval_set) or not all(isinstance(name, str) for name in names):
         raise ValueError(f"eval_names={eval_names!r} must hold {len(eval_set)} different strings, one for each set.")
     return names
-
-
-def metric_of(
-    estimator: BaseBoostBP, loss: Loss, sets: Sequence[EvalSet], scale: Floats | float = 1.0
-) -> Metric | None:
-    """Return the metric of the evaluation sets, None without any; training divides targets by `scale`."""
-    if not sets and estimator.eval_metric is None:
-        return None
-    # `at` is of a ranking: the first rows that count.
-    metric_name, at = estimator.eval_metric, getattr(estimator, "_eval_at", None)
-    if at is not None and metric_name in (None, *AT_FIRST_ROWS):
-        metric_name = f"{metric_name or 'ndcg'}@{at}"
-    metric = load_metric(metric_name, loss, classes=is_classifier(estimator), scale=scale)
-    return metric if sets else None  # load_metric refuses a wrong name even if nothing is scored
-
-
-def read_set(
-    estimator: BaseBoostBP, name: str, part: PassedSet, fitted: FittedOn, earlier: Model | None = None
-) -> EvalSet:
-    """Read an evaluation set; it must have an offset exactly if the training rows have one."""
-    targets = fitted.targets
-    with named_in_errors(part.source):
-        table = estimator._read(part.X, fitted.schema)
-        y = targets.read(part.y, len(table.X))
-        if y.shape[1] != targets.n_columns:  # NumPy would broadcast it
-            raise ValueError(
-                f"its y has {y.shape[1]} outputs, the training target has {targets.n_columns}. Give the same "
-                "outputs, in the same order."
-            )
-        weight = read_weight(part.weight, len(table.X))
-        if (part.offset is not None) != fitted.with_offset:
-            passed, other = ("offset", "eval_offset") if fitted.with_offset else ("eval_offset", "offset")
-            raise ValueError(f"{passed} is given without {other}: give both, with zeros for rows without one.")
-        offset = known_output(estimator, table.X, part.offset, targets, earlier, "eval_offset")
-        CheckedLoss(targets.loss).check(y, weight)
-    return EvalSet(name, Rows(table, y, weight, offset))
-
-
-def known_output(
-    estimator: BaseBoostBP,
-    X: Matrix,
-    offset: ArrayLike | None,
-    targets: Targets,
-    earlier: Model | None,
-    name: str = "offset",
-) -> Floats:
-    """Return the user's offset plus the raw output of `init_model`, (rows, outputs), or `NO_OFFSET`."""
-    known = NO_OFFSET if offset is None else targets.read_offset(offset, X.shape[0], name)
-    if earlier is None:
-        return known
-    return known + earlier.network.predict(X, n_jobs=threads.count(estimator.n_jobs)) * earlier.targets.scale
 
 
 def _of_pairs(eval_set: Any) -> list[PassedSet]:

@@ -1,0 +1,64 @@
+"""Parameters of the constructors of all estimators, with their defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from boostbp.backends.base import Backend
+from boostbp.network.layers import LayerSpec
+from boostbp.network.settings import BackpropSpec
+
+
+class Splitter(Protocol):
+    """A splitter of scikit-learn, or a custom one."""
+
+    @property
+    def split(self) -> Callable[..., Iterable[object]]:
+        """Return a function of (X, y, groups) to pairs of training rows and held-out rows."""
+        ...
+
+
+Validation: TypeAlias = float | Literal["last"] | Splitter | tuple[ArrayLike, ArrayLike]
+# A name, a function f(y_true, y_pred), or (name, f, greater_is_better)
+EvalMetric: TypeAlias = str | Callable[..., float] | tuple[str, Callable[..., float], bool]
+
+
+@dataclass(eq=False, repr=False)
+class CommonParameters:
+    """Parameters of all estimators; `BoostBPRegressor` describes them."""
+
+    hidden_layer_sizes: Sequence[int] = (16,)
+    _: KW_ONLY
+    backend: Literal["lightgbm", "xgboost", "sklearn"] | Backend = "lightgbm"
+    n_estimators: int | None = None
+    learning_rate: float | None = None
+    max_depth: int | None = None
+    min_samples_leaf: int | None = None
+    colsample_bytree: float | None = None
+    hidden: LayerSpec | Mapping[str, Any] | Sequence[LayerSpec | Mapping[str, Any]] | None = None
+    output: LayerSpec | Mapping[str, Any] | None = None
+    backprop: BackpropSpec | Mapping[str, Any] | None = None
+    epochs: int = 300
+    early_stopping: Literal["auto"] | bool = "auto"
+    validation: Validation = 0.1
+    eval_metric: EvalMetric | None = None
+    max_time: float | None = None
+    categorical_features: Literal["from_dtype"] | Sequence[Any] | None = "from_dtype"
+    n_jobs: int | None = None
+    random_state: int | np.random.RandomState | None = None
+    verbose: int | Literal["auto"] = "auto"
+    backend_params: Mapping[str, Any] | None = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SupervisedParameters(CommonParameters):
+    """Parameters of the regressor and the classifier."""
+
+    quality: Literal[1, 2, 3, 4, 5] = 3
+    deep: Literal["auto"] | bool = "auto"
+    calibration: float | None = None

@@ -1,0 +1,146 @@
+"""Data: the tables and targets of a fit, read and divided once into training and held-out rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from boostbp.estimators.arguments import Arguments, PassedSet, check_target, names_of
+from boostbp.estimators.conformal import calibrated, calibration_rows
+from boostbp.estimators.held_out import Drawing, hold_out, hold_out_others
+from boostbp.estimators.request import Request
+from boostbp.inputs.rows import NO_OFFSET, Rows
+from boostbp.inputs.schema import Schema, learn_schema
+from boostbp.inputs.survival_times import read_by_kind
+from boostbp.inputs.targets import label_names, read_weight
+from boostbp.losses import traits_of
+from boostbp.losses.checked_loss import CheckedLoss
+from boostbp.model.model import Model, Targets, units_of
+from boostbp.network.monitor import EvalSet
+from boostbp.runtime.arrays import Floats, TableLike
+from boostbp.runtime.group import training_in, workers
+from boostbp.runtime.messages import named_in_errors
+from boostbp.trees.sparse import Matrix, Table
+
+
+class Reader(Protocol):
+    """What an estimator decides about the reading of its data."""
+
+    def _read(self, X: TableLike, schema: Schema | None = None) -> Table: ...
+
+    def _learn_target(
+        self, values: Any, weight: Floats, earlier: Model | None, names: tuple[str, ...] | None
+    ) -> tuple[Targets, Floats, Floats]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FitData:
+    """The data of a fit, in the units of the user."""
+
+    schema: Schema
+    targets: Targets
+    drawn: Drawing
+    others: Sequence[Callable[[], Drawing]]  # each draws other held-out rows
+    earlier: Model | None  # model to which the trained layers are added
+    calibrate: Callable[[Model], Model] | None  # on reserved rows
+
+
+def read_data(reader: Reader, request: Request, arguments: Arguments, earlier: Model | None) -> FitData:
+    """Read the data of a fit; the rows of an earlier model are read as its own."""
+    offset, n_threads = arguments.offset, request.n_threads
+    if earlier is None:
+        categorical_features: Any = request.values["categorical_features"]
+        schema, table = learn_schema(cast(Any, reader), arguments.X, categorical_features=categorical_features)
+    else:
+        schema, table = earlier.schema, reader._read(arguments.X, earlier.schema)
+    n_rows, strata = len(table.X), None
+    values: Any = table
+    if request.task is not None:  # without a task the table is its own target
+        values, strata = read_by_kind(arguments.y, n_rows, request.task)
+    passed_weight = read_weight(arguments.sample_weight, n_rows)
+    reserved = calibration_rows(request, table, passed_weight, strata, arguments.groups)
+    weight = passed_weight.copy()
+    weight[reserved] = 0.0
+    targets, target, weight = reader._learn_target(values, weight, earlier, label_names(arguments.y))
+    if earlier is not None:
+        check_target(earlier, targets.loss, targets.n_outputs)
+    check = CheckedLoss(targets.loss).check
+    check(target, weight)
+    read = partial(reader._read, schema=schema)
+    sets = list(_eval_sets(arguments, targets, earlier, read, n_threads))
+    rows = Rows(table, target, weight, known_output(table.X, offset, targets, earlier, n_threads), workers())
+    drawn: Drawing = rows, sets
+    if not sets:
+        drawn = hold_out(request, rows, strata, groups=arguments.groups, X=arguments.X, check=check)
+    if earlier is None and targets.classes is None:
+        targets = _in_units_of(targets, drawn[0])
+    others = hold_out_others(request, rows, strata, groups=arguments.groups, sets=drawn[1])
+    calibrate = None
+    if len(reserved):
+        offset = None if offset is None else targets.read_offset(offset, n_rows)[reserved]
+        of_rows: Any = {"target": target[reserved], "weight": passed_weight[reserved], "offset": offset}
+        calibrate = partial(calibrated, table=table.take(reserved), **of_rows, n_threads=n_threads)
+    return FitData(schema, targets, drawn, others, earlier, calibrate)
+
+
+def _eval_sets(
+    arguments: Arguments,
+    targets: Targets,
+    earlier: Model | None,
+    read: Callable[[TableLike], Table],
+    n_threads: int,
+) -> Iterator[EvalSet]:
+    """Yield the evaluation sets; one must have an offset exactly if the training rows have one."""
+    with_offset = arguments.offset is not None
+    for name, part in zip(names_of(arguments.sets, arguments.eval_names), arguments.sets, strict=True):
+        with named_in_errors(part.source):
+            table = read(part.X)
+            y = _target_of(part, table, targets)
+            weight = read_weight(part.weight, len(table.X))
+            if (part.offset is not None) != with_offset:
+                passed, other = ("offset", "eval_offset") if with_offset else ("eval_offset", "offset")
+                raise ValueError(f"{passed} is given without {other}: give both, with zeros for rows without one.")
+            offset = known_output(table.X, part.offset, targets, earlier, n_threads, "eval_offset")
+            CheckedLoss(targets.loss).check(y, weight)
+        yield EvalSet(name, Rows(table, y, weight, offset))
+
+
+def _target_of(part: PassedSet, table: Table, targets: Targets) -> Floats:
+    """Return the target of an evaluation set, (rows, columns), which is the table for an auto-encoder."""
+    if targets.is_input:
+        return np.asarray(table.X)
+    y = targets.read(part.y, len(table.X))
+    if y.shape[1] != targets.n_columns:  # NumPy would broadcast it
+        raise ValueError(
+            f"its y has {y.shape[1]} outputs, the training target has {targets.n_columns}. Give the same outputs, in "
+            "the same order."
+        )
+    return y
+
+
+def known_output(
+    X: Matrix,
+    offset: ArrayLike | None,
+    targets: Targets,
+    earlier: Model | None,
+    n_threads: int,
+    name: str = "offset",
+) -> Floats:
+    """Return the user's offset plus the raw output of an earlier model, (rows, outputs), or `NO_OFFSET`."""
+    known = NO_OFFSET if offset is None else targets.read_offset(offset, X.shape[0], name)
+    if earlier is None:
+        return known
+    return known + earlier.network.predict(X, n_jobs=n_threads) * earlier.targets.scale
+
+
+def _in_units_of(targets: Targets, rows: Rows) -> Targets:
+    """Return numeric targets with the units of rows."""
+    with training_in(rows.group):
+        units = units_of(rows.y - rows.offset, rows.weight, targets.loss)
+    shift, scale = (np.repeat(unit, traits_of(targets.loss).copies or 1) for unit in units)
+    return replace(targets, shift=shift, scale=scale)
