@@ -88,6 +88,9 @@ class MixtureTraining(Training):
     plan: NetworkPlan
     start: str
 
+    def warn(self, callbacks: object) -> None:
+        """Warn of nothing: the table of effects is that of trees alone."""
+
     def summarise(self, network: object) -> Any:
         """Return nothing: attributions are of trees alone."""
 

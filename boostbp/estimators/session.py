@@ -18,7 +18,7 @@ import numpy as np
 from boostbp.ensemble.weighted_sum import continued
 from boostbp.estimators.arguments import Arguments
 from boostbp.estimators.data import Reader, read_data
-from boostbp.estimators.parameter_use import warn_after, warn_before
+from boostbp.estimators.parameter_use import warn_after
 from boostbp.estimators.request import Request, Way
 from boostbp.estimators.state import fitted_attributes
 from boostbp.estimators.training import Training, training_of
@@ -117,12 +117,8 @@ def _begin(estimator: Trainable, request: Request, arguments: Arguments) -> tupl
         estimator.__dict__.pop("feature_names_in_", None)
         estimator.__dict__.update(fitted_attributes(earlier))
     data = read_data(estimator, request, arguments, earlier)
-    training = training_of(request, arguments, data)
-    sets = training.problem.evaluation.sets
-    network_needed = training.ensemble is not None and training.ensemble.network_needed
-    way = request.way(held_out=bool(sets), network_needed=network_needed)
-    warn_before(request, way, sets, arguments.callbacks)
-    training = estimator._plan(training, arguments)
+    training = estimator._plan(training_of(request, arguments, data), arguments)
+    training.warn(arguments.callbacks)
     return training, _state_to_resume(request, arguments, n_rows=len(data.drawn[0]))
 
 

@@ -16,6 +16,7 @@ from boostbp.ensemble.safeguard import back_propagate_alone
 from boostbp.estimators.arguments import Arguments, check_sum
 from boostbp.estimators.data import FitData
 from boostbp.estimators.held_out import Drawing
+from boostbp.estimators.parameter_use import warn_before
 from boostbp.estimators.request import Request
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.schema import Schema
@@ -47,6 +48,11 @@ class Training:
     earlier: Network | None = None  # network to which the trained one is added
     state: State | None = None  # state after the last epoch of the network
     calibrate: Callable[[Model], Model] | None = None  # on rows that are reserved for it
+
+    def warn(self, callbacks: Sequence[Callback] | None) -> None:
+        """Warn of parameters that have no effect."""
+        sets, needed = self.problem.evaluation.sets, self.ensemble is not None and self.ensemble.network_needed
+        warn_before(self.request, self.request.way(held_out=bool(sets), network_needed=needed), sets, callbacks)
 
     def call(
         self, callbacks: Sequence[Callback], resume: State | None, report: Callable[[Stage], object]
