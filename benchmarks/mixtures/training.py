@@ -24,7 +24,7 @@ from boostbp.network.layers.layer import first_rounds, stage_forests, stages
 from boostbp.network.monitor import Callback, Evaluation, Monitor
 from boostbp.network.settings import Settings
 from boostbp.network.steps import std
-from boostbp.runtime import interrupts
+from boostbp.runtime import clock, interrupts
 from boostbp.runtime.messages import require
 from boostbp.torch.gathered import StepTarget
 from boostbp.torch.module import GBDTModule
@@ -129,7 +129,7 @@ class MixtureTraining(Training):
             except KeyboardInterrupt as interrupt:
                 if watch.best is None:
                     raise
-                history.interrupted(interrupt)
+                clock.of_fit().interrupt = interrupt
         if history.stop is Stop.NOT_FINITE:
             watch.restore_lowest_loss()
         best: Any = watch.best

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -104,8 +106,7 @@ class Budget:
 
     seconds: float | None
     spent: bool = False  # whether work was shortened or skipped because time was up
-    ended: bool = False  # whether all work must end now, because the fit failed or was interrupted
-    _begun: float = field(default_factory=clock.begun)
+    _begun: float = field(default_factory=lambda: clock.of_fit().begun)
 
     @property
     def elapsed(self) -> float:
@@ -124,15 +125,16 @@ class Budget:
             if is_up if here else workers().agree(is_up):
                 self.spent = True  # never reset to False, as several threads call this
                 return True
-        return self.ended
+        return False
 
-    def end(self) -> None:
-        """End all work now: the fit failed or was interrupted."""
-        self.ended = True
-
-    def part(self, share: float) -> Budget:
-        """Return a budget with a share of the remaining seconds."""
-        if self.seconds is None:
-            return Budget(None, ended=self.ended)
-        left = share * max(self.seconds - self.elapsed, 0.0)
-        return Budget(left, ended=self.ended, _begun=time.perf_counter())
+    @contextmanager
+    def part(self, share: float) -> Iterator[None]:
+        """Limit the work within to a share of the remaining seconds."""
+        whole = self.seconds
+        if whole is not None:
+            elapsed = self.elapsed
+            self.seconds = elapsed + share * max(whole - elapsed, 0.0)
+        try:
+            yield
+        finally:
+            self.seconds = whole

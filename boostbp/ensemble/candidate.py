@@ -196,7 +196,7 @@ class NetworkTraining:
     def advance(self, budget: Budget, later: float) -> None:
         """Train until the next look, or until no further epoch leaves the seconds `later`; see `Budget.over`.
 
-        Raises FloatingPointError or KeyboardInterrupt if the network diverges or is interrupted in its first epoch.
+        Raises FloatingPointError if the network diverges in its first epoch, and KeyboardInterrupt.
         """
         self._over = partial(budget.over, later, here=True)  # callbacks are called on rank 0 only
         self._training.advance(self._look(self.looks))

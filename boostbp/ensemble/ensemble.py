@@ -35,7 +35,7 @@ from boostbp.network.layers.layer import rounds_of, stage_forests, stages
 from boostbp.network.layers.layer_spec import OUTPUT
 from boostbp.network.monitor import Stage, StageSeconds
 from boostbp.network.network import Network
-from boostbp.runtime import interrupts
+from boostbp.runtime import clock
 from boostbp.runtime.group import training_in
 
 SEED_STEP = 1_000_003  # between the seeds of members; large, as the pieces of a layer have successive seeds
@@ -64,10 +64,10 @@ def train_model(
     Sums are rounded, which makes files small (`Network.rounded`). A single network or layer stays as it was trained,
     and so does a sum with monotone constraints, which rounded leaves might violate.
 
-    When `max_time` is over or an interrupt comes, the model is made of the candidates so far. Those that gain most for
+    When `max_time` is over or Ctrl-C comes, the model is made of the candidates so far. Those that gain most for
     their seconds are trained first. A candidate that fails for numerical reasons is left out, and the history says so.
 
-    Raises KeyboardInterrupt if it came before there was a model (otherwise the history has it), FloatingPointError if
+    Raises KeyboardInterrupt if it came before there was a model (otherwise `clock` has it), FloatingPointError if
     the user's network was trained alone and diverged in its first epoch, ValueError if the user's own loss, backend,
     basis or step is broken (`boostbp.ensemble.safeguard`), and the failure of the first candidate if all failed.
     """
@@ -80,9 +80,8 @@ def train_model(
     if judged and not (single_layer or moved_target):
         network, history = _train_mean(problem, settings, others)
     else:
-        budget, training = Budget(problem.settings.max_time), BackPropagation(problem)
-        training.advance()
-        network, history = _finished_alone(training.network, training.history, problem)
+        budget = Budget(problem.settings.max_time)
+        network, history = _finished_alone(*BackPropagation(problem).train(), problem)
         if judged and not moved_target:
             stopped = history.choice is not None or history.stop in (Stop.INTERRUPTED, Stop.NOT_FINITE)
             if settings.level.refit and problem.learns_held_out and not (stopped or budget.over()):
@@ -114,36 +113,29 @@ def _finished_alone(network: Network, history: History, problem: Problem) -> tup
 
 def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[Problem]) -> tuple[Network, History]:
     """Train an average of candidates on each problem; return their mean, with the history of the first one."""
-    level, budget = settings.level, Budget(problem.settings.max_time)
+    level, budget, fit = settings.level, Budget(problem.settings.max_time), clock.of_fit()
     first = _train_average(problem, settings, level)
     history, members = first.history, [first]
-    n_members = level.effort(networks=first.networks).members
+    n_members = 1 if fit.interrupt is not None else level.effort(networks=first.networks).members
     if not first.networks:
         level = replace(level, networks=None)
     assert history.choice is not None
     failed, cut_by_time = list(history.choice.failed), history.choice.cut_by_time
     for number, other in enumerate(islice(others, n_members - 1), start=1):
-        if history.interrupt is not None:
-            break
         if budget.over(budget.elapsed / number):  # a member has taken so long so far
             cut_by_time = True
             break
         seed = (other.settings.seed + number * SEED_STEP) % 2**31
         other = replace(other, settings=replace(other.settings, seed=seed))
-        try:
-            with training_in(other.rows.group):
-                member = attempted(partial(_train_average, other, settings, level))
-        except KeyboardInterrupt as interrupt:
-            history.interrupted(interrupt)
+        with fit.ending_early(), training_in(other.rows.group):
+            member = attempted(partial(_train_average, other, settings, level))
+        if fit.interrupt is not None:
             break
         if isinstance(member, Exception):
             failed += in_words({f"member {number + 1}": member})
             continue
         assert member.history.choice is not None
         failed += member.history.choice.failed
-        if member.history.interrupt is not None:
-            history.interrupted(member.history.interrupt)
-            break
         members.append(member)
     failures = tuple(dict.fromkeys(failed))
     history.choice = replace(history.choice, failed=failures, cut_by_time=cut_by_time, members=len(members))
@@ -163,9 +155,9 @@ class _Member(NamedTuple):
 
 
 def _train_average(problem: Problem, settings: EnsembleSettings, level: QualityLevel) -> _Member:
-    """Train candidates and average them; after an interrupt, average the candidates so far."""
-    clock = StageSeconds(FIRST_STAGE, problem.report)
-    problem = replace(problem, report=clock)
+    """Train candidates and average them; after Ctrl-C, average the candidates so far."""
+    stages, fit = StageSeconds(FIRST_STAGE, problem.report), clock.of_fit()
+    problem = replace(problem, report=stages)
     budget, columns = Budget(problem.settings.max_time), None
     refit = level.refit and problem.learns_held_out and not problem.has_many_rows
 
@@ -175,41 +167,30 @@ def _train_average(problem: Problem, settings: EnsembleSettings, level: QualityL
 
     race = race_on(problem)
     train_race = train_one_network if settings.deep is True else train_many if problem.has_many_rows else train_all
-    member: _Member | None = None
-    interrupt: KeyboardInterrupt | None = None
-    try:
-        with interrupts.deferred():  # an interrupt waits until there is a model
-            try:
-                if train_race is train_all and level.first_layers:
-                    race, columns = on_few_features(race, race_on, stage=FIRST_STAGE)
-                interrupt = train_race(race)
-            except KeyboardInterrupt as reason:  # from the trials of features
-                interrupt = reason
-            if race.layers or race.others:
-                member = _averaged(race, interrupt, shows_network=settings.deep is True)
-                _note_seconds(member.history, clock)
-                if columns is not None:
-                    n_features = problem.rows.X.shape[1]
-                    member = member._replace(model=on_all_features(member.model, columns, n_features))
-                    left_out = tuple(np.setdiff1d(np.arange(n_features), columns).tolist())
-                    assert member.history.choice is not None
-                    member.history.choice = replace(member.history.choice, left_out=left_out)
-    except KeyboardInterrupt as deferred:
-        interrupt = interrupt or deferred
-    if member is None:
-        raise interrupt or first_of(race.failed)
-    if interrupt is not None:
-        member.history.interrupted(interrupt)
+    with fit.ending_early():
+        if train_race is train_all and level.first_layers:
+            race, columns = on_few_features(race, race_on, stage=FIRST_STAGE)
+        train_race(race)
+    if not (race.layers or race.others):
+        raise fit.interrupt or first_of(race.failed)
+    member = fit.completed(partial(_averaged, race, shows_network=settings.deep is True))
+    _note_seconds(member.history, stages)
+    if columns is not None:
+        n_features = problem.rows.X.shape[1]
+        member = member._replace(model=on_all_features(member.model, columns, n_features))
+        left_out = tuple(np.setdiff1d(np.arange(n_features), columns).tolist())
+        assert member.history.choice is not None
+        member.history.choice = replace(member.history.choice, left_out=left_out)
     return member
 
 
-def _note_seconds(history: History, clock: StageSeconds) -> None:
+def _note_seconds(history: History, stages: StageSeconds) -> None:
     """Record the seconds of each stage; their sum is that of epoch 0, if this epoch describes the whole model."""
-    clock.end()
+    stages.end()
     assert history.choice is not None
-    history.choice = replace(history.choice, seconds=clock.seconds)
+    history.choice = replace(history.choice, seconds=stages.seconds)
     if history.network is None:
-        history.epochs[0] = replace(history[0], seconds=math.fsum(clock.seconds.values()))
+        history.epochs[0] = replace(history[0], seconds=math.fsum(stages.seconds.values()))
 
 
 def _rounded(model: Network, problem: Problem) -> Network:
@@ -217,7 +198,7 @@ def _rounded(model: Network, problem: Problem) -> Network:
     return model if problem.settings.layers[-1].growth.monotone else model.rounded()
 
 
-def _averaged(race: Race, interrupt: KeyboardInterrupt | None, *, shows_network: bool) -> _Member:
+def _averaged(race: Race, *, shows_network: bool) -> _Member:
     """Return the average of the trained candidates, refitted if possible, its history, and its score before the refit.
 
     `shows_network` says whether the user's network stays in the model even without weight.
@@ -228,7 +209,7 @@ def _averaged(race: Race, interrupt: KeyboardInterrupt | None, *, shows_network:
     score = problem.mean_of(problem.row_losses(held_out))
     models = [part.model for part in average.parts]
     model = average.network(models)
-    refits = race.refit and interrupt is None and bool(average.parts)
+    refits = race.refit and clock.of_fit().interrupt is None and bool(average.parts)
     if not refits:
         model = _rounded(model, problem)
     metrics = problem.metrics_of(model)
@@ -242,10 +223,8 @@ def _averaged(race: Race, interrupt: KeyboardInterrupt | None, *, shows_network:
         history.looks = _looks_of(Network((), problem.baseline) if lead is None else lead.model, problem, pieces)
     if refits:
         problem.report(Stage("all rows", 1.0, score.mean, len(average.parts)))
-        refitted, failed_refits, interrupt = refit_all(average.parts, problem, race.budget)
+        refitted, failed_refits = refit_all(average.parts, problem, race.budget)
         race.failed.update(failed_refits)
-        if interrupt is not None:
-            history.interrupted(interrupt)
         history.refitted = any(new is not old for new, old in zip(refitted, models, strict=True))
         model = _rounded(average.network(refitted), problem)
     failed, cut_by_time = in_words(race.failed), race.budget.spent

@@ -32,7 +32,7 @@ def on_few_features(race: Race, race_on: Callable[[Problem], Race], *, stage: st
     If permuting some features together does not raise the layer's held-out loss, a second trial sees the others alone.
     Its race replaces the first one if its loss is clearly lower. `race_on` returns the race for a problem.
 
-    Raises KeyboardInterrupt or interrupts.Stopped from the trials.
+    Raises KeyboardInterrupt from the trials.
     """
     problem, first = race.problem, race.candidates[0]
     growth = problem.settings.layers[-1].growth
@@ -56,9 +56,7 @@ def on_few_features(race: Race, race_on: Callable[[Problem], Race], *, stage: st
 def _trial(race: Race, stage: str) -> LayerTraining | None:
     """Return the first layer of a race after the pieces of a trial; None if it failed."""
     first = race.candidates[0]
-    interrupt = race.begin([first], constants.FIRST_LAYER_PIECES, stage=stage)
-    if interrupt is not None:
-        raise interrupt
+    race.begin([first], constants.FIRST_LAYER_PIECES, stage=stage)
     return race.layers.get(first.name)
 
 

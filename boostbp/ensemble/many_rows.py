@@ -18,50 +18,55 @@ from boostbp.network.monitor import Stage
 from boostbp.runtime.group import training_in
 
 
-def train_many(race: Race) -> KeyboardInterrupt | None:
-    """Train the candidates of a race; return the interrupt, if one came.
+def train_many(race: Race) -> None:
+    """Train the candidates of a race.
 
     A sample of the rows chooses the first layer, which is boosted to its end on all rows. Then all stages of a fit on a
     smaller table run on a sample: trials, the race, networks. Finally, the models with weight in that fit get new
     output layers, boosted to their end on all rows above the same hidden layers, in the order of their weights.
     """
-    first_layer, interrupt = _first_layer(race)
-    interrupt = interrupt or _boost(first_layer, race, FIRST_STAGE)
+    _boost(_first_layer(race), race, FIRST_STAGE)
     first = race.spent
     race.total = constants.ALL_ROWS_WORK * race.level.effort(networks=True).work * first
-    if interrupt is not None or race.level.first_layers or len(race.candidates) == 1 or race.budget.over():
-        return interrupt
+    if race.level.first_layers or len(race.candidates) == 1 or race.budget.over():
+        return
     sample = _sample_of(race)
-    with training_in(sample.problem.rows.group):
-        interrupt = train_all(sample)
-    found = sample.trained()
-    race.budget.spent |= sample.budget.spent
-    networks = any(one.history is not None for one in found)
-    race.total = constants.ALL_ROWS_WORK * race.level.effort(networks=networks).work * first
-    interrupt = interrupt or _train_chosen(found, race)
-    # Names mark layers that were trained on the sample. Networks keep their names, as all were trained on it.
-    named = [one if one.history is not None else replace(one, name=f"{one.name}, some rows") for one in found]
-    names = _names(race)
-    race.others += [new for old, new in zip(found, named, strict=True) if old.name not in names]
-    return interrupt
+    try:
+        with race.budget.part(constants.SAMPLE_TIME), training_in(sample.problem.rows.group):
+            train_all(sample)
+        found = sample.trained()
+        networks = any(one.history is not None for one in found)
+        race.total = constants.ALL_ROWS_WORK * race.level.effort(networks=networks).work * first
+        _train_chosen(found, race)
+    finally:
+        names = _names(race)
+        race.others += _on_some_rows([one for one in sample.trained() if one.name not in names])
 
 
-def _first_layer(race: Race) -> tuple[Candidate, KeyboardInterrupt | None]:
+def _on_some_rows(trained: Sequence[TrainedCandidate]) -> list[TrainedCandidate]:
+    """Mark the names of layers that were trained on a sample. Networks keep theirs, as all were trained on it."""
+    return [one if one.history is not None else replace(one, name=f"{one.name}, some rows") for one in trained]
+
+
+def _first_layer(race: Race) -> Candidate:
     """Return the best candidate on a sample of the rows, among those that the lowest quality tries."""
     candidates = [one for one in race.of_kind(CandidateKind.SINGLE_LAYER) if one.least_quality == 1]
     if len(candidates) == 1:
-        return candidates[0], None
-    sample = Race(race.problem.on_some_rows(), race.budget, failed=race.failed)
-    with training_in(sample.problem.rows.group):
-        interrupt = sample.audition(candidates, stage=FIRST_STAGE)
-    if interrupt is not None or race.budget.spent:
-        race.others += [replace(one, name=f"{one.name}, some rows") for one in sample.trained()]
+        return candidates[0]
+    sample, is_cut = Race(race.problem.on_some_rows(), race.budget, failed=race.failed), True
+    try:
+        with training_in(sample.problem.rows.group):
+            sample.audition(candidates, stage=FIRST_STAGE)
+        is_cut = race.budget.spent
+    finally:
+        if is_cut:
+            race.others += _on_some_rows(sample.trained())
     chosen = [one for one in candidates if one.name in sample.layers]
-    return (chosen or candidates)[0], interrupt
+    return (chosen or candidates)[0]
 
 
 def _sample_of(race: Race) -> Race:
-    """Return the race on a sample of the rows, with a share of the remaining time.
+    """Return the race on a sample of the rows.
 
     In reports the sample takes the share `SAMPLE_TIME` of the remaining progress, and boosting on all rows the rest.
     """
@@ -76,23 +81,24 @@ def _sample_of(race: Race) -> Race:
         problem.report(replace(stage, share=1.0 - (1.0 - stage.share) * (1.0 - middle) / (1.0 - done)))
 
     race.problem = replace(problem, report=report_chosen)
-    sample, budget = replace(problem.on_some_rows(), report=report), race.budget.part(constants.SAMPLE_TIME)
-    return Race(sample, budget, race.candidates, race.level, network_needed=race.network_needed, failed=race.failed)
+    sample, needed = replace(problem.on_some_rows(), report=report), race.network_needed
+    return Race(sample, race.budget, race.candidates, race.level, network_needed=needed, failed=race.failed)
 
 
-def _boost(candidate: Candidate, race: Race, stage: str) -> KeyboardInterrupt | None:
+def _boost(candidate: Candidate, race: Race, stage: str) -> None:
     """Boost a layer to its end on all rows, and keep only the result, as its bound input takes much memory."""
-    interrupt = race.begin([candidate], None, stage=stage)
-    race.others += [training.result for training in race.layers.values()]
-    race.layers.clear()
-    return interrupt
+    try:
+        race.begin([candidate], None, stage=stage)
+    finally:
+        race.others += [training.result for training in race.layers.values()]
+        race.layers.clear()
 
 
 def _names(race: Race) -> set[str]:
     return {one.name for one in race.trained()}
 
 
-def _train_chosen(found: Sequence[TrainedCandidate], race: Race) -> KeyboardInterrupt | None:
+def _train_chosen(found: Sequence[TrainedCandidate], race: Race) -> None:
     """Boost the output layers of the models with weight on all rows, while that lowers the loss of the sum.
 
     Models with the same hidden layers hardly differ, so only one of them is boosted.
@@ -113,13 +119,10 @@ def _train_chosen(found: Sequence[TrainedCandidate], race: Race) -> KeyboardInte
         if one.network is not None:
             below.add(one.network)
         kind = CandidateKind.SINGLE_LAYER if one.network is None else CandidateKind.OUTPUT_LAYER
-        interrupt = _boost(Candidate(name, kind, partial(_begin_again, name, one)), race, "layers")
-        if interrupt is not None:
-            return interrupt
+        _boost(Candidate(name, kind, partial(_begin_again, name, one)), race, "layers")
         before, score = score, race.score()
         gains = before - score >= constants.MIN_PROMISE * problem.scale_of(score)
         without_gain = 0 if gains else without_gain + 1
-    return None
 
 
 def _begin_again(name: str, one: TrainedCandidate, problem: Problem, needed: object) -> LayerTraining:

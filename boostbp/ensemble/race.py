@@ -19,7 +19,6 @@ from boostbp.ensemble.candidate import Candidate, CandidateKind
 from boostbp.ensemble.output_layers import LayerTraining, TrainedCandidate
 from boostbp.ensemble.problem import Problem
 from boostbp.network.monitor import Stage
-from boostbp.runtime import interrupts
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 from boostbp.runtime.threads import run_tasks
@@ -32,28 +31,26 @@ class Outcome(NamedTuple):
 
     training: LayerTraining | None = None
     failure: Exception | None = None  # of the next piece
-    interrupt: KeyboardInterrupt | None = None  # that ended the pieces early
 
 
-def boost(training: LayerTraining, n_pieces: int | None, over: Callable[[], bool], *, cuts: bool = False) -> Outcome:
-    """Boost a layer by `n_pieces`, or to its end, while ``over()`` is False. The first piece is boosted in any case.
+Keep = Callable[[Outcome], None]  # takes the outcome so far
 
-    With `cuts`, ``over()`` also ends a piece after some of its rounds.
 
-    Raises KeyboardInterrupt or interrupts.Stopped from the first piece; later the outcome has the pieces so far.
+def boost(
+    training: LayerTraining, n_pieces: int | None, over: Callable[[], bool], keep: Keep, *, cuts: bool = False
+) -> None:
+    """Boost a layer by `n_pieces`, or to its end, while ``over()`` is False, and `keep` it after each piece.
+
+    The first piece is boosted in any case. With `cuts`, ``over()`` also ends a piece after some of its rounds.
     """
     done = 0
-    try:
-        while done != n_pieces and not training.finished and not (training.n_pieces and over()):
-            after = attempted(partial(training.advance, over if cuts else None))
-            if isinstance(after, Exception):
-                return Outcome(training if training.n_pieces else None, failure=after)
-            training, done = after, done + 1
-    except (KeyboardInterrupt, interrupts.Stopped) as reason:
-        if not training.n_pieces:
-            raise
-        return Outcome(training, interrupt=reason if isinstance(reason, KeyboardInterrupt) else None)
-    return Outcome(training)
+    while done != n_pieces and not training.finished and not (training.n_pieces and over()):
+        after = attempted(partial(training.advance, over if cuts else None))
+        if isinstance(after, Exception):
+            keep(Outcome(training if training.n_pieces else None, failure=after))
+            return
+        training, done = after, done + 1
+        keep(Outcome(training))
 
 
 @dataclass
@@ -102,7 +99,7 @@ class Race:
 
     def begin(
         self, candidates: Sequence[Candidate], n_pieces: int | None, *, stage: str = "layers", limit: float = np.inf
-    ) -> KeyboardInterrupt | None:
+    ) -> None:
         """Begin candidates, and boost each by a number of pieces, or to its end; `stage` is its name in reports.
 
         No candidate begins after the work `limit` or after the time limit, except for the first layer of all.
@@ -121,28 +118,25 @@ class Race:
             self.report(stage)
             over, required = partial(self.budget.over, later), None if self.layers else wave[0]
             steps = {one.name: partial(self.begin_layer, one, n_pieces, over, required=one is required) for one in wave}
-            if (interrupt := self._run(steps)) is not None:
-                return interrupt
-        return None
+            self._run(steps)
 
-    def begin_best(self, candidates: Sequence[Candidate], *, stage: str) -> KeyboardInterrupt | None:
+    def begin_best(self, candidates: Sequence[Candidate], *, stage: str) -> None:
         """Begin candidates, boost those that `audition` keeps to their end, and drop the others.
 
         A layer on directions begins if the layer is kept that the directions are of, and goes on if it promises enough.
         """
-        interrupt = self.audition([one for one in candidates if one.needs is None], stage=stage)
-        if interrupt is not None or not self.layers:
-            return interrupt
+        self.audition([one for one in candidates if one.needs is None], stage=stage)
+        if not self.layers:
+            return
         on_others = [one for one in candidates if one.needs in self.layers]
-        interrupt = self.begin(on_others, 1, stage=stage)
+        self.begin(on_others, 1, stage=stage)
         going = [one for one in on_others if one.name in self.layers and self._leads_at_first(one)]
         for one in on_others:
             if one not in going:
                 self.layers.pop(one.name, None)
-        interrupt = interrupt or (self.audition(going, stage=stage) if going else None)
-        return interrupt or self._run(
-            {name: partial(self._boost, one, None, self.budget.over) for name, one in self.layers.items()}
-        )
+        if going:
+            self.audition(going, stage=stage)
+        self._run({name: partial(self._boost, one, None, self.budget.over) for name, one in self.layers.items()})
 
     def _leads_at_first(self, candidate: Candidate) -> bool:
         """Return whether the first piece of a layer has clearly less loss than that of the layer it needs."""
@@ -150,15 +144,14 @@ class Race:
         lead = loss - self.layers[candidate.name].first_score
         return workers().agree(lead >= constants.FIRST_PIECE_LEAD * self.problem.scale_of(loss))
 
-    def audition(self, candidates: Sequence[Candidate], *, stage: str) -> KeyboardInterrupt | None:
+    def audition(self, candidates: Sequence[Candidate], *, stage: str) -> None:
         """Begin candidates, and keep those whose loss after the trial is not clearly above the lowest one."""
-        interrupt = self.begin(candidates, constants.FIRST_LAYER_PIECES, stage=stage)
-        if interrupt is None and self.layers:
+        self.begin(candidates, constants.FIRST_LAYER_PIECES, stage=stage)
+        if self.layers:
             best = min(self.layers.values(), key=attrgetter("best_score"))
             limit = constants.FIRST_LAYER_T
             kept = [name for name, one in self.layers.items() if one is best or not self.is_worse(one, best, limit)]
             self.layers = {name: self.layers[name] for name in workers().agree(kept)}
-        return interrupt
 
     def is_worse(self, one: LayerTraining, other: LayerTraining, limit: float) -> bool:
         """Return whether the held-out loss of a layer exceeds that of another by more standard errors than `limit`."""
@@ -168,57 +161,57 @@ class Race:
         return not excess <= limit * error
 
     def begin_layer(
-        self, candidate: Candidate, n_pieces: int | None, over: Callable[..., bool], *, required: bool
-    ) -> Outcome:
+        self, candidate: Candidate, n_pieces: int | None, over: Callable[..., bool], keep: Keep, *, required: bool
+    ) -> None:
         """Begin a candidate and boost it, unless time is up and it is not required; or continue one, to `n_pieces`."""
         if (begun := self.layers.get(candidate.name)) is not None:
-            return self._boost(begun, None if n_pieces is None else max(n_pieces - begun.n_pieces, 0), over)
+            self._boost(begun, None if n_pieces is None else max(n_pieces - begun.n_pieces, 0), over, keep)
+            return
         if not required and over(self.begin_seconds):
-            return Outcome()
+            return
         starts = time.perf_counter()
         needed = self.layers[candidate.needs].result if candidate.needs in self.layers else None
         needed = needed or next((model for model in self.others if model.name == candidate.needs), None)
         training = attempted(partial(candidate.begin, self.problem.split_threads()[0], needed))
         if isinstance(training, Exception):
-            return Outcome(failure=training)
+            keep(Outcome(failure=training))
+            return
         assert isinstance(training, LayerTraining)
         self.begin_seconds = max(self.begin_seconds, time.perf_counter() - starts)
-        return self._boost(training, n_pieces, over)
+        self._boost(training, n_pieces, over, keep)
 
-    def _boost(self, training: LayerTraining, n_pieces: int | None, over: Callable[[], bool]) -> Outcome:
-        return boost(training, n_pieces, over, cuts=self.budget.seconds is not None)
+    def _boost(self, training: LayerTraining, n_pieces: int | None, over: Callable[[], bool], keep: Keep) -> None:
+        boost(training, n_pieces, over, keep, cuts=self.budget.seconds is not None)
 
-    def run(self, limit: float) -> KeyboardInterrupt | None:
+    def run(self, limit: float) -> None:
         """Boost the layers that promise most until none promises enough, or `limit` of work with the refit is spent."""
         while self.layers:
             weights, raw = self.sum()
             later = self._refit_work(weights)
             over = partial(self.budget.over, self.refit_seconds(weights))
             if self.spent + later > limit or over():
-                return None
+                return
             self.report("layers", weights, raw)
             names = self.most_promising(weights, raw)
             if not names:
-                return None
+                return
             steps = {name: partial(self._boost, self.layers[name], constants.RACE_PIECES, over) for name in names}
-            if (interrupt := self._run(steps)) is not None:
-                return interrupt
-        return None
+            self._run(steps)
 
-    def _run(self, steps: Mapping[str, Callable[[], Outcome]]) -> KeyboardInterrupt | None:
-        """Boost some layers, as many at a time as threads allow, and count their work."""
+    def _run(self, steps: Mapping[str, Callable[[Keep], object]]) -> None:
+        """Boost some layers, as many at a time as threads allow, and count their work, also that before Ctrl-C."""
         outcomes: dict[str, Outcome] = {}
-        n_at_once = self.problem.split_threads()[1]
-        interrupt = run_tasks(steps, n_at_once, outcomes, on_stop=self.budget.end, interrupt_of=attrgetter("interrupt"))
-        for name in steps:
-            training, failure, _ = outcomes.get(name, Outcome())
-            if failure is not None:
-                self.failed[name] = failure
-            if training is not None:
-                before = self.layers[name].n_pieces if name in self.layers else 0
-                self.spent += (training.n_pieces - before) * training.work
-                self.layers[name] = training
-        return interrupt
+        try:
+            run_tasks(steps, self.problem.split_threads()[1], outcomes)
+        finally:
+            for name in steps:
+                training, failure = outcomes.get(name, Outcome())
+                if failure is not None:
+                    self.failed[name] = failure
+                if training is not None:
+                    before = self.layers[name].n_pieces if name in self.layers else 0
+                    self.spent += (training.n_pieces - before) * training.work
+                    self.layers[name] = training
 
     def sum(self) -> tuple[dict[str, float], Floats]:
         """Return the weights of all models so far, by name, and the raw output of their sum on the held-out rows."""

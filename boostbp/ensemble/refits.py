@@ -18,33 +18,38 @@ from boostbp.network.layers import Layer
 from boostbp.network.layers.layer import rounds_of
 from boostbp.network.network import Network
 from boostbp.network.trainer import kept_structures
+from boostbp.runtime import clock
 from boostbp.runtime.group import training_in, workers
 from boostbp.runtime.threads import run_tasks
 
 
 def refit_all(
     chosen: Sequence[TrainedCandidate], problem: Problem, budget: Budget
-) -> tuple[list[Network], dict[str, Exception], KeyboardInterrupt | None]:
-    """Return the refitted models of candidates, the failures, and the interrupt, if one came.
+) -> tuple[list[Network], dict[str, Exception]]:
+    """Return the refitted models of candidates, and the failures.
 
-    A model stays as it is if its refit fails, or if an interrupt came before the refit.
+    A model stays as it is if its refit fails, or if Ctrl-C came before the refit.
     """
     problem, n_at_once = problem.split_threads(len(chosen))
     models: dict[str, Network | Exception] = {}
-    try:
+    with clock.of_fit().ending_early():
         all_rows = problem.on_all_rows()
-        tasks = {one.name: partial(attempted, partial(_refitted, one, all_rows, budget)) for one in chosen}
+        tasks = {one.name: partial(_refit, one, all_rows, budget) for one in chosen}
         with training_in(all_rows.rows.group):
-            interrupt = run_tasks(tasks, n_at_once, models, on_stop=budget.end)
-    except KeyboardInterrupt as during_concat:  # the held-out rows were being appended to the others
-        interrupt = during_concat
+            run_tasks(tasks, n_at_once, models)
     refitted, failed = [], {}
     for one in chosen:
         model = models.get(one.name, one.model)
         if isinstance(model, Exception):
             failed[f"{one.name}, all rows"], model = model, one.model
         refitted.append(model)
-    return refitted, failed, interrupt
+    return refitted, failed
+
+
+def _refit(
+    one: TrainedCandidate, all_rows: Problem, budget: Budget, keep: Callable[[Network | Exception], None]
+) -> None:
+    keep(attempted(partial(_refitted, one, all_rows, budget)))
 
 
 def _refitted(one: TrainedCandidate, all_rows: Problem, budget: Budget) -> Network:
@@ -62,10 +67,8 @@ def refit_single_layer(model: Network, history: History, problem: Problem, budge
     settings = replace(problem.settings.layers[-1], n_estimators=rounds_of(layer.forest))
     plan = OutputLayerPlan(settings, (layer,))
     candidate = TrainedCandidate("single layer", None, model, problem.constant_raw, plan)
-    [refitted], _, interrupt = refit_all([candidate], problem, budget)
+    [refitted], _ = refit_all([candidate], problem, budget)
     history.refitted = refitted is not model
-    if interrupt is not None:
-        history.interrupted(interrupt)
     return refitted
 
 

@@ -62,10 +62,9 @@ def no_worse_than_constant(network: Network, history: History, problem: Problem)
 
 def back_propagate_alone(problem: Problem) -> tuple[Network, History]:
     """Train a network that is needed for its hidden units, so it is not shrunk; see `refuse_unlearned`."""
-    training = BackPropagation(problem)
-    training.advance()
-    refuse_unlearned([training.network], problem)
-    return training.network, training.history
+    network, history = BackPropagation(problem).train()
+    refuse_unlearned([network], problem)
+    return network, history
 
 
 def refuse_unlearned(models: Sequence[Network], problem: Problem) -> None:

@@ -21,8 +21,8 @@ LAYERS_TIME = 0.5  # share of a time limit for the layers that precede a network
 LONG = 60.0  # seconds; a fit that may take longer reports the seconds of lower qualities. Arbitrary
 
 
-def train_all(race: Race) -> KeyboardInterrupt | None:
-    """Train the candidates of a race; return the interrupt, if one came.
+def train_all(race: Race) -> None:
+    """Train the candidates of a race.
 
     Quality 1 trains the first layers, except for those that are clearly worse than another one after a trial. Higher
     qualities have five stages:
@@ -40,64 +40,59 @@ def train_all(race: Race) -> KeyboardInterrupt | None:
     layers = race.of_kind(CandidateKind.SINGLE_LAYER, CandidateKind.DIRECTIONS, CandidateKind.ENCODINGS)
     networks = race.of_kind(CandidateKind.NETWORK)
     if level.first_layers:
-        return race.begin_best(layers, stage=FIRST_STAGE)
+        race.begin_best(layers, stage=FIRST_STAGE)
+        return
     needed = race.network_needed or problem.resume is not None
     if problem.has_several_classes and not (needed or level.thorough):
         networks = []
-    begun, interrupt = time.perf_counter(), None
-    while interrupt is None and layers and not race.layers:  # the next ones, if the first ones fail
-        interrupt = race.begin(layers[: constants.FIRST_LAYERS], None, stage=FIRST_STAGE)
+    begun = time.perf_counter()
+    while layers and not race.layers:  # the next ones, if the first ones fail
+        race.begin(layers[: constants.FIRST_LAYERS], None, stage=FIRST_STAGE)
         layers = layers[constants.FIRST_LAYERS :]
     if not race.layers:
-        return interrupt
+        return
     first = race.spent
     race.report("layers", hint=cost_hint(level, time.perf_counter() - begun, networks=bool(networks)))
     race.total = level.effort(networks=bool(networks)).work * first
     # From quality 2 on, the limit always leaves work for some trials.
     trials = max(constants.TRIALS_WORK * level.layers.work * first, 1.01 * first)
     layers = layers[: level.trials]
-    interrupt = interrupt or race.begin(layers, constants.TRIAL_PIECES, limit=trials)
+    race.begin(layers, constants.TRIAL_PIECES, limit=trials)
     if not (needed or depth_promises(race)):
         networks = []
     race.total = limit = level.effort(networks=bool(networks)).work * first
     layers = [one for one in layers if one.name not in race.layers and one.name not in race.failed]
-    interrupt = (
-        interrupt
-        or race.begin(layers, constants.TRIAL_PIECES, limit=constants.TRIALS_WORK * limit)
-        or race.run(limit * (constants.LAYERS_WORK if networks else 1.0))
-        or train_networks(networks, race, constants.NETWORKS_WORK * limit)
-    )
-    if interrupt is not None or not race.others:
-        return interrupt
+    race.begin(layers, constants.TRIAL_PIECES, limit=constants.TRIALS_WORK * limit)
+    race.run(limit * (constants.LAYERS_WORK if networks else 1.0))
+    train_networks(networks, race, constants.NETWORKS_WORK * limit)
+    if not race.others:
+        return
     weights, _ = race.sum()
     on_networks = [one for one in race.of_kind(CandidateKind.OUTPUT_LAYER) if weights.get(one.needs or "")]
     for one in sorted(on_networks, key=lambda one: -weights[str(one.needs)]):
         if race.spent * (1.0 + race.refit_share()) < constants.OUTPUTS_WORK * limit:
-            interrupt = interrupt or race.begin([one], constants.TRIAL_PIECES, stage=one.name)
-    return interrupt or race.run(limit)
+            race.begin([one], constants.TRIAL_PIECES, stage=one.name)
+    race.run(limit)
 
 
-def train_one_network(race: Race) -> KeyboardInterrupt | None:
-    """Train one network and layers beside it; return the interrupt, if one came.
+def train_one_network(race: Race) -> None:
+    """Train one network and layers beside it.
 
     The layers on features come first, as they are good soon. The network follows, for as long as its epochs gain, and
     then output layers on it. An interrupt before the network drops the layers, too, as there is no model without it.
     """
     [network] = race.of_kind(CandidateKind.NETWORK)
-    whole, race.budget = race.budget, race.budget.part(LAYERS_TIME)
-    interrupt = race.begin(race.of_kind(CandidateKind.SINGLE_LAYER), None, stage=FIRST_STAGE)
-    whole.spent, race.budget = race.budget.spent, whole
-    interrupt = (
-        interrupt
-        or _train_one(network, race)
-        or race.begin(race.of_kind(CandidateKind.OUTPUT_LAYER), None, stage="output layers")
-    )
-    if not race.others:
-        race.layers.clear()
-    return interrupt
+    try:
+        with race.budget.part(LAYERS_TIME):
+            race.begin(race.of_kind(CandidateKind.SINGLE_LAYER), None, stage=FIRST_STAGE)
+        _train_one(network, race)
+        race.begin(race.of_kind(CandidateKind.OUTPUT_LAYER), None, stage="output layers")
+    finally:
+        if not race.others:
+            race.layers.clear()
 
 
-def _train_one(candidate: Candidate, race: Race) -> KeyboardInterrupt | None:
+def _train_one(candidate: Candidate, race: Race) -> None:
     """Train a network until its error has hardly fallen in the second half of its epochs, or to its end."""
     training = candidate.begin(race.problem, None)
     assert isinstance(training, NetworkTraining)
@@ -110,11 +105,15 @@ def _train_one(candidate: Candidate, race: Race) -> KeyboardInterrupt | None:
             race.spent += training.work
             training.advance(race.budget, race.refit_seconds())
             going = not training.finished and (to_end or falls(*training.best_errors()))
-    except KeyboardInterrupt as interrupt:
-        return interrupt
-    training.leave(race.budget)
-    race.others.append(training.result)
-    return training.history.interrupt
+    finally:
+        _keep([training], race)
+
+
+def _keep(networks: Sequence[NetworkTraining], race: Race) -> None:
+    """End the training of networks, and let those with an epoch be part of the sum."""
+    for training in networks:
+        training.leave(race.budget)
+    race.others += [training.result for training in networks if training.history.epochs]
 
 
 def depth_promises(race: Race) -> bool:
@@ -156,7 +155,7 @@ def cost_hint(level: QualityLevel, seconds: float, *, networks: bool) -> str:
     return f"this fit may take {cost(level)}{more}{or_else}. max_time= or Ctrl-C ends it early, in a good model."
 
 
-def train_networks(candidates: Sequence[Candidate], race: Race, limit: float) -> KeyboardInterrupt | None:
+def train_networks(candidates: Sequence[Candidate], race: Race, limit: float) -> None:
     """Train networks from look to look while they promise enough, the one with the lowest expected error first.
 
     The user's network begins last, and only if another one promised enough at its first look: if back-propagation
@@ -184,8 +183,6 @@ def train_networks(candidates: Sequence[Candidate], race: Race, limit: float) ->
         if failure is not None:
             race.failed[training.name] = failure
             return False
-        if training.history.interrupt is not None:
-            raise training.history.interrupt
         promising = promises(*training.best_errors(), layers_error, first_look=training.looks == 1)
         if promising and not training.finished:
             going.append(training)
@@ -206,13 +203,8 @@ def train_networks(candidates: Sequence[Candidate], race: Race, limit: float) ->
             training = min(going, key=lambda one: expected_error(*one.best_errors()))
             going.remove(training)
             look(training, required=training.required)
-    except KeyboardInterrupt as interrupt:
-        return interrupt
     finally:
-        for training in begun:
-            training.leave(race.budget)
-        race.others += [training.result for training in begun if training.history.epochs]
-    return None
+        _keep(begun, race)
 
 
 def expected_error(before: float, now: float) -> float:

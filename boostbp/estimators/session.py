@@ -10,6 +10,7 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from traceback import clear_frames
 from typing import Any, Protocol
 
@@ -30,7 +31,7 @@ from boostbp.model.model import Model
 from boostbp.network import checkpoints
 from boostbp.network.callbacks import Checkpoint, StopOnInterrupt, log_evaluation
 from boostbp.network.displays import ProgressBar, current_display, showing
-from boostbp.network.history import History
+from boostbp.network.history import History, Stop
 from boostbp.network.monitor import Progress, Stage, State
 from boostbp.runtime import checks, clock, interrupts, messages
 from boostbp.runtime.arrays import numpy_errstate
@@ -49,18 +50,18 @@ class Trainable(Reader, Protocol):
 
 def run_fit(estimator: Trainable, arguments: Arguments) -> None:
     """Train an estimator, and store the model in it."""
-    with _all_or_nothing(estimator):
+    with _all_or_nothing(estimator) as clock_of_fit:
         request = Request.of(estimator)
         if request.task is not None and is_blocks(arguments.X):
             _fit_blocks(estimator, request, arguments)
         else:
             _run(estimator, *_begin(estimator, request, arguments), arguments)
-    _tell(estimator.model_.history, request)
+    _tell(estimator.model_.history, request, clock_of_fit.interrupt)
 
 
 def run_more(estimator: Trainable, epochs: int, arguments: Arguments) -> None:
     """Train an estimator for `epochs` more epochs; patience and time start anew."""
-    with _all_or_nothing(estimator):
+    with _all_or_nothing(estimator) as clock_of_fit:
         epochs = checks.whole("epochs", epochs, 1)
         training: Training | None = vars(estimator).get("_training")
         if training is not None and training.state is None and training.problem.settings.max_time is not None:
@@ -77,11 +78,11 @@ def run_more(estimator: Trainable, epochs: int, arguments: Arguments) -> None:
         settings = replace(training.problem.settings, epochs=state.epoch + epochs)
         training = replace(training, problem=replace(training.problem, settings=settings))
         _run(estimator, training, state, arguments)
-    _tell(estimator.model_.history, training.request)
+    _tell(estimator.model_.history, training.request, clock_of_fit.interrupt)
 
 
 @contextmanager
-def _all_or_nothing(estimator: Trainable) -> Iterator[None]:
+def _all_or_nothing(estimator: Trainable) -> Iterator[clock.Clock]:
     """Restore the attributes of an estimator if its fit fails, so that no parts of two fits are combined.
 
     The fit does not depend on the number of BLAS threads or on `np.seterr`.
@@ -90,7 +91,7 @@ def _all_or_nothing(estimator: Trainable) -> Iterator[None]:
     with clock.counting(), numpy_errstate(), interrupts.deferred(), single_threaded_blas():
         try:
             with showing(estimator.verbose):
-                yield
+                yield clock.of_fit()
         except BaseException as error:
             estimator.__dict__.clear()
             estimator.__dict__.update(attributes)
@@ -98,9 +99,8 @@ def _all_or_nothing(estimator: Trainable) -> Iterator[None]:
             raise
 
 
-def _tell(history: History, request: Request) -> None:
+def _tell(history: History, request: Request, interrupt: KeyboardInterrupt | None) -> None:
     """Warn of what a fit found, and raise the interrupt that ended it, now that the estimator has its model."""
-    interrupt, history.interrupt = history.interrupt, None
     try:
         warn_if_ill(history)
         if history.choice is not None and request.way() is Way.AVERAGE:
@@ -167,7 +167,7 @@ def _fit_blocks(estimator: Trainable, request: Request, arguments: Arguments) ->
 
 def _run(estimator: Trainable, training: Training, resume: State | None, arguments: Arguments) -> None:
     """Run a training, from the state `resume` if there is one, and store the model in the estimator."""
-    callbacks = arguments.checked_callbacks()
+    callbacks, clock_of_fit = arguments.checked_callbacks(), clock.of_fit()
     display = current_display()
     if display is not None:
         callbacks.append(display if isinstance(display, ProgressBar) else log_evaluation())
@@ -184,11 +184,9 @@ def _run(estimator: Trainable, training: Training, resume: State | None, argumen
         network, history = train()
         if training.earlier is not None:
             network = continued(training.earlier, network)
-    try:
-        summary = training.summarise(network)
-    except KeyboardInterrupt as interrupt:  # the summary takes little time, so the fit completes
-        history.interrupted(interrupt)
-        summary = training.summarise(network)
+    summary = clock_of_fit.completed(partial(training.summarise, network))
+    if clock_of_fit.interrupt is not None:
+        history.stop = Stop.INTERRUPTED
     model = training.model(network, history, summary)
     history.held_out = None
     estimator.model_ = model if training.calibrate is None else training.calibrate(model)
@@ -198,4 +196,4 @@ def _run(estimator: Trainable, training: Training, resume: State | None, argumen
     else:
         estimator.__dict__.pop("_training", None)
     if any(isinstance(callback, StopOnInterrupt) for callback in callbacks):
-        history.interrupt = None
+        clock_of_fit.interrupt = None

@@ -28,7 +28,7 @@ from boostbp.model.summary import Summary, summary_of
 from boostbp.network.history import History
 from boostbp.network.monitor import Callback, EvalSet, Evaluation, NetworkTask, Stage, State, raw_output
 from boostbp.network.network import Network
-from boostbp.runtime import checks
+from boostbp.runtime import checks, clock
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import training_in, workers
 
@@ -166,8 +166,8 @@ def first_model(training: Training) -> Floats:
     train = replace(training, problem=problem, ensemble=layers, others=()).call((), None, bool)
     with training_in(problem.rows.group):
         _, history = train()
-    if history.interrupt is not None:
-        raise history.interrupt
+    if (interrupt := clock.of_fit().interrupt) is not None:
+        raise interrupt
     assert history.held_out is not None
     return history.held_out
 

@@ -16,7 +16,7 @@ from boostbp.network.layers.bound import LayerSettings
 from boostbp.network.monitor import Monitor, NetworkTask, State
 from boostbp.network.network import Network
 from boostbp.network.trainer import Trainer
-from boostbp.runtime import interrupts
+from boostbp.runtime import clock, interrupts
 from boostbp.runtime.group import workers
 from boostbp.trees.forest import Forest
 
@@ -55,8 +55,8 @@ class BackPropagation:
     def advance(self, until: int | None = None) -> None:
         """Train until the epoch `until`, or to the end.
 
-        Raises FloatingPointError if the network diverged in its first epoch, and KeyboardInterrupt if an interrupt came
-        in the first epoch. A later interrupt ends the training and is recorded in the history.
+        Raises FloatingPointError if the network diverged in its first epoch, and KeyboardInterrupt if Ctrl-C ended the
+        training; `network` is then that of the best epoch so far.
         """
         trainer, monitor = self._trainer, self._monitor
         last = self.settings.epochs if until is None else min(until, self.settings.epochs)
@@ -76,13 +76,21 @@ class BackPropagation:
                     monitor.restore_lowest_loss()
                 if stop is not None or trainer.epoch >= self.settings.epochs:
                     self.leave(stop or Stop.EPOCHS)
-        except KeyboardInterrupt as interrupt:
-            if monitor.best is None:
-                raise
-            self.history.interrupted(interrupt)
-            self.finished = True
+        except KeyboardInterrupt:
+            self.leave(Stop.INTERRUPTED)
+            raise
         if monitor.best is None:
             raise FloatingPointError(Stop.NOT_FINITE.value)
+
+    def train(self) -> tuple[Network, History]:
+        """Train to the end, or after the first epoch until Ctrl-C, and return the best network and the history."""
+        try:
+            self.advance()
+        except KeyboardInterrupt as interrupt:
+            if self._monitor.best is None:
+                raise
+            clock.of_fit().interrupt = interrupt
+        return self.network, self.history
 
     def leave(self, stop: Stop) -> None:
         """End the training for the reason `stop`."""

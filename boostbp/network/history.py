@@ -149,8 +149,6 @@ class History:
         The scores of the leading piece during its growth, if it is a layer, before its leaves were fitted again.
     refits : list of Refit
         The calls of ``refit`` since the fit. Epochs, looks and scores precede them.
-    interrupt : KeyboardInterrupt or None
-        The interrupt that ended the training. The estimator raises it once it has stored the model.
     held_out : (rows, outputs) or None
         Raw output on the first evaluation set before leaves were fitted again, until the estimator has its model.
     """
@@ -163,12 +161,7 @@ class History:
     refitted: bool = False
     looks: list[Look] = field(default_factory=list)
     refits: list[Refit] = field(default_factory=list)
-    interrupt: KeyboardInterrupt | None = field(default=None, init=False, compare=False, repr=False)
     held_out: Floats | None = field(default=None, init=False, compare=False, repr=False)
-
-    def interrupted(self, interrupt: KeyboardInterrupt) -> None:
-        """Record that an interrupt ended the training."""
-        self.stop, self.interrupt = Stop.INTERRUPTED, interrupt
 
     @property
     def network(self) -> str | None:

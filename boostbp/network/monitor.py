@@ -170,7 +170,7 @@ class Monitor:
     best: Network | None = None  # of the best epoch; without evaluation sets, of the last one
     lowest_loss: Network | None = None  # of the epoch of lowest training loss, without evaluation sets
     since: int = -1  # patience counts from this epoch, or from the best epoch after it
-    begun: float = field(default_factory=clock.begun)
+    begun: float = field(default_factory=lambda: clock.of_fit().begun)
 
     @property
     def sign(self) -> float:

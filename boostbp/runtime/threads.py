@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from threading import Event, RLock, get_ident
 from typing import TypeVar
 
@@ -79,59 +80,43 @@ class Team:
 
 
 def run_tasks(
-    tasks: Mapping[str, Callable[[], T]],
-    n_at_once: int,
-    results: dict[str, T],
-    *,
-    on_stop: Callable[[], object],
-    interrupt_of: Callable[[T], KeyboardInterrupt | None] = lambda result: None,
-) -> KeyboardInterrupt | None:
-    """Run independent tasks in order, `n_at_once` at a time, and keep the results so far after Ctrl-C.
+    tasks: Mapping[str, Callable[[Callable[[T], None]], object]], n_at_once: int, results: dict[str, T]
+) -> None:
+    """Run independent tasks in order, `n_at_once` at a time.
 
-    Each task adds its result under its name, even if `interrupt_of` the result is an interrupt that ended it early.
-    `on_stop` is called when a task fails or is interrupted, to end the others sooner. Returns the Ctrl-C that ended the
-    tasks, if there was one, and raises the error of the first task, in order, that failed.
+    A task calls its argument with its result so far, from time to time; `results` gets the last one of each. If a task
+    fails or Ctrl-C comes, the others end at their next `interrupts.check`. Raises the error of the first task, in
+    order, that failed, or the KeyboardInterrupt.
     """
-    stopped = Event()
     received: list[KeyboardInterrupt] = []
     failed: dict[str, BaseException] = {}
     team = Team(n_at_once)
 
-    def stop() -> None:
-        stopped.set()
-        team.stop()
-        on_stop()
-
     def run(name: str) -> None:
-        if stopped.is_set():
+        if failed or received:
             return
         try:
-            result = results[name] = tasks[name]()
-            interrupt = interrupt_of(result)
-            if interrupt is not None:
-                raise interrupt
+            tasks[name](partial(results.__setitem__, name))
             interrupts.check()
         except interrupts.Stopped:
-            pass
+            return
         except KeyboardInterrupt as interrupt:
             received.append(interrupt)
-            stop()
         except BaseException as error:
             failed[name] = error
-            stop()
+        else:
+            return
+        team.stop()
 
     try:
         with interrupts.deferred(), team:
-            try:
-                team.map(run, tasks)
-            except BaseException:  # from the handler of Ctrl-C, while this thread waits
-                stop()
-                raise
-    except KeyboardInterrupt as interrupt:
+            team.map(run, tasks)
+    except KeyboardInterrupt as interrupt:  # came while this thread waited
         received.append(interrupt)
     if failed:
         raise failed[min(failed, key=list(tasks).index)]
-    return received[0] if received else None
+    if received:
+        raise received[0]
 
 
 _SOFT = 1  # omp_pause_soft of OpenMP 5.0: threads end, settings stay

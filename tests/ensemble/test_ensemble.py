@@ -12,6 +12,7 @@ from sklearn.metrics import log_loss, root_mean_squared_error
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.ensemble.candidate import NetworkTraining
 from boostbp.ensemble.output_layers import TrainedCandidate, distinct
+from boostbp.ensemble.problem import Problem
 from boostbp.estimators import training
 from boostbp.network.choice import CandidateResult
 from boostbp.network.history import Stop
@@ -107,7 +108,7 @@ def test_interrupt_in_a_network_ends_the_fit_and_keeps_what_is_there(tune, numbe
     def advance(self, *args):
         original(self, *args)
         if self.name == networks[-1]:
-            self.history.interrupted(KeyboardInterrupt())
+            raise KeyboardInterrupt
 
     tune(NetworkTraining, advance=advance)
     model = interrupted_fit(BoostBPRegressor((3,), **parameters(**FAST)), X, Y)
@@ -117,6 +118,16 @@ def test_interrupt_in_a_network_ends_the_fit_and_keeps_what_is_there(tune, numbe
     assert [one.name for one in candidates if one.network == one.name and "directions" not in one.name] == networks
     assert len([one for one in candidates if not one.network]) > 5
     assert sum(one.weight for one in candidates) == pytest.approx(1.0)
+
+
+def test_interrupt_while_candidates_are_averaged_loses_nothing(press, before_refit):
+    model = BoostBPRegressor((3,), **parameters(**FAST))
+    whole = before_refit(BoostBPRegressor((3,), **parameters(**FAST)), X, Y)
+    press(Problem, "metrics_of", 1)
+    model = interrupted_fit(model, X, Y)
+    assert model.history_.stop is Stop.INTERRUPTED
+    assert not model.history_.refitted
+    np.testing.assert_array_equal(model.predict(X), whole.predict(X))
 
 
 def test_interrupt_in_the_summary_of_features_loses_nothing(press):

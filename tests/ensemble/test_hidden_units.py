@@ -66,7 +66,7 @@ def problem_along(rows=1500, **how):
 
 def trained(problem, n_candidates=3, pieces=4):
     race = Race(problem, Budget(None))
-    assert race.begin(CANDIDATES[:n_candidates], pieces) is None
+    race.begin(CANDIDATES[:n_candidates], pieces)
     return race
 
 
@@ -341,7 +341,7 @@ def test_numbers_of_few_bits_move_no_rows_across_splits(tune, backend):
     problem = problem_of((X, y), (X_held, y_held), layer=layer, backend=backend)
     one = single_layer("single layer", lambda problem: layer)
     race = Race(problem, Budget(None))
-    assert race.begin([one, directions_of("single layer", lambda problem: layer, name="directions")], 20) is None
+    race.begin([one, directions_of("single layer", lambda problem: layer, name="directions")], 20)
     _, directions = race.trained()
     np.testing.assert_allclose(directions.model.rounded().predict(X_held), directions.held_out, atol=0.01)
 

@@ -104,9 +104,13 @@ def trained(tune, problem, *, least_fall, near=1e9, limit=1e9, names=("network",
     """Networks beside a sum of one poor single layer."""
     tune(MIN_FALL=least_fall, NEAR=near, FIRST_NEAR=near)
     race = Race(problem, budget or Budget(None))
-    assert race.begin([single_layer("poor", lambda problem: problem.settings.layers[-1])], 1) is None
+    race.begin([single_layer("poor", lambda problem: problem.settings.layers[-1])], 1)
     before = race.spent
-    interrupt = schedule.train_networks([network(name, as_asked) for name in names], race, limit)
+    interrupt = None
+    try:
+        schedule.train_networks([network(name, as_asked) for name in names], race, limit)
+    except KeyboardInterrupt as reason:
+        interrupt = reason
     return race, race.spent - before, interrupt
 
 

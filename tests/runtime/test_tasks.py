@@ -17,7 +17,6 @@ from sklearn.datasets import make_friedman1
 
 from boostbp import BoostBPRegressor
 from boostbp.ensemble import average, output_layers
-from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.output_layers import LayerTraining
 from boostbp.network.choice import CONSTANT_LEAVES
 from boostbp.network.history import Stop
@@ -33,11 +32,20 @@ needs_kill = pytest.mark.skipif(
 )
 
 
+def once(work):
+    """A task of one result."""
+    return lambda keep: keep(work())
+
+
 def pieces_of(works, n_at_once):
     """Run functions as tasks named 0, 1, ...; the results by number, and the interrupt."""
     results: dict = {}
-    tasks = {str(k): work for k, work in enumerate(works)}
-    interrupt = run_tasks(tasks, n_at_once, results, on_stop=lambda: None)
+    tasks = {str(k): once(work) for k, work in enumerate(works)}
+    interrupt = None
+    try:
+        run_tasks(tasks, n_at_once, results)
+    except KeyboardInterrupt as reason:
+        interrupt = reason
     return {int(name): result for name, result in results.items()}, interrupt
 
 
@@ -80,15 +88,18 @@ def test_an_interrupt_in_a_task_keeps_what_is_there(n_at_once):
 
 @pytest.mark.parametrize("n_at_once", [1, 2])
 def test_a_result_that_was_interrupted_is_kept_and_ends_the_rest(n_at_once):
-    interrupt, budget, results = KeyboardInterrupt(), Budget(None), {}
-    begun = []
-    tasks = {"0": lambda: 0, "1": lambda: 1, "2": lambda: begun.append(2)}
-    came = run_tasks(
-        tasks, n_at_once, results, on_stop=budget.end, interrupt_of=lambda result: interrupt if result == 1 else None
-    )
-    assert came is interrupt
-    assert budget.ended
-    assert {"1": 1}.items() <= results.items() <= {"0": 0, "1": 1, "2": None}.items()
+    interrupt, begun, results = KeyboardInterrupt(), [], {}
+
+    def interrupted(keep):
+        keep(1)
+        keep(2)
+        raise interrupt
+
+    tasks = {"0": once(lambda: 0), "1": interrupted, "2": once(lambda: begun.append(2))}
+    with pytest.raises(KeyboardInterrupt) as raised:
+        run_tasks(tasks, n_at_once, results)
+    assert raised.value is interrupt
+    assert {"1": 2}.items() <= results.items() <= {"0": 0, "1": 2, "2": None}.items()
     assert n_at_once > 1 or not begun
 
 
@@ -137,13 +148,14 @@ def test_what_a_handler_of_the_users_raises_keeps_what_is_there(n_at_once):
 
 
 def test_a_task_that_fails_ends_the_others():
-    budget, waiting, results = Budget(None), threading.Event(), {}
+    waiting, results = threading.Event(), {}
 
-    def long():
+    def long(keep):
+        keep(0)
         waiting.set()
-        while not budget.over():
+        while True:
+            interrupts.check()
             time.sleep(0.001)
-        return 0
 
     def failing():
         waiting.wait(timeout=HANGS)
@@ -151,10 +163,8 @@ def test_a_task_that_fails_ends_the_others():
         raise ValueError("no such thing")
 
     with pytest.raises(ValueError, match="no such thing"):
-        run_tasks({"long": long, "failing": failing, "never": lambda: 1}, 2, results, on_stop=budget.end)
+        run_tasks({"long": long, "failing": once(failing), "never": once(lambda: 1)}, 2, results)
     assert results == {"long": 0}
-    assert budget.ended
-    assert not budget.spent
 
 
 @needs_kill
