@@ -80,8 +80,10 @@ def train_model(
     if judged and not (single_layer or moved_target):
         network, history = _train_mean(problem, settings, others)
     else:
-        budget = Budget(problem.settings.max_time)
-        network, history = _finished_alone(*BackPropagation(problem).train(), problem)
+        budget, training = Budget(problem.settings.max_time), BackPropagation(problem)
+        with clock.of_fit().ending_early():
+            training.advance()
+        network, history = _finished_alone(training.network, training.history, problem)
         if judged and not moved_target:
             stopped = history.choice is not None or history.stop in (Stop.INTERRUPTED, Stop.NOT_FINITE)
             if settings.level.refit and problem.learns_held_out and not (stopped or budget.over()):

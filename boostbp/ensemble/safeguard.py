@@ -19,6 +19,7 @@ from boostbp.network.backprop import BackPropagation
 from boostbp.network.choice import CONSTANT, NETWORK, CandidateResult, ModelChoice
 from boostbp.network.history import History
 from boostbp.network.network import Network
+from boostbp.runtime import clock
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 from boostbp.trees.basis import Elementwise
@@ -62,9 +63,11 @@ def no_worse_than_constant(network: Network, history: History, problem: Problem)
 
 def back_propagate_alone(problem: Problem) -> tuple[Network, History]:
     """Train a network that is needed for its hidden units, so it is not shrunk; see `refuse_unlearned`."""
-    network, history = BackPropagation(problem).train()
-    refuse_unlearned([network], problem)
-    return network, history
+    training = BackPropagation(problem)
+    with clock.of_fit().ending_early():
+        training.advance()
+    refuse_unlearned([training.network], problem)
+    return training.network, training.history
 
 
 def refuse_unlearned(models: Sequence[Network], problem: Problem) -> None:

@@ -49,7 +49,7 @@ class BackPropagation:
     def network(self) -> Network:
         """The network of the best epoch so far; without evaluation sets, of the last."""
         if self._monitor.best is None:
-            raise FloatingPointError(Stop.NOT_FINITE.value)
+            raise clock.of_fit().interrupt or FloatingPointError(Stop.NOT_FINITE.value)
         return self._monitor.best
 
     def advance(self, until: int | None = None) -> None:
@@ -81,16 +81,6 @@ class BackPropagation:
             raise
         if monitor.best is None:
             raise FloatingPointError(Stop.NOT_FINITE.value)
-
-    def train(self) -> tuple[Network, History]:
-        """Train to the end, or after the first epoch until Ctrl-C, and return the best network and the history."""
-        try:
-            self.advance()
-        except KeyboardInterrupt as interrupt:
-            if self._monitor.best is None:
-                raise
-            clock.of_fit().interrupt = interrupt
-        return self.network, self.history
 
     def leave(self, stop: Stop) -> None:
         """End the training for the reason `stop`."""
