@@ -18,7 +18,7 @@ from boostbp.network.network import Network
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 
-ROUNDING = 1e-9  # weights below this come from rounding
+WEIGHT_ROUNDING = 1e-9  # weights below this come from rounding
 MAX_LOG_CHANGE = 5.0  # of a weight in one step; it keeps exp() within bounds. Not varied
 
 
@@ -66,19 +66,19 @@ def average_of(candidates: Sequence[TrainedCandidate], problem: Problem, *, show
         weights = share * weights
     weighted = list(zip(candidates, map(float, weights), strict=True))
     results = [
-        CandidateResult(one.name, problem.score(one.held_out), weight, one.network, one.on_directions)
-        for one, weight in weighted
+        CandidateResult(part.name, problem.score(part.held_out), weight, part.network, part.on_directions)
+        for part, weight in weighted
     ]
     rest, constant = max(1.0 - float(weights.sum()), 0.0), np.zeros_like(problem.baseline)
-    if rest > ROUNDING:
+    if rest > WEIGHT_ROUNDING:
         results.insert(0, CandidateResult(CONSTANT, problem.score(problem.constant_raw), rest, None))
         constant = rest * problem.baseline
-    parts = tuple(one for one, weight in weighted if weight > 0)
+    parts = tuple(part for part, weight in weighted if weight > 0)
     unweighted = None
     if shows_network and not any(part.network for part in parts):
-        unweighted = next((one.model for one in candidates if one.name == NETWORK), None)
+        unweighted = next((candidate.model for candidate in candidates if candidate.name == NETWORK), None)
     if not parts and unweighted is None:
-        unweighted = next((one.model for one in candidates if not one.is_deep), candidates[0].model)
+        unweighted = next((candidate.model for candidate in candidates if not candidate.is_deep), candidates[0].model)
     choice = ModelChoice(tuple(results), gain, error)
     return Average(parts, tuple(weight for _, weight in weighted if weight > 0), constant, unweighted, choice)
 

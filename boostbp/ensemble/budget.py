@@ -24,7 +24,7 @@ DEFAULT_QUALITY = 3
 # stops"). An accuracy of a factor of two is enough, as they only decide the order of the work.
 ROUND, TREE = 0.07, 0.03  # fixed work of a round and of each of its trees
 LEAF_ROW = 10e-6  # work of a row in a leaf regression
-KEPT = 0.6  # work of a round that reuses its structures, as a share of one that grows them
+REUSE_WORK = 0.6  # work of a round that reuses its structures, as a share of one that grows them
 
 
 class Effort(NamedTuple):
@@ -86,7 +86,7 @@ def round_work(
     levels = max(math.log2(min(growth.leaves, n_rows)), 1.0)
     split_row = 1e-6 * max(growth.colsample_bytree * n_features, 1.0) * levels
     leaf_row = LEAF_ROW if settings.basis.columns_per_feature or one_structure else 0.0
-    calls = grown + (1.0 - grown) * KEPT
+    calls = grown + (1.0 - grown) * REUSE_WORK
     rows = structures * grown * split_row + trees * leaf_row
     return calls * (ROUND + structures * TREE) + rows * n_rows
 

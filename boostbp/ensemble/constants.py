@@ -50,7 +50,7 @@ MIN_GAIN_OF_REST = 0.01
 # Many rows. All figures are in the journal, "Many rows".
 # From this number of training rows on, a sample of them chooses the model (not varied). Rows of the sample: 20,000 and
 # 30,000.
-MANY_ROWS, SAMPLE_ROWS = 50_000, 20_000
+MANY_ROWS, MANY_ROWS_SAMPLE = 50_000, 20_000
 # Share of many rows on which the structures of a piece are grown, drawn anew for each piece, and the smallest number
 # of rows: 10,000 to 50,000 of 90,000, and 50,000 and 200,000 of a million.
 STRUCTURE_SHARE, MIN_STRUCTURE_ROWS = 0.2, 50_000
@@ -96,7 +96,7 @@ LINEAR_NETWORK_WIDTH = 2
 SEVERAL_CLASSES = 3
 
 # Directions of the gradient outer product, and the number of rows that its Jacobians are computed on. Not varied.
-DIRECTIONS, DIRECTIONS_ROWS = 8, 2000
+LEADING_DIRECTIONS, DIRECTIONS_ROWS = 8, 2000
 # With more features than this, at most as many slopes of outputs in rows stand for all of them. Arbitrary.
 DIRECTIONS_COLUMNS = 1000
 # Features whose pairwise sums and differences join the directions. Journal, "Sums and differences": 0, 3, 4 and 6.

@@ -215,7 +215,7 @@ def _averaged(race: Race, *, shows_network: bool) -> _Member:
     if not refits:
         model = _rounded(model, problem)
     metrics = problem.metrics_of(model)
-    by_name = {one.name: one for one in trained}
+    by_name = {candidate.name: candidate for candidate in trained}
     network = by_name.get(average.choice.network or (NETWORK if shows_network else ""))
     history = (network and network.history) or _history_without_network(model, problem, metrics)
     history.choice, history.held_out = average.choice, held_out
@@ -231,7 +231,7 @@ def _averaged(race: Race, *, shows_network: bool) -> _Member:
         model = _rounded(average.network(refitted), problem)
     failed, cut_by_time = in_words(race.failed), race.budget.spent
     history.choice = replace(average.choice, cut_by_time=cut_by_time, metrics=metrics, failed=failed)
-    return _Member(model, history, score, any(one.history is not None for one in race.others))
+    return _Member(model, history, score, any(candidate.history is not None for candidate in race.others))
 
 
 def _history_without_network(model: Network, problem: Problem, metrics: dict[str, float]) -> History:

@@ -93,9 +93,9 @@ def weighted_slopes(problem: Problem, model: Network, numeric: NDArray[np.intp],
 def leading_directions(G: Floats, *, of_rows: bool = False) -> Floats:
     """Return the leading eigenvectors of G, (numeric features, directions); `of_rows`, A stands in the place of G."""
     values, vectors = np.linalg.eigh(G @ G.T if of_rows else G)
-    leading = vectors[:, ::-1][:, : constants.DIRECTIONS]
+    leading = vectors[:, ::-1][:, : constants.LEADING_DIRECTIONS]
     if of_rows:  # the others are rounding errors
-        leading = G.T @ leading[:, values[::-1][: constants.DIRECTIONS] > 1e-12 * values[-1]]
+        leading = G.T @ leading[:, values[::-1][: constants.LEADING_DIRECTIONS] > 1e-12 * values[-1]]
         leading /= np.linalg.norm(leading, axis=0)
     # eigh may return either sign: the largest coefficient of each direction becomes positive.
     signs = np.sign(leading[np.abs(leading).argmax(0), np.arange(leading.shape[1])])
@@ -166,7 +166,7 @@ class LevelSums(NamedTuple):
         sums = [np.bincount(place, part, folds * n_levels).reshape(folds, n_levels) for part in parts]
         *sums, count = workers().sum(*sums, np.count_nonzero(weight))
         scale = count / sums[0].sum()
-        return cls(*(scale * one for one in sums))
+        return cls(*(scale * totals for totals in sums))
 
     def prior_strength(self) -> float:
         """Return the number of rows of the mean of all levels in the shrunken mean of each level.
@@ -175,8 +175,8 @@ class LevelSums(NamedTuple):
         random effects. It is infinite if the means of the levels differ no more than by chance.
         """
         weight, first = self.weight.sum(0), self.first.sum(0)
-        seen = weight > 0
-        weight, mean = weight[seen], first[seen] / weight[seen]
+        occurs = weight > 0
+        weight, mean = weight[occurs], first[occurs] / weight[occurs]
         total = weight.sum()
         within = self.second.sum() - weight @ mean**2
         between = weight @ (mean - first.sum() / total) ** 2
@@ -201,8 +201,8 @@ def _tree_of(column: int, means: Floats, weight: Floats) -> tuple[Tree, Floats]:
     With more than `ENCODED_LEAVES` levels, those with similar means share a leaf. The last level is the missing value.
     The last leaf is for codes that training did not see, and has the mean of all levels.
     """
-    seen = np.flatnonzero(weight > 0)
-    by_mean = seen[np.argsort(means[seen], kind="stable")]
+    occurring = np.flatnonzero(weight > 0)
+    by_mean = occurring[np.argsort(means[occurring], kind="stable")]
     groups = np.array_split(by_mean, min(constants.ENCODED_LEAVES, len(by_mean)))
     values = [np.average(means[group], weights=weight[group]) for group in groups]
     missing = len(weight) - 1
@@ -223,7 +223,7 @@ def _tree_of(column: int, means: Floats, weight: Floats) -> tuple[Tree, Floats]:
         return ~begin if end - begin == 1 else split(begin, (begin + end) // 2, end)
 
     # The additional group has no level: codes that training did not see go there.
-    groups.append(seen[:0])
+    groups.append(occurring[:0])
     split(0, len(groups) - 1, len(groups))
     left, right, missing_left, sets = map(list, zip(*splits, strict=True))
     start, size = n_words * np.arange(len(left)), np.full(len(left), n_words)

@@ -35,22 +35,22 @@ def train_many(race: Race) -> None:
         with race.budget.part(constants.SAMPLE_TIME), training_in(sample.problem.rows.group):
             train_all(sample)
         found = sample.trained()
-        networks = any(one.history is not None for one in found)
+        networks = any(part.history is not None for part in found)
         race.total = constants.ALL_ROWS_WORK * race.level.effort(networks=networks).work * first
         _train_chosen(found, race)
     finally:
         names = _names(race)
-        race.others += _on_some_rows([one for one in sample.trained() if one.name not in names])
+        race.others += _on_some_rows([part for part in sample.trained() if part.name not in names])
 
 
 def _on_some_rows(trained: Sequence[TrainedCandidate]) -> list[TrainedCandidate]:
     """Mark the names of layers that were trained on a sample. Networks keep theirs, as all were trained on it."""
-    return [one if one.history is not None else replace(one, name=f"{one.name}, some rows") for one in trained]
+    return [part if part.history is not None else replace(part, name=f"{part.name}, some rows") for part in trained]
 
 
 def _first_layer(race: Race) -> Candidate:
     """Return the best candidate on a sample of the rows, among those that the lowest quality tries."""
-    candidates = [one for one in race.of_kind(CandidateKind.SINGLE_LAYER) if one.least_quality == 1]
+    candidates = [candidate for candidate in race.of_kind(CandidateKind.SINGLE_LAYER) if candidate.least_quality == 1]
     if len(candidates) == 1:
         return candidates[0]
     sample, is_cut = Race(race.problem.on_some_rows(), race.budget, failed=race.failed), True
@@ -61,7 +61,7 @@ def _first_layer(race: Race) -> Candidate:
     finally:
         if is_cut:
             race.others += _on_some_rows(sample.trained())
-    chosen = [one for one in candidates if one.name in sample.layers]
+    chosen = [candidate for candidate in candidates if candidate.name in sample.layers]
     return (chosen or candidates)[0]
 
 
@@ -95,7 +95,7 @@ def _boost(candidate: Candidate, race: Race, stage: str) -> None:
 
 
 def _names(race: Race) -> set[str]:
-    return {one.name for one in race.trained()}
+    return {part.name for part in race.trained()}
 
 
 def _train_chosen(found: Sequence[TrainedCandidate], race: Race) -> None:
@@ -108,27 +108,27 @@ def _train_chosen(found: Sequence[TrainedCandidate], race: Race) -> None:
     by_weight = sorted(zip(average.weights, average.parts, strict=True), key=lambda pair: -pair[0])
     below: set[str | None] = set()
     score, without_gain = race.score(), 0
-    for _, one in by_weight:
+    for _, part in by_weight:
         if race.spent >= race.total or without_gain == constants.PATIENCE_ALL_ROWS:
             break
         if race.budget.over(race.begin_seconds):
             break
-        name = one.name if one.history is None else f"{one.name}, final output layer"
-        if one.plan is None or name in _names(race) or one.network in below:
+        name = part.name if part.history is None else f"{part.name}, final output layer"
+        if part.plan is None or name in _names(race) or part.network in below:
             continue
-        if one.network is not None:
-            below.add(one.network)
-        kind = CandidateKind.SINGLE_LAYER if one.network is None else CandidateKind.OUTPUT_LAYER
-        _boost(Candidate(name, kind, partial(_begin_again, name, one)), race, "layers")
+        if part.network is not None:
+            below.add(part.network)
+        kind = CandidateKind.SINGLE_LAYER if part.network is None else CandidateKind.OUTPUT_LAYER
+        _boost(Candidate(name, kind, partial(_begin_again, name, part)), race, "layers")
         before, score = score, race.score()
         gains = before - score >= constants.MIN_PROMISE * problem.scale_of(score)
         without_gain = 0 if gains else without_gain + 1
 
 
-def _begin_again(name: str, one: TrainedCandidate, problem: Problem, needed: object) -> LayerTraining:
+def _begin_again(name: str, part: TrainedCandidate, problem: Problem, needed: object) -> LayerTraining:
     """Begin to boost the output layer of a model on all rows, above the same hidden layers."""
-    assert one.plan is not None
-    growth = replace(one.plan.settings.growth, n_threads=problem.settings.layers[-1].growth.n_threads)
-    settings = replace(one.plan.settings, n_estimators=most_rounds(problem), growth=growth)
-    below = replace(one.model, layers=one.model.layers[:-1], baseline=problem.baseline)
-    return LayerTraining.begin(name, one.network, lambda _: settings, problem, below)
+    assert part.plan is not None
+    growth = replace(part.plan.settings.growth, n_threads=problem.settings.layers[-1].growth.n_threads)
+    settings = replace(part.plan.settings, n_estimators=most_rounds(problem), growth=growth)
+    below = replace(part.model, layers=part.model.layers[:-1], baseline=problem.baseline)
+    return LayerTraining.begin(name, part.network, lambda _: settings, problem, below)

@@ -22,6 +22,7 @@ from boostbp.network import layers
 from boostbp.network.history import Refit
 from boostbp.network.layers import BoundInput, Layer, LayerSettings, LossObjective
 from boostbp.network.layers.cheaper_growth import FixedStructure
+from boostbp.network.layers.fitting import LEAST_STEP_SHARE
 from boostbp.network.layers.layer import rounds_of
 from boostbp.network.network import Network, table_above
 from boostbp.network.steps import best_constant
@@ -32,8 +33,6 @@ from boostbp.trees.forest import RUN_SETTINGS, Forest
 from boostbp.trees.ridge import Prior
 from boostbp.trees.sparse import Table
 from boostbp.trees.tree import offsets
-
-LEAST_SHARE = 1e-6  # of a step from the old leaves to the new ones, which is halved while it raises the loss. Arbitrary
 
 
 def refitted(
@@ -79,7 +78,7 @@ def refitted(
     forest, leaves = Forest.concat(new), Forest.concat(old).leaves
     step, share = forest.leaves.weight - leaves.weight if decay_rate else 0.0, 1.0
     while decay_rate and share and not mean_loss(forest, baseline) <= before:  # a shorter step is a larger decay rate
-        share = share / 2 if share > LEAST_SHARE else 0.0
+        share = share / 2 if share > LEAST_STEP_SHARE else 0.0
         forest = replace(forest, leaves=leaves._replace(weight=leaves.weight + share * step))
     n_base = forest.runs[0].n_base if len(new) == 1 else 0
     result = replace(network, layers=(*below, Layer(replace(forest, n_base=n_base))), baseline=baseline)

@@ -217,10 +217,10 @@ class Problem(NetworkTask):
         if traits_of(self.loss).joint == "groups":
             _, group, size = np.unique(self.rows.y[counted, -1], return_inverse=True, return_counts=True)
             order = np.random.default_rng(self.settings.seed).permutation(len(size))
-            drawn = order[np.cumsum(size[order]) - size[order] < constants.SAMPLE_ROWS]  # at least one group
+            drawn = order[np.cumsum(size[order]) - size[order] < constants.MANY_ROWS_SAMPLE]  # at least one group
             return replace(self, rows=self.rows.take(counted[np.isin(group, drawn)]))
         with training_in(self.rows.group.select_rows(counted)):
-            rows = counted[drawn_rows(len(counted), constants.SAMPLE_ROWS, self.settings.seed)]
+            rows = counted[drawn_rows(len(counted), constants.MANY_ROWS_SAMPLE, self.settings.seed)]
         return replace(self, rows=self.rows.take(rows))
 
     def on_all_rows(self) -> Problem:

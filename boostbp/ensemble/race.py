@@ -23,7 +23,7 @@ from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 from boostbp.runtime.threads import run_tasks
 
-SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)  # weights that are tried for a layer; the values were not varied
+SHARES_TRIED = (0.1, 0.25, 0.5, 0.75, 1.0)  # weights that are tried for a layer; the values were not varied
 
 
 class Outcome(NamedTuple):
@@ -117,7 +117,10 @@ class Race:
             waiting = [candidate for candidate in waiting if candidate not in wave]
             self.report(stage)
             over, required = partial(self.budget.over, later), None if self.layers else wave[0]
-            steps = {one.name: partial(self.begin_layer, one, n_pieces, over, required=one is required) for one in wave}
+            steps = {
+                candidate.name: partial(self.begin_layer, candidate, n_pieces, over, required=candidate is required)
+                for candidate in wave
+            }
             self._run(steps)
 
     def begin_best(self, candidates: Sequence[Candidate], *, stage: str) -> None:
@@ -125,18 +128,18 @@ class Race:
 
         A layer on directions begins if the layer is kept that the directions are of, and goes on if it promises enough.
         """
-        self.audition([one for one in candidates if one.needs is None], stage=stage)
+        self.audition([layer for layer in candidates if layer.needs is None], stage=stage)
         if not self.layers:
             return
-        on_others = [one for one in candidates if one.needs in self.layers]
+        on_others = [layer for layer in candidates if layer.needs in self.layers]
         self.begin(on_others, 1, stage=stage)
-        going = [one for one in on_others if one.name in self.layers and self._leads_at_first(one)]
-        for one in on_others:
-            if one not in going:
-                self.layers.pop(one.name, None)
+        going = [layer for layer in on_others if layer.name in self.layers and self._leads_at_first(layer)]
+        for layer in on_others:
+            if layer not in going:
+                self.layers.pop(layer.name, None)
         if going:
             self.audition(going, stage=stage)
-        self._run({name: partial(self._boost, one, None, self.budget.over) for name, one in self.layers.items()})
+        self._run({name: partial(self._boost, layer, None, self.budget.over) for name, layer in self.layers.items()})
 
     def _leads_at_first(self, candidate: Candidate) -> bool:
         """Return whether the first piece of a layer has clearly less loss than that of the layer it needs."""
@@ -149,13 +152,13 @@ class Race:
         self.begin(candidates, constants.FIRST_LAYER_PIECES, stage=stage)
         if self.layers:
             best = min(self.layers.values(), key=attrgetter("best_score"))
-            limit = constants.FIRST_LAYER_T
-            kept = [name for name, one in self.layers.items() if one is best or not self.is_worse(one, best, limit)]
+            t = constants.FIRST_LAYER_T
+            kept = [name for name, layer in self.layers.items() if layer is best or not self.is_worse(layer, best, t)]
             self.layers = {name: self.layers[name] for name in workers().agree(kept)}
 
-    def is_worse(self, one: LayerTraining, other: LayerTraining, limit: float) -> bool:
+    def is_worse(self, layer: LayerTraining, other: LayerTraining, limit: float) -> bool:
         """Return whether the held-out loss of a layer exceeds that of another by more standard errors than `limit`."""
-        losses, others = [self.problem.row_losses(layer.best_raw) for layer in (one, other)]
+        losses, others = [self.problem.row_losses(training.best_raw) for training in (layer, other)]
         with np.errstate(invalid="ignore"):  # infinite losses
             excess, error = self.problem.mean_of(losses - others)
         return not excess <= limit * error
@@ -266,7 +269,7 @@ def promised_gain(training: LayerTraining, weight: float, raw: Floats, problem: 
     whichever has the lower loss. `weight` is that of the layer in the sum, whose raw output is `raw`.
     """
     expected = training.expected
-    sums = [(1.0 - share) * raw + share * expected for share in SHARES]
+    sums = [(1.0 - share) * raw + share * expected for share in SHARES_TRIED]
     if weight:
         sums.append(raw + weight * (expected - training.held_out))
-    return problem.score(raw) - min([problem.score(one) for one in sums])
+    return problem.score(raw) - min([problem.score(raw_sum) for raw_sum in sums])

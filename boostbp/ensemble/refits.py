@@ -12,7 +12,7 @@ from boostbp.backends.failures import attempted
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.output_layers import Boosted, OutputLayerPlan, TrainedCandidate, sum_of_pieces
 from boostbp.ensemble.problem import Problem
-from boostbp.ensemble.safeguard import ROUNDING
+from boostbp.ensemble.safeguard import LOSS_ROUNDING
 from boostbp.network.history import History
 from boostbp.network.layers import Layer
 from boostbp.network.layers.layer import rounds_of
@@ -34,31 +34,31 @@ def refit_all(
     models: dict[str, Network | Exception] = {}
     with clock.of_fit().ending_early():
         all_rows = problem.on_all_rows()
-        tasks = {one.name: partial(_refit, one, all_rows, budget) for one in chosen}
+        tasks = {candidate.name: partial(_refit, candidate, all_rows, budget) for candidate in chosen}
         with training_in(all_rows.rows.group):
             run_tasks(tasks, n_at_once, models)
     refitted, failed = [], {}
-    for one in chosen:
-        model = models.get(one.name, one.model)
+    for candidate in chosen:
+        model = models.get(candidate.name, candidate.model)
         if isinstance(model, Exception):
-            failed[f"{one.name}, all rows"], model = model, one.model
+            failed[f"{candidate.name}, all rows"], model = model, candidate.model
         refitted.append(model)
     return refitted, failed
 
 
 def _refit(
-    one: TrainedCandidate, all_rows: Problem, budget: Budget, keep: Callable[[Network | Exception], None]
+    candidate: TrainedCandidate, all_rows: Problem, budget: Budget, keep: Callable[[Network | Exception], None]
 ) -> None:
-    keep(attempted(partial(_refitted, one, all_rows, budget)))
+    keep(attempted(partial(_refitted, candidate, all_rows, budget)))
 
 
-def _refitted(one: TrainedCandidate, all_rows: Problem, budget: Budget) -> Network:
+def _refitted(candidate: TrainedCandidate, all_rows: Problem, budget: Budget) -> Network:
     """Return the model with its output layer fitted to all rows; unchanged without a plan or without time."""
-    if one.plan is None or budget.over(one.plan.seconds):
-        return one.model
-    below = replace(one.model, layers=one.model.layers[:-1])
-    layer = boost_again(all_rows.above(below), one.plan, over=budget.over)
-    return one.model if layer is None else replace(one.model, layers=(*below.layers, layer))
+    if candidate.plan is None or budget.over(candidate.plan.seconds):
+        return candidate.model
+    below = replace(candidate.model, layers=candidate.model.layers[:-1])
+    layer = boost_again(all_rows.above(below), candidate.plan, over=budget.over)
+    return candidate.model if layer is None else replace(candidate.model, layers=(*below.layers, layer))
 
 
 def refit_single_layer(model: Network, history: History, problem: Problem, budget: Budget) -> Network:
@@ -101,4 +101,4 @@ def _has_learned(boosted: Boosted) -> bool:
         loss_of_rows = problem.loss.prepared(rows.y, rows.weight)
         losses = [loss_of_rows.value(raw, rows.y) for raw in (boosted.fit, problem.start)]
     loss, constant = workers().sum(*(rows.weight @ np.where(np.isnan(values), np.inf, values) for values in losses))
-    return bool(loss - constant <= ROUNDING * abs(constant))
+    return bool(loss - constant <= LOSS_ROUNDING * abs(constant))

@@ -24,11 +24,13 @@ from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 from boostbp.trees.basis import Elementwise
 
-SHARES = np.linspace(0.0, 1.0, 21)  # weights that are tried for a model; the rest goes to the constant. Not varied
+WEIGHTS_TRIED = np.linspace(
+    0.0, 1.0, 21
+)  # weights that are tried for a model; the rest goes to the constant. Not varied
 # Number of training rows on which the training loss is computed if no network reports it; all rows would take a tenth
 # of the time of some fits. Not varied.
 JUDGED_ROWS = 250
-ROUNDING = 1e-9  # losses that differ by less, relatively, are the same
+LOSS_ROUNDING = 1e-9  # losses that differ by less, relatively, are the same
 
 
 def best_share(raw: Floats, problem: Problem) -> float:
@@ -37,7 +39,7 @@ def best_share(raw: Floats, problem: Problem) -> float:
     if problem.score(raw) <= problem.score(constant):
         return 1.0
     moved = np.where(np.isfinite(raw), raw - constant, 0.0)
-    return float(SHARES[np.argmin([problem.score(constant + share * moved) for share in SHARES])])
+    return float(WEIGHTS_TRIED[np.argmin([problem.score(constant + share * moved) for share in WEIGHTS_TRIED])])
 
 
 def no_worse_than_constant(network: Network, history: History, problem: Problem) -> Network:
@@ -80,7 +82,7 @@ def refuse_unlearned(models: Sequence[Network], problem: Problem) -> None:
         return
     constant = training_loss(None, problem)
     lowest = min([training_loss(model, problem) for model in models])
-    if lowest - constant <= ROUNDING * max(abs(constant), 1.0):
+    if lowest - constant <= LOSS_ROUNDING * max(abs(constant), 1.0):
         return
     held_out = ""
     if problem.evaluation.sets:

@@ -61,17 +61,17 @@ def train_all(race: Race) -> None:
     if not (needed or depth_promises(race)):
         networks = []
     race.total = limit = level.effort(networks=bool(networks)).work * first
-    layers = [one for one in layers if one.name not in race.layers and one.name not in race.failed]
+    layers = [layer for layer in layers if layer.name not in race.layers and layer.name not in race.failed]
     race.begin(layers, constants.TRIAL_PIECES, limit=constants.TRIALS_WORK * limit)
     race.run(limit * (constants.LAYERS_WORK if networks else 1.0))
     train_networks(networks, race, constants.NETWORKS_WORK * limit)
     if not race.others:
         return
     weights, _ = race.sum()
-    on_networks = [one for one in race.of_kind(CandidateKind.OUTPUT_LAYER) if weights.get(one.needs or "")]
-    for one in sorted(on_networks, key=lambda one: -weights[str(one.needs)]):
+    on_networks = [layer for layer in race.of_kind(CandidateKind.OUTPUT_LAYER) if weights.get(layer.needs or "")]
+    for layer in sorted(on_networks, key=lambda layer: -weights[str(layer.needs)]):
         if race.spent * (1.0 + race.refit_share()) < constants.OUTPUTS_WORK * limit:
-            race.begin([one], constants.TRIAL_PIECES, stage=one.name)
+            race.begin([layer], constants.TRIAL_PIECES, stage=layer.name)
     race.run(limit)
 
 
@@ -142,14 +142,14 @@ def depth_promises(race: Race) -> bool:
 def cost_hint(level: QualityLevel, seconds: float, *, networks: bool) -> str:
     """Return an estimate of the seconds of this fit and of lower qualities, from those of the first layers, or ""."""
 
-    def cost(one: QualityLevel) -> str:
-        return " to ".join(f"{work * seconds:.0f}" for work in one.costs(networks=networks)) + " s"
+    def cost(rung: QualityLevel) -> str:
+        return " to ".join(f"{work * seconds:.0f}" for work in rung.costs(networks=networks)) + " s"
 
     highest = level.costs(networks=networks)[-1]
     if highest * seconds < LONG:
         return ""
-    lower = [(quality, one) for quality, one in LEVELS.items() if one.costs(networks=networks)[-1] < highest]
-    costs = ", ".join(f"quality={quality} {cost(one)}" for quality, one in lower)
+    lower = [(quality, rung) for quality, rung in LEVELS.items() if rung.costs(networks=networks)[-1] < highest]
+    costs = ", ".join(f"quality={quality} {cost(rung)}" for quality, rung in lower)
     or_else = f"; lower qualities take less: {costs}" if lower else ""
     more = ", the most where networks gain" if networks and level.networks is not None else ""
     return f"this fit may take {cost(level)}{more}{or_else}. max_time= or Ctrl-C ends it early, in a good model."
@@ -200,7 +200,7 @@ def train_networks(candidates: Sequence[Candidate], race: Race, limit: float) ->
             if required or promised or training.name != NETWORK or not begun:
                 promised |= look(training, required=required)
         while going:
-            training = min(going, key=lambda one: expected_error(*one.best_errors()))
+            training = min(going, key=lambda training: expected_error(*training.best_errors()))
             going.remove(training)
             look(training, required=training.required)
     finally:

@@ -31,9 +31,9 @@ from boostbp.runtime.arrays import Floats
 from boostbp.runtime.atomic_write import remove_partial
 from boostbp.runtime.group import workers
 
-KIND, ROWS_KIND = "checkpoint", "rows of a checkpoint"
+CHECKPOINT_KIND, ROWS_KIND = "checkpoint", "rows of a checkpoint"
 # Version of both kinds of files; earlier versions have another format.
-VERSION = 7
+CHECKPOINT_VERSION = 7
 
 
 def write_state(path: str | os.PathLike[str], state: State) -> None:
@@ -44,7 +44,7 @@ def write_state(path: str | os.PathLike[str], state: State) -> None:
     group = workers()
     if not group.is_single:
         name, content_of_rows = _file_of_rows(path, state.epoch, group.rank), {"epoch": state.epoch}
-        archive.write(name, kind=ROWS_KIND, version=VERSION, content=content_of_rows, arrays=arrays)
+        archive.write(name, kind=ROWS_KIND, version=CHECKPOINT_VERSION, content=content_of_rows, arrays=arrays)
         # `gather` waits for all workers, so the file that names their rows comes after these.
         arrays, state = {}, replace(state, rows=tuple(group.gather(len(state.h[0]))))
         if group.rank:
@@ -53,7 +53,7 @@ def write_state(path: str | os.PathLike[str], state: State) -> None:
     content: dict[str, Any] = {**networks, "elapsed": state.elapsed, "since": state.since, "rows": list(state.rows)}
     content |= {"random": plain.encode(state.random), "fingerprint": plain.encode(state.fingerprint)}
     content["history"] = plain.encode(state.history, records=True)
-    archive.write(path, kind=KIND, version=VERSION, content=content, arrays=arrays | of_networks)
+    archive.write(path, kind=CHECKPOINT_KIND, version=CHECKPOINT_VERSION, content=content, arrays=arrays | of_networks)
     if state.rows:
         for other in Path(path).parent.glob(f"{glob.escape(Path(path).name)}.*-*"):
             epoch, _, rank = other.name.rpartition(".")[2].partition("-")
@@ -85,7 +85,7 @@ def _file_of_rows(path: str | os.PathLike[str], epoch: int, rank: int) -> Path:
 @interrupts.deferred()
 def read_state(path: str | os.PathLike[str]) -> State:
     """Read a state that `write_state` wrote; ValueError or OSError if the file is not valid or cannot be read."""
-    state = archive.read(path, _state, kind=KIND, version=VERSION, oldest=VERSION)
+    state = archive.read(path, _state, kind=CHECKPOINT_KIND, version=CHECKPOINT_VERSION, oldest=CHECKPOINT_VERSION)
     return replace(state, origin=f"checkpoint={str(path)!r}")
 
 
@@ -123,7 +123,7 @@ def _with_rows(state: State, path: Path, n_rows: int) -> State:
             if not name.exists():
                 raise ValueError(f"{state.origin} is not whole: {str(name)!r} is missing. Start anew without it.")
             read_rows = partial(_rows_of, epoch=state.epoch, count=count, sizes=sizes)
-            found = archive.read(name, read_rows, kind=ROWS_KIND, version=VERSION, oldest=VERSION)
+            found = archive.read(name, read_rows, kind=ROWS_KIND, version=CHECKPOINT_VERSION, oldest=CHECKPOINT_VERSION)
             parts.append([[array[rows] for array in of_letter] for of_letter in found])
     h, g, m = (tuple(map(np.concatenate, zip(*of_letter, strict=True))) for of_letter in zip(*parts, strict=True))
     return replace(state, h=h, g=g, m=m, rows=())

@@ -26,7 +26,7 @@ from boostbp.trees.sparse import Matrix, Sparse, Table, row_blocks
 # With a larger step size, moves would overflow.
 MAX_ALPHA = 1e300
 # Epochs without a new lowest training loss until steps are shortened. With fewer, they vanish on plateaus.
-PATIENCE = 16
+PLATEAU_EPOCHS = 16
 # Randomised principal components: additional directions of the sketch, and power iterations, which sharpen it where
 # singular values fall slowly. Usual values (Halko, Martinsson and Tropp 2011).
 OVERSAMPLED, POWERS = 8, 4
@@ -81,14 +81,14 @@ def is_constant(h: Floats) -> NDArray[np.bool_]:
 def pace_after(losses: Sequence[float], decay: float) -> float:
     """Return the factor on moves after epochs with these training losses.
 
-    It is multiplied by `decay` after every `PATIENCE` epochs without a new lowest loss. A single rise is ignored:
+    It is multiplied by `decay` after every `PLATEAU_EPOCHS` epochs without a new lowest loss. A single rise is ignored:
     layers are fitted again from scratch, so a falling loss still varies from epoch to epoch.
     """
     lowest, waited, pace = np.inf, 0, 1.0
     for loss in losses:
         waited = 0 if loss < lowest else waited + 1
         lowest = min(lowest, loss)
-        if waited == PATIENCE:
+        if waited == PLATEAU_EPOCHS:
             waited, pace = 0, pace * decay
     return pace
 

@@ -28,9 +28,9 @@ MAX_ABS = 1e8
 # A training loss above this multiple of the best constant's has diverged. Arbitrary.
 WORSE = 100.0
 # A column that varies by less than this share of its size is constant.
-ROUNDING = 1e-12
+LEAST_VARIATION = 1e-12
 # Number of training rows of a probe, small enough for it to take little time. Not varied.
-MAX_ROWS = 1000
+PROBE_ROWS = 1000
 HiddenRows = tuple[Floats, Floats, Floats]  # a hidden variable, targets and weights of some rows
 
 
@@ -220,7 +220,7 @@ class Trainer:
         target = slice(len(self.baseline))
         y, weight = self.rows.y[:, target], self.rows.weight
         # Samples of the rows, as regressions on all of them would take a noticeable part of an epoch.
-        rows = workers().sampled_rows(len(y), MAX_ROWS)
+        rows = workers().sampled_rows(len(y), PROBE_ROWS)
         group = workers().select_rows(rows)
         below, skip, n_threads = self.T[:-1], self.settings.skip, self.settings.n_threads
         hidden = [] if held_out is None else variables(below, held_out.X, skip=skip, n_jobs=n_threads)
@@ -292,7 +292,7 @@ def _centred(values: Floats, weight: Floats, axis: int | None) -> tuple[Floats, 
     largest = np.abs(values).max(axis=axis)
     values = values - weight @ values / weight.sum()
     size = np.abs(values).max(axis=axis)
-    varies = size > ROUNDING * largest
+    varies = size > LEAST_VARIATION * largest
     return np.where(varies, values, 0.0) / np.where(varies, size, 1.0), np.where(varies, size, 1.0)
 
 

@@ -107,7 +107,7 @@ def test_if_all_fail_the_first_error_is_raised_and_names_them(how, fail):
 
 @pytest.mark.parametrize("quality", [1, 3])
 def test_of_many_rows_others_stand_in_for_the_first_layer(quality, fail, tune):
-    tune(MANY_ROWS=200, SAMPLE_ROWS=150, MIN_STRUCTURE_ROWS=150)
+    tune(MANY_ROWS=200, MANY_ROWS_SAMPLE=150, MIN_STRUCTURE_ROWS=150)
     fail(UNSOLVED, "single layer")
     model = regressor(deep=False, quality=quality).fit(X, Y)
     assert "single layer, constant leaves" in names_of(model)

@@ -159,7 +159,7 @@ def test_the_sign_of_a_direction_is_that_of_its_largest_coefficient():
 
 
 def test_there_are_no_more_directions_than_wanted(tune):
-    tune(DIRECTIONS=2, DIRECTIONS_PAIRED=2)
+    tune(LEADING_DIRECTIONS=2, DIRECTIONS_PAIRED=2)
     problem = problem_along()
     race = trained(problem, 2)
     assert [layer.forest.n_outputs for layer in race.trained()[1].model.layers] == [2 + 2, 1]

@@ -29,7 +29,7 @@ SAMPLE, STRUCTURES = 200, 250
 @pytest.fixture(autouse=True)
 def few_are_many(tune):
     """Three hundred rows count as many."""
-    tune(MANY_ROWS=300, SAMPLE_ROWS=SAMPLE, MIN_STRUCTURE_ROWS=STRUCTURES)
+    tune(MANY_ROWS=300, MANY_ROWS_SAMPLE=SAMPLE, MIN_STRUCTURE_ROWS=STRUCTURES)
 
 
 def regressor(sizes=(3,), **changes):

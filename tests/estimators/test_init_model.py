@@ -145,7 +145,7 @@ def test_an_offset_stands_beside_the_earlier_model():
 
 
 def test_many_rows(tune):
-    tune(MANY_ROWS=200, SAMPLE_ROWS=150)
+    tune(MANY_ROWS=200, MANY_ROWS_SAMPLE=150)
     first = model_of("average").fit(X[OLD], y[OLD])
     assert rmse(model_of("average").fit(X[NEW], y[NEW], init_model=first)) < rmse(first)
 

@@ -166,7 +166,7 @@ def test_evaluation_sets_have_offsets_of_their_own(backend):
 
 
 def test_offsets_of_many_rows_are_carried_to_samples_and_pieces(tune):
-    tune(MANY_ROWS=500, SAMPLE_ROWS=300)
+    tune(MANY_ROWS=500, MANY_ROWS_SAMPLE=300)
     X, exposure, y = counted(900)
     offset = np.log(exposure)
     model = model_of("ensemble").fit(X, y, offset=offset)

@@ -225,7 +225,7 @@ def test_the_training_loss_is_that_of_whole_queries() -> None:
 
 def test_a_sample_of_rows_holds_a_query_that_is_larger_than_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "MANY_ROWS", 300)
-    monkeypatch.setattr(constants, "SAMPLE_ROWS", 50)
+    monkeypatch.setattr(constants, "MANY_ROWS_SAMPLE", 50)
     sampled, on_some_rows = [], Problem.on_some_rows
 
     def sample(problem: Problem) -> Problem:

@@ -308,9 +308,9 @@ def test_file_that_is_no_checkpoint_is_refused_and_stays(tmp_path):
 def test_state_that_does_not_fit_together_is_refused(tmp_path, change):
     path = tmp_path / "state"
     regressor(epochs=1).fit(X, Y, checkpoint=path)
-    content, arrays = archive.read(path, archive.Archive, kind="checkpoint", version=checkpoints.VERSION)
+    content, arrays = archive.read(path, archive.Archive, kind="checkpoint", version=checkpoints.CHECKPOINT_VERSION)
     change(content, arrays)
-    archive.write(path, kind="checkpoint", version=checkpoints.VERSION, content=content, arrays=arrays)
+    archive.write(path, kind="checkpoint", version=checkpoints.CHECKPOINT_VERSION, content=content, arrays=arrays)
     with pytest.raises(ValueError, match="state' is not consistent: "):
         regressor().fit(X, Y, checkpoint=path)
 
@@ -366,9 +366,9 @@ def test_state_with_the_right_fingerprint_and_other_sizes_is_refused(tmp_path, c
     """Rows are routed through trees from the file: these must be of this training, whatever the file says it is of."""
     path = tmp_path / "state"
     regressor(epochs=1).fit(X, Y, checkpoint=path)
-    content, arrays = archive.read(path, archive.Archive, kind="checkpoint", version=checkpoints.VERSION)
+    content, arrays = archive.read(path, archive.Archive, kind="checkpoint", version=checkpoints.CHECKPOINT_VERSION)
     change(content, arrays)
-    archive.write(path, kind="checkpoint", version=checkpoints.VERSION, content=content, arrays=arrays)
+    archive.write(path, kind="checkpoint", version=checkpoints.CHECKPOINT_VERSION, content=content, arrays=arrays)
     with pytest.raises(ValueError, match=f"^checkpoint=.*state' is not consistent: it holds {message}"):
         regressor().fit(X, Y, checkpoint=path)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from boostbp import BoostBPRegressor
-from boostbp.network.steps import PATIENCE, STEPS, Normalised, Plain, moved, pace_after, rule_of, std
+from boostbp.network.steps import PLATEAU_EPOCHS, STEPS, Normalised, Plain, moved, pace_after, rule_of, std
 
 seeds = st.integers(0, 2**20)
 
@@ -122,14 +122,14 @@ def test_moves_get_shorter_for_each_wait_without_a_new_low(losses, decay):
     for k, loss in enumerate(losses):
         if loss < min(losses[:k], default=np.inf):
             since = k
-        elif (k - since) % PATIENCE == 0:
+        elif (k - since) % PLATEAU_EPOCHS == 0:
             waits += 1
     assert pace_after(losses, decay) == decay**waits
 
 
 def test_plateau_shorter_than_patience_is_crossed_at_full_length():
     falling = [10.0 - k for k in range(5)]
-    plateau = [6.5] * (PATIENCE - 1)
+    plateau = [6.5] * (PLATEAU_EPOCHS - 1)
     assert pace_after([*falling, *plateau], 0.5) == 1.0
     assert pace_after([*falling, *plateau, 5.0, *plateau], 0.5) == 1.0
     assert pace_after([*falling, *plateau, 6.5], 0.5) == 0.5

@@ -67,7 +67,7 @@ def fit_part(model, X, y, weight, address, rank, most=None, many=None, fault=Non
 def many_from(n_rows):
     """Constants by which so many rows are many: the model is chosen on some, and structures are grown on others."""
     half = n_rows // 2
-    return {"MANY_ROWS": n_rows, "SAMPLE_ROWS": half, "MIN_STRUCTURE_ROWS": half, "MIN_STRUCTURE_CLASS": 1}
+    return {"MANY_ROWS": n_rows, "MANY_ROWS_SAMPLE": half, "MIN_STRUCTURE_ROWS": half, "MIN_STRUCTURE_CLASS": 1}
 
 
 def broken(grow, fault, at=5):

@@ -35,7 +35,7 @@ R = TypeVar("R")
 # two messages for each split; those of a tree take as long as growing it on some 20,000 rows with one core.
 GATHERED_ROWS = 20_000
 # Numbers of a block of rows, 256 kB: a loss allocates several such arrays, which stay in cache.
-BLOCK = 1 << 15
+LOSS_BLOCK = 1 << 15
 # Smallest weight of a row in a check: its product with a hessian is still above 0.
 LEAST_WEIGHT = 1e-290
 
@@ -245,7 +245,7 @@ class LossObjective:
         value = np.empty(len(fit))
         grad, hess = (np.empty(fit.shape[::-1]).T for _ in range(2))  # by output, as the running fit is kept
         whole = self.loss.of_rows is not None
-        for rows in [slice(0, len(fit))] if whole else row_blocks(0, len(fit), fit.shape[1], BLOCK):
+        for rows in [slice(0, len(fit))] if whole else row_blocks(0, len(fit), fit.shape[1], LOSS_BLOCK):
             weight = self.weight[rows, None]
             h = fit[rows] + (self.baseline[rows] if self.baseline.ndim > 1 else self.baseline)
             value[rows], of_fit, curvature = self.loss.derivatives(h, self.y[rows])

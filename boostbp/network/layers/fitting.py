@@ -37,8 +37,8 @@ from boostbp.trees.tree import Tree, Trees, leaf_type
 # Limit on the bytes of leaf numbers that a layer keeps for its backward pass. Arbitrary: 100 trees of up to 256 leaves
 # reach it with ten million rows.
 MOST_TRACE = 1 << 30
-# A round is halved down to this share of it at most, which takes 20 halvings. Arbitrary.
-LEAST_SHARE = 1e-6
+# A round, or a refit, is halved down to this share of it at most, which takes 20 halvings. Arbitrary.
+LEAST_STEP_SHARE = 1e-6
 # Seconds between two looks at the clock, and the most rounds of a call between them. Arbitrary.
 LOOK, MOST_AT_ONCE = 0.1, 100
 
@@ -196,7 +196,7 @@ class Rounds:
         # A full Newton step may raise a loss whose hessian varies: halve the step until the loss does not rise.
         step = self.running - before
         while share and not now[0] <= lowest:  # also true for NaN; `share` becomes 0 in the end
-            share = share / 2 if share > LEAST_SHARE else 0.0
+            share = share / 2 if share > LEAST_STEP_SHARE else 0.0
             np.add(before, share * step, out=self.running)
             now = self.derivatives(outputs)
         if isinstance(self.objective, LossObjective) and np.isnan(now[0]):

@@ -142,12 +142,12 @@ def _check_native(bound: BoundInput, objective: Objective) -> None:
 
 
 # Shares of the rounds after which a layer is scored: dense at first, where predictions change most.
-SHARES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+STAGE_SHARES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
 def stages(n_rounds: int) -> list[int]:
     """Return the numbers of rounds to score, ascending; the last one is `n_rounds`."""
-    return sorted({int(np.ceil(share * n_rounds)) for share in SHARES})
+    return sorted({int(np.ceil(share * n_rounds)) for share in STAGE_SHARES})
 
 
 def round_of(forest: Forest) -> NDArray[np.int64]:

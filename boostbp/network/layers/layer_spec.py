@@ -25,7 +25,7 @@ SAID_NATIVELY: Mapping[str, frozenset[str]] = {
 
 
 # Share of its target that a hidden layer can reach in one refit; with a smaller one, hidden variables would shrink.
-KEPT = 0.95
+REACHED_SHARE = 0.95
 Signs = tuple[int, ...]
 
 
@@ -296,8 +296,8 @@ def settings_of(
         params=spec.backend_params or {},
     )
     # A hidden layer must come close to its moved target in one refit, even with few rounds.
-    # n rounds with shrinkage beta leave a residual of (1 - beta)^n of the target, which must be 1 - KEPT.
-    rate = 1.0 - (1.0 - KEPT) ** (1.0 / max(spec.n_estimators or 0, 1))
+    # n rounds with shrinkage beta leave a residual of (1 - beta)^n of the target, which must be 1 - REACHED_SHARE.
+    rate = 1.0 - (1.0 - REACHED_SHARE) ** (1.0 / max(spec.n_estimators or 0, 1))
     return LayerSettings(
         **spec._values("n_estimators", "subsample", "clip", "leaves"),
         learning_rate=rate if spec.learning_rate is None else spec.learning_rate,
