@@ -100,15 +100,11 @@ class BoostBPAutoencoder(BaseBoostBP):
             raise ValueError("skip=True: an auto-encoder must see its input through the hidden layer. Use skip=False.")
         if eval_set is not None and eval_X is not None:
             raise ValueError("eval_set and eval_X are both given, and mean the same: leave one of them out.")
-        tables = named_tables("eval_set", eval_set) + named_tables("eval_X", eval_X)
-        sets = [PassedSet(source, part) for source, part in tables]
-        session.run_fit(
-            self,
-            Arguments(
-                X, None, sample_weight, groups=groups, sets=sets, eval_names=eval_names, callbacks=callbacks,
-                checkpoint=checkpoint, keep_state=keep_state,
-            ),
-        )  # fmt: skip
+        sets = [PassedSet(*named) for named in named_tables("eval_set", eval_set) + named_tables("eval_X", eval_X)]
+        arguments = Arguments(
+            X, None, sample_weight, None, groups, None, sets, eval_names, None, callbacks, checkpoint, keep_state
+        )
+        session.run_fit(self, arguments)
         return self
 
     def predict(self, X: TableLike) -> Floats:

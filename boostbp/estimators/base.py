@@ -18,13 +18,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from boostbp.estimators import inspected, nested_parameters, session
 from boostbp.estimators.arguments import Arguments
-from boostbp.estimators.fitted import fitted_model, networks_left_out, read_in_blocks, read_rows
+from boostbp.estimators.fitted import ColumnNames, Learnt, fitted_model, networks_left_out, read_in_blocks, read_rows
 from boostbp.estimators.state import pack_state, stored_attributes, unpack_state
 from boostbp.estimators.training import Training
 from boostbp.inputs.blocks import blocks_of
 from boostbp.inputs.schema import Schema
 from boostbp.inputs.sources import is_blocks
-from boostbp.model.model import Model, Targets
+from boostbp.model.model import Model
 from boostbp.model.summary import Summary
 from boostbp.network.history import History
 from boostbp.network.monitor import Progress
@@ -307,9 +307,7 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     _read = read_rows
 
-    def _learn_target(
-        self, values: Any, weight: Floats, earlier: Model | None, names: tuple[str, ...] | None
-    ) -> tuple[Targets, Floats, Floats]:
+    def _learn_target(self, values: Any, weight: Floats, earlier: Model | None, names: ColumnNames) -> Learnt:
         """Return the `Targets`, the target as the loss reads it, (rows, columns), and the weights of the rows.
 
         `names` are those of the columns of the target, if it has any.

@@ -18,7 +18,7 @@ from boostbp import losses
 from boostbp.estimators.base import public_methods
 from boostbp.estimators.conformal import predict_set
 from boostbp.estimators.constructor import SupervisedParameters
-from boostbp.estimators.fitted import fitted_model, staged_raw
+from boostbp.estimators.fitted import ColumnNames, Learnt, fitted_model, staged_raw
 from boostbp.estimators.nested_parameters import documented_as, takes
 from boostbp.estimators.regressor import BoostBPRegressor
 from boostbp.estimators.supervised import OFFSET_IS_ROUTED, Supervised, check_offset
@@ -191,13 +191,12 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         y = self.model_.targets.read(y, len(predicted)) if self.multilabel_ else y  # a frame of any library
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
-    def _learn_target(
-        self, values: NDArray[Any], weight: Floats, earlier: Model | None, names: tuple[str, ...] | None
-    ) -> tuple[Targets, Floats, Floats]:
+    def _learn_target(self, values: Any, weight: Floats, earlier: Model | None, names: ColumnNames) -> Learnt:
         if earlier is not None:
             earlier.targets.check_labels(values, names)
         if values.ndim == 2:
-            targets = targets_of_labels(self, values, names if earlier is None else earlier.targets.classes)
+            known = names if earlier is None else earlier.targets.classes
+            targets = targets_of_labels(values, known, self.loss, self.class_weight)
             return targets, targets.one_hot(values), weight
         if self.class_weight is not None:
             weight = weight * weights_of_classes(self.class_weight, values)
@@ -224,13 +223,13 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
 
 
 def targets_of_labels(
-    estimator: BoostBPClassifier, values: NDArray[Any], names: tuple[str, ...] | NDArray[Any] | None
+    values: NDArray[Any], names: ColumnNames | NDArray[Any], loss: str | Loss, class_weight: object
 ) -> Targets:
     """Return the targets for several labels of each row, (rows, labels), which have `names` or are 0, 1, 2, ..."""
     n_labels = values.shape[1]
-    if estimator.class_weight is not None:
+    if class_weight is not None:
         cure = "a row has no one class: pass sample_weight, or set thresholds of predict_proba"
-        raise ValueError(f"class_weight={estimator.class_weight!r} with several labels is not supported: {cure}.")
+        raise ValueError(f"class_weight={class_weight!r} with several labels is not supported: {cure}.")
     classes = np.arange(n_labels) if names is None else np.array(names)
     if any(other != classes.tolist() for other in workers().gather(classes.tolist())):
         raise ValueError(f"y has the labels {classes.tolist()} on one worker, and others on another: give the same.")
@@ -239,9 +238,9 @@ def targets_of_labels(
         messages.warn(
             f"Each row of y has one of the {n_labels} labels, which are learnt as independent of each other; {cure}."
         )
-    loss = loss_for_classes(estimator.loss, n_labels, multilabel=True)
+    loaded = loss_for_classes(loss, n_labels, multilabel=True)
     zero_one = np.array([0, 1], values.dtype.newbyteorder("="))
-    return Targets(loss, np.zeros(n_labels), np.ones(n_labels), classes, zero_one=zero_one)
+    return Targets(loaded, np.zeros(n_labels), np.ones(n_labels), classes, zero_one=zero_one)
 
 
 def loss_for_classes(loss: str | Loss, n_outputs: int, *, multilabel: bool = False) -> Loss:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from boostbp.estimators.arguments import Arguments, PassedSet, check_target, names_of
 from boostbp.estimators.conformal import calibrated, calibration_rows
+from boostbp.estimators.fitted import ColumnNames, Learnt
 from boostbp.estimators.held_out import Drawing, hold_out, hold_out_others
 from boostbp.estimators.request import Request
 from boostbp.inputs.rows import NO_OFFSET, Rows
@@ -33,9 +34,7 @@ class Reader(Protocol):
 
     def _read(self, X: TableLike, schema: Schema | None = None) -> Table: ...
 
-    def _learn_target(
-        self, values: Any, weight: Floats, earlier: Model | None, names: tuple[str, ...] | None
-    ) -> tuple[Targets, Floats, Floats]: ...
+    def _learn_target(self, values: Any, weight: Floats, earlier: Model | None, names: ColumnNames) -> Learnt: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +71,9 @@ def read_data(reader: Reader, request: Request, arguments: Arguments, earlier: M
     check = CheckedLoss(targets.loss).check
     check(target, weight)
     read = partial(reader._read, schema=schema)
-    sets = list(_eval_sets(arguments, targets, earlier, read, n_threads))
-    rows = Rows(table, target, weight, known_output(table.X, offset, targets, earlier, n_threads), workers())
+    known = partial(_known_output, targets=targets, earlier=earlier, n_threads=n_threads)
+    sets = list(_eval_sets(arguments, targets, read, known))
+    rows = Rows(table, target, weight, known(table.X, offset), workers())
     drawn: Drawing = rows, sets
     if not sets:
         drawn = hold_out(request, rows, strata, groups=arguments.groups, X=arguments.X, check=check)
@@ -89,11 +89,7 @@ def read_data(reader: Reader, request: Request, arguments: Arguments, earlier: M
 
 
 def _eval_sets(
-    arguments: Arguments,
-    targets: Targets,
-    earlier: Model | None,
-    read: Callable[[TableLike], Table],
-    n_threads: int,
+    arguments: Arguments, targets: Targets, read: Callable[[TableLike], Table], known: Callable[..., Floats]
 ) -> Iterator[EvalSet]:
     """Yield the evaluation sets; one must have an offset exactly if the training rows have one."""
     with_offset = arguments.offset is not None
@@ -105,7 +101,7 @@ def _eval_sets(
             if (part.offset is not None) != with_offset:
                 passed, other = ("offset", "eval_offset") if with_offset else ("eval_offset", "offset")
                 raise ValueError(f"{passed} is given without {other}: give both, with zeros for rows without one.")
-            offset = known_output(table.X, part.offset, targets, earlier, n_threads, "eval_offset")
+            offset = known(table.X, part.offset, name="eval_offset")
             CheckedLoss(targets.loss).check(y, weight)
         yield EvalSet(name, Rows(table, y, weight, offset))
 
@@ -123,13 +119,8 @@ def _target_of(part: PassedSet, table: Table, targets: Targets) -> Floats:
     return y
 
 
-def known_output(
-    X: Matrix,
-    offset: ArrayLike | None,
-    targets: Targets,
-    earlier: Model | None,
-    n_threads: int,
-    name: str = "offset",
+def _known_output(
+    X: Matrix, offset: ArrayLike | None, targets: Targets, earlier: Model | None, n_threads: int, name: str = "offset"
 ) -> Floats:
     """Return the user's offset plus the raw output of an earlier model, (rows, outputs), or `NO_OFFSET`."""
     known = NO_OFFSET if offset is None else targets.read_offset(offset, X.shape[0], name)

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from boostbp.inputs.schema import Schema, read_blocks, read_input
-from boostbp.model.model import Model
-from boostbp.network.history import History
+from boostbp.model.model import Model, Targets
 from boostbp.network.layers.layer import rounds_of, stage_forests
 from boostbp.network.network import Network
 from boostbp.runtime import threads
 from boostbp.runtime.arrays import Floats, TableLike
 from boostbp.trees.sparse import Matrix, Table
+
+ColumnNames: TypeAlias = tuple[str, ...] | None  # names of the columns of a target
+# the targets, the target as the loss reads it, (rows, columns), and the weights of the rows
+Learnt: TypeAlias = tuple[Targets, Floats, Floats]
 
 
 class FittedModel(Protocol):
@@ -25,16 +28,6 @@ class FittedModel(Protocol):
 
     model_: Model
     n_jobs: int | None
-
-    @property
-    def history_(self) -> History:
-        """Record of the training."""
-        ...
-
-    @property
-    def schema_(self) -> Schema:
-        """The columns of the training table."""
-        ...
 
     def _read(self, X: TableLike, schema: Schema | None = None) -> Table: ...
 

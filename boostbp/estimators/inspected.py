@@ -276,7 +276,7 @@ def hidden_representation(self: FittedModel, X: TableLike, layer: int | None = N
     """
     network, n_threads = fitted_model(self).network, threads.count(self.n_jobs)
     if is_blocks(X):
-        parts = [hidden_representation(self, block, layer) for block in blocks_of(X, self.schema_)]
+        parts = [hidden_representation(self, block, layer) for block in blocks_of(X, self.model_.schema)]
         return np.concatenate(parts) if layer is not None else list(map(np.concatenate, zip(*parts, strict=True)))
     hidden = len(network.layers) - 1
     if layer is None:
@@ -302,7 +302,7 @@ def health(self: FittedModel) -> Health:
     ``health().weight``, and no other network of an average. With ``deep=True`` it covers the requested network, even if
     that has no weight.
     """
-    return health_of(self.history_)
+    return health_of(fitted_model(self).history)
 
 
 def layer_names(self: FittedModel, layer: int) -> list[str]:

@@ -17,7 +17,7 @@ from boostbp.estimators import session
 from boostbp.estimators.arguments import Arguments, EvalSets, OneOrMore, entries, listed
 from boostbp.estimators.base import public_methods
 from boostbp.estimators.constructor import CommonParameters
-from boostbp.estimators.fitted import fitted_model
+from boostbp.estimators.fitted import ColumnNames, Learnt, fitted_model
 from boostbp.estimators.nested_parameters import documented_as, takes
 from boostbp.estimators.regressor import BoostBPRegressor
 from boostbp.estimators.supervised import Supervised, check_offset
@@ -173,13 +173,10 @@ class BoostBPRanker(Supervised):
             raise ValueError("group or qid has one query: give two or more, an eval_set, or early_stopping=False.")
         at = max(checks.whole("eval_at", number, 1) for number in np.atleast_1d(eval_at).tolist())
         metric = f"{self.eval_metric or 'ndcg'}@{at}" if self.eval_metric in (None, *AT_FIRST_ROWS) else None
-        session.run_fit(
-            self,
-            Arguments(
-                X, target, weight, offset, query, init_model, sets, eval_names, metric, callbacks, checkpoint,
-                keep_state,
-            ),
-        )  # fmt: skip
+        arguments = Arguments(
+            X, target, weight, offset, query, init_model, sets, eval_names, metric, callbacks, checkpoint, keep_state
+        )
+        session.run_fit(self, arguments)
         return self
 
     def score(
@@ -237,9 +234,7 @@ class BoostBPRanker(Supervised):
         """Raise ValueError: a ranking has no intervals."""
         raise ValueError(_NO_INTERVALS.format("intervals"))
 
-    def _learn_target(
-        self, values: Floats, weight: Floats, earlier: Model | None, names: tuple[str, ...] | None
-    ) -> tuple[Targets, Floats, Floats]:
+    def _learn_target(self, values: Any, weight: Floats, earlier: Model | None, names: ColumnNames) -> Learnt:
         loss = losses.load_loss(self.loss, n_outputs=1, task="ranking")
         if losses.traits_of(loss).task != "ranking":
             raise ValueError(f"loss={self.loss!r} is not for ranking: use loss='rank_xendcg', or another estimator.")

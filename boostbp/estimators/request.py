@@ -76,10 +76,7 @@ class Request:
         values = {name: getattr(estimator, name, None) for name in names}  # derived classes may have fewer parameters
         fewest = estimator._min_hidden
         deep: Literal["auto"] | bool = checks.one_of("deep", values["deep"], ("auto", True, False))
-        quality = checks.one_of("quality", values["quality"], tuple(LEVELS))
-        epochs = checks.whole("epochs", values["epochs"], 0)
         checks.seconds("max_time", values["max_time"])
-        validation = check_validation(values["validation"])
         if fewest and not deep:
             name = type(estimator).__name__
             raise ValueError(f"deep=False is not supported by {name}, which needs hidden layers: leave it 'auto'.")
@@ -87,23 +84,21 @@ class Request:
         backprop = BackpropSpec.of(values["backprop"], "backprop")
         any_layer = {name: values[name] for name in LAYER_PARAMETERS}
         of_output = LayerSpec(**any_layer, **{name: values[name] for name in OUTPUT_PARAMETERS})
-        request = cls(
+        return cls(
             kind=type(estimator),
             task=get_tags(estimator).estimator_type,
             needs_hidden=bool(fewest),
             values=values,
             deep=True if fewest else deep,
-            quality=int(quality),
+            quality=int(checks.one_of("quality", values["quality"], tuple(LEVELS))),
             units=units,
-            epochs=epochs,
-            validation=validation,
+            epochs=checks.whole("epochs", values["epochs"], 0),
+            validation=check_validation(values["validation"]),
             backprop=backprop,
             hidden=_hidden_specs(values["hidden"], LayerSpec(**any_layer), len(units)),
             output=LayerSpec.of(values["output"], "output").or_else(of_output),
             n_threads=threads.count(values["n_jobs"]),
         )
-        request._check_storable()
-        return request
 
     @property
     def level(self) -> QualityLevel:
@@ -161,7 +156,7 @@ class Request:
             given=self.output.given,
         )
 
-    def _check_storable(self) -> None:
+    def __post_init__(self) -> None:
         """Raise ValueError if a parameter that is not code holds what no file can store, as an iterator or a date."""
         values = [(name, self.values.get(name)) for name in CONTAINERS]
         if isinstance(self.values["backend"], str):

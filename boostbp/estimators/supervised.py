@@ -126,14 +126,11 @@ class Supervised(BaseBoostBP):
             history; see `boostbp.callbacks.stop_on_interrupt`. Every other exception, including those of other signal
             handlers, leaves the estimator as it was.
         """
-        session.run_fit(
-            self,
-            Arguments(
-                X, y, sample_weight, offset, groups, init_model,
-                listed(eval_set, eval_X, eval_y, eval_sample_weight, eval_offset),
-                eval_names, None, callbacks, checkpoint, keep_state,
-            ),
-        )  # fmt: skip
+        sets = listed(eval_set, eval_X, eval_y, eval_sample_weight, eval_offset)
+        arguments = Arguments(
+            X, y, sample_weight, offset, groups, init_model, sets, eval_names, None, callbacks, checkpoint, keep_state
+        )
+        session.run_fit(self, arguments)
         return self
 
     def calibrate(

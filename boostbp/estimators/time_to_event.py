@@ -13,7 +13,7 @@ from boostbp import losses
 from boostbp.estimators.arguments import Arguments
 from boostbp.estimators.base import public_methods
 from boostbp.estimators.constructor import SupervisedParameters
-from boostbp.estimators.fitted import fitted_model
+from boostbp.estimators.fitted import ColumnNames, Learnt, fitted_model
 from boostbp.estimators.nested_parameters import documented_as, takes
 from boostbp.estimators.regressor import BoostBPRegressor
 from boostbp.estimators.supervised import Supervised, check_offset
@@ -239,9 +239,7 @@ class BoostBPSurvival(Supervised):
         held_out, raw = training.problem.held_out, first_model(training)
         return training.with_loss(loss.estimated(held_out.y, held_out.weight, raw + held_out.offset, shifted=True))
 
-    def _learn_target(
-        self, values: Floats, weight: Floats, earlier: Model | None, names: tuple[str, ...] | None
-    ) -> tuple[Targets, Floats, Floats]:
+    def _learn_target(self, values: Any, weight: Floats, earlier: Model | None, names: ColumnNames) -> Learnt:
         loss = losses.load_loss(self.loss, n_outputs=1, task="survival")
         if not isinstance(loss, losses.AFT | losses.Cox):
             raise ValueError(f"loss={self.loss!r} has no survival curves: use 'cox', 'aft', or AFT(...).")

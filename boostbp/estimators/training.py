@@ -146,12 +146,9 @@ def _scaled(rows: Rows, sets: Sequence[EvalSet], targets: Targets, metric: Metri
         sets = [replace(part, rows=part.rows.with_offset_unit(targets.scale)) for part in sets]
     counted = rows.counted()
     total, previous_total = workers().sum(counted.weight.sum(), rows.weight.sum())
-    sets = [
-        replace(part, rows=replace(part.rows, weight=part.rows.weight * (total / previous_total)))
-        if part.from_training
-        else part
-        for part in sets
-    ]
+    shares = [total / previous_total if part.from_training else 1.0 for part in sets]
+    weighted = [replace(part.rows, weight=part.rows.weight * share) for part, share in zip(sets, shares, strict=True)]
+    sets = [replace(part, rows=rows) for part, rows in zip(sets, weighted, strict=True)]
     outcome = raw_output if metric is not None and metric.takes_raw else targets.outcome
     return counted, Evaluation(tuple(sets), metric, outcome)
 

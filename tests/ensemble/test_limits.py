@@ -12,7 +12,7 @@ from boostbp import BoostBPRegressor
 from boostbp.ensemble import refits
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.output_layers import LayerTraining, OutputLayerPlan, TrainedCandidate
-from boostbp.estimators import base
+from boostbp.estimators import data
 from boostbp.network.layers.core_rounds import _Growing
 from boostbp.network.layers.layer import rounds_of
 from boostbp.network.trainer import Trainer
@@ -48,7 +48,7 @@ def rounds(model):
 
 
 def test_the_reading_of_the_rows_counts(takes):
-    takes(base, "learn_schema", 5.0)
+    takes(data, "learn_schema", 5.0)
     assert rounds(limited(5.0, quality=1)) == 1
     assert rounds(limited(6.0, quality=1)) > 1
 
