@@ -65,6 +65,9 @@ WITHOUT_TESTS = {
     "__main__.py": "one call: tests/cli/test_documents.py runs it",
     "distributed/cluster.py": "needs a cluster, which tests/test_dask.py starts once",
     "ensemble/constants.py": "numbers, whose effects are tests of what reads them",
+    "estimators/constructor.py": "parameters with their defaults: tests of all estimators",
+    "estimators/data.py": "a stage of every fit: tests of all estimators",
+    "estimators/training.py": "a stage of every fit: tests of all estimators",
 }
 LIBRARIES = {"lightgbm", "xgboost"}
 OPTIONAL = {

@@ -21,8 +21,9 @@ from boostbp.inputs.categories import Factors, check_categories
 from boostbp.inputs.files.parts import TableSource, check_regular
 from boostbp.inputs.files.reading import typed_columns
 from boostbp.inputs.files.tables import TableFiles, open_table, quoted
+from boostbp.inputs.row_numbers import warn_of_row_index
 from boostbp.inputs.schema import CategoricalFeatures, RowsOnDisk, Schema
-from boostbp.inputs.sources import DECLARED, Source, open_source, warn_of_row_index
+from boostbp.inputs.sources import DECLARED, Source, open_source
 from boostbp.inputs.survival_times import read_by_kind
 from boostbp.inputs.targets import read_numbers
 from boostbp.runtime import interrupts

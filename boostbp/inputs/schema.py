@@ -13,26 +13,17 @@ import scipy.sparse as sp
 import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import validate_data
 
 from boostbp.inputs.categories import Category, categories_of, check_categories, codes_of, sort_categories
 from boostbp.inputs.files.tables import ColumnRoles
-from boostbp.inputs.sources import (
-    DECLARED,
-    Column,
-    Source,
-    label_of,
-    matrix_of,
-    open_source,
-    places_of,
-    warn_of_row_index,
-)
+from boostbp.inputs.matrices import dense_rows, finite_rows, n_row_blocks
+from boostbp.inputs.row_numbers import warn_of_row_index
+from boostbp.inputs.sources import DECLARED, Column, Source, label_of, open_source, places_of
 from boostbp.runtime import checks, interrupts, messages, plain
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
-from boostbp.trees.forest import CHUNK
-from boostbp.trees.sparse import CELLS, Matrix, Sparse, Table
+from boostbp.trees.sparse import Matrix, Sparse, Table
 
 SHOWN = 20  # column names in an error, at most. Arbitrary
 _EXACT = 2**53  # float64 holds every whole number up to this one
@@ -123,12 +114,12 @@ class Schema:
         read = range(self.n_features) if block is None else self.categories
         columns = {j: self._values(source, j) for j in read}  # once, as it checks whole columns
         if sp.issparse(block):
-            return iter([_finite(Sparse.of(block).replaced(columns), source)])
+            return iter([finite_rows(Sparse.of(block).replaced(columns), source)])
         is_ready = not columns and block.dtype == np.float64 and block.flags.c_contiguous
-        n_blocks = 1 if is_ready or n_threads is None else _n_blocks(total, self.n_features, n_threads)
+        n_blocks = 1 if is_ready or n_threads is None else n_row_blocks(total, self.n_features, n_threads)
         # blocks of equal sizes, as a few rows at the end would need a layout of their own
         ends = [number * total // n_blocks for number in range(n_blocks + 1)]
-        return (_finite(_dense(block, columns, slice(*ends)), source, ends[0]) for ends in pairwise(ends))
+        return (finite_rows(dense_rows(block, columns, slice(*ends)), source, ends[0]) for ends in pairwise(ends))
 
     def _check_names(self, source: Source) -> None:
         """Raise ValueError if columns have other names than at fit, or another order; an array has the names 0, 1, ...
@@ -174,44 +165,6 @@ class Schema:
         ):
             raise ValueError(f"This is not a schema of columns: {schema!r:.999} contradicts itself.")
         return schema
-
-
-def _n_blocks(n_rows: int, n_columns: int, n_threads: int) -> int:
-    """Return the number of blocks of `CELLS` numbers, or larger ones to occupy all threads, but at least 8 of these."""
-    return -(-n_rows // max(CELLS // n_columns, min(n_threads * CHUNK, n_rows // 8), 1))
-
-
-def _dense(block: NDArray[Any] | None, columns: Mapping[int, NDArray[Any]], rows: slice) -> Floats:
-    """Return rows of a block in which some columns are replaced, or of columns alone, as float64, C-contiguous."""
-    if block is None:
-        return matrix_of([column[rows] for column in columns.values()])
-    with np.errstate(over="ignore"):  # wider floats may overflow: infinity is refused
-        X = np.array(block[rows], np.float64, order="C", copy=True if columns else None)
-    for j, column in columns.items():
-        X[:, j] = column[rows]
-    return X
-
-
-def _finite(X: Matrix, source: Source, first: int = 0) -> Matrix:
-    """Return the rows of a source from row `first` on; raise ValueError if they contain infinity."""
-    try:
-        with np.errstate(invalid="ignore"):  # it first computes a sum, which may be inf - inf
-            assert_all_finite(X.entries if isinstance(X, Sparse) else X, allow_nan=True, input_name="X")
-    except ValueError as error:
-        row, j, value = _first_infinity(X)
-        cell = f"{source.column(j).label}, row {first + row} (counted from 0) holds {value}"
-        raise ValueError(f"Input X contains infinity: {cell}. Clip it, or make it missing (NaN).") from error
-    return X
-
-
-def _first_infinity(X: Matrix) -> tuple[int, int, float]:
-    """Return the row, the column and the value of an infinity."""
-    if isinstance(X, Sparse):
-        cells = X.entries.tocoo()
-        at = int(np.isinf(cells.data).argmax())
-        return int(cells.row[at]), int(cells.col[at]), float(cells.data[at])
-    row, j = divmod(int(np.isinf(X).argmax()), X.shape[1])
-    return row, j, float(X[row, j])
 
 
 def _refuse_text(columns: Sequence[Column], categorical_features: CategoricalFeatures) -> None:

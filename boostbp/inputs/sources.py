@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -15,12 +14,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
-from boostbp.inputs.categories import MIN_ROWS, Factors, factorize, text_in
+from boostbp.inputs.categories import Factors, factorize, text_in
 from boostbp.inputs.conversions import code_for_dates
-from boostbp.inputs.files.parts import is_dataset, row_index_of
+from boostbp.inputs.files.parts import is_dataset
 from boostbp.inputs.files.tables import TableFiles
 from boostbp.inputs.sparse_format import check_format
-from boostbp.runtime import messages
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.messages import named_in_errors, require
 
@@ -30,9 +28,7 @@ if TYPE_CHECKING:
 
 DECLARED = ("Categorical", "Enum")  # dtypes of categorical columns, unlike text, which may be anything
 _TEXT = (*DECLARED, "String")
-_NO_NUMBER = ("Array", "Binary", "Date", "Datetime", "Duration", "List", "Struct", "Time")
-_IDENTIFIER = re.compile(r"(?i:\b|_)(?:id|key|no|nr|row|index)'|I[Dd]'")  # the end of a label, Column 'tx_id'
-_BLOCK_ROWS = 4096  # rows that are copied at a time: 1 MB with 30 columns stays in the cache
+NO_NUMBER = ("Array", "Binary", "Date", "Datetime", "Duration", "List", "Struct", "Time")
 
 _name_of = cache(str)  # of a type: there may be many columns
 
@@ -108,7 +104,7 @@ class FrameColumn:
         """Return the column as categories."""
         if self._is_pandas:
             return self._factors_by_pandas()
-        if self.dtype in _NO_NUMBER or self.dtype == "Object":
+        if self.dtype in NO_NUMBER or self.dtype == "Object":
             raise self._refusal()
         import narwhals as nw
 
@@ -149,7 +145,7 @@ class FrameColumn:
         """Return the column as numbers; raise ValueError if the dtype is not numeric (dates, lists, ...)."""
         import narwhals as nw
 
-        if self.dtype in _NO_NUMBER or "complex" in self.dtype:
+        if self.dtype in NO_NUMBER or "complex" in self.dtype:
             raise self._refusal()
         dtype, factors = self.series.dtype, self.factors if self.dtype in (*_TEXT, "Object") else None
         try:
@@ -325,51 +321,6 @@ def _refuse_lazy(X: object) -> None:
     if isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame):
         cure = "pass narwhals.from_native(X).collect().to_native()"
         raise TypeError(f"X is a {type(X).__name__} of {type(X).__module__}, which is lazy: {cure}.")
-
-
-def warn_of_row_index(source: Source) -> None:
-    """Warn of named columns that look like the row index of a table that was written to a file, or like row numbers."""
-    if not source.names:
-        return
-    index = row_index_of(source.names, getattr(source.original, "schema", None))
-    for name in sorted(index):
-        fault = "looks like the row index of a table that was written to a file and read again"
-        cure = "drop it (index_col=0 in pandas.read_csv), or rename it to keep it"
-        messages.warn(f"Column {name!r} {fault}. As a feature it identifies training rows: {cure}.")
-    for name, column in zip(source.names, source.columns, strict=True):
-        if name not in index and len(source.names) > 1 and _are_row_numbers(column):  # one column may be a grid
-            what = f"{column.label} holds distinct whole numbers of a range, as row numbers do"
-            cure = f"drop it, or keep it without this warning: warnings.filterwarnings('ignore', {what!r})"
-            messages.warn(f"{what}. As a feature it identifies training rows: {cure}.")
-
-
-def _are_row_numbers(column: Column) -> bool:
-    """Return whether a column holds most numbers of a range once, in any order.
-
-    The range begins at about 0, unless the name is that of an identifier: days and years begin later. Only the first
-    rows of other columns are read.
-    """
-    if column.is_categorical or column.dtype in _NO_NUMBER or "complex" in column.dtype:
-        return False
-    values = column.numbers()
-    first_rows = values[:MIN_ROWS].astype(np.float64)
-    if len(values) < MIN_ROWS or not np.array_equal(first_rows, np.rint(first_rows)) or not np.diff(first_rows).all():
-        return False
-    first, last = float(values.min()), float(values.max())
-    begins = 0 <= first <= max(1.0, len(values) / 10) or _IDENTIFIER.search(column.label) is not None
-    if not (begins and last - first < 2 * len(values) and np.array_equal(values, np.rint(values))):
-        return False
-    return bool(np.bincount((values - values.min()).astype(np.int64)).max() == 1)
-
-
-def matrix_of(columns: Sequence[NDArray[Any]]) -> Floats:
-    """Return columns of any numeric dtype as one matrix, (rows, columns) float64, C-contiguous."""
-    out = np.empty((len(columns[0]), len(columns)))
-    for first in range(0, len(out), _BLOCK_ROWS):
-        rows = slice(first, first + _BLOCK_ROWS)
-        for j, column in enumerate(columns):
-            out[rows, j] = column[rows]
-    return out
 
 
 def is_blocks(X: object) -> bool:

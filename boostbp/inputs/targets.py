@@ -16,7 +16,8 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from boostbp.inputs.categories import KINDS, NEARLY_ALL, text_in
 from boostbp.inputs.conversions import SHOWN, code_for_dates
-from boostbp.inputs.sources import ArrayColumn, Column, FrameColumn, is_frame, matrix_of, open_source
+from boostbp.inputs.matrices import matrix_of
+from boostbp.inputs.sources import ArrayColumn, Column, FrameColumn, is_frame, open_source
 from boostbp.inputs.sparse_format import check_format
 from boostbp.runtime import checks, messages
 from boostbp.runtime.arrays import Floats

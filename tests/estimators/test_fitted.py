@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
-from boostbp.inputs import schema
+from boostbp.inputs import matrices, schema
 from boostbp.network.network import network_output
 from boostbp.trees import sparse
 
@@ -41,7 +41,7 @@ def peak_of(call):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_prediction_takes_less_than_one_and_a_half_tables(form, tune):
-    tune(schema, CELLS=1 << 16, CHUNK=1)  # as this table is small
+    tune(matrices, CELLS=1 << 16, CHUNK=1)  # as this table is small
     table, first = FORMS[form](CELLS), FORMS[form](CELLS[:400])
     model = BoostBPRegressor(**QUICK).fit(first, Y)
     label = BoostBPClassifier(**QUICK).fit(first, Y > 100)
@@ -60,13 +60,15 @@ def test_blocks_change_no_bit(form, tune):
     expected = network_output(model.network_, np.ascontiguousarray(CELLS[:3000], np.float64))
     np.testing.assert_array_equal(model.model_.targets.prediction(expected), whole[0])
     for cells in (COLUMNS, 17 * COLUMNS, 1000 * COLUMNS):
-        tune(schema, CELLS=cells, CHUNK=1, MAX_CELLS=0)
+        tune(schema, MAX_CELLS=0)
+        tune(matrices, CELLS=cells, CHUNK=1)
         for blocks, one in zip((model.predict(table), model.transform(table)), whole, strict=True):
             assert blocks.tobytes() == one.tobytes()
 
 
 def test_checks_see_the_whole_table(tune):
-    tune(schema, CELLS=50, CHUNK=1, MAX_CELLS=0)
+    tune(schema, MAX_CELLS=0)
+    tune(matrices, CELLS=50, CHUNK=1)
     frame = pd.DataFrame({"x": np.arange(400.0), "c": pd.Categorical(np.resize(["a", "b"], 400))})
     model = BoostBPRegressor(**QUICK).fit(frame, Y)
     whole = model.predict(frame)
@@ -84,7 +86,8 @@ def test_checks_see_the_whole_table(tune):
 
 
 def test_an_auto_encoder_checks_all_blocks(tune):
-    tune(schema, CELLS=50, CHUNK=1, MAX_CELLS=0)
+    tune(schema, MAX_CELLS=0)
+    tune(matrices, CELLS=50, CHUNK=1)
     X = CELLS[:200, :5].astype(np.float32)
     model = BoostBPAutoencoder(n_estimators=3, epochs=1, hidden_layer_sizes=(2,), random_state=0).fit(X)
     assert model.predict(X).shape == X.shape
