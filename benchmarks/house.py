@@ -108,14 +108,27 @@ def percentiles(values: list[int]) -> str:
 
 
 def double_names(root: Path) -> dict[str, set[str]]:
-    """Return the classes, and the public functions of a module, of one name that are defined in several files."""
+    """Return the classes, and the public functions and constants, of one name that are defined in several files.
+
+    Names of one letter are those of types.
+    """
     places: dict[str, set[str]] = defaultdict(set)
     for path in sorted(root.rglob("*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             is_function = isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+            file = str(path.relative_to(root))
             if is_function or isinstance(node, ast.ClassDef):
-                places[node.name].add(str(path.relative_to(root)))
+                places[node.name].add(file)
+            for target in targets_of(node):
+                for name in (part.id for part in ast.walk(target) if isinstance(part, ast.Name)):
+                    if name.isupper() and not name.startswith("_") and len(name) > 1:
+                        places[name].add(file)
     return {name: files for name, files in sorted(places.items()) if len(files) > 1}
+
+
+def targets_of(node: ast.stmt) -> list[ast.expr]:
+    """Return what a statement assigns to."""
+    return node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
 
 
 class Walk:

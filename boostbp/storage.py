@@ -35,7 +35,7 @@ from boostbp.trees.basis import BASES, Basis
 
 __all__ = ["load", "save"]
 
-KIND = "model"
+MODEL_KIND = "model"
 _ESTIMATORS = {
     kind.__name__: kind
     for kind in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRanker, BoostBPRegressor, BoostBPSurvival)
@@ -93,7 +93,7 @@ def save(estimator: BaseBoostBP, path: Path | BinaryIO) -> None:
     facts, arrays = model_facts(estimator.model_)
     set_output = getattr(estimator, _OUTPUT_CONFIG, None)
     content = {"estimator": name, "parameters": parameters_of(estimator), "set_output": set_output, **facts}
-    stored: Any = {"kind": KIND, "version": VERSION, "content": content, "arrays": arrays, "compress": True}
+    stored: Any = {"kind": MODEL_KIND, "version": VERSION, "content": content, "arrays": arrays, "compress": True}
     if hasattr(path, "write"):
         cast(Any, path).write(archive.to_bytes(**stored))
     else:
@@ -128,12 +128,12 @@ def load(
         If `path` has another type. For bytes, give ``io.BytesIO(data)``.
     """
     if not hasattr(path, "read"):
-        return archive.read(_checked_path(path), _rebuilt, kind=KIND, version=VERSION, oldest=OLDEST)
+        return archive.read(_checked_path(path), _rebuilt, kind=MODEL_KIND, version=VERSION, oldest=OLDEST)
     data = cast(Any, path).read()
     if not isinstance(data, bytes):
         raise TypeError(f"path.read() returns a {type(data).__name__}, not bytes: open the file with open(name, 'rb').")
     name = str(getattr(path, "name", type(path).__name__))
-    return archive.from_bytes(data, name, _rebuilt, kind=KIND, version=VERSION, oldest=OLDEST)
+    return archive.from_bytes(data, name, _rebuilt, kind=MODEL_KIND, version=VERSION, oldest=OLDEST)
 
 
 def _checked_path(path: Any) -> Path:

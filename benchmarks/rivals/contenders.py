@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.cli.report import contenders
-from boostbp.cli.report.contenders import RATE, ROUNDS, SINGLE_LAYER, Contender, Fitted, Split, Trainer, length_of
+from boostbp.cli.report.contenders import MAX_ROUNDS, RATE, SINGLE_LAYER, Contender, Fitted, Split, Trainer, length_of
 
 __all__ = ["CONTROLS", "MIXTURES", "RIVALS", "Average", "average", "rival", "train", "trees_of"]
 
@@ -126,7 +126,7 @@ def _hist(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: 
 
     params = {
         "learning_rate": RATE,
-        "max_iter": length_of(contender, split, length, ROUNDS),
+        "max_iter": length_of(contender, split, length, MAX_ROUNDS),
         "early_stopping": not split.whole,
     }
     params |= {"n_iter_no_change": _PATIENCE, "random_state": seed, **contender.params}

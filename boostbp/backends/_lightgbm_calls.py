@@ -164,7 +164,7 @@ def raise_fault(library: ModuleType, fault: int) -> None:
     if fault == core.REFUSED:
         library.basic._safe_call(-1)  # LightGBM's last error
     if fault == core.NOT_READ:
-        raise ValueError(NOT_READ)
+        raise ValueError(UNKNOWN_TEXT)
 
 
 _INTS = ctypes.POINTER(ctypes.c_int)
@@ -267,7 +267,7 @@ def exactly_summed(values: NDArray[np.float32], n_rows: float) -> NDArray[np.flo
 # LightGBM reads numbers up to this size as 0.0, and places thresholds at the ends of this range.
 _ZERO = float(np.float32(1e-35))
 _LARGEST = 1e300  # LightGBM reads larger numbers as this one
-NOT_READ = "LightGBM's text of trees is not as expected: this version of it is not supported."
+UNKNOWN_TEXT = "LightGBM's text of trees is not as expected: this version of it is not supported."
 
 Fields = dict[str, str]
 D = TypeVar("D", np.float64, np.int32)
@@ -287,7 +287,7 @@ def trees_in_text(text: str) -> Trees:
 
 def _read(text: NDArray[np.uint8], n_trees: int) -> Trees:
     """Return the first trees of a text."""
-    return SplitRoom.filled(core.read_trees, text, n_trees, NOT_READ)
+    return SplitRoom.filled(core.read_trees, text, n_trees, UNKNOWN_TEXT)
 
 
 def linear_leaves(text: str) -> list[LinearLeaves]:

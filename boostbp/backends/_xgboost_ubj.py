@@ -9,7 +9,7 @@ from boostbp.trees.tree import SplitRoom, Trees
 
 _FIRST = b"base_weights["  # of the arrays of a tree
 _KEY = 9  # bytes of a key before its name
-NOT_READ = "XGBoost's model is not as expected: this version of it is not supported."
+UNKNOWN_MODEL = "XGBoost's model is not as expected: this version of it is not supported."
 
 
 def trees_in_ubj(raw: bytes | bytearray, last: int = 0) -> Trees:
@@ -22,4 +22,4 @@ def trees_in_ubj(raw: bytes | bytearray, last: int = 0) -> Trees:
     for _ in range(last):
         at = raw.rindex(_FIRST, trees, at)
     model = np.frombuffer(raw, np.uint8, offset=at - _KEY)
-    return SplitRoom.filled(core.read_ubj, model, last or raw.count(_FIRST, at), NOT_READ)
+    return SplitRoom.filled(core.read_ubj, model, last or raw.count(_FIRST, at), UNKNOWN_MODEL)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 # From this number of columns on, columns that are mostly not 0 are not tried in bundles, of which they form none: the
 # trials take most of the time of binning. Arbitrary.
-WIDE = 1000
+WIDE_COLUMNS = 1000
 # Parameters of `_native` that do not affect a Dataset unless native ones are given
 _OF_TREES = {
     *("feature_fraction", "extra_trees", "num_leaves", "max_depth", "min_data_in_leaf", "min_data_per_group"),
@@ -278,7 +278,11 @@ class LightGBM:
         growth.check_monotone(table)
         [n_rows] = workers().sum(len(table.X))
         params = native_of(growth, int(n_rows), table.X.shape[1])
-        if table.X.shape[1] > WIDE and not isinstance(table.X, Sparse) and np.count_nonzero(table.X) > table.X.size / 2:
+        if (
+            table.X.shape[1] > WIDE_COLUMNS
+            and not isinstance(table.X, Sparse)
+            and np.count_nonzero(table.X) > table.X.size / 2
+        ):
             params.setdefault("enable_bundle", False)
         if on_card(params):
             refuse_fatal_card(str(params["device_type"]))

@@ -100,7 +100,7 @@ class XGBoostGrower:
             return False
         fault = grow(CoreCalls(self._grown, TREES_PER_BOOSTER, check=_in_float32))
         if fault == core.NOT_READ:
-            raise ValueError(_xgboost_ubj.NOT_READ)
+            raise ValueError(_xgboost_ubj.UNKNOWN_MODEL)
         return not fault
 
     def _is_vector(self, columns: int) -> bool:

@@ -46,14 +46,14 @@ def compare(
     from boostbp.cli.assignments import implied_task, settings
     from boostbp.cli.report import comparison, page
     from boostbp.cli.report.contenders import SINGLE_LAYER, deep
-    from boostbp.cli.report.datasets import NAMES, load_dataset
+    from boostbp.cli.report.datasets import DATASETS, load_dataset
     from boostbp.cli.report.result import depth_in_words, tables_for
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
     from boostbp.runtime.versions import versions
 
     if not 0.0 < test_size < 1.0:
         raise cli.UsageError(f"--test-size {test_size} is not between 0 and 1.")
-    inputs = [("DATA", Path(source)) for source in data or () if source not in NAMES]
+    inputs = [("DATA", Path(source)) for source in data or () if source not in DATASETS]
     if json_out is not None:
         cli.check_output("--json", json_out, *inputs)
     if html_out is not None:
@@ -63,7 +63,7 @@ def compare(
     implied = implied_task(assigned=assigned)
     jobs = []
     for source in dict.fromkeys(data or _DEFAULT_DATA):  # raise errors before hours of training
-        file_task = None if source in NAMES else implied
+        file_task = None if source in DATASETS else implied
         dataset = load_dataset(source, target=target, task=task.choice or file_task, columns=columns)
         estimator = BoostBPClassifier if dataset.task == "classification" else BoostBPRegressor
         params = settings(estimator, assigned=assigned)

@@ -193,12 +193,12 @@ read_trees = Loop("read_trees", "text: u1[bytes]", SPLIT_ROOM, "n_words: i8[1] o
 read_ubj = Loop("read_ubj", "model: u1[bytes]", SPLIT_ROOM, "n_words: i8[1] out")
 
 # ranking.c
-CELLS = (
+TIED_CELLS = (
     "tie: i8[cells]", "score: f8[cells]", "gain: f8[cells]", "front: f8[cells]", "chance: f8[cells]",
     "discount: f8[cells]", "within: f8[cells]", "size: f8[cells]",
 )  # fmt: skip
 lambdas = Loop(
-    "lambdas", "bounds: i8[queries+1]", CELLS, "inverse: f8[queries]", "sigmoid: float", "normalised: bool",
+    "lambdas", "bounds: i8[queries+1]", TIED_CELLS, "inverse: f8[queries]", "sigmoid: float", "normalised: bool",
     "space: f8[2, cells] out", "grad: f8[cells] out", "hess: f8[cells] out",
 )  # fmt: skip
 pairs = Loop(

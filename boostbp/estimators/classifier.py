@@ -29,7 +29,7 @@ from boostbp.runtime import checks, messages
 from boostbp.runtime.arrays import Floats, TableLike
 from boostbp.runtime.group import workers
 
-NAMES = "if the labels are names, make them text: [f'class {label}' for label in y]"
+NAMES_CURE = "if the labels are names, make them text: [f'class {label}' for label in y]"
 MAX_NUMERIC_CLASSES = 50  # more numeric labels other than 0, 1, 2, ... are probably an amount; arbitrary
 
 
@@ -303,10 +303,10 @@ def check_classes(classes: NDArray[Any], n_rows: int) -> None:
     """
     if classes.dtype.kind in "SUTO" and len(classes) > max(FEW, min(MAX_NUMERIC_CLASSES, n_rows / EACH)):
         counts = [n_rows / len(classes)] * len(classes)
-        refuse_numbers_as_text(classes.tolist(), counts, "y", name="y", otherwise=f"for BoostBPRegressor; {NAMES}")
+        refuse_numbers_as_text(classes.tolist(), counts, "y", name="y", otherwise=f"for BoostBPRegressor; {NAMES_CURE}")
     warn_of_spellings(classes.tolist(), "y", "y")
     numbers = classes.dtype.kind in "fiu" and len(classes) > MAX_NUMERIC_CLASSES
     if numbers and not (classes[0] in (0, 1) and classes[-1] - classes[0] == len(classes) - 1):
         what = f"y has {len(classes)} classes, which are numbers from {classes[0]} to {classes[-1]}"
         cost = f"their order is not used, and a fit takes about {len(classes)} times as long as a regression"
-        messages.warn(f"{what}: {cost}. Use BoostBPRegressor to predict an amount; {NAMES}.")
+        messages.warn(f"{what}: {cost}. Use BoostBPRegressor to predict an amount; {NAMES_CURE}.")

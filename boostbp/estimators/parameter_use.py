@@ -19,7 +19,13 @@ from boostbp.network.monitor import Callback, EvalSet
 from boostbp.runtime import checks, messages
 from boostbp.runtime.group import workers
 
-USED, SCORES, IF_NETWORK, UNUSED, REFUSED = "used", "scores only", "if a network has weight", "no effect", "refused"
+USED, SCORES_ONLY, IF_NETWORK, UNUSED, IS_REFUSED = (
+    "used",
+    "scores only",
+    "if a network has weight",
+    "no effect",
+    "refused",
+)
 SCORES_AND_EPOCH = "scores, and the epoch of a network"
 # Effect of each parameter in each `Way`, in order. A field of a spec that is not listed has the effect of the spec.
 USES: Mapping[str, tuple[str, ...]] = {
@@ -32,12 +38,12 @@ USES: Mapping[str, tuple[str, ...]] = {
         ),
         (USED,) * 5,
     ),
-    "eval_metric": (SCORES, SCORES_AND_EPOCH, USED, SCORES, USED),
+    "eval_metric": (SCORES_ONLY, SCORES_AND_EPOCH, USED, SCORES_ONLY, USED),
     "quality": (USED, USED, "4 and 5 only", USED, UNUSED),
     **dict.fromkeys(("hidden_layer_sizes", "hidden", "backprop", "epochs"), (UNUSED, IF_NETWORK, USED, UNUSED, UNUSED)),
     "callbacks": (UNUSED, USED, USED, UNUSED, USED),  # of `fit`
-    "hidden__monotone_constraints": (REFUSED,) * 4 + (UNUSED,),
-    "output__monotone_constraints": (USED, USED, REFUSED, USED, USED),
+    "hidden__monotone_constraints": (IS_REFUSED,) * 4 + (UNUSED,),
+    "output__monotone_constraints": (USED, USED, IS_REFUSED, USED, USED),
     "output__multi_strategy": (UNUSED,) * 5,
 }
 HIDDEN_TREE_FIELDS = {

@@ -30,8 +30,8 @@ from boostbp.runtime.arrays import Floats
 from boostbp.trees.forest import Forest
 
 MAX_PLACES = 250_000  # limit on rows times terms of a block, whose numbers then stay in cache
-MIN_ROWS, MAX_ROWS = 16, 512  # limits on the rows of a block
-PADDING = 0.2  # share of trees with finished routing from which on further steps exclude them
+MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 16, 512  # limits on the rows of a block
+FINISHED_SHARE = 0.2  # share of trees with finished routing from which on further steps exclude them
 _BITS = np.uint8(1) << np.arange(8, dtype=np.uint8)
 
 
@@ -127,7 +127,7 @@ def in_blocks(graph: Graph, model: Description, X: str, n_rows: str, work: Calla
     """
     *hidden, output = model.forests
     width = max([_width(output, by_row=True), *(_width(forest, by_row=False) for forest in hidden)])
-    block = min(max(MAX_PLACES // width, MIN_ROWS), MAX_ROWS)
+    block = min(max(MAX_PLACES // width, MIN_BLOCK_ROWS), MAX_BLOCK_ROWS)
     blocks = graph.op("Div", graph.op("Add", n_rows, np.int64(block - 1)), np.int64(block))
     count = graph.op("Max", blocks, np.int64(1))  # without rows the loop runs no block, and sizes are those of one
     size = graph.op("Div", graph.op("Sub", graph.op("Add", n_rows, count), np.int64(1)), count)
@@ -218,7 +218,7 @@ def _walk(graph: Graph, tables: TreeTables, child: str, columns: str, compared: 
     ended: list[str] = []
     for step in range(1, int(tables.n_steps.max())):
         going_on = int((tables.n_steps > step).sum())
-        if going_on < (1 - PADDING) * active:
+        if going_on < (1 - FINISHED_SHARE) * active:
             node, end = rows.split(graph, node, [going_on, active - going_on])
             active = going_on
             ended.insert(0, end)

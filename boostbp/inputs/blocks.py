@@ -34,7 +34,7 @@ from boostbp.trees.sparse import Sparse
 
 Blocks: TypeAlias = "TableFiles | TableSource | Iterator[Any]"
 NO_ROWS = "X has no rows: give at least one block of them."
-BLOCK_ROWS = 65_536  # rows of a block of an array in a file: 16 MB with 30 columns
+READ_ROWS = 65_536  # rows of a block of an array in a file: 16 MB with 30 columns
 
 
 def rows_of(
@@ -80,7 +80,7 @@ def rows_of(
 def blocks_of(X: Blocks, schema: Schema) -> Iterator[Any]:
     """Yield blocks of features from an `X` as in `rows_of`, or from an iterator over them; ValueError without rows."""
     if _is_array_file(X):
-        blocks = array_blocks(X, BLOCK_ROWS)
+        blocks = array_blocks(X, READ_ROWS)
     elif isinstance(X, Iterator):
         blocks = X
     else:

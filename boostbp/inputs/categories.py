@@ -26,7 +26,7 @@ _TRUTH = {"true": 1, "false": 0}
 # A column differs from that of fit: minimum number of its rows, and share of new values
 MIN_UNSEEN_ROWS, UNSEEN_SHARE = 10, 0.9
 # A training column is not categorical: minimum number of its rows, and of distinct values per row
-MIN_ROWS, DISTINCT_SHARE = 20, 0.9
+MIN_TEXT_ROWS, DISTINCT_SHARE = 20, 0.9
 
 
 class Factors(NamedTuple):
@@ -166,7 +166,7 @@ def check_categories(factors: Factors, label: str, *, declared: bool) -> None:
     values, n_rows = [factors.values[i] for i in used], counts.sum()
     if not declared:
         check_text(values, counts[used].tolist(), label)
-    if n_rows >= MIN_ROWS and len(values) >= DISTINCT_SHARE * n_rows:
+    if n_rows >= MIN_TEXT_ROWS and len(values) >= DISTINCT_SHARE * n_rows:
         cure = "which say nothing about other rows: drop it, group its values, or pass numbers as numbers"
         what = f"{len(values)} distinct values in {n_rows} rows, such as {values[0]!r}"
         messages.warn(f"{label} is read as categories, but has {what}, {cure}.")
@@ -211,7 +211,7 @@ def spells_date(value: object) -> bool:
     return isinstance(value, str) and _DATE.fullmatch(value.strip()) is not None
 
 
-KINDS = (("dates or times", spells_date, code_for_dates), ("numbers", spells_number, code_for_numbers))
+SPELT_KINDS = (("dates or times", spells_date, code_for_dates), ("numbers", spells_number, code_for_numbers))
 _YES, _NO = {"true", "t", "yes", "y", "1"}, {"false", "f", "no", "n", "0"}
 
 
@@ -263,7 +263,7 @@ def reason_not_categorical(
     `values` are distinct, and `counts` their numbers of rows. Returns None if they are text, or whole numbers alone
     that are few or frequent, as codes (of stores, for example) are.
     """
-    for what, spells, code in KINDS:
+    for what, spells, code in SPELT_KINDS:
         spelt = [spells(value) for value in values]
         if _nearly_all(spelt, counts) and not (what == "numbers" and _are_codes(values, counts)):
             others = [str(value) for value, does in zip(values, spelt, strict=True) if not does]

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from boostbp.inputs.categories import MIN_ROWS
+from boostbp.inputs.categories import MIN_TEXT_ROWS
 from boostbp.inputs.files.parts import row_index_of
 from boostbp.inputs.sources import NO_NUMBER, Column, Source
 from boostbp.runtime import messages
@@ -39,8 +39,12 @@ def _are_row_numbers(column: Column) -> bool:
     if column.is_categorical or column.dtype in NO_NUMBER or "complex" in column.dtype:
         return False
     values = column.numbers()
-    first_rows = values[:MIN_ROWS].astype(np.float64)
-    if len(values) < MIN_ROWS or not np.array_equal(first_rows, np.rint(first_rows)) or not np.diff(first_rows).all():
+    first_rows = values[:MIN_TEXT_ROWS].astype(np.float64)
+    if (
+        len(values) < MIN_TEXT_ROWS
+        or not np.array_equal(first_rows, np.rint(first_rows))
+        or not np.diff(first_rows).all()
+    ):
         return False
     first, last = float(values.min()), float(values.max())
     begins = 0 <= first <= max(1.0, len(values) / 10) or _IDENTIFIER.search(column.label) is not None

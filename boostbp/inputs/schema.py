@@ -25,7 +25,7 @@ from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 from boostbp.trees.sparse import Matrix, Sparse, Table
 
-SHOWN = 20  # column names in an error, at most. Arbitrary
+SHOWN_COLUMNS = 20  # column names in an error, at most. Arbitrary
 _EXACT = 2**53  # float64 holds every whole number up to this one
 CategoricalFeatures = str | Iterable[str | int | bool] | None  # "from_dtype", None, or names, numbers or a mask
 
@@ -131,7 +131,8 @@ class Schema:
             return
         if self.labels or {*labels} == {*known}:
             j = next((j for j, pair in enumerate(zip(labels, known, strict=False)) if pair[0] != pair[1]), -1)
-            cure = f"pass those of fit in their order, X[[{', '.join(known[:SHOWN])}{', ...' * (len(known) > SHOWN)}]]"
+            shown = ", ".join(known[:SHOWN_COLUMNS]) + ", ..." * (len(known) > SHOWN_COLUMNS)
+            cure = f"pass those of fit in their order, X[[{shown}]]"
             raise ValueError(f"Column {j} of X is named {labels[j]}, and that of fit {known[j]}: {cure}.")
 
     def _values(self, source: Source, j: int) -> NDArray[Any]:

@@ -14,7 +14,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 
-from boostbp.inputs.categories import KINDS, NEARLY_ALL, text_in
+from boostbp.inputs.categories import NEARLY_ALL, SPELT_KINDS, text_in
 from boostbp.inputs.conversions import SHOWN, code_for_dates
 from boostbp.inputs.matrices import matrix_of
 from boostbp.inputs.sources import ArrayColumn, Column, FrameColumn, is_frame, open_source
@@ -200,7 +200,7 @@ def refuse_text(values: NDArray[Any], name: str) -> None:
 
 def _cure_of_text(texts: list[str | bytes], name: str) -> str:
     decoded = [text if isinstance(text, str) else text.decode(errors="replace") for text in texts]
-    for _, spells, code in KINDS:
+    for _, spells, code in SPELT_KINDS:
         spelt = [text for text in decoded if spells(text)]
         if len(spelt) >= NEARLY_ALL * len(texts):
             others = list(dict.fromkeys(decoded).keys() - spelt)

@@ -18,7 +18,7 @@ MOST_ROWS = 1000  # limit on the rows of a check. Arbitrary
 KINK = 1e-3  # relative difference of the slopes of two steps from which on a function is not smooth
 LEAST_SHARE = 0.5  # minimum hessian as a share of the second derivative; below it, steps are over twice too long
 MOVES = (-1.0, -0.1, -0.01, 0.01, 0.1, 1.0)  # changes of the baseline, none of which may lower the loss
-LOWER, MUCH_LOWER = 1e-6, 0.01  # shares of the mean loss that are reported, and refused
+LOWER_LOSS, MUCH_LOWER_LOSS = 1e-6, 0.01  # shares of the mean loss that are reported, and refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +195,11 @@ def _compare_baseline(trial: _Trial, baseline: Floats, unit: float) -> str:
         here, lowest = trial.mean(baseline), trial.mean(best)
     # In units of the mean absolute loss, as losses may be negative.
     gain = (here - lowest) / max(size, np.finfo(float).tiny)
-    if gain > MUCH_LOWER:
+    if gain > MUCH_LOWER_LOSS:
         fault = f"its baseline is {baseline}, of mean loss {here:.6g}, but {best} has {lowest:.6g}"
         cure = "let baseline(y, weight) return the constant with the smallest loss"
         raise ConformanceError(f"loss={trial.loss.name!r}: {fault}: {cure}.")
-    if gain > LOWER:
+    if gain > LOWER_LOSS:
         return f"{baseline}, near the best constant: {best} has {gain:.2%} less loss"
     return f"{baseline}, no constant beside it has less loss"
 

@@ -162,7 +162,10 @@ def _cure(member: str, got: Shape | None, shape: Shape) -> str:
 TRIED_ROWS = 64  # few enough to take no time compared to a fit. Arbitrary
 SHIFTS = (0.1, -0.1, 1.0, -1.0)  # shifts of raw outputs, in units of the target, at which hessians are compared
 SAME = 1e-9  # relative difference of numbers that differ only by rounding errors
-STEPS = (1e-5, 3e-4)  # steps of central differences relative to a raw output; their error is the square of the step
+DIFFERENCE_STEPS = (
+    1e-5,
+    3e-4,
+)  # steps of central differences relative to a raw output; their error is the square of the step
 CLOSE = 1e-4  # absolute difference up to which slopes of two steps agree, in addition to a relative one
 ALIKE = 0.1  # relative difference up to which slopes agree, as a loss may compute in single precision
 TOO_LONG = 4.0  # refused ratio of a step to the step to the minimum; steps diverge from a ratio of 2 on
@@ -327,7 +330,7 @@ def slopes(
     """
     fine, coarse = np.empty(h.shape), np.empty(h.shape)
     with np.errstate(all="ignore"):
-        for step, quotients in zip(STEPS, (fine, coarse), strict=True):
+        for step, quotients in zip(DIFFERENCE_STEPS, (fine, coarse), strict=True):
             rows = [slice(row, row + 1) for row in range(len(h))] if joint else [slice(None)]
             for moved in product(rows, range(h.shape[1])):
                 up, down = h.copy(), h.copy()

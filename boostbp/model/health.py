@@ -18,7 +18,7 @@ MIN_STD = 1e-3  # standard deviation, as a share of that at the start
 MIN_R2 = 0.3  # of the refits
 MAX_GAP = 0.3  # share of the target's variance that is explained on training rows and not on held-out rows
 # Field of `LayerHealth` -> its meaning in the table.
-SHOWN = {
+SHOWN_NUMBERS = {
     "dead": "rows without gradient (dead)",
     "drift": "movement in an epoch, in standard deviations (drift)",
     "std_start": "standard deviation at the start (std_start)",
@@ -142,7 +142,10 @@ class Health:
             words = weight_in_words(self.weight) or "all of the weight in the model"
             return DIRECTIONS.format(words=words) if self.weight else NO_HIDDEN_LAYERS
         heads = ["", *(f"layer {layer.layer}" for layer in self.layers)]
-        rows = [[meaning, *(f"{getattr(layer, name):.3g}" for layer in self.layers)] for name, meaning in SHOWN.items()]
+        rows = [
+            [meaning, *(f"{getattr(layer, name):.3g}" for layer in self.layers)]
+            for name, meaning in SHOWN_NUMBERS.items()
+        ]
         first, *widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
         table = [
             "  ".join([meaning.ljust(first), *map(str.rjust, cells, widths)]).rstrip()

@@ -15,8 +15,8 @@ from boostbp.runtime.group import workers
 from boostbp.trees.forest import Forest
 from boostbp.trees.sparse import Sparse, Table, column_of, dense, row_blocks
 
-MAX_ROWS = 256  # rows of the importances; arbitrary
-STEPS = 4  # steps of their attributions, which sum to the output for any number of steps
+IMPORTANCE_ROWS = 256  # rows of the importances; arbitrary
+IMPORTANCE_STEPS = 4  # steps of their attributions, which sum to the output for any number of steps
 MAX_WORK = 1 << 28  # multiplications that the importances may take; arbitrary
 SUMMARY = ("center", "jacobian", "attribution")  # attributes that a file holds
 
@@ -134,13 +134,15 @@ def summary_of(network: Network, table: Table, weight: Floats, *, n_threads: int
     X = table.X
     sizes = [layer.forest.n_outputs for layer in network.layers]
     # Multiplications for a row: each step propagates the changes by all features through all layers.
-    per_row = STEPS * X.shape[1] * (sizes[0] + sum(a * b for a, b in pairwise(sizes)))
+    per_row = IMPORTANCE_STEPS * X.shape[1] * (sizes[0] + sum(a * b for a, b in pairwise(sizes)))
     group = workers()
-    rows = group.sampled_rows(len(X), min(MAX_ROWS, max(1, MAX_WORK // per_row)))
+    rows = group.sampled_rows(len(X), min(IMPORTANCE_ROWS, max(1, MAX_WORK // per_row)))
     sample = Table(group.select_rows(rows).allgather_rows(X[rows])[0], table.categorical)
     X, weight = group.sample(X, weight)
     center = _center(Table(X, table.categorical), weight)
-    shares = partial(importances_over, network, table=sample, baseline=center[None], steps=STEPS, n_threads=n_threads)
+    shares = partial(
+        importances_over, network, table=sample, baseline=center[None], steps=IMPORTANCE_STEPS, n_threads=n_threads
+    )
     return Summary(center, shares)
 
 

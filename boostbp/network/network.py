@@ -13,7 +13,7 @@ from boostbp.network.layers import Layer, Trace
 from boostbp.runtime.arrays import Floats, errstate_in_methods
 from boostbp.trees.compact import rounded, share_structures
 from boostbp.trees.flat import Flat
-from boostbp.trees.forest import FEW_ROWS
+from boostbp.trees.forest import AT_MOST_ROWS
 from boostbp.trees.sparse import Matrix, Sparse, Table
 
 OUTPUT_BITS = 11  # of rounded output weights: in a thousand trees an output changes by 1e-4 standard deviations
@@ -138,7 +138,7 @@ def network_output(network: Network, X: Matrix, n_threads: int = 1) -> Floats:
     floating-point errors themselves, call this directly.
     """
     layers, baseline = network.layers, network.baseline
-    if len(X) <= FEW_ROWS and network._few_rows is not False and not isinstance(X, Sparse):
+    if len(X) <= AT_MOST_ROWS and network._few_rows is not False and not isinstance(X, Sparse):
         if network._few_rows is None:
             forests = [layer.forest for layer in layers]
             flat = None if any(forest.basis.has_functions for forest in forests) else Flat.of(forests)

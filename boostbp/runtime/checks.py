@@ -15,7 +15,7 @@ T = TypeVar("T")
 LARGEST_INT = 2**31 - 1  # of C's int: larger values overflow in libraries without an error
 LARGEST_SCALE = 1e6  # of parameters in units of a target or of raw outputs, and the inverse of the smallest
 MOST_LEAVES = 2**17  # limit on the leaves of a tree in LightGBM
-LONGEST = 200  # characters of a value in a message: two lines of a terminal. Arbitrary
+MAX_SHOWN_VALUE = 200  # characters of a value in a message: two lines of a terminal. Arbitrary
 
 
 class ConformanceError(AssertionError):
@@ -138,7 +138,7 @@ def shown(value: object) -> str:
         text = repr(value)
     except Exception:  # an integer of many digits, or an object that cannot be shown
         return f"<{type(value).__name__}>"
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}... ({len(text)} characters)"
+    return text if len(text) <= MAX_SHOWN_VALUE else f"{text[:MAX_SHOWN_VALUE]}... ({len(text)} characters)"
 
 
 def _is_number(value: object) -> TypeGuard[float]:

@@ -16,7 +16,7 @@ from types import FrameType, ModuleType
 _BETWEEN = {"boostbp", "concurrent", "contextlib", "functools", "joblib", "sklearn", "threading"}
 # Packages whose frames may be in the traceback of an error that is not the user's; their errors may quote user data.
 _PACKAGES = _BETWEEN | {"lightgbm", "narwhals", "numpy", "pandas", "polars", "pyarrow", "scipy", "xgboost"}
-LONGEST = 2000  # characters of a message, of which a cell of a file may have millions. Arbitrary
+MAX_MESSAGE = 2000  # characters of a message, of which a cell of a file may have millions. Arbitrary
 # Unicode categories of control characters (with which escape sequences of terminals begin), of invisible and
 # direction-changing marks, of surrogates, and of line and paragraph separators.
 _HIDDEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
@@ -34,8 +34,8 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 def brief(message: str) -> str:
     """Return a message, without its middle if it is long: it names the argument first, and the cure last."""
-    half, count = LONGEST // 2, len(message)
-    return message if count <= LONGEST else f"{message[:half]} ... ({count} characters) ... {message[-half:]}"
+    half, count = MAX_MESSAGE // 2, len(message)
+    return message if count <= MAX_MESSAGE else f"{message[:half]} ... ({count} characters) ... {message[-half:]}"
 
 
 def shorten(error: BaseException | None) -> None:

@@ -18,7 +18,7 @@ from boostbp.torch.module import GBDTModule
 from boostbp.torch.states import progress_of, progress_record
 from boostbp.torch.tensors import Tensor, torch
 
-FORMAT, VERSION = "boostbp.GBDTStep", 4
+FORMAT, STEP_VERSION = "boostbp.GBDTStep", 4
 
 
 @errstate_in_methods
@@ -133,7 +133,7 @@ class GBDTStep:
         Save it with the states of the model and of the optimizer.
         """
         records = [progress_record(layer) for layer in self.layers]
-        return {"format": FORMAT, "version": VERSION, "losses": list(self.losses), "layers": records}
+        return {"format": FORMAT, "version": STEP_VERSION, "losses": list(self.losses), "layers": records}
 
     @interrupts.deferred()  # an exception of a signal handler must not look like a fault of the state
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -147,8 +147,8 @@ class GBDTStep:
         """
         if not isinstance(state, Mapping) or state.get("format") != FORMAT:
             raise ValueError("this is not the state of a GBDTStep: load what its state_dict() gave.")
-        if state.get("version") != VERSION:
-            known = f"version {state.get('version')}, not {VERSION}"
+        if state.get("version") != STEP_VERSION:
+            known = f"version {state.get('version')}, not {STEP_VERSION}"
             raise ValueError(f"the state has {known}: update boostbp, or save it anew.")
         try:
             losses = [float(loss) for loss in state["losses"]]

@@ -312,7 +312,7 @@ class GBDTModule(torch.nn.Module):
 
     def _fit(self, last: LastFit, X: Floats, target: Floats, weight: Floats, loss: Loss | None = None) -> None:
         """Fit the trees to a target, or boost them on a loss, with rows that have weight; an error changes nothing."""
-        complete = np.logical_not(np.isnan(X).any(axis=0)) if len(X) >= tensors.MIN_ROWS else None
+        complete = np.logical_not(np.isnan(X).any(axis=0)) if len(X) >= tensors.MIN_COMPLETE_ROWS else None
         random = copy.deepcopy(self._random)
         rows = Rows(Table(X, self.categorical), target, weight).counted()
         table, target, weight, baseline = rows.table, rows.y, rows.weight, self.baseline

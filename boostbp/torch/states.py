@@ -23,7 +23,7 @@ from boostbp.trees.forest import Forest
 if TYPE_CHECKING:
     from boostbp.torch.module import GBDTModule
 
-KIND, VERSION, OLDEST = "tree layer", 5, 5  # earlier versions have another format
+LAYER_KIND, LAYER_VERSION, OLDEST_LAYER_VERSION = "tree layer", 5, 5  # earlier versions have another format
 _KEYS = {"in_features", "out_features", "categorical", "n_rows", "above", "facts"}
 _TOO_MANY = 1 << 31  # limit on rows and features, which are int32
 # Training state of a layer except its trees: rows of the last fit, momentum, random numbers, expected rows.
@@ -50,7 +50,7 @@ def tensor_of(module: GBDTModule) -> Tensor:
         arrays["complete"] = last.complete
     content = {name: getattr(module, name) for name in ("in_features", "out_features", "n_rows", "categorical")}
     content |= {"above": last.above, "facts": facts}
-    data = archive.to_bytes(kind=KIND, version=VERSION, content=content, arrays=arrays)
+    data = archive.to_bytes(kind=LAYER_KIND, version=LAYER_VERSION, content=content, arrays=arrays)
     return torch.frombuffer(bytearray(data), dtype=torch.uint8)
 
 
@@ -61,7 +61,7 @@ def tree_state(state: object, module: GBDTModule) -> TreeState:
         raise ValueError("this is not the state of a GBDTModule: load it into a model of the same structure.")
     data = state.cpu().numpy().tobytes()
     build, name = partial(_built, module=module), "the state of a GBDTModule"
-    return archive.from_bytes(data, name, build, kind=KIND, version=VERSION, oldest=OLDEST)
+    return archive.from_bytes(data, name, build, kind=LAYER_KIND, version=LAYER_VERSION, oldest=OLDEST_LAYER_VERSION)
 
 
 def _built(content: object, arrays: Arrays, *, module: GBDTModule) -> TreeState:

@@ -26,7 +26,7 @@ C = TypeVar("C", bound=type)
 NOT_FINITE = "dL/doutput has values that are not finite: look into the loss and the modules above."
 _CAUSES = "look for a division by 0, a logarithm or infinite weights below this tree layer, or use smaller steps there"
 _jit: Any = torch.jit  # untyped
-MIN_ROWS = 20  # with fewer rows, a column without missing values may have many by chance. Arbitrary
+MIN_COMPLETE_ROWS = 20  # with fewer rows, a column without missing values may have many by chance. Arbitrary
 
 
 def category_columns(categorical: Sequence[int], in_features: int | None) -> tuple[int, ...]:

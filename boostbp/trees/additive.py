@@ -18,7 +18,7 @@ from boostbp.trees.sparse import Matrix, column_of
 from boostbp.trees.tree import Tree, Trees, as_trees, offsets
 
 # Share of the range below which two knots become one; arbitrary, far above rounding.
-CLOSE = 1e-9
+CLOSE_SHARE = 1e-9
 # The k-th curved function is divided by k^2, and its variance by k^4, as in a smoothing spline.
 ROUGHNESS = 2.0
 # Intervals between knots. Arbitrary: enough for most functions, and the penalty keeps simple ones smooth.
@@ -49,14 +49,14 @@ def functions_of(
     knots = np.unique(np.concatenate([[x.min()], inner, [x.max()]]))
     with np.errstate(over="ignore"):
         size = knots[-1] - knots[0]
-        apart = np.diff(knots, prepend=-np.inf) > CLOSE * size
+        apart = np.diff(knots, prepend=-np.inf) > CLOSE_SHARE * size
         knots = knots[apart] if apart[-1] else np.append(knots[apart][:-1], knots[-1])
         if len(knots) < 2 or not np.isfinite(2.0 / np.diff(knots)).all() or not np.isfinite(size):
             return None
     # From here on, values are in units of the range, and weights sum to 1.
     unit, share = (knots - knots[0]) / size, weight / weight.sum()
     t = (x - knots[0]) / size
-    if not share @ np.square(t - share @ t) > CLOSE**2:  # one value has the whole weight
+    if not share @ np.square(t - share @ t) > CLOSE_SHARE**2:  # one value has the whole weight
         return None
     # Each end is a knot degree + 1 times, so that the B-splines span all splines on the range.
     padded = np.concatenate([np.zeros(degree), unit, np.ones(degree)])
@@ -84,7 +84,7 @@ def _coefficients(t: Floats, share: Floats, padded: Floats, degree: int) -> Floa
     largest = max(np.abs(np.array([0.0, 1.0]) - share @ t).max(), np.finfo(float).tiny)
     functions = [line[:, None] / largest]
     values, vectors = eigh(gram - np.outer(along, along) / variance)
-    varying = values > CLOSE * max(values[-1], variance)
+    varying = values > CLOSE_SHARE * max(values[-1], variance)
     if varying.any() and len(line) > 2:
         free = vectors[:, varying] / np.sqrt(values[varying])  # of variance 1
         free -= np.outer(line, along @ free) / variance  # uncorrelated with the line

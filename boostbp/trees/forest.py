@@ -23,7 +23,7 @@ from boostbp.trees.tree import Parts, Trees, share_rows
 # Bits of a gain: three digits are enough for importances, and make files small.
 GAIN_BITS = 10
 # Below, building the layout of `boostbp.trees.flat` costs more than it saves.
-FEW_ROWS = 8
+AT_MOST_ROWS = 8
 # Rows of a prediction whose leaf numbers are in memory at the same time. Arbitrary.
 CHUNK = 8192
 

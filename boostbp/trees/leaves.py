@@ -176,7 +176,7 @@ def _possibly_missing(tree: Tree, leaves: Leaves) -> Iterator[tuple[int, int]]:
 # Cuts of a feature: its bins and the bin of missing values then fit a byte.
 CUTS = 254
 # Number of rows whose quantiles are the cuts. Routing is exact with any cuts, and fast with bins of equal size.
-SAMPLE = 2048
+CUTS_SAMPLE = 2048
 # Rows per block, at most 2^16. It is a constant, so that sums do not depend on the number of threads. Gradients and
 # running fit of a block are read in the order of leaves, and stay in cache.
 BLOCK_ROWS = 1 << 14
@@ -195,7 +195,7 @@ class ColumnBins:
         """Return the bins of a dense input, (rows, features)."""
         # If a bin lies on one side of a threshold, so do its rows. Only rows in the bin around it need their values.
         n_rows, n_features = X.shape
-        ordered = np.sort(X[:: max(1, n_rows // SAMPLE)], axis=0)  # NaN comes last
+        ordered = np.sort(X[:: max(1, n_rows // CUTS_SAMPLE)], axis=0)  # NaN comes last
         known, n_cuts = len(ordered) - np.isnan(ordered).sum(axis=0), min(CUTS, len(ordered))
         cuts = np.full((n_features, n_cuts + 1), np.inf)
         at = (np.arange(n_cuts)[:, None] * known) // max(n_cuts, 1)

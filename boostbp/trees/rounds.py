@@ -42,7 +42,7 @@ GrowRound = Callable[[NDArray[np.float32], NDArray[np.float32]], Trees]
 # order of summation.
 UNSAMPLED = 1e-20
 # Limit on the path columns of rows of trees whose sums go to the other workers in one message: 256 MB.
-ROOM = 1 << 25
+MESSAGE_NUMBERS = 1 << 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,9 +328,9 @@ def _leaf_room(n_trees: int, most: Widths, basis: Basis) -> Leaves:
 
 
 def _trees_at_once(n_rows: int, leaves: Leaves) -> int:
-    """Return how many trees are fitted together: in a group, as many as `ROOM` allows, otherwise one."""
+    """Return how many trees are fitted together: in a group, as many as `MESSAGE_NUMBERS` allows, otherwise one."""
     group = workers()
     if group.is_single or len(leaves.tree_degree) == 1:
         return 1
     [most_rows] = group.max(float(n_rows))  # the number must be the same on all workers
-    return max(1, int(ROOM // max(most_rows * int(np.diff(leaves.start).max()), 1.0)))
+    return max(1, int(MESSAGE_NUMBERS // max(most_rows * int(np.diff(leaves.start).max()), 1.0)))

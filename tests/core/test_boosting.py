@@ -7,7 +7,7 @@ import pytest
 from user_losses import LogCosh
 from xgboost.core import XGBoostError
 
-from boostbp.backends._xgboost_ubj import NOT_READ as NOT_READ_UBJ
+from boostbp.backends._xgboost_ubj import UNKNOWN_MODEL as NOT_READ_UBJ
 from boostbp.backends.xgboost import XGBoostGrower
 from boostbp.network.layers import LossObjective, fitting
 from boostbp.trees.tree import Tree, Trees, as_trees

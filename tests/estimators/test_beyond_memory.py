@@ -55,7 +55,7 @@ NUMBERS = FEATURES.drop(columns="colour").to_numpy()
 def small_blocks(scratch, tune):
     """Rows come in small blocks, and leave no scratch file."""
     tune(files, _PARQUET_ROWS=130)
-    tune(blocks, BLOCK_ROWS=130)
+    tune(blocks, READ_ROWS=130)
     yield
     assert not list(scratch.iterdir())
 

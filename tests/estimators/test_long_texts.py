@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
-from boostbp.runtime.messages import LONGEST, brief
+from boostbp.runtime.messages import MAX_MESSAGE, brief
 
 LONG = "cell " * 600_000
 X = pd.DataFrame({"a": np.arange(60.0), "b": np.arange(60.0)[::-1]})
@@ -49,7 +49,7 @@ def test_no_message_is_long(tmp_path, name):
         CASES[name](tmp_path)
     error = caught.value
     while error is not None:
-        assert len(str(error)) < LONGEST + 100, name
+        assert len(str(error)) < MAX_MESSAGE + 100, name
         error = error.__cause__ or error.__context__
 
 
@@ -59,7 +59,7 @@ def test_no_warning_is_long():
         warnings.simplefilter("always")
         BoostBPRegressor(**QUICK).fit(X.assign(c=pd.Categorical(column)), Y)
     assert any("distinct values in 60 rows" in str(one.message) for one in caught)
-    assert max(len(str(one.message)) for one in caught) < LONGEST + 100
+    assert max(len(str(one.message)) for one in caught) < MAX_MESSAGE + 100
 
 
 def test_what_users_raise_arrives_whole():

@@ -20,9 +20,9 @@ from boostbp.ensemble.budget import LEVELS
 from boostbp.estimators.nested_parameters import SPECS
 from boostbp.estimators.parameter_use import (
     IF_NETWORK,
-    REFUSED,
-    SCORES,
+    IS_REFUSED,
     SCORES_AND_EPOCH,
+    SCORES_ONLY,
     UNUSED,
     USED,
     USES,
@@ -154,13 +154,13 @@ def test_each_value_changes_the_model_or_is_warned_of_or_refused(way):
         if name == "hidden_layer_sizes" and way is Way.FIXED_LAYER:
             continue
         model = model_of(way, **{name: value})
-        if use == REFUSED:
+        if use == IS_REFUSED:
             with pytest.raises(ValueError, match=name.partition("__")[2]):
                 model.fit(X, Y)
             continue
         model, unused = fitted(model)
         differs = not np.allclose(model.predict(WIDER), plain(way).predict(WIDER), rtol=1e-9)  # beyond rounding
-        if use in (SCORES, SCORES_AND_EPOCH):
+        if use in (SCORES_ONLY, SCORES_AND_EPOCH):
             has_network = use == SCORES_AND_EPOCH and model.history_.network is not None
             right = (has_network or not differs) and list(model.best_score_["held_out"]) == [value]
         elif use == UNUSED:

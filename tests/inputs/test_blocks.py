@@ -46,7 +46,7 @@ X = np.random.default_rng(0).normal(size=(200_000, 4))
 model = BoostBPRegressor(quality=1, random_state=0).fit(X[:500], X[:500, 0])
 np.save("x.npy", X)
 np.save("y.npy", X[:, 0])
-blocks.BLOCK_ROWS = 1000
+blocks.READ_ROWS = 1000
 for use in (lambda: model.predict("x.npy"), lambda: model.fit("x.npy", "y.npy")):
     np.save("x.npy", X)
     check, calls = blocks.interrupts.check, []

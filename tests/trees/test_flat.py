@@ -17,7 +17,7 @@ from boostbp.network.layers import Layer
 from boostbp.network.network import Network
 from boostbp.trees.basis import BASES
 from boostbp.trees.flat import Flat
-from boostbp.trees.forest import FEW_ROWS
+from boostbp.trees.forest import AT_MOST_ROWS
 from boostbp.trees.leaves import leaves_on_paths
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.tree import Tree
@@ -52,8 +52,8 @@ def forest(basis, *, n_features=4, n_outputs=3, sizes=(), clip=True, seed=0):
 
 def assert_few_like_many(network, X):
     many = network.predict(X)
-    assert len(X) > FEW_ROWS
-    for n_rows in (1, FEW_ROWS):
+    assert len(X) > AT_MOST_ROWS
+    for n_rows in (1, AT_MOST_ROWS):
         for first in range(0, len(X) - n_rows + 1, n_rows):
             few = slice(first, first + n_rows)
             assert network.predict(X[few]).tobytes() == many[few].tobytes(), X[few]

@@ -16,10 +16,10 @@ from boostbp.runtime.checks import ConformanceError
 from boostbp.trees.sparse import Table
 from boostbp.trees.tree import Tree
 
-LARGEST = float(np.finfo(np.float32).max)
+LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 REPEATS = 3  # number of rows with each value. Arbitrary
 # Zeros, and numbers that round to 0 or infinity in float32
-EXTREMES = (0.0, -0.0, 1e300, -1e300, 1e-300, -1e-300, 1e-45, -1e-45, 1e-35, -1e-35, LARGEST, -LARGEST)
+EXTREMES = (0.0, -0.0, 1e300, -1e300, 1e-300, -1e-300, 1e-45, -1e-45, 1e-35, -1e-35, LARGEST_FLOAT32, -LARGEST_FLOAT32)
 
 
 def demand(condition: object, fault: str, cure: str) -> None:
@@ -185,11 +185,11 @@ def _leaves_below(tree: Tree, node: int) -> list[int]:
 def _around(threshold: float) -> Floats:
     """Return the threshold, its neighbours in both precisions, midpoints between those of float32, and extremes."""
     with np.errstate(over="ignore"):
-        single = [np.float32(np.clip(threshold, -LARGEST, LARGEST))]
+        single = [np.float32(np.clip(threshold, -LARGEST_FLOAT32, LARGEST_FLOAT32))]
         for _ in range(2):
             below, above = (np.nextafter(single[i], np.float32(end)) for i, end in ((0, -np.inf), (-1, np.inf)))
             single = [below, *single, above]
-        wide = np.clip(np.array(single, np.float64), -2 * LARGEST, 2 * LARGEST)
+        wide = np.clip(np.array(single, np.float64), -2 * LARGEST_FLOAT32, 2 * LARGEST_FLOAT32)
         points = np.concatenate([wide, (wide[1:] + wide[:-1]) / 2, [threshold]])
         points = np.concatenate([points, np.nextafter(points, -np.inf), np.nextafter(points, np.inf)])
     return np.concatenate([points[np.isfinite(points)], EXTREMES])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from boostbp.estimators.base import BaseBoostBP
 
-RATE, ROUNDS, PATIENCE = 0.05, 2000, 50
+RATE, MAX_ROUNDS, STOPPING_ROUNDS = 0.05, 2000, 50
 Table: TypeAlias = "NDArray[Any] | DataFrame"  # (rows, features)
 Model: TypeAlias = "BaseBoostBP | BaseEstimator"  # of any library: each has the interface of scikit-learn
 
@@ -117,7 +117,7 @@ def length_of(contender: Contender, split: Split, length: int | None, limit: int
 
 def _params(contender: Contender, split: Split, length: int | None, **defaults: object) -> dict[str, Any]:
     """Return the parameters of a single-layer model; `defaults` are those of its library."""
-    n_rounds = length_of(contender, split, length, ROUNDS)
+    n_rounds = length_of(contender, split, length, MAX_ROUNDS)
     return {"learning_rate": RATE, "n_estimators": n_rounds, **defaults, **contender.params}
 
 
@@ -132,13 +132,13 @@ def _lightgbm(contender: Contender, split: Split, classes: bool, n_jobs: int, se
         eval_set = {"eval_X": split.X_valid, "eval_y": split.y_valid}
     else:
         eval_set = {"eval_set": [(split.X_valid, split.y_valid)]}
-    model.fit(split.X, split.y, **eval_set, callbacks=[lightgbm.early_stopping(PATIENCE, verbose=False)])
+    model.fit(split.X, split.y, **eval_set, callbacks=[lightgbm.early_stopping(STOPPING_ROUNDS, verbose=False)])
     return Fitted(model, model.best_iteration_)
 
 
 def _xgboost(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: int, length: int | None) -> Fitted:
     xgboost = require("xgboost", extra="xgboost", what=contender.label)
-    patience = None if split.whole else PATIENCE
+    patience = None if split.whole else STOPPING_ROUNDS
     defaults = {"early_stopping_rounds": patience, "enable_categorical": True, "verbosity": 0}
     params = _params(contender, split, length, **defaults)
     model = (xgboost.XGBClassifier if classes else xgboost.XGBRegressor)(n_jobs=n_jobs, random_state=seed, **params)

@@ -81,13 +81,13 @@ _LOADERS: dict[str, tuple[Callable[[], tuple[Table, NDArray[Any]]], Task]] = {
     "robot_arm": (robot_arm, "regression"),
     "wine": (partial(datasets.load_wine, return_X_y=True), "classification"),
 }
-NAMES = tuple(_LOADERS)
+DATASETS = tuple(_LOADERS)
 
 
 def load_dataset(
     source: str, *, target: str | None = None, task: Task | None = None, columns: ColumnRoles | None = None
 ) -> Dataset:
-    """Load a data set: a name of `NAMES`, ``openml:NAME`` or ``openml:NUMBER``, or the path of a CSV or Parquet file.
+    """Load a data set: a name of `DATASETS`, ``openml:NAME`` or ``openml:NUMBER``, or a path of a CSV or Parquet file.
 
     `target` is the column to predict: required for a file, with a default for OpenML.
     """
@@ -103,7 +103,7 @@ def load_dataset(
             raise ValueError(f"target=None: {source} needs the name of the column that is predicted.")
         X, y, _ = read_table(Path(source), target, columns, text=False if task == "regression" else None)
     else:
-        cure = f"give one of {', '.join(NAMES)}, openml:NAME, or the path of a .csv, .csv.gz or .parquet file"
+        cure = f"give one of {', '.join(DATASETS)}, openml:NAME, or the path of a .csv, .csv.gz or .parquet file"
         raise ValueError(f"source={source!r} is not a data set: {cure}.")
     task = task_of_data(y, task)
     return Dataset(Path(source).name, X, y.astype(np.float64) if task == "regression" else y, task)

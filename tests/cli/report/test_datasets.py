@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from boostbp.cli.report.datasets import NAMES, load_dataset, task_of_data
+from boostbp.cli.report.datasets import DATASETS, load_dataset, task_of_data
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", DATASETS)
 def test_named_data_are_complete_tables(name):
     dataset = load_dataset(name)
     assert dataset.X.ndim == 2

@@ -17,7 +17,7 @@ from user_losses import LogCosh
 
 from boostbp import core
 from boostbp.backends import _lightgbm_calls, load_backend
-from boostbp.backends._lightgbm_calls import NOT_READ
+from boostbp.backends._lightgbm_calls import UNKNOWN_TEXT
 from boostbp.backends.base import TreeParams
 from boostbp.backends.lightgbm import LightGBMGrower
 from boostbp.backends.xgboost import XGBoostGrower
@@ -285,7 +285,7 @@ def test_texts_that_are_not_as_expected(change, is_read, replace_function, one_b
     if is_read:
         assert_same(fitted(NUMBERS, SETTINGS, squared(1)), one_by_one(NUMBERS, SETTINGS, squared(1)))
         return
-    with pytest.raises(ValueError, match=NOT_READ):
+    with pytest.raises(ValueError, match=UNKNOWN_TEXT):
         fitted(NUMBERS, SETTINGS, squared(1))
 
 
