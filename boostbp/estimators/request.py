@@ -297,9 +297,10 @@ def _structure_samples(backprop: BackpropSpec, native: bool, n_rows: int) -> int
 
 
 def _sizes(hidden_layer_sizes: Any, fewest: int) -> tuple[int, ...]:
-    several = isinstance(hidden_layer_sizes, Sequence | np.ndarray) and checks.is_container(hidden_layer_sizes)
-    if not (several or isinstance(hidden_layer_sizes, Real)):
-        raise checks.not_allowed("hidden_layer_sizes", hidden_layer_sizes, "a whole number, or a list of them")
+    value: Any = hidden_layer_sizes
+    several = isinstance(value, Sequence | np.ndarray) and checks.is_container(value)
+    if not (several or isinstance(value, Real)):
+        raise checks.not_allowed("hidden_layer_sizes", value, "a whole number, or a list of them")
     sizes: tuple[Any, ...] = tuple(hidden_layer_sizes) if several else (hidden_layer_sizes,)
     if len(sizes) < fewest:
         raise ValueError(f"hidden_layer_sizes={hidden_layer_sizes!r} must hold {fewest} layers or more.")

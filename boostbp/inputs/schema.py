@@ -115,7 +115,7 @@ class Schema:
         columns = {j: self._values(source, j) for j in read}  # once, as it checks whole columns
         if sp.issparse(block):
             return iter([finite_rows(Sparse.of(block).replaced(columns), source)])
-        is_ready = not columns and block.dtype == np.float64 and block.flags.c_contiguous
+        is_ready = not columns and block is not None and block.dtype == np.float64 and block.flags.c_contiguous
         n_blocks = 1 if is_ready or n_threads is None else n_row_blocks(total, self.n_features, n_threads)
         # blocks of equal sizes, as a few rows at the end would need a layout of their own
         ends = [number * total // n_blocks for number in range(n_blocks + 1)]
