@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from boostbp.inputs.categories import Factors, check_categories
 from boostbp.inputs.files.parts import TableSource, check_regular
-from boostbp.inputs.files.reading import typed_columns
+from boostbp.inputs.files.reading import refuse_another_way, typed_columns
 from boostbp.inputs.files.tables import TableFiles, open_table, quoted
 from boostbp.inputs.row_numbers import warn_of_row_index
 from boostbp.inputs.schema import CategoricalFeatures, RowsOnDisk, Schema
@@ -116,8 +116,11 @@ def _blocks_of_table(
     """Yield blocks of a table's features, with the columns in `names`; a regressor's y is numbers, however spelt."""
     text = {"y": False} if kind == "regressor" else {}
     kinds = {column: table.type_of(column) for column in table.roles.verbatim}
+    ways: dict[str, dict[str, object]] = {column: {} for name in text for column in names[name]}
     for features, verbatim in table.batches():
         if len(features):
+            for column, known in ways.items():
+                refuse_another_way(verbatim[column], column, known)
             beside = {name: typed_columns(verbatim, kinds, columns, text.get(name)) for name, columns in names.items()}
             yield features, beside
 

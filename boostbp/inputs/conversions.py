@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 # What tells that the comma is the decimal sign, as 1.234,5  1.234.567  0,5  ,5 do. Exchanged, that the point is.
 _DECIMAL_COMMA = re.compile(r"\..*[,.]|,(?!\d{3}(?!\d))|(?<!\d)0?,")
 _EXCHANGED = str.maketrans(",.", ".,")
-_SIGNS = "$\u20ac\u00a3\u00a5%_'\u2019"  # currencies, and what separates thousands besides point, comma and blanks
+CURRENCIES = "$\u20ac\u00a3\u00a5"
+_SIGNS = CURRENCIES + "%_'\u2019"  # and what separates thousands besides point, comma and blanks
 _TIME_ONLY, _ORDERED = re.compile(r"\s*\d{1,2}:"), re.compile(r"\s*\d{1,2}[-/.](\d{1,2})[-/.]")
 SHOWN = 3  # values without a number that a message lists
 
@@ -19,7 +20,7 @@ def _replacements(texts: Collection[str]) -> list[tuple[str, str]] | None:
     Returns None if the comma is the decimal sign in some of them, and the point in others. A comma that may be either,
     as in ``"2,340"``, separates thousands.
     """
-    comma = any(_DECIMAL_COMMA.search(text) for text in texts)
+    comma = has_decimal_comma(texts)
     if comma and any(_DECIMAL_COMMA.search(text.translate(_EXCHANGED)) for text in texts):
         return None
     removed = {sign for text in texts for sign in text if sign.isspace() or sign in _SIGNS + ",."[comma]}
@@ -28,10 +29,19 @@ def _replacements(texts: Collection[str]) -> list[tuple[str, str]] | None:
     return [step for step in steps if any(re.search(step[0], text.strip()) for text in texts)]
 
 
+def has_decimal_comma(texts: Iterable[str]) -> bool:
+    """Return whether the comma is the decimal sign of a number."""
+    return any(_DECIMAL_COMMA.search(text) for text in texts)
+
+
 def numbers_of_text(texts: Sequence[str]) -> list[float]:
-    """Return the numbers that all texts spell; raise ValueError if one spells none, or they have two decimal signs."""
+    """Return the numbers that all texts spell; raise ValueError if one spells none, or they are not written alike."""
     if (steps := _replacements({*texts})) is None:
         raise ValueError("some numbers have a decimal comma, and others a decimal point")
+    if 0 < sum("%" in text for text in texts) < len(texts):
+        raise ValueError("some numbers have a percent sign, and others none")
+    if len({sign for text in {*texts} for sign in text if sign in CURRENCIES}) > 1:
+        raise ValueError("they are amounts of several currencies")
     numbers = []
     for text in texts:
         plain = text

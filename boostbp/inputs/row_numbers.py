@@ -26,7 +26,8 @@ def warn_of_row_index(source: Source) -> None:
     for name, column in zip(source.names, source.columns, strict=True):
         if name not in index and len(source.names) > 1 and _are_row_numbers(column):  # one column may be a grid
             what = f"{column.label} holds distinct whole numbers of a range, as row numbers do"
-            cure = f"drop it, or keep it without this warning: warnings.filterwarnings('ignore', {what!r})"
+            pattern = re.escape(what).replace("\\ ", " ")
+            cure = f"drop it, or keep it without this warning: warnings.filterwarnings('ignore', {pattern!r})"
             messages.warn(f"{what}. As a feature it identifies training rows: {cure}.")
 
 
@@ -50,4 +51,4 @@ def _are_row_numbers(column: Column) -> bool:
     begins = 0 <= first <= max(1.0, len(values) / 10) or _IDENTIFIER.search(column.label) is not None
     if not (begins and last - first < 2 * len(values) and np.array_equal(values, np.rint(values))):
         return False
-    return bool(np.bincount((values - values.min()).astype(np.int64)).max() == 1)
+    return bool(np.bincount((values.astype(np.float64) - first).astype(np.int64)).max() == 1)

@@ -72,3 +72,25 @@ def test_two_decimal_signs_in_a_column_are_not_guessed():
     for target in (["1.5", "0,5", "2.25"] * 20, ["1,234.5", "0,25", "3.5"] * 20):
         assert "some have a decimal comma" in message_of(fit, X, target)
         assert "pandas.to_numeric" not in message_of(fit, X, target)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ([f"1,{row + 100:03d}" for row in range(ROWS)], [f"1,{row + 10:02d}" for row in range(ROWS)]),
+        ([f"${row}" for row in range(ROWS)], [f"\u20ac{row}" for row in range(ROWS)]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Column 'y' holds text")
+def test_files_that_write_a_target_in_two_ways_are_refused(tmp_path, first, second):
+    for name, texts in (("a", first), ("b", second)):
+        X.assign(y=texts).to_csv(tmp_path / f"{name}.csv", index=False)
+    with pytest.raises(ValueError, match=r"Column 'y' .* is not that of all rows: write all of them alike"):
+        BoostBPRegressor(quality=1).fit(tmp_path, "y")
+
+
+@pytest.mark.parametrize("texts", [["12%", "0.5"], ["$12", "\u20ac12"]])
+def test_a_column_that_mixes_units_is_refused(tmp_path, texts):
+    X.assign(y=texts * (ROWS // 2)).to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(ValueError, match=r"Column 'y' must hold numbers: (some .* a percent|they are amounts)"):
+        BoostBPRegressor(quality=1).fit(tmp_path / "a.csv", "y")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.inputs.categories import check_text
-from boostbp.inputs.conversions import code_for_dates, numbers_of_text
+from boostbp.inputs.conversions import CURRENCIES, code_for_dates, has_decimal_comma, numbers_of_text
 from boostbp.inputs.files.parts import arrow, files_of, format_of, is_compressed, is_text
 from boostbp.inputs.files.tables import ColumnRoles, TableFiles, is_number, open_table
 from boostbp.runtime import messages
@@ -73,6 +73,29 @@ def _spelt_numbers(texts: list[str], name: str) -> NDArray[Any]:
     number, text = max(zip(numbers, texts, strict=True), key=lambda pair: len(pair[1]))
     messages.warn(f"Column {name!r} holds text, such as {text!r}, which is read as {number:.12g}.")
     return np.asarray(numbers)
+
+
+def refuse_another_way(column: pa.ChunkedArray, name: str, known: dict[str, object]) -> None:
+    """Raise ValueError if text of a batch writes numbers in another way than that of earlier ones, which `known` keeps.
+
+    Read batch by batch, "1,100" would be 1100 in one, and "1,10" be 1.1 in the next.
+    """
+    if not is_text(column.type):
+        return
+    compute = arrow("pyarrow.compute")
+
+    def has(sign: str) -> bool:
+        return bool(compute.any(compute.match_substring(column, sign)).as_py())
+
+    way: dict[str, object] = {"a percent sign": has("%")}
+    if currencies := [sign for sign in CURRENCIES if has(sign)]:
+        way["a currency"] = "".join(currencies)
+    if has(",") or has("."):
+        way["a decimal comma"] = has(",") and has_decimal_comma(filter(None, column.to_pylist()))
+    for what, value in way.items():
+        if known.setdefault(what, value) != value:
+            cure = "write all of them alike, or store numbers"
+            raise ValueError(f"Column {name!r} must hold numbers: {what} is not that of all rows: {cure}.")
 
 
 def typed_columns(
