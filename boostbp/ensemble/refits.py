@@ -54,7 +54,8 @@ def _refit(
 
 def _refitted(candidate: TrainedCandidate, all_rows: Problem, budget: Budget) -> Network:
     """Return the model with its output layer fitted to all rows; unchanged without a plan or without time."""
-    if candidate.plan is None or budget.over(candidate.plan.seconds):
+    # What came before ended where only the expected seconds of the refit were left, give or take its last round.
+    if candidate.plan is None or budget.over(0.8 * candidate.plan.seconds):
         return candidate.model
     below = replace(candidate.model, layers=candidate.model.layers[:-1])
     layer = boost_again(all_rows.above(below), candidate.plan, over=budget.over)
