@@ -19,7 +19,7 @@
 #include "boostbp.h"
 
 enum { FREE, FLAT_END, ABSENT }; /* column of a leaf: unrestricted; slope 0 at an end of its range; without weight */
-enum { SHARES = 16 };            /* grid of shares by which leaves move towards their means; arbitrary */
+static const int SHARES = 16;     /* grid of shares by which leaves move towards their means; arbitrary */
 enum { PAIRS = 1024 };           /* leaves compared at a split; with more pairs, bounds of its sides are compared */
 
 static const int64_t NO_COLUMN = INT64_MAX; /* comes after all columns */
