@@ -24,7 +24,7 @@ from boostbp.inputs.files.tables import TableFiles, open_table, quoted
 from boostbp.inputs.row_numbers import warn_of_row_index
 from boostbp.inputs.schema import CategoricalFeatures, RowsOnDisk, Schema
 from boostbp.inputs.sources import DECLARED, Source, open_source
-from boostbp.inputs.survival_times import read_by_kind
+from boostbp.inputs.survival_times import UnnamedBounds, read_by_kind
 from boostbp.inputs.targets import read_numbers
 from boostbp.runtime import interrupts
 from boostbp.runtime.arrays import Floats, scratch_folder
@@ -170,6 +170,7 @@ class _BlockReader:
         self.parts: list[tuple[int, Schema]] = []  # rows and schema of each block
         self.first: Source | None = None
         self.columns: dict[str, _StoredValues] = {}
+        self.bounds = UnnamedBounds()
 
     def add(self, features: Sized, values: Mapping[str, ArrayLike]) -> None:
         """Read a block, unless it has no rows."""
@@ -196,7 +197,7 @@ class _BlockReader:
 
     def _read(self, name: str, value: ArrayLike, n_rows: int) -> NDArray[Any]:
         if name == "y":
-            return read_by_kind(value, n_rows, self.kind, self.targets)[0]
+            return read_by_kind(value, n_rows, self.kind, self.targets, self.bounds)[0]
         return np.asarray(value) if name == "groups" else read_numbers(value, n_rows, name)
 
     def close(self) -> None:
@@ -208,6 +209,7 @@ class _BlockReader:
         """Return all rows, and the other columns. Columns in `declared` may have any categories."""
         if self.first is None:
             raise ValueError(NO_ROWS)
+        self.bounds.refuse_status("y")
         X, schema, start = self.X.array(), Schema.common([schema for _, schema in self.parts]), 0
         for n_rows, schema_of_block in self.parts:
             _recode(X[start : start + n_rows], schema_of_block, schema)

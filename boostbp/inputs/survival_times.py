@@ -14,6 +14,7 @@ Forms of a target:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,24 +31,68 @@ _LARGEST_STATUS = 9
 _EVENTS = "sksurv.util.Surv.from_arrays(event, time), or a data frame with a column of bools and one of times"
 
 
+@dataclass
+class UnnamedBounds:
+    """What says whether two unnamed columns are bounds, or a status and a time, over all blocks of a target."""
+
+    may_be_status: tuple[bool, bool] = (True, True)  # whether a column holds whole numbers up to 9 alone
+    has_infinity: bool = False
+    terms: tuple[str, str] | None = None  # the columns in messages; None before the first block
+
+    def add(self, columns: list[Floats], labels: Sequence[str] | None, name: str) -> None:
+        """Look at the columns of a block."""
+        status = range(_LARGEST_STATUS + 1)
+        first, second = (
+            before and bool(np.isin(c, status).all()) for before, c in zip(self.may_be_status, columns, strict=True)
+        )
+        self.may_be_status = (first, second)
+        self.has_infinity |= bool(np.isinf(columns).any())
+        at = [f"{name}[{label!r}]" for label in labels or ()] or [f"np.asarray({name})[:, {k}]" for k in (0, 1)]
+        self.terms = (at[0], at[1])
+
+    def refuse_status(self, name: str) -> None:
+        """Raise ValueError if a column may be a status; times are finite, so columns with infinity are bounds."""
+        if self.terms is None or self.has_infinity or not any(self.may_be_status):
+            return
+        status, time = self.terms if self.may_be_status[0] else self.terms[::-1]
+        raise ValueError(
+            f"{name} has a column of whole numbers up to {_LARGEST_STATUS}, which may be a status or a bound: say "
+            f"which. For a status that is 1 at an event, np.rec.fromarrays([{status} == 1, {time}], "
+            f"names='event,time'). For bounds, np.rec.fromarrays([{', '.join(self.terms)}], names='lower,upper'). "
+            "Columns of a data frame may have these names."
+        )
+
+
 def read_by_kind(
-    y: Any, n_rows: int, kind: str | None, labels: Sequence[str] | None = None
+    y: Any,
+    n_rows: int,
+    kind: str | None,
+    labels: Sequence[str] | None = None,
+    unnamed: UnnamedBounds | None = None,
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Return the target of an estimator of a kind, as in scikit-learn's tags, and strata of held-out rows, if any.
 
-    `labels` are the names of the columns of an array of times.
+    `labels` and `unnamed` are those of `read_survival`.
     """
     if kind == "survival":
-        bounds = read_survival(y, n_rows, labels=labels)
+        bounds = read_survival(y, n_rows, labels=labels, unnamed=unnamed)
         return bounds, np.isfinite(bounds[:, 1])  # held-out rows keep the share of those that are not right-censored
     values = read_target(y, n_rows, labels=kind == "classifier")
     return values, values if kind == "classifier" else None
 
 
-def read_survival(y: Any, n_rows: int, *, name: str = "y", labels: Sequence[str] | None = None) -> Floats:
+def read_survival(
+    y: Any,
+    n_rows: int,
+    *,
+    name: str = "y",
+    labels: Sequence[str] | None = None,
+    unnamed: UnnamedBounds | None = None,
+) -> Floats:
     """Return the lower and the upper bound of each time, (rows, 2) float64; equal for an event.
 
-    `labels` are the names of the columns of an array.
+    `labels` are the names of the columns of an array. With `unnamed`, `y` is one of several blocks: unnamed columns are
+    only looked at, and the caller refuses a status after the last block.
 
     Raises ValueError if `y` is None, has another number of rows, holds missing or negative times, or is none of the
     forms above, or may be two of them.
@@ -73,7 +118,7 @@ def read_survival(y: Any, n_rows: int, *, name: str = "y", labels: Sequence[str]
     elif len(columns) == 2 and len(events) == 1:
         event, time = events[0].astype(bool), numbers[0]
     elif len(columns) == 2 and not events:
-        return _bounds(numbers, labels, name)
+        return _bounds(numbers, labels, name, unnamed)
     else:
         received = f"{len(columns)} columns, {len(events)} of them bools"
         raise ValueError(f"{name} holds {received}: give two columns of bounds, {_EVENTS}.")
@@ -103,32 +148,19 @@ def _are_bools(column: NDArray[Any]) -> bool:
     return column.dtype.kind == "b" or (column.dtype.kind == "O" and set(map(type, column)) <= {bool, np.bool_})
 
 
-def _bounds(columns: list[Floats], labels: Sequence[str] | None, name: str) -> Floats:
+def _bounds(columns: list[Floats], labels: Sequence[str] | None, name: str, unnamed: UnnamedBounds | None) -> Floats:
     """Return two columns as bounds; raise ValueError if they are no bounds, or could be times and events."""
     places = [[side in label.lower() for label in labels or ()] for side in ("lower", "upper")]
     if places == [[False, True], [True, False]]:
         columns = columns[::-1]
-    elif places != [[True, False], [False, True]]:
-        _refuse_status(columns, labels, name)
-    lower, upper = columns
-    lower = np.where(lower == -np.inf, 0.0, lower)
+    lower, upper = np.where(columns[0] == -np.inf, 0.0, columns[0]), columns[1]
+    wrong = ~((lower >= 0) & (lower <= LARGEST) & (upper >= lower) & ((upper <= LARGEST) | (upper == np.inf)))
+    if sorted(places) != [[False, True], [True, False]]:
+        rows = unnamed or UnnamedBounds()
+        rows.add(columns, labels, name)
+        if unnamed is None or wrong.any():
+            rows.refuse_status(name)
     both = np.column_stack([lower, upper])
     cure = f"They are a lower and an upper bound, with infinity for right-censored rows; give events as {_EVENTS}."
-    wrong = ~((lower >= 0) & (lower <= LARGEST) & (upper >= lower) & ((upper <= LARGEST) | (upper == np.inf)))
     refuse_where(wrong, both, name, cure, "bounds out of order")
     return both
-
-
-def _refuse_status(columns: list[Floats], labels: Sequence[str] | None, name: str) -> None:
-    """Raise ValueError if a column may be a status; times are finite, so columns with infinity are bounds."""
-    may_be = [bool(np.isin(column, range(_LARGEST_STATUS + 1)).all()) for column in columns]
-    if not any(may_be) or np.isinf(columns).any():
-        return
-    terms = [f"{name}[{label!r}]" for label in labels or ()] or [f"np.asarray({name})[:, {k}]" for k in (0, 1)]
-    status, time = terms if may_be[0] else terms[::-1]
-    raise ValueError(
-        f"{name} has a column of whole numbers up to {_LARGEST_STATUS}, which may be a status or a bound: say which. "
-        f"For a status that is 1 at an event, np.rec.fromarrays([{status} == 1, {time}], names='event,time'). For "
-        f"bounds, np.rec.fromarrays([{', '.join(terms)}], names='lower,upper'). Columns of a data frame may have these "
-        "names."
-    )

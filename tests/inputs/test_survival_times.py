@@ -141,3 +141,19 @@ def test_times_without_a_lower_bound_are_refused() -> None:
         BoostBPSurvival(loss="aft", **QUICK).fit(X, pd.DataFrame(left, columns=["lower", "upper"]))
     left[::2, 0] = TIME[::2]
     BoostBPSurvival(loss="aft", **QUICK).fit(X, pd.DataFrame(left, columns=["lower", "upper"]))
+
+
+def test_unnamed_bounds_in_blocks_are_judged_by_all_rows() -> None:
+    rng = np.random.default_rng(0)
+    X, lower = rng.normal(size=(400, 3)), rng.integers(1, 9, 400).astype(float)
+    y = np.column_stack([lower, lower + rng.integers(0, 2, 400)])
+    blocks = [slice(start, start + 100) for start in range(0, 400, 100)]
+    for at in (50, 350):  # a row that is censored on the right, in the first block or in the last one
+        bounds = y.copy()
+        bounds[at, 1] = np.inf
+        model = BoostBPSurvival(loss="aft", quality=1, random_state=0).fit((X[rows], bounds[rows]) for rows in blocks)
+        expected = BoostBPSurvival(loss="aft", quality=1, random_state=0).fit(X, bounds).predict(X)
+        np.testing.assert_array_equal(model.predict(X), expected)
+    for columns in (y, np.column_stack([lower % 2, 50.5 + lower]), np.column_stack([50.5 + lower, lower % 2])):
+        with pytest.raises(ValueError, match="may be a status or a bound"):
+            BoostBPSurvival(quality=1).fit((X[rows], columns[rows]) for rows in blocks)
