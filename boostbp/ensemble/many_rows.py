@@ -25,7 +25,12 @@ def train_many(race: Race) -> None:
     smaller table run on a sample: trials, the race, networks. Finally, the models with weight in that fit get new
     output layers, boosted to their end on all rows above the same hidden layers, in the order of their weights.
     """
-    _boost(_first_layer(race), race, FIRST_STAGE)
+    tried: list[TrainedCandidate] = []
+    try:
+        _boost(_first_layer(race, tried), race, FIRST_STAGE)
+    finally:
+        if race.budget.spent or not race.others:
+            race.others += _on_some_rows(tried)
     first = race.spent
     race.total = constants.ALL_ROWS_WORK * race.level.effort(networks=True).work * first
     if race.level.first_layers or len(race.candidates) == 1 or race.budget.over():
@@ -48,19 +53,20 @@ def _on_some_rows(trained: Sequence[TrainedCandidate]) -> list[TrainedCandidate]
     return [part if part.history is not None else replace(part, name=f"{part.name}, some rows") for part in trained]
 
 
-def _first_layer(race: Race) -> Candidate:
-    """Return the best candidate on a sample of the rows, among those that the lowest quality tries."""
+def _first_layer(race: Race, tried: list[TrainedCandidate]) -> Candidate:
+    """Return the best candidate on a sample of the rows, among those that the lowest quality tries.
+
+    What was trained on the sample is added to `tried`, also before Ctrl-C.
+    """
     candidates = [candidate for candidate in race.of_kind(CandidateKind.SINGLE_LAYER) if candidate.least_quality == 1]
     if len(candidates) == 1:
         return candidates[0]
-    sample, is_cut = Race(race.problem.on_some_rows(), race.budget, failed=race.failed), True
+    sample = Race(race.problem.on_some_rows(), race.budget, failed=race.failed)
     try:
         with training_in(sample.problem.rows.group):
             sample.audition(candidates, stage=FIRST_STAGE)
-        is_cut = race.budget.spent
     finally:
-        if is_cut:
-            race.others += _on_some_rows(sample.trained())
+        tried += sample.trained()
     chosen = [candidate for candidate in candidates if candidate.name in sample.layers]
     return (chosen or candidates)[0]
 

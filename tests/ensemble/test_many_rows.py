@@ -12,6 +12,7 @@ from problems import problem_of
 from sklearn.datasets import make_classification, make_friedman1
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, backends
+from boostbp.ensemble import many_rows
 from boostbp.ensemble.ensemble import train_model
 from boostbp.ensemble.output_layers import Boosted
 from boostbp.ensemble.problem import EnsembleSettings
@@ -145,6 +146,14 @@ def test_an_interrupt_at_any_stage_leaves_a_model(press):
         assert sum(one.weight for one in model.history_.choice.candidates) == pytest.approx(1.0)
         assert at == 2 or names_of(model)[0] == names_of(whole)[0]  # the first pieces choose on a sample
         assert np.isfinite(model.predict(X)).all()
+
+
+def test_an_interrupt_between_the_sample_and_all_rows_leaves_the_layers_of_the_sample(press):
+    press(many_rows, "_boost", 1)
+    model = interrupted_fit(regressor(quality=2), X, Y)
+    assert model.history_.stop is Stop.INTERRUPTED
+    assert all(name.endswith(", some rows") for name in names_of(model))
+    assert np.mean((model.predict(X) - Y) ** 2) < np.var(Y)
 
 
 def test_progress_never_goes_back():
