@@ -17,7 +17,7 @@ from helpers import few_rounds
 from hypothesis import HealthCheck, settings
 from sklearn import datasets
 
-from boostbp.ensemble import average, constants, ensemble, race
+from boostbp.ensemble import average, constants, driver, ensemble
 from boostbp.ensemble.budget import LEVELS, Effort
 from boostbp.network.network import Network
 
@@ -153,7 +153,7 @@ def fails(monkeypatch):
 def everything(monkeypatch, tune):
     """Try all candidates, whatever they promise and cost, in layers of one piece each."""
     monkeypatch.setitem(LEVELS, 3, replace(LEVELS[3], layers=Effort(np.inf), networks=Effort(np.inf)))
-    tune(race, stacked_weights=lambda raws, problem: np.full(len(raws), 1.0 / len(raws)))
+    tune(driver, stacked_weights=lambda raws, problem: np.full(len(raws), 1.0 / len(raws)))
     tune(MAX_PIECES=1, SLOPES_LEAD=-np.inf, FIRST_NEAR=np.inf, MIN_FALL=-np.inf)
 
 

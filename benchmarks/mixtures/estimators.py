@@ -89,7 +89,7 @@ class _Mixture(BaseBoostBP):
         )
         problem = replace(training.problem, rows=as_dense(rows), evaluation=evaluation, settings=settings)
         given = {field.name: getattr(training, field.name) for field in fields(training)} | {"problem": problem}
-        return MixtureTraining(**given, plan=plan, start=self._backprop().start)
+        return MixtureTraining(**given, mixture=plan, start=self._backprop().start)
 
     def _backprop(self) -> BackpropSpec:
         given = self.backprop

@@ -85,7 +85,7 @@ class MixtureTraining(Training):
         Name of the start of a first layer of trees.
     """
 
-    plan: NetworkPlan
+    mixture: NetworkPlan
     start: str
 
     def warn(self, callbacks: object) -> None:
@@ -103,7 +103,7 @@ class MixtureTraining(Training):
         if resume is not None:
             _no_state()
         rows, evaluation, settings = self.problem.rows, self.problem.evaluation, self.problem.settings
-        plan, loss, backend = self.plan, self.targets.loss, self.problem.backend
+        plan, loss, backend = self.mixture, self.targets.loss, self.problem.backend
         try_loss(loss, CheckedLoss(loss).baseline(rows.y, rows.weight), rows.y)
         metric = evaluation.metric
         history = History(metric=metric.name if metric and evaluation.sets else "")

@@ -22,10 +22,15 @@ def attempted(work: Callable[[], T]) -> T | Exception:
     try:
         return work()
     except Exception as error:
-        if not is_numerical(error):
-            raise
-        traceback.clear_frames(error.__traceback__)  # they hold all rows
-        return error
+        return numerical(error)
+
+
+def numerical(error: Exception) -> Exception:
+    """Return an error that a table may have caused, without its frames; raise any other error."""
+    if not is_numerical(error):
+        raise error
+    traceback.clear_frames(error.__traceback__)  # they hold all rows
+    return error
 
 
 def is_numerical(error: BaseException) -> bool:

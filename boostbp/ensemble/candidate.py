@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from boostbp.network.settings import Settings
 from boostbp.network.steps import best_constant
 
 Condition = Callable[[Problem], bool]
+Over = Callable[..., bool]  # ``over(*later, here=False)``, as `Budget.over`
 AFTER_ALL_EPOCHS = 2**31  # epoch of the first look of a training that is never judged
 
 
@@ -40,6 +42,33 @@ class CandidateKind(Enum):
     OUTPUT_LAYER = "network under an output layer that is boosted to its end"
 
 
+class Trial(Protocol):
+    """The training of a candidate, piece by piece."""
+
+    @property
+    def name(self) -> str:
+        """Name of the candidate."""
+
+    @property
+    def n_pieces(self) -> int:
+        """Number of pieces so far."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether no further piece gains, or is left."""
+
+    @property
+    def work(self) -> float:
+        """Work of the next piece."""
+
+    @property
+    def result(self) -> TrainedCandidate:
+        """The best model so far."""
+
+    def advance(self, over: Over | None = None) -> Trial:
+        """Return the training with one piece more, which may end early if ``over()``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A model that may be part of the ensemble."""
@@ -47,7 +76,7 @@ class Candidate:
     name: str
     kind: CandidateKind
     # ``begin(problem, needed)``; it must depend on nothing else
-    begin: Callable[[Problem, TrainedCandidate | None], LayerTraining | NetworkTraining]
+    begin: Callable[[Problem, TrainedCandidate | None], Trial]
     when: tuple[Condition, ...] = ()  # the candidate is tried if all of these hold
     needs: str | None = None  # name of the candidate whose result is passed as `needed`
     least_quality: int = 2  # lowest quality of a fit that tries the candidate
@@ -165,7 +194,7 @@ class NetworkTraining:
 
     def __init__(self, name: str, problem: Problem) -> None:
         self.name, self._problem = name, problem
-        self.looks = 0  # number of looks so far
+        self.n_pieces = 0  # number of looks so far
         self._over: Callable[[float], bool] = bool
         ends = [*problem.callbacks, lambda progress: self._over(progress.epoch.seconds)]
         self._training = BackPropagation(replace(problem, callbacks=ends))
@@ -178,7 +207,7 @@ class NetworkTraining:
     @property
     def epoch(self) -> int:
         """Epoch of the last look."""
-        return self._look(self.looks - 1) if self.looks else 0
+        return self._look(self.n_pieces - 1) if self.n_pieces else 0
 
     def _look(self, number: int) -> int:
         return min(self._first_look << number, self._problem.settings.epochs)
@@ -191,18 +220,20 @@ class NetworkTraining:
     @property
     def work(self) -> float:
         """Work of the epochs until the next look."""
-        return self.epoch_work * (self._look(self.looks) - self.epoch)
+        return self.epoch_work * (self._look(self.n_pieces) - self.epoch)
 
-    def advance(self, budget: Budget, later: float) -> None:
-        """Train until the next look, or until no further epoch leaves the seconds `later`; see `Budget.over`.
+    def advance(self, over: Over | None = None) -> NetworkTraining:
+        """Train until the next look, or until ``over(seconds)`` for the seconds of an epoch; return this training.
 
         Raises FloatingPointError if the network diverges in its first epoch, and KeyboardInterrupt.
         """
-        self._over = partial(budget.over, later, here=True)  # callbacks are called on rank 0 only
-        self._training.advance(self._look(self.looks))
-        self.looks += 1
-        if self.history.stop is Stop.CALLBACK and budget.over(later, self.history[-1].seconds):
+        over = over or Budget(None).over
+        self._over = partial(over, here=True)  # callbacks are called on rank 0 only
+        self._training.advance(self._look(self.n_pieces))
+        self.n_pieces += 1
+        if self.history.stop is Stop.CALLBACK and over(self.history[-1].seconds):
             self._training.leave(Stop.TIME)
+        return self
 
     def leave(self, budget: Budget) -> None:
         """End the training, because it promises too little or because time is up."""

@@ -7,6 +7,7 @@ A candidate of your own is a function of a `Problem` and a line here, or ``CANDI
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 from boostbp.ensemble import candidate_settings as how
 from boostbp.ensemble.budget import QualityLevel
@@ -20,7 +21,7 @@ from boostbp.ensemble.candidate import (
     output_layer_on,
     single_layer,
 )
-from boostbp.ensemble.problem import EnsembleSettings, Problem
+from boostbp.ensemble.problem import Problem
 from boostbp.network.choice import CONSTANT_LEAVES, NETWORK
 
 _constant_of_quantiles = (how.has_copies, how.may_be_constant)
@@ -69,16 +70,23 @@ CANDIDATES: list[Candidate] = [
 OF_ONE_NETWORK = ("single layer", NETWORK, f"{NETWORK}, final output layer")
 
 
-def candidates_for(problem: Problem, settings: EnsembleSettings, level: QualityLevel) -> list[Candidate]:
-    """Return the candidates that are tried on a problem, those with hidden layers only if the settings request them."""
+def candidates_for(
+    problem: Problem, deep: Literal["auto"] | bool, quality: int, level: QualityLevel, network_needed: bool
+) -> list[Candidate]:
+    """Return the candidates that are tried on a problem, those with hidden layers only if `deep` requests them.
+
+    Networks for several classes are tried at high qualities only, unless the user's network is needed.
+    """
     kinds = {CandidateKind.SINGLE_LAYER}
-    if settings.deep == "auto":
-        trained = level.networks is not None and (problem.settings.epochs > 0 or settings.network_needed)
+    if deep == "auto":
+        trained = level.networks is not None and (problem.settings.epochs > 0 or network_needed)
         kinds |= set(CandidateKind) if trained else {CandidateKind.DIRECTIONS, CandidateKind.ENCODINGS}
+        if problem.has_several_classes and not (level.thorough or network_needed or problem.resume is not None):
+            kinds -= {CandidateKind.NETWORK, CandidateKind.OUTPUT_LAYER}
     tried: dict[str, Candidate] = {}
     for candidate in CANDIDATES:
-        in_average = settings.quality >= candidate.least_quality and candidate.kind in kinds
-        is_member = candidate.name in OF_ONE_NETWORK if settings.deep is True else in_average
+        in_average = quality >= candidate.least_quality and candidate.kind in kinds
+        is_member = candidate.name in OF_ONE_NETWORK if deep is True else in_average
         applies = is_member and all(condition(problem) for condition in candidate.when)
         if applies and candidate.needs in {None, *tried}:
             tried[candidate.name] = candidate

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -13,17 +13,17 @@ import numpy as np
 
 from boostbp.backends.failures import attempted, first_of, in_words
 from boostbp.ensemble.average import average_of, member_weights
-from boostbp.ensemble.budget import Budget, QualityLevel
+from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidate_settings import first_layer, varied
-from boostbp.ensemble.candidates import candidates_for
-from boostbp.ensemble.few_features import on_all_features, on_few_features
+from boostbp.ensemble.driver import Driver
+from boostbp.ensemble.few_features import on_all_features
 from boostbp.ensemble.many_rows import train_many
 from boostbp.ensemble.output_layers import distinct
-from boostbp.ensemble.problem import EnsembleSettings, HeldOutScore, Problem
-from boostbp.ensemble.race import Race
+from boostbp.ensemble.plan import OF_ONE_MODEL, Plan, Schedule
+from boostbp.ensemble.problem import HeldOutScore, Problem
 from boostbp.ensemble.refits import refit_all, refit_single_layer
-from boostbp.ensemble.safeguard import no_worse_than_constant, refuse_undefined, training_loss
-from boostbp.ensemble.schedule import FIRST_STAGE, train_all, train_one_network
+from boostbp.ensemble.safeguard import back_propagate_alone, no_worse_than_constant, refuse_undefined, training_loss
+from boostbp.ensemble.schedule import FIRST_STAGE, train_first_layers, train_one_network, train_stages
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.inputs.rows import Rows
 from boostbp.losses import traits_of
@@ -41,22 +41,8 @@ from boostbp.runtime.group import training_in
 SEED_STEP = 1_000_003  # between the seeds of members; large, as the pieces of a layer have successive seeds
 
 
-def train_model(
-    problem: Problem, settings: EnsembleSettings, others: Iterable[Problem] = ()
-) -> tuple[Network, History]:
-    """Train the model of a fit.
-
-    The model depends on ``settings.deep``:
-
-    - "auto" with an evaluation set: a sum of single layers and networks, which are the `CANDIDATES` that the quality
-      allows. The first evaluation set chooses their weights.
-    - False with an evaluation set: such a sum of single layers alone.
-    - True: the user's network, with output layers that are boosted to their end on its units and on the features.
-    - Without an evaluation set there are no weights to choose. The model is the first layer, with a fixed number of
-      rounds, or with True the network as it is trained.
-
-    If the rows of the evaluation set are held-out training rows, the leaves of all parts with weight, or of the user's
-    single layer, are then fitted again on all rows.
+def train_model(problem: Problem, plan: Plan, others: Iterable[Problem] = ()) -> tuple[Network, History]:
+    """Train the model of a fit, as its plan says.
 
     `others` are problems of the same table with other rows held out. The quality says for how many of them such a sum
     is trained, too; the model is the mean of the sums.
@@ -71,24 +57,27 @@ def train_model(
     the user's network was trained alone and diverged in its first epoch, ValueError if the user's own loss, backend,
     basis or step is broken (`boostbp.ensemble.safeguard`), and the failure of the first candidate if all failed.
     """
-    judged = bool(problem.evaluation.sets)
-    single_layer = bool(settings.deep) and not problem.settings.units
-    needed = settings.deep == "auto" and settings.network_needed and settings.level.networks is not None
-    if not (judged or single_layer or settings.deep is True or needed):
-        problem = _fixed_layer_of(problem)
-    moved_target = settings.deep is True and problem.settings.output_target != "loss"
-    if judged and not (single_layer or moved_target):
-        network, history = _train_mean(problem, settings, others)
+    if plan.schedule is Schedule.HIDDEN_UNITS:
+        return back_propagate_alone(problem)
+    if plan.schedule in OF_ONE_MODEL:
+        network, history = _train_alone(problem, plan)
     else:
-        budget, training = Budget(problem.settings.max_time), BackPropagation(problem)
-        with clock.of_fit().ending_early():
-            training.advance()
-        network, history = _finished_alone(training.network, training.history, problem)
-        if judged and not moved_target:
-            stopped = history.choice is not None or history.stop in (Stop.INTERRUPTED, Stop.NOT_FINITE)
-            if settings.level.refit and problem.learns_held_out and not (stopped or budget.over()):
-                network = refit_single_layer(network, history, problem, budget)
+        network, history = _train_mean(problem, plan, others)
     refuse_undefined(network, problem)
+    return network, history
+
+
+def _train_alone(problem: Problem, plan: Plan) -> tuple[Network, History]:
+    """Train the network or the single layer of a problem, without candidates beside it."""
+    if plan.schedule is Schedule.FIXED_LAYER:
+        problem = _fixed_layer_of(problem)
+    budget, training = Budget(plan.max_time), BackPropagation(problem)
+    with clock.of_fit().ending_early():
+        training.advance()
+    network, history = _finished_alone(training.network, training.history, problem)
+    stopped = history.choice is not None or history.stop in (Stop.INTERRUPTED, Stop.NOT_FINITE)
+    if plan.refit and not (stopped or budget.over()):
+        network = refit_single_layer(network, history, problem, budget)
     return network, history
 
 
@@ -113,14 +102,12 @@ def _finished_alone(network: Network, history: History, problem: Problem) -> tup
     return model, history
 
 
-def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[Problem]) -> tuple[Network, History]:
+def _train_mean(problem: Problem, plan: Plan, others: Iterable[Problem]) -> tuple[Network, History]:
     """Train an average of candidates on each problem; return their mean, with the history of the first one."""
-    level, budget, fit = settings.level, Budget(problem.settings.max_time), clock.of_fit()
-    first = _train_average(problem, settings, level)
+    budget, fit = Budget(plan.max_time), clock.of_fit()
+    first = _train_average(problem, plan)
     history, members = first.history, [first]
-    n_members = 1 if fit.interrupt is not None else level.effort(networks=first.networks).members
-    if not first.networks:
-        level = replace(level, networks=None)
+    n_members = 1 if fit.interrupt is not None else plan.level.effort(networks=first.networks).members
     assert history.choice is not None
     failed, cut_by_time = list(history.choice.failed), history.choice.cut_by_time
     for number, other in enumerate(islice(others, n_members - 1), start=1):
@@ -130,7 +117,7 @@ def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[P
         seed = (other.settings.seed + number * SEED_STEP) % 2**31
         other = replace(other, settings=replace(other.settings, seed=seed))
         with fit.ending_early(), training_in(other.rows.group):
-            member = attempted(partial(_train_average, other, settings, level))
+            member = attempted(partial(_train_average, other, plan.on(other, networks=first.networks)))
         if fit.interrupt is not None:
             break
         if isinstance(member, Exception):
@@ -156,31 +143,27 @@ class _Member(NamedTuple):
     networks: bool  # whether networks were trained
 
 
-def _train_average(problem: Problem, settings: EnsembleSettings, level: QualityLevel) -> _Member:
+SCHEDULES: Mapping[Schedule, Callable[[Driver], None]] = {
+    Schedule.ONE_NETWORK: train_one_network,
+    Schedule.FIRST_LAYERS: train_first_layers,
+    Schedule.STAGES: train_stages,
+    Schedule.SAMPLE: train_many,
+}
+
+
+def _train_average(problem: Problem, plan: Plan) -> _Member:
     """Train candidates and average them; after Ctrl-C, average the candidates so far."""
-    stages, fit = StageSeconds(FIRST_STAGE, problem.report), clock.of_fit()
-    problem = replace(problem, report=stages)
-    budget, columns = Budget(problem.settings.max_time), None
-    refit = level.refit and problem.learns_held_out and not problem.has_many_rows
-
-    def race_on(problem: Problem) -> Race:
-        candidates = candidates_for(problem, settings, level)
-        return Race(problem, budget, candidates, level, refit=refit, network_needed=settings.network_needed)
-
-    race = race_on(problem)
-    train_race = train_one_network if settings.deep is True else train_many if problem.has_many_rows else train_all
+    stages, fit, n_features = StageSeconds(FIRST_STAGE, problem.report), clock.of_fit(), problem.rows.X.shape[1]
+    driver = Driver(replace(problem, report=stages), Budget(plan.max_time), plan)
     with fit.ending_early():
-        if train_race is train_all and level.first_layers:
-            race, columns = on_few_features(race, race_on, stage=FIRST_STAGE)
-        train_race(race)
-    if not (race.layers or race.others):
-        raise fit.interrupt or first_of(race.failed)
-    member = fit.completed(partial(_averaged, race, shows_network=settings.deep is True))
+        SCHEDULES[plan.schedule](driver)
+    if not (driver.layers or driver.others):
+        raise fit.interrupt or first_of(driver.failed)
+    member = fit.completed(partial(_averaged, driver))
     _note_seconds(member.history, stages)
-    if columns is not None:
-        n_features = problem.rows.X.shape[1]
-        member = member._replace(model=on_all_features(member.model, columns, n_features))
-        left_out = tuple(np.setdiff1d(np.arange(n_features), columns).tolist())
+    if driver.columns is not None:
+        member = member._replace(model=on_all_features(member.model, driver.columns, n_features))
+        left_out = tuple(np.setdiff1d(np.arange(n_features), driver.columns).tolist())
         assert member.history.choice is not None
         member.history.choice = replace(member.history.choice, left_out=left_out)
     return member
@@ -200,18 +183,18 @@ def _rounded(model: Network, problem: Problem) -> Network:
     return model if problem.settings.layers[-1].growth.monotone else model.rounded()
 
 
-def _averaged(race: Race, *, shows_network: bool) -> _Member:
+def _averaged(driver: Driver) -> _Member:
     """Return the average of the trained candidates, refitted if possible, its history, and its score before the refit.
 
-    `shows_network` says whether the user's network stays in the model even without weight.
+    If the plan is that of one network, this network stays in the model even without weight.
     """
-    problem, trained = race.problem, race.trained()
+    problem, trained, shows_network = driver.problem, driver.trained(), driver.plan.schedule is Schedule.ONE_NETWORK
     average = average_of(distinct(trained), problem, shows_network=shows_network)
     held_out = np.broadcast_to(average.held_out, problem.constant_raw.shape)
     score = problem.mean_of(problem.row_losses(held_out))
     models = [part.model for part in average.parts]
     model = average.network(models)
-    refits = race.refit and clock.of_fit().interrupt is None and bool(average.parts)
+    refits = driver.plan.refit and clock.of_fit().interrupt is None and bool(average.parts)
     if not refits:
         model = _rounded(model, problem)
     metrics = problem.metrics_of(model)
@@ -225,13 +208,13 @@ def _averaged(race: Race, *, shows_network: bool) -> _Member:
         history.looks = _looks_of(Network((), problem.baseline) if lead is None else lead.model, problem, pieces)
     if refits:
         problem.report(Stage("all rows", 1.0, score.mean, len(average.parts)))
-        refitted, failed_refits = refit_all(average.parts, problem, race.budget)
-        race.failed.update(failed_refits)
+        refitted, failed_refits = refit_all(average.parts, problem, driver.budget)
+        driver.failed.update(failed_refits)
         history.refitted = any(new is not old for new, old in zip(refitted, models, strict=True))
         model = _rounded(average.network(refitted), problem)
-    failed, cut_by_time = in_words(race.failed), race.budget.spent
+    failed, cut_by_time = in_words(driver.failed), driver.budget.spent
     history.choice = replace(average.choice, cut_by_time=cut_by_time, metrics=metrics, failed=failed)
-    return _Member(model, history, score, any(candidate.history is not None for candidate in race.others))
+    return _Member(model, history, score, any(candidate.history is not None for candidate in driver.others))
 
 
 def _history_without_network(model: Network, problem: Problem, metrics: dict[str, float]) -> History:

@@ -6,58 +6,49 @@ Journal, "Features that gain nothing".
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.ensemble import constants
-from boostbp.ensemble.candidate import CandidateKind
+from boostbp.ensemble.driver import Driver
 from boostbp.ensemble.output_layers import LayerTraining
 from boostbp.ensemble.problem import Problem
-from boostbp.ensemble.race import Race
 from boostbp.inputs.rows import Rows
 from boostbp.network.layers import Layer
 from boostbp.network.network import Network
 from boostbp.runtime.group import workers
-from boostbp.trees.sparse import Sparse, Table
+from boostbp.trees.sparse import Table
 
 Columns = NDArray[np.intp]
 
 
-def on_few_features(race: Race, race_on: Callable[[Problem], Race], *, stage: str) -> tuple[Race, Columns | None]:
-    """Begin the first layer of a race; return the race to continue, and its features if it leaves out any.
+def on_few_features(driver: Driver) -> Driver | None:
+    """Return a driver on the features that gain something in the trial of the first layer; None for all features.
 
-    If permuting some features together does not raise the layer's held-out loss, a second trial sees the others alone.
-    Its race replaces the first one if its loss is clearly lower. `race_on` returns the race for a problem.
-
-    Raises KeyboardInterrupt from the trials.
+    None, too, if no time is left for a second trial.
     """
-    problem, first = race.problem, race.candidates[0]
-    growth = problem.settings.layers[-1].growth
-    narrow = problem.rows.X.shape[1] < constants.FEW_FEATURES_OF
-    names_columns = growth.params or growth.monotone  # native parameters may do so
-    if narrow or names_columns or isinstance(problem.rows.X, Sparse) or first.kind is not CandidateKind.SINGLE_LAYER:
-        return race, None
-    whole = _trial(race, stage)
+    problem, whole = driver.problem, first_of(driver)
     if whole is None or whole.levels is not None:
-        return race, None
+        return None
     columns = workers().agree(features_that_gain(whole, problem))
-    if columns is None or race.budget.over(whole.seconds):
-        return race, None
-    few = race_on(_on_columns(problem, columns))
-    part = _trial(few, stage)
-    if part is None or not workers().agree(few.is_worse(whole, part, constants.FEW_FEATURES_T)):
-        return race, None
-    return few, columns
+    if columns is None or driver.budget.over(whole.seconds):
+        return None
+    few = _on_columns(problem, columns)
+    return Driver(few, driver.budget, driver.plan.on(few), columns=columns)
 
 
-def _trial(race: Race, stage: str) -> LayerTraining | None:
-    """Return the first layer of a race after the pieces of a trial; None if it failed."""
-    first = race.candidates[0]
-    race.begin([first], constants.FIRST_LAYER_PIECES, stage=stage)
-    return race.layers.get(first.name)
+def clearly_better(few: Driver, driver: Driver) -> bool:
+    """Return whether the first layer has a clearly lower loss on few features."""
+    part, whole = first_of(few), first_of(driver)
+    assert whole is not None
+    return part is not None and workers().agree(few.is_worse(whole, part, constants.FEW_FEATURES_T))
+
+
+def first_of(driver: Driver) -> LayerTraining | None:
+    """Return the training of the first candidate; None if it failed."""
+    return driver.layers.get(driver.plan.candidates[0].name)
 
 
 def features_that_gain(training: LayerTraining, problem: Problem) -> Columns | None:

@@ -10,42 +10,42 @@ from boostbp.ensemble import constants
 from boostbp.ensemble.average import average_of
 from boostbp.ensemble.candidate import Candidate, CandidateKind
 from boostbp.ensemble.candidate_settings import most_rounds
+from boostbp.ensemble.driver import Driver
 from boostbp.ensemble.output_layers import LayerTraining, TrainedCandidate, distinct
 from boostbp.ensemble.problem import Problem
-from boostbp.ensemble.race import Race
-from boostbp.ensemble.schedule import FIRST_STAGE, train_all
+from boostbp.ensemble.schedule import FIRST_STAGE, train_stages
 from boostbp.network.monitor import Stage
 from boostbp.runtime.group import training_in
 
 
-def train_many(race: Race) -> None:
-    """Train the candidates of a race.
+def train_many(driver: Driver) -> None:
+    """Train the candidates of a driver.
 
     A sample of the rows chooses the first layer, which is boosted to its end on all rows. Then all stages of a fit on a
-    smaller table run on a sample: trials, the race, networks. Finally, the models with weight in that fit get new
+    smaller table run on a sample: trials, the driver, networks. Finally, the models with weight in that fit get new
     output layers, boosted to their end on all rows above the same hidden layers, in the order of their weights.
     """
     tried: list[TrainedCandidate] = []
     try:
-        _boost(_first_layer(race, tried), race, FIRST_STAGE)
+        _boost(_first_layer(driver, tried), driver, FIRST_STAGE)
     finally:
-        if race.budget.spent or not race.others:
-            race.others += _on_some_rows(tried)
-    first = race.spent
-    race.total = constants.ALL_ROWS_WORK * race.level.effort(networks=True).work * first
-    if race.level.first_layers or len(race.candidates) == 1 or race.budget.over():
+        if driver.budget.spent or not driver.others:
+            driver.others += _on_some_rows(tried)
+    first = driver.spent
+    driver.total = constants.ALL_ROWS_WORK * driver.plan.level.effort(networks=True).work * first
+    if driver.plan.level.first_layers or len(driver.plan.candidates) == 1 or driver.budget.over():
         return
-    sample = _sample_of(race)
+    sample = _sample_of(driver)
     try:
-        with race.budget.part(constants.SAMPLE_TIME), training_in(sample.problem.rows.group):
-            train_all(sample)
+        with driver.budget.part(constants.SAMPLE_TIME), training_in(sample.problem.rows.group):
+            train_stages(sample)
         found = sample.trained()
         networks = any(part.history is not None for part in found)
-        race.total = constants.ALL_ROWS_WORK * race.level.effort(networks=networks).work * first
-        _train_chosen(found, race)
+        driver.total = constants.ALL_ROWS_WORK * driver.plan.level.effort(networks=networks).work * first
+        _train_chosen(found, driver)
     finally:
-        names = _names(race)
-        race.others += _on_some_rows([part for part in sample.trained() if part.name not in names])
+        names = _names(driver)
+        driver.others += _on_some_rows([part for part in sample.trained() if part.name not in names])
 
 
 def _on_some_rows(trained: Sequence[TrainedCandidate]) -> list[TrainedCandidate]:
@@ -53,15 +53,17 @@ def _on_some_rows(trained: Sequence[TrainedCandidate]) -> list[TrainedCandidate]
     return [part if part.history is not None else replace(part, name=f"{part.name}, some rows") for part in trained]
 
 
-def _first_layer(race: Race, tried: list[TrainedCandidate]) -> Candidate:
+def _first_layer(driver: Driver, tried: list[TrainedCandidate]) -> Candidate:
     """Return the best candidate on a sample of the rows, among those that the lowest quality tries.
 
     What was trained on the sample is added to `tried`, also before Ctrl-C.
     """
-    candidates = [candidate for candidate in race.of_kind(CandidateKind.SINGLE_LAYER) if candidate.least_quality == 1]
+    candidates = [
+        candidate for candidate in driver.plan.of_kind(CandidateKind.SINGLE_LAYER) if candidate.least_quality == 1
+    ]
     if len(candidates) == 1:
         return candidates[0]
-    sample = Race(race.problem.on_some_rows(), race.budget, failed=race.failed)
+    sample = Driver(driver.problem.on_some_rows(), driver.budget, failed=driver.failed)
     try:
         with training_in(sample.problem.rows.group):
             sample.audition(candidates, stage=FIRST_STAGE)
@@ -71,12 +73,12 @@ def _first_layer(race: Race, tried: list[TrainedCandidate]) -> Candidate:
     return (chosen or candidates)[0]
 
 
-def _sample_of(race: Race) -> Race:
-    """Return the race on a sample of the rows.
+def _sample_of(driver: Driver) -> Driver:
+    """Return the driver on a sample of the rows.
 
     In reports the sample takes the share `SAMPLE_TIME` of the remaining progress, and boosting on all rows the rest.
     """
-    done, problem = race.share, race.problem
+    done, problem = driver.share, driver.problem
     middle = done + constants.SAMPLE_TIME * (1.0 - done)
 
     def report(stage: Stage) -> None:
@@ -86,47 +88,47 @@ def _sample_of(race: Race) -> Race:
     def report_chosen(stage: Stage) -> None:
         problem.report(replace(stage, share=1.0 - (1.0 - stage.share) * (1.0 - middle) / (1.0 - done)))
 
-    race.problem = replace(problem, report=report_chosen)
-    sample, needed = replace(problem.on_some_rows(), report=report), race.network_needed
-    return Race(sample, race.budget, race.candidates, race.level, network_needed=needed, failed=race.failed)
+    driver.problem = replace(problem, report=report_chosen)
+    sample = replace(problem.on_some_rows(), report=report)
+    return Driver(sample, driver.budget, driver.plan, failed=driver.failed)
 
 
-def _boost(candidate: Candidate, race: Race, stage: str) -> None:
+def _boost(candidate: Candidate, driver: Driver, stage: str) -> None:
     """Boost a layer to its end on all rows, and keep only the result, as its bound input takes much memory."""
     try:
-        race.begin([candidate], None, stage=stage)
+        driver.begin([candidate], None, stage=stage)
     finally:
-        race.others += [training.result for training in race.layers.values()]
-        race.layers.clear()
+        driver.others += [training.result for training in driver.layers.values()]
+        driver.layers.clear()
 
 
-def _names(race: Race) -> set[str]:
-    return {part.name for part in race.trained()}
+def _names(driver: Driver) -> set[str]:
+    return {part.name for part in driver.trained()}
 
 
-def _train_chosen(found: Sequence[TrainedCandidate], race: Race) -> None:
+def _train_chosen(found: Sequence[TrainedCandidate], driver: Driver) -> None:
     """Boost the output layers of the models with weight on all rows, while that lowers the loss of the sum.
 
     Models with the same hidden layers hardly differ, so only one of them is boosted.
     """
-    problem = race.problem
+    problem = driver.problem
     average = average_of(distinct(found), problem)
     by_weight = sorted(zip(average.weights, average.parts, strict=True), key=lambda pair: -pair[0])
     below: set[str | None] = set()
-    score, without_gain = race.score(), 0
+    score, without_gain = driver.score(), 0
     for _, part in by_weight:
-        if race.spent >= race.total or without_gain == constants.PATIENCE_ALL_ROWS:
+        if driver.spent >= driver.total or without_gain == constants.PATIENCE_ALL_ROWS:
             break
-        if race.budget.over(race.begin_seconds):
+        if driver.budget.over(driver.begin_seconds):
             break
         name = part.name if part.history is None else f"{part.name}, final output layer"
-        if part.plan is None or name in _names(race) or part.network in below:
+        if part.plan is None or name in _names(driver) or part.network in below:
             continue
         if part.network is not None:
             below.add(part.network)
         kind = CandidateKind.SINGLE_LAYER if part.network is None else CandidateKind.OUTPUT_LAYER
-        _boost(Candidate(name, kind, partial(_begin_again, name, part)), race, "layers")
-        before, score = score, race.score()
+        _boost(Candidate(name, kind, partial(_begin_again, name, part)), driver, "layers")
+        before, score = score, driver.score()
         gains = before - score >= constants.MIN_PROMISE * problem.scale_of(score)
         without_gain = 0 if gains else without_gain + 1
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from boostbp.backends.base import Backend
 from boostbp.ensemble import constants
-from boostbp.ensemble.budget import DEFAULT_QUALITY, LEVELS, QualityLevel
 from boostbp.inputs.rows import Rows
 from boostbp.losses import Loss, traits_of
 from boostbp.losses.checked_loss import CheckedLoss, try_loss
@@ -20,23 +19,6 @@ from boostbp.network.network import Network, table_above
 from boostbp.network.steps import baseline_of
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import training_in, workers
-
-
-@dataclass(frozen=True, slots=True)
-class EnsembleSettings:
-    """The parameters that decide which networks and single layers are trained and averaged."""
-
-    # average networks and single layers, train the user's network (True), or average single layers only (False)
-    deep: Literal["auto"] | bool = "auto"
-    quality: int = DEFAULT_QUALITY  # key of `LEVELS`: how many candidates are tried, and for how long
-    # whether the user's network is trained even if it promises little, at least for some epochs, because callbacks see
-    # it or its state is kept
-    network_needed: bool = False
-
-    @property
-    def level(self) -> QualityLevel:
-        """The limits of this quality."""
-        return LEVELS[self.quality]
 
 
 class HeldOutScore(NamedTuple):

@@ -12,7 +12,9 @@ from boostbp.backends.failures import attempted
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import LEVELS, QualityLevel
 from boostbp.ensemble.candidate import Candidate, CandidateKind, NetworkTraining
-from boostbp.ensemble.race import Race
+from boostbp.ensemble.driver import Driver, Step
+from boostbp.ensemble.few_features import clearly_better, on_few_features
+from boostbp.ensemble.plan import Plan
 from boostbp.network.choice import NETWORK
 from boostbp.runtime.group import workers
 
@@ -21,11 +23,26 @@ LAYERS_TIME = 0.5  # share of a time limit for the layers that precede a network
 LONG = 60.0  # seconds; a fit that may take longer reports the seconds of lower qualities. Arbitrary
 
 
-def train_all(race: Race) -> None:
-    """Train the candidates of a race.
+def train_first_layers(driver: Driver) -> None:
+    """Train the first layers, on few features if that is better, except for those that are clearly worse in a trial."""
+    if driver.plan.drops_features:
+        first = driver.plan.candidates[:1]
+        driver.begin(first, constants.FIRST_LAYER_PIECES, stage=FIRST_STAGE)
+        few = on_few_features(driver)
+        if few is not None:
+            few.begin(few.plan.candidates[:1], constants.FIRST_LAYER_PIECES, stage=FIRST_STAGE)
+            if clearly_better(few, driver):
+                driver.continue_as(few)
+    driver.begin_best(layers_of(driver.plan), stage=FIRST_STAGE)
 
-    Quality 1 trains the first layers, except for those that are clearly worse than another one after a trial. Higher
-    qualities have five stages:
+
+def layers_of(plan: Plan) -> list[Candidate]:
+    """Return the candidates that are layers on the features, or on directions or means of them."""
+    return plan.of_kind(CandidateKind.SINGLE_LAYER, CandidateKind.DIRECTIONS, CandidateKind.ENCODINGS)
+
+
+def train_stages(driver: Driver) -> None:
+    """Train candidates of all kinds in five stages.
 
     1. The first two layers are boosted to their end. They gain most for their seconds, and their work is the unit of
        the quality's limits.
@@ -36,87 +53,80 @@ def train_all(race: Race) -> None:
 
     The order depends only on losses and counted work, and so not on the number of threads.
     """
-    problem, level = race.problem, race.level
-    layers = race.of_kind(CandidateKind.SINGLE_LAYER, CandidateKind.DIRECTIONS, CandidateKind.ENCODINGS)
-    networks = race.of_kind(CandidateKind.NETWORK)
-    if level.first_layers:
-        race.begin_best(layers, stage=FIRST_STAGE)
-        return
-    needed = race.network_needed or problem.resume is not None
-    if problem.has_several_classes and not (needed or level.thorough):
-        networks = []
+    problem, plan = driver.problem, driver.plan
+    level, layers, networks = plan.level, layers_of(plan), plan.of_kind(CandidateKind.NETWORK)
     begun = time.perf_counter()
-    while layers and not race.layers:  # the next ones, if the first ones fail
-        race.begin(layers[: constants.FIRST_LAYERS], None, stage=FIRST_STAGE)
+    while layers and not driver.layers:  # the next ones, if the first ones fail
+        driver.begin(layers[: constants.FIRST_LAYERS], None, stage=FIRST_STAGE)
         layers = layers[constants.FIRST_LAYERS :]
-    if not race.layers:
+    if not driver.layers:
         return
-    first = race.spent
-    race.report("layers", hint=cost_hint(level, time.perf_counter() - begun, networks=bool(networks)))
-    race.total = level.effort(networks=bool(networks)).work * first
+    first = driver.spent
+    driver.report("layers", hint=cost_hint(level, time.perf_counter() - begun, networks=bool(networks)))
+    driver.total = level.effort(networks=bool(networks)).work * first
     # From quality 2 on, the limit always leaves work for some trials.
     trials = max(constants.TRIALS_WORK * level.layers.work * first, 1.01 * first)
     layers = layers[: level.trials]
-    race.begin(layers, constants.TRIAL_PIECES, limit=trials)
-    if not (needed or depth_promises(race)):
+    driver.begin(layers, constants.TRIAL_PIECES, limit=trials)
+    if not (plan.network_needed or problem.resume is not None or depth_promises(driver)):
         networks = []
-    race.total = limit = level.effort(networks=bool(networks)).work * first
-    layers = [layer for layer in layers if layer.name not in race.layers and layer.name not in race.failed]
-    race.begin(layers, constants.TRIAL_PIECES, limit=constants.TRIALS_WORK * limit)
-    race.run(limit * (constants.LAYERS_WORK if networks else 1.0))
-    train_networks(networks, race, constants.NETWORKS_WORK * limit)
-    if not race.others:
+    driver.total = limit = level.effort(networks=bool(networks)).work * first
+    layers = [layer for layer in layers if layer.name not in driver.layers and layer.name not in driver.failed]
+    driver.begin(layers, constants.TRIAL_PIECES, limit=constants.TRIALS_WORK * limit)
+    driver.run(limit * (constants.LAYERS_WORK if networks else 1.0))
+    train_networks(networks, driver, constants.NETWORKS_WORK * limit)
+    if not driver.others:
         return
-    weights, _ = race.sum()
-    on_networks = [layer for layer in race.of_kind(CandidateKind.OUTPUT_LAYER) if weights.get(layer.needs or "")]
+    weights, _ = driver.sum()
+    on_networks = [layer for layer in plan.of_kind(CandidateKind.OUTPUT_LAYER) if weights.get(layer.needs or "")]
     for layer in sorted(on_networks, key=lambda layer: -weights[str(layer.needs)]):
-        if race.spent * (1.0 + race.refit_share()) < constants.OUTPUTS_WORK * limit:
-            race.begin([layer], constants.TRIAL_PIECES, stage=layer.name)
-    race.run(limit)
+        if driver.spent * (1.0 + driver.refit_share()) < constants.OUTPUTS_WORK * limit:
+            driver.begin([layer], constants.TRIAL_PIECES, stage=layer.name)
+    driver.run(limit)
 
 
-def train_one_network(race: Race) -> None:
+def train_one_network(driver: Driver) -> None:
     """Train one network and layers beside it.
 
     The layers on features come first, as they are good soon. The network follows, for as long as its epochs gain, and
     then output layers on it. An interrupt before the network drops the layers, too, as there is no model without it.
     """
-    [network] = race.of_kind(CandidateKind.NETWORK)
+    [network] = driver.plan.of_kind(CandidateKind.NETWORK)
     try:
-        with race.budget.part(LAYERS_TIME):
-            race.begin(race.of_kind(CandidateKind.SINGLE_LAYER), None, stage=FIRST_STAGE)
-        _train_one(network, race)
-        race.begin(race.of_kind(CandidateKind.OUTPUT_LAYER), None, stage="output layers")
+        with driver.budget.part(LAYERS_TIME):
+            driver.begin(driver.plan.of_kind(CandidateKind.SINGLE_LAYER), None, stage=FIRST_STAGE)
+        _train_one(network, driver)
+        driver.begin(driver.plan.of_kind(CandidateKind.OUTPUT_LAYER), None, stage="output layers")
     finally:
-        if not race.others:
-            race.layers.clear()
+        if not driver.others:
+            driver.layers.clear()
 
 
-def _train_one(candidate: Candidate, race: Race) -> None:
+def _train_one(candidate: Candidate, driver: Driver) -> None:
     """Train a network until its error has hardly fallen in the second half of its epochs, or to its end."""
-    training = candidate.begin(race.problem, None)
+    training = candidate.begin(driver.problem, None)
     assert isinstance(training, NetworkTraining)
-    race.total = race.spent + training.epoch_work * race.problem.settings.epochs
-    to_end = race.level.thorough or training.required
+    driver.total = driver.spent + training.epoch_work * driver.problem.settings.epochs
+    to_end = driver.plan.level.thorough or training.required
     try:
         going = True
         while going:
-            race.report(training.name)
-            race.spent += training.work
-            training.advance(race.budget, race.refit_seconds())
+            driver.report(training.name)
+            driver.spent += training.work
+            training.advance(partial(driver.budget.over, driver.refit_seconds()))
             going = not training.finished and (to_end or falls(*training.best_errors()))
     finally:
-        _keep([training], race)
+        _keep([training], driver)
 
 
-def _keep(networks: Sequence[NetworkTraining], race: Race) -> None:
+def _keep(networks: Sequence[NetworkTraining], driver: Driver) -> None:
     """End the training of networks, and let those with an epoch be part of the sum."""
     for training in networks:
-        training.leave(race.budget)
-    race.others += [training.result for training in networks if training.history.epochs]
+        training.leave(driver.budget)
+    driver.others += [training.result for training in networks if training.history.epochs]
 
 
-def depth_promises(race: Race) -> bool:
+def depth_promises(driver: Driver) -> bool:
     """Return whether networks are worth a trial, by the losses of layers in their trials; True if a kind is missing.
 
     Networks are sums of smooth functions of directions. They gain where leaves with slopes, on the features or on
@@ -124,9 +134,9 @@ def depth_promises(race: Race) -> bool:
     trees are not compared, as they approximate any function by steps. Only the rounds of a trial are compared: with
     many rows and rounds, constant leaves approximate any function, too.
     """
-    problem, scores = race.problem, dict.fromkeys(("constant", "features", "directions"), np.inf)
+    problem, scores = driver.problem, dict.fromkeys(("constant", "features", "directions"), np.inf)
     depth = problem.settings.layers[-1].growth.max_depth
-    for training in race.layers.values():
+    for training in driver.layers.values():
         slopes = training.settings.basis.columns_per_feature > 0
         if not slopes or training.settings.growth.max_depth <= depth:
             kind = "constant" if not slopes else "directions" if training.below.layers else "features"
@@ -155,7 +165,7 @@ def cost_hint(level: QualityLevel, seconds: float, *, networks: bool) -> str:
     return f"this fit may take {cost(level)}{more}{or_else}. max_time= or Ctrl-C ends it early, in a good model."
 
 
-def train_networks(candidates: Sequence[Candidate], race: Race, limit: float) -> None:
+def train_networks(candidates: Sequence[Candidate], driver: Driver, limit: float) -> None:
     """Train networks from look to look while they promise enough, the one with the lowest expected error first.
 
     The user's network begins last, and only if another one promised enough at its first look: if back-propagation
@@ -166,24 +176,23 @@ def train_networks(candidates: Sequence[Candidate], race: Race, limit: float) ->
     """
     begun: list[NetworkTraining] = []
     going: list[NetworkTraining] = []
-    problem = race.problem
-    layers_error = workers().agree(problem.error_of(problem.evaluation.score(race.sum()[1], problem.held_out)))
+    problem = driver.problem
+    layers_error = workers().agree(problem.error_of(problem.evaluation.score(driver.sum()[1], problem.held_out)))
 
     def look(training: NetworkTraining, *, required: bool) -> bool:
         """Train until the next look if there is work left for it, and return whether the network promises enough."""
-        later, left = race.refit_seconds(), limit - race.spent
-        epoch = 0.0 if required else race.seconds_of(training.epoch_work)
-        if (training.work > left and not required) or race.budget.over(later, epoch):
+        later, left = driver.refit_seconds(), limit - driver.spent
+        epoch = 0.0 if required else driver.seconds_of(training.epoch_work)
+        if (training.work > left and not required) or driver.budget.over(later, epoch):
             return False
-        race.report(training.name)
-        race.spent += min(training.work, max(left, 0.0))
-        if not training.looks:
+        driver.report(training.name)
+        driver.spent += min(training.work, max(left, 0.0))
+        if not training.n_pieces:
             begun.append(training)
-        failure = attempted(partial(training.advance, race.budget, later))
-        if failure is not None:
-            race.failed[training.name] = failure
+        driver.train({training.name: Step(lambda: training, 1, partial(driver.budget.over, later), cuts=True)})
+        if training.name in driver.failed:
             return False
-        promising = promises(*training.best_errors(), layers_error, first_look=training.looks == 1)
+        promising = promises(*training.best_errors(), layers_error, first_look=training.n_pieces == 1)
         if promising and not training.finished:
             going.append(training)
         return promising
@@ -193,10 +202,10 @@ def train_networks(candidates: Sequence[Candidate], race: Race, limit: float) ->
         for candidate in candidates:
             training = attempted(partial(candidate.begin, problem, None))
             if isinstance(training, Exception):
-                race.failed[candidate.name] = training
+                driver.failed[candidate.name] = training
                 continue
             assert isinstance(training, NetworkTraining)
-            required = training.required or (race.network_needed and training.name == NETWORK)
+            required = training.required or (driver.plan.network_needed and training.name == NETWORK)
             if required or promised or training.name != NETWORK or not begun:
                 promised |= look(training, required=required)
         while going:
@@ -204,7 +213,7 @@ def train_networks(candidates: Sequence[Candidate], race: Race, limit: float) ->
             going.remove(training)
             look(training, required=training.required)
     finally:
-        _keep(begun, race)
+        _keep(begun, driver)
 
 
 def expected_error(before: float, now: float) -> float:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boostbp.estimators.request import Request, Way, is_splitter
+from boostbp.ensemble.plan import Way
+from boostbp.estimators.request import Request, is_splitter
 from boostbp.inputs.repeats import distinct_rows, hashes_of, number_values
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.targets import read_groups

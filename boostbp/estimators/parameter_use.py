@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from boostbp.ensemble.plan import Way
 from boostbp.estimators.nested_parameters import SPECS, nested_values
-from boostbp.estimators.request import Request, Way
+from boostbp.estimators.request import Request
 from boostbp.losses import Quantile
 from boostbp.network.callbacks import StopOnInterrupt
 from boostbp.network.choice import NETWORK, ModelChoice

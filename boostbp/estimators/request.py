@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from enum import Enum
 from numbers import Real
 from typing import Any, Literal, Self, cast
 
@@ -12,6 +11,7 @@ import numpy as np
 from sklearn.utils import get_tags
 
 from boostbp.ensemble.budget import LEVELS, QualityLevel
+from boostbp.ensemble.plan import Way
 from boostbp.estimators.constructor import SupervisedParameters
 from boostbp.estimators.nested_parameters import LAYER_PARAMETERS, OUTPUT_PARAMETERS
 from boostbp.inputs.schema import Schema
@@ -36,16 +36,6 @@ MIN_BASE_LAMBDA = 0.15
 STRUCTURE_EPOCHS = 4  # epochs between growths of structures: half the time of growth in every epoch, no worse models
 CONTAINERS = ("hidden_layer_sizes", "categorical_features", "alpha", "class_weight")  # parameters that may be one
 NATIVE_ROWS = 20_000  # rows from which the library's own threads gain more than starting them costs
-
-
-class Way(Enum):
-    """A way of training; its value is the heading of a column in the guide's table."""
-
-    ONE_LAYER = "`quality=1`"
-    AVERAGE = "`quality=2` to `5`"
-    NETWORK = "`deep=True`"
-    LAYERS = "`deep=False`"
-    FIXED_LAYER = "`hidden_layer_sizes=()`, or no held-out rows"
 
 
 WITH_NETWORKS = (Way.AVERAGE, Way.NETWORK)

@@ -16,11 +16,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from boostbp.ensemble.plan import Way
 from boostbp.ensemble.weighted_sum import continued
 from boostbp.estimators.arguments import Arguments
 from boostbp.estimators.data import Reader, read_data
 from boostbp.estimators.parameter_use import warn_after
-from boostbp.estimators.request import Request, Way
+from boostbp.estimators.request import Request
 from boostbp.estimators.state import fitted_attributes
 from boostbp.estimators.training import Training, training_of
 from boostbp.inputs.blocks import rows_of

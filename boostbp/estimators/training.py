@@ -11,8 +11,8 @@ import numpy as np
 
 from boostbp.backends import load_backend
 from boostbp.ensemble import ensemble
-from boostbp.ensemble.problem import EnsembleSettings, Problem
-from boostbp.ensemble.safeguard import back_propagate_alone
+from boostbp.ensemble.plan import Plan
+from boostbp.ensemble.problem import Problem
 from boostbp.estimators.arguments import Arguments, check_sum
 from boostbp.estimators.data import FitData
 from boostbp.estimators.held_out import Drawing
@@ -42,7 +42,7 @@ class Training:
     targets: Targets
     with_offset: bool
     problem: Problem
-    ensemble: EnsembleSettings | None  # None trains only the network of the problem
+    plan: Plan
     # each returns the problem of a further member of an average, with other held-out rows
     others: Sequence[Callable[[], Problem]] = ()
     earlier: Network | None = None  # network to which the trained one is added
@@ -51,18 +51,15 @@ class Training:
 
     def warn(self, callbacks: Sequence[Callback] | None) -> None:
         """Warn of parameters that have no effect."""
-        sets, needed = self.problem.evaluation.sets, self.ensemble is not None and self.ensemble.network_needed
-        warn_before(self.request, self.request.way(held_out=bool(sets), network_needed=needed), sets, callbacks)
+        warn_before(self.request, self.plan.way, self.problem.evaluation.sets, callbacks)
 
     def call(
         self, callbacks: Sequence[Callback], resume: State | None, report: Callable[[Stage], object]
     ) -> Callable[[], tuple[Network, History]]:
         """Return the call that trains, from the start or from an earlier state."""
         problem = replace(self.problem, callbacks=callbacks, resume=resume, report=report)
-        if self.ensemble is None:
-            return partial(back_propagate_alone, problem)
         others = (replace(problem_of(), settings=problem.settings) for problem_of in self.others)
-        return partial(ensemble.train_model, problem, self.ensemble, others)
+        return partial(ensemble.train_model, problem, self.plan, others)
 
     def summarise(self, network: Network) -> Summary:
         """Return the summary of the training rows for a network."""
@@ -89,7 +86,8 @@ class Training:
             return Problem.of(task, targets.to_loss)
 
         others = [partial(lambda problem_of: changed(problem_of()), problem_of) for problem_of in self.others]
-        return replace(self, targets=targets, problem=changed(self.problem), others=others)
+        problem = changed(self.problem)
+        return replace(self, targets=targets, problem=problem, plan=self.plan.on(problem), others=others)
 
 
 def training_of(request: Request, arguments: Arguments, data: FitData) -> Training:
@@ -110,17 +108,22 @@ def training_of(request: Request, arguments: Arguments, data: FitData) -> Traini
 
     deep = False if request.constrained and request.units else request.deep  # hidden units mix features
     network_needed = bool(arguments.callbacks or any(arguments.of_networks.values()))
-    # Only rank 0 may have callbacks.
-    plan = workers().agree(EnsembleSettings(deep, request.quality, network_needed))
     if data.earlier is not None:
-        check_sum(data.earlier.network, settings, networks=plan.deep is not False)
+        check_sum(data.earlier.network, settings, networks=deep is not False)
+    problem = problem_of(data.drawn)
     return Training(
         request=request,
         schema=data.schema,
         targets=targets,
         with_offset=arguments.offset is not None,
-        problem=problem_of(data.drawn),
-        ensemble=None if request.needs_hidden else plan,  # a model of hidden units has no other parts
+        problem=problem,
+        plan=Plan.of(
+            problem,
+            deep=deep,
+            quality=request.quality,
+            network_needed=workers().agree(network_needed),  # only rank 0 may have callbacks
+            hidden_units=request.needs_hidden,  # such a model has no other parts
+        ),
         others=[partial(lambda draw: problem_of(draw()), draw) for draw in data.others],
         earlier=None if data.earlier is None else data.earlier.network,
         calibrate=data.calibrate,
@@ -159,8 +162,8 @@ def first_model(training: Training) -> Floats:
     sets = (replace(problem.evaluation.sets[0], from_training=False),)  # nothing is refitted
     settings = replace(problem.settings, max_time=None if time_limit is None else time_limit / 4)
     problem = replace(problem, settings=settings, evaluation=replace(problem.evaluation, sets=sets))
-    layers = EnsembleSettings(deep=False, quality=1)
-    train = replace(training, problem=problem, ensemble=layers, others=()).call((), None, bool)
+    plan = Plan.of(problem, deep=False, quality=1)
+    train = replace(training, problem=problem, plan=plan, others=()).call((), None, bool)
     with training_in(problem.rows.group):
         _, history = train()
     if (interrupt := clock.of_fit().interrupt) is not None:

@@ -19,13 +19,13 @@ from boostbp.ensemble import candidate, constants
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidate import NetworkTraining, directions_of, single_layer
 from boostbp.ensemble.candidate_settings import has_directions
+from boostbp.ensemble.driver import Driver
 from boostbp.ensemble.hidden_units import (
     directions_layer,
     leading_directions,
     paired_directions,
     sizes_and_directions,
 )
-from boostbp.ensemble.race import Race
 from boostbp.network.history import Stop
 from boostbp.network.network import HIDDEN_BITS
 
@@ -65,9 +65,9 @@ def problem_along(rows=1500, **how):
 
 
 def trained(problem, n_candidates=3, pieces=4):
-    race = Race(problem, Budget(None))
-    race.begin(CANDIDATES[:n_candidates], pieces)
-    return race
+    driver = Driver(problem, Budget(None))
+    driver.begin(CANDIDATES[:n_candidates], pieces)
+    return driver
 
 
 def numeric_of(problem):
@@ -91,11 +91,11 @@ def test_the_leading_direction_is_that_of_the_target(backend):
 def test_directions_are_of_features_in_standard_deviations():
     scales = np.array([1e-3, 1.0, 1e4, 7.0])
     models = [trained(problem_along(scales=one), 1) for one in (1.0, scales)]
-    found = [leading_of(race.problem, race.trained()[0].model) for race in models]
+    found = [leading_of(driver.problem, driver.trained()[0].model) for driver in models]
     assert abs(found[0][:, 0] @ found[1][:, 0]) > 0.99
-    layers = [directions_layer(race.problem, race.trained()[0].model) for race in models]
-    for race, layer, directions in zip(models, layers, found, strict=True):
-        X = race.problem.rows.X
+    layers = [directions_layer(driver.problem, driver.trained()[0].model) for driver in models]
+    for driver, layer, directions in zip(models, layers, found, strict=True):
+        X = driver.problem.rows.X
         units = layer.predict(X)
         expected = (X - X.mean(0)) / X.std(0) @ directions
         np.testing.assert_allclose(units[:, :4], expected, atol=16 * 2.0 ** -(HIDDEN_BITS + 1))
@@ -161,8 +161,8 @@ def test_the_sign_of_a_direction_is_that_of_its_largest_coefficient():
 def test_there_are_no_more_directions_than_wanted(tune):
     tune(LEADING_DIRECTIONS=2, DIRECTIONS_PAIRED=2)
     problem = problem_along()
-    race = trained(problem, 2)
-    assert [layer.forest.n_outputs for layer in race.trained()[1].model.layers] == [2 + 2, 1]
+    driver = trained(problem, 2)
+    assert [layer.forest.n_outputs for layer in driver.trained()[1].model.layers] == [2 + 2, 1]
 
 
 def test_weights_of_rows_count():
@@ -182,11 +182,11 @@ def test_categories_are_not_summed_and_missing_values_have_a_place(backend, miss
     if backend not in BACKENDS:
         pytest.skip(f"needs {backend}")
     problem = problem_along(backend=backend, groups=True, missing=missing)
-    race = trained(problem, 3)
-    directions = leading_of(problem, race.trained()[0].model)
+    driver = trained(problem, 3)
+    directions = leading_of(problem, driver.trained()[0].model)
     assert directions.shape == (4, 4)
     assert abs(directions[:, 0] @ W) > 0.97
-    for one in race.trained()[1:]:
+    for one in driver.trained()[1:]:
         assert np.isfinite(one.held_out).all()
         below, top = one.model.layers
         nodes = top.forest.nodes
@@ -340,9 +340,9 @@ def test_numbers_of_few_bits_move_no_rows_across_splits(tune, backend):
     layer = replace(SMOOTH, growth=replace(SMOOTH.growth, min_samples_leaf=5, max_depth=4))
     problem = problem_of((X, y), (X_held, y_held), layer=layer, backend=backend)
     one = single_layer("single layer", lambda problem: layer)
-    race = Race(problem, Budget(None))
-    race.begin([one, directions_of("single layer", lambda problem: layer, name="directions")], 20)
-    _, directions = race.trained()
+    driver = Driver(problem, Budget(None))
+    driver.begin([one, directions_of("single layer", lambda problem: layer, name="directions")], 20)
+    _, directions = driver.trained()
     np.testing.assert_allclose(directions.model.rounded().predict(X_held), directions.held_out, atol=0.01)
 
 

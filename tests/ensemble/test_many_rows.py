@@ -15,7 +15,7 @@ from boostbp import BoostBPClassifier, BoostBPRegressor, backends
 from boostbp.ensemble import many_rows
 from boostbp.ensemble.ensemble import train_model
 from boostbp.ensemble.output_layers import Boosted
-from boostbp.ensemble.problem import EnsembleSettings
+from boostbp.ensemble.plan import Plan
 from boostbp.losses import Logistic
 from boostbp.network.choice import CONSTANT_LEAVES
 from boostbp.network.history import Stop
@@ -159,7 +159,7 @@ def test_an_interrupt_between_the_sample_and_all_rows_leaves_the_layers_of_the_s
 def test_progress_never_goes_back():
     shares = []
     problem = problem_of((X, (Y[:, None] - 14.4) / 5))
-    train_model(replace(problem, report=lambda stage: shares.append(stage.share)), EnsembleSettings())
+    train_model(replace(problem, report=lambda stage: shares.append(stage.share)), Plan.of(problem))
     assert len(shares) > 5
     assert shares == sorted(shares)
 

@@ -14,7 +14,7 @@ from boostbp.ensemble import schedule
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidate import NetworkTraining, network, single_layer
 from boostbp.ensemble.candidate_settings import as_asked
-from boostbp.ensemble.race import Race
+from boostbp.ensemble.driver import Driver
 from boostbp.losses import SquaredError
 from boostbp.network.history import Stop
 
@@ -33,7 +33,7 @@ def states_of(problem):
     states = []
     whole = NetworkTraining("network", replace(problem, callbacks=[lambda progress: states.append(progress.state())]))
     while not whole.finished:
-        whole.advance(ENDLESS, 0.0)
+        whole.advance(ENDLESS.over)
     return whole, states
 
 
@@ -42,8 +42,8 @@ def test_looks_are_at_twice_the_epoch_each_and_cost_what_lies_between():
     training, seen = NetworkTraining("network", problem), []
     one = training.work / 2
     while not training.finished:
-        assert training.work == pytest.approx(one * (min(2 << training.looks, 12) - training.epoch))
-        training.advance(ENDLESS, 0.0)
+        assert training.work == pytest.approx(one * (min(2 << training.n_pieces, 12) - training.epoch))
+        training.advance(ENDLESS.over)
         seen.append((training.epoch, len(training.history) - 1))
     assert seen == [(2, 2), (4, 4), (8, 8), (12, 12)]
     assert training.history.stop is Stop.EPOCHS
@@ -54,10 +54,10 @@ def test_training_from_look_to_look_is_training_in_one(backend):
     problem = problem_of(backend=backend, **TINY)
     pieces = NetworkTraining("network", problem)
     while not pieces.finished:
-        pieces.advance(ENDLESS, 0.0)
+        pieces.advance(ENDLESS.over)
     at_once = NetworkTraining("network", problem)
     at_once._first_look = 2**31
-    at_once.advance(ENDLESS, 0.0)
+    at_once.advance(ENDLESS.over)
     assert at_once.finished
     np.testing.assert_array_equal(pieces.result.held_out, at_once.result.held_out)
     assert pieces.history.loss == at_once.history.loss
@@ -65,10 +65,10 @@ def test_training_from_look_to_look_is_training_in_one(backend):
 
 def test_best_errors_are_those_until_half_of_the_epochs_and_until_all_of_them():
     training = NetworkTraining("network", problem_of(**TINY))
-    training.advance(ENDLESS, 0.0)
+    training.advance(ENDLESS.over)
     values = training.history.metrics("held_out")
     assert training.best_errors() == (min(values[:2]), min(values[:3]))
-    training.advance(ENDLESS, 0.0)
+    training.advance(ENDLESS.over)
     values = training.history.metrics("held_out")
     assert training.best_errors() == (min(values[:3]), min(values[:5]))
 
@@ -103,43 +103,43 @@ def test_metrics_that_grow_are_errors_from_1_down():
 def trained(tune, problem, *, least_fall, near=1e9, limit=1e9, names=("network",), budget=None):
     """Networks beside a sum of one poor single layer."""
     tune(MIN_FALL=least_fall, NEAR=near, FIRST_NEAR=near)
-    race = Race(problem, budget or Budget(None))
-    race.begin([single_layer("poor", lambda problem: problem.settings.layers[-1])], 1)
-    before = race.spent
+    driver = Driver(problem, budget or Budget(None))
+    driver.begin([single_layer("poor", lambda problem: problem.settings.layers[-1])], 1)
+    before = driver.spent
     interrupt = None
     try:
-        schedule.train_networks([network(name, as_asked) for name in names], race, limit)
+        schedule.train_networks([network(name, as_asked) for name in names], driver, limit)
     except KeyboardInterrupt as reason:
         interrupt = reason
-    return race, race.spent - before, interrupt
+    return driver, driver.spent - before, interrupt
 
 
 @pytest.mark.parametrize(("least_fall", "epochs"), [(-1.0, 12), (1e9, 2)])
 def test_a_network_is_left_at_a_look(tune, least_fall, epochs):
-    race, work, interrupt = trained(tune, problem_of(**TINY), least_fall=least_fall)
-    history = race.others[0].history
+    driver, work, interrupt = trained(tune, problem_of(**TINY), least_fall=least_fall)
+    history = driver.others[0].history
     assert interrupt is None
     assert len(history) - 1 == epochs
     assert history.stop is (Stop.EPOCHS if epochs == 12 else Stop.QUALITY)
     whole = NetworkTraining("network", problem_of(**TINY))
     assert work == pytest.approx(whole.work / 2 * epochs)
-    assert race.others[0].held_out.shape == (120, 1)
+    assert driver.others[0].held_out.shape == (120, 1)
 
 
 def test_a_network_that_is_far_off_is_left_at_the_first_look(tune):
-    race, _, _ = trained(tune, problem_of(**TINY), least_fall=-1.0, near=-0.9)
-    assert len(race.others[0].history) - 1 == 2
-    assert race.others[0].history.stop is Stop.QUALITY
+    driver, _, _ = trained(tune, problem_of(**TINY), least_fall=-1.0, near=-0.9)
+    assert len(driver.others[0].history) - 1 == 2
+    assert driver.others[0].history.stop is Stop.QUALITY
 
 
 def test_work_beyond_the_limit_is_not_begun(tune):
     one = NetworkTraining("network", problem_of(**TINY)).work / 2
-    race, work, _ = trained(tune, problem_of(**TINY), least_fall=-1.0, limit=0.0)
-    assert (race.others, work) == ([], 0.0)
-    spent = race.spent
-    race, work, _ = trained(tune, problem_of(**TINY), least_fall=-1.0, limit=spent + 7.5 * one)
+    driver, work, _ = trained(tune, problem_of(**TINY), least_fall=-1.0, limit=0.0)
+    assert (driver.others, work) == ([], 0.0)
+    spent = driver.spent
+    driver, work, _ = trained(tune, problem_of(**TINY), least_fall=-1.0, limit=spent + 7.5 * one)
     assert work == pytest.approx(4 * one)
-    assert race.others[0].history.stop is Stop.QUALITY
+    assert driver.others[0].history.stop is Stop.QUALITY
 
 
 def test_the_next_one_is_that_which_is_expected_to_be_best(tune):
@@ -162,9 +162,9 @@ def test_the_next_one_is_that_which_is_expected_to_be_best(tune):
 def test_a_network_that_diverges_is_left_out(fails, tune, diverging):
     fails(NetworkTraining, "advance", FloatingPointError("too far"), lambda one, *_: one.name == diverging)
     names = ("network", "variant", "last")
-    race, _, interrupt = trained(tune, problem_of(), least_fall=-1.0, names=names)
-    assert [one.name for one in race.others] == [name for name in names if name != diverging]
-    assert {name: str(failure) for name, failure in race.failed.items()} == {diverging: "too far"}
+    driver, _, interrupt = trained(tune, problem_of(), least_fall=-1.0, names=names)
+    assert [one.name for one in driver.others] == [name for name in names if name != diverging]
+    assert {name: str(failure) for name, failure in driver.failed.items()} == {diverging: "too far"}
     assert interrupt is None
 
 
@@ -176,14 +176,14 @@ def test_an_interrupt_keeps_the_best_epoch_and_the_other_networks(tune, epoch):
             raise KeyboardInterrupt
 
     problem = replace(problem_of(**TINY), callbacks=[press])
-    race, _, interrupt = trained(tune, problem, least_fall=-1.0)
+    driver, _, interrupt = trained(tune, problem, least_fall=-1.0)
     assert isinstance(interrupt, KeyboardInterrupt)
-    history = race.others[0].history
+    history = driver.others[0].history
     assert len(history) - 1 == epoch
     assert history.stop is Stop.INTERRUPTED
     best = min(range(epoch + 1), key=history.metrics("held_out").__getitem__)
     assert history.best_epoch == best
-    value = metrics.default_metric(SquaredError())(race.others[0].held_out, scaled(120, 1)[1], np.ones(120))
+    value = metrics.default_metric(SquaredError())(driver.others[0].held_out, scaled(120, 1)[1], np.ones(120))
     assert value == pytest.approx(history.metrics("held_out")[best])
 
 
@@ -195,9 +195,9 @@ def test_the_end_of_the_time_ends_a_network_at_its_epoch(tune):
             self.calls += len(later) > 1  # of the network: before a look, and after each epoch
             return self.calls > 6
 
-    race, _, interrupt = trained(tune, problem_of(**TINY), least_fall=-1.0, budget=Clock(1e9))
+    driver, _, interrupt = trained(tune, problem_of(**TINY), least_fall=-1.0, budget=Clock(1e9))
     assert interrupt is None
-    history = race.others[0].history
+    history = driver.others[0].history
     assert history.stop is Stop.TIME
     assert 2 < len(history) - 1 < 12
 
@@ -210,8 +210,8 @@ def test_a_training_that_is_resumed_at_any_epoch_is_judged_as_at_first(tune):
         expected = trained(tune, problem, least_fall=least_fall)
         left_at = expected[0].others[0].history.epochs[-1].epoch
         for state in states[: left_at + 1]:
-            race, work, _ = trained(tune, replace(problem, resume=state), least_fall=least_fall)
-            one, other = race.others[0], expected[0].others[0]
+            driver, work, _ = trained(tune, replace(problem, resume=state), least_fall=least_fall)
+            one, other = driver.others[0], expected[0].others[0]
             np.testing.assert_array_equal(one.held_out, other.held_out)
             assert one.history.loss == other.history.loss
             assert one.history.metrics("held_out") == other.history.metrics("held_out")
@@ -224,6 +224,6 @@ def test_epochs_that_were_asked_for_are_all_run(tune):
     problem = problem_of(**TINY)
     _, states = states_of(problem)
     more = replace(problem, resume=replace(states[3], since=3))
-    race, _, _ = trained(tune, more, least_fall=1e9, near=-0.9, limit=0.0)
-    assert len(race.others[0].history) - 1 == 12
-    assert race.others[0].history.stop is Stop.EPOCHS
+    driver, _, _ = trained(tune, more, least_fall=1e9, near=-0.9, limit=0.0)
+    assert len(driver.others[0].history) - 1 == 12
+    assert driver.others[0].history.stop is Stop.EPOCHS

@@ -17,6 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, LayerSpec, callbacks, search
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import LEVELS
+from boostbp.ensemble.plan import Way
 from boostbp.estimators.nested_parameters import SPECS
 from boostbp.estimators.parameter_use import (
     IF_NETWORK,
@@ -28,7 +29,7 @@ from boostbp.estimators.parameter_use import (
     USES,
     use_of,
 )
-from boostbp.estimators.request import Request, Way
+from boostbp.estimators.request import Request
 from boostbp.losses import Quantile
 from boostbp.network.layers.layer import rounds_of
 from boostbp.network.settings import BackpropSpec

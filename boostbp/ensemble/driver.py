@@ -1,22 +1,24 @@
-"""Race: layers are boosted piece by piece; the next pieces go to the layers with most expected gain for their work."""
+"""Driver: the only loop over trials of candidates. It counts their work, and has their sum on the held-out rows."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from boostbp.backends.failures import attempted
+from boostbp.backends.failures import numerical
 from boostbp.ensemble import constants
 from boostbp.ensemble.average import stacked_weights, summed
-from boostbp.ensemble.budget import DEFAULT_QUALITY, LEVELS, Budget, QualityLevel
-from boostbp.ensemble.candidate import Candidate, CandidateKind
+from boostbp.ensemble.budget import Budget
+from boostbp.ensemble.candidate import Candidate, Over, Trial
 from boostbp.ensemble.output_layers import LayerTraining, TrainedCandidate
+from boostbp.ensemble.plan import Plan
 from boostbp.ensemble.problem import Problem
 from boostbp.network.monitor import Stage
 from boostbp.runtime.arrays import Floats
@@ -27,46 +29,47 @@ SHARES_TRIED = (0.1, 0.25, 0.5, 0.75, 1.0)  # weights that are tried for a layer
 
 
 class Outcome(NamedTuple):
-    """A layer after some pieces; `training` is None if it has no piece yet."""
+    """A trial after some pieces; `trial` is None if it has no piece yet."""
 
-    training: LayerTraining | None = None
+    trial: Trial | None = None
     failure: Exception | None = None  # of the next piece
 
 
 Keep = Callable[[Outcome], None]  # takes the outcome so far
 
 
-def boost(
-    training: LayerTraining, n_pieces: int | None, over: Callable[[], bool], keep: Keep, *, cuts: bool = False
-) -> None:
-    """Boost a layer by `n_pieces`, or to its end, while ``over()`` is False, and `keep` it after each piece.
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Pieces of one trial."""
 
-    The first piece is boosted in any case. With `cuts`, ``over()`` also ends a piece after some of its rounds.
-    """
-    done = 0
-    while done != n_pieces and not training.finished and not (training.n_pieces and over()):
-        after = attempted(partial(training.advance, over if cuts else None))
-        if isinstance(after, Exception):
-            keep(Outcome(training if training.n_pieces else None, failure=after))
-            return
-        training, done = after, done + 1
-        keep(Outcome(training))
+    begin: Callable[[], Trial | None]  # None if there is no time for it
+    n_pieces: int | None  # None for all
+    over: Over  # asked before each piece but the first of all
+    cuts: bool = False  # whether ``over()`` also ends a piece after some of its rounds
+
+    def run(self, keep: Keep) -> None:
+        """Train the pieces, and `keep` the outcome after each."""
+        trial = None
+        try:
+            trial, done = self.begin(), 0
+            while trial and done != self.n_pieces and not trial.finished and not (trial.n_pieces and self.over()):
+                trial, done = trial.advance(self.over if self.cuts else None), done + 1
+                keep(Outcome(trial))
+        except Exception as error:
+            keep(Outcome(trial if trial and trial.n_pieces else None, failure=numerical(error)))
 
 
 @dataclass
-class Race:
-    """The candidates of an average in training, and their weighted sum on the held-out rows.
+class Driver:
+    """The training of the candidates of a plan, and their weighted sum on the held-out rows.
 
     Decisions depend on held-out losses and on counted work, not on the clock or the number of threads. A time limit
-    only ends the race early. In a group of workers rank 0 decides, as others may round the losses differently.
+    only ends the training early. In a group of workers rank 0 decides, as others may round the losses differently.
     """
 
     problem: Problem  # layers that are trained at the same time share its threads
     budget: Budget
-    candidates: Sequence[Candidate] = ()
-    level: QualityLevel = LEVELS[DEFAULT_QUALITY]
-    refit: bool = False  # whether models with weight are refitted on all rows at the end; work is reserved for this
-    network_needed: bool = False  # whether the user's network is trained even if it promises little
+    plan: Plan = field(default_factory=Plan)
     # by name of the candidate; failed ones are left out, or keep the pieces from before the failure
     failed: dict[str, Exception] = field(default_factory=dict)
     layers: dict[str, LayerTraining] = field(default_factory=dict)
@@ -74,10 +77,11 @@ class Race:
     spent: float = 0.0  # work so far
     total: float = np.inf  # work of the whole fit; infinite until it is known
     begin_seconds: float = 0.0  # that it took to begin a candidate, at most
+    columns: NDArray[np.intp] | None = None  # the features of the problem, if it leaves out some of the table's
 
-    def of_kind(self, *kinds: CandidateKind) -> list[Candidate]:
-        """Return the candidates of some kinds."""
-        return [candidate for candidate in self.candidates if candidate.kind in kinds]
+    def continue_as(self, other: Driver) -> None:
+        """Continue as another driver, with what that one has trained."""
+        vars(self).update(vars(other))
 
     def report(
         self, name: str, weights: dict[str, float] | None = None, raw: Floats | None = None, *, hint: str = ""
@@ -116,12 +120,30 @@ class Race:
                 break
             waiting = [candidate for candidate in waiting if candidate not in wave]
             self.report(stage)
-            over, required = partial(self.budget.over, later), None if self.layers else wave[0]
-            steps = {
-                candidate.name: partial(self.begin_layer, candidate, n_pieces, over, required=candidate is required)
-                for candidate in wave
-            }
-            self._run(steps)
+            over, first = partial(self.budget.over, later), wave[0] if not self.layers else None
+            self.train({layer.name: self._step(layer, n_pieces, over, required=layer is first) for layer in wave})
+
+    def _step(self, candidate: Candidate, n_pieces: int | None, over: Over, *, required: bool) -> Step:
+        """Return the step that begins a candidate, or takes one that was begun on to `n_pieces`."""
+        if (begun := self.layers.get(candidate.name)) is None:
+            return self._pieces(partial(self._begun, candidate, over, required), n_pieces, over)
+        return self._pieces(
+            partial(_same, begun), None if n_pieces is None else max(n_pieces - begun.n_pieces, 0), over
+        )
+
+    def _pieces(self, begin: Callable[[], Trial | None], n_pieces: int | None, over: Over) -> Step:
+        return Step(begin, n_pieces, over, cuts=self.budget.seconds is not None)
+
+    def _begun(self, candidate: Candidate, over: Over, required: bool) -> Trial | None:
+        """Return a candidate's training before its first piece; None if time is up and it is not required."""
+        if not required and over(self.begin_seconds):
+            return None
+        starts = time.perf_counter()
+        needed = self.layers[candidate.needs].result if candidate.needs in self.layers else None
+        needed = needed or next((model for model in self.others if model.name == candidate.needs), None)
+        trial = candidate.begin(self.problem.split_threads()[0], needed)
+        self.begin_seconds = max(self.begin_seconds, time.perf_counter() - starts)
+        return trial
 
     def begin_best(self, candidates: Sequence[Candidate], *, stage: str) -> None:
         """Begin candidates, boost those that `audition` keeps to their end, and drop the others.
@@ -139,7 +161,7 @@ class Race:
                 self.layers.pop(layer.name, None)
         if going:
             self.audition(going, stage=stage)
-        self._run({name: partial(self._boost, layer, None, self.budget.over) for name, layer in self.layers.items()})
+        self._boost(self.layers, None, self.budget.over)
 
     def _leads_at_first(self, candidate: Candidate) -> bool:
         """Return whether the first piece of a layer has clearly less loss than that of the layer it needs."""
@@ -163,29 +185,6 @@ class Race:
             excess, error = self.problem.mean_of(losses - others)
         return not excess <= limit * error
 
-    def begin_layer(
-        self, candidate: Candidate, n_pieces: int | None, over: Callable[..., bool], keep: Keep, *, required: bool
-    ) -> None:
-        """Begin a candidate and boost it, unless time is up and it is not required; or continue one, to `n_pieces`."""
-        if (begun := self.layers.get(candidate.name)) is not None:
-            self._boost(begun, None if n_pieces is None else max(n_pieces - begun.n_pieces, 0), over, keep)
-            return
-        if not required and over(self.begin_seconds):
-            return
-        starts = time.perf_counter()
-        needed = self.layers[candidate.needs].result if candidate.needs in self.layers else None
-        needed = needed or next((model for model in self.others if model.name == candidate.needs), None)
-        training = attempted(partial(candidate.begin, self.problem.split_threads()[0], needed))
-        if isinstance(training, Exception):
-            keep(Outcome(failure=training))
-            return
-        assert isinstance(training, LayerTraining)
-        self.begin_seconds = max(self.begin_seconds, time.perf_counter() - starts)
-        self._boost(training, n_pieces, over, keep)
-
-    def _boost(self, training: LayerTraining, n_pieces: int | None, over: Callable[[], bool], keep: Keep) -> None:
-        boost(training, n_pieces, over, keep, cuts=self.budget.seconds is not None)
-
     def run(self, limit: float) -> None:
         """Boost the layers that promise most until none promises enough, or `limit` of work with the refit is spent."""
         while self.layers:
@@ -198,23 +197,30 @@ class Race:
             names = self.most_promising(weights, raw)
             if not names:
                 return
-            steps = {name: partial(self._boost, self.layers[name], constants.RACE_PIECES, over) for name in names}
-            self._run(steps)
+            self._boost(names, constants.RACE_PIECES, over)
 
-    def _run(self, steps: Mapping[str, Callable[[Keep], object]]) -> None:
-        """Boost some layers, as many at a time as threads allow, and count their work, also that before Ctrl-C."""
+    def _boost(self, names: Iterable[str], n_pieces: int | None, over: Over) -> None:
+        """Boost layers that were begun."""
+        layers = {name: self.layers[name] for name in names}
+        self.train({name: self._pieces(partial(_same, layer), n_pieces, over) for name, layer in layers.items()})
+
+    def train(self, steps: Mapping[str, Step]) -> None:
+        """Train trials, as many at a time as threads allow.
+
+        Work is counted and layers are kept, also those before Ctrl-C; a network counts and keeps its own.
+        """
         outcomes: dict[str, Outcome] = {}
         try:
-            run_tasks(steps, self.problem.split_threads()[1], outcomes)
+            run_tasks({name: step.run for name, step in steps.items()}, self.problem.split_threads()[1], outcomes)
         finally:
             for name in steps:
-                training, failure = outcomes.get(name, Outcome())
+                trial, failure = outcomes.get(name, Outcome())
                 if failure is not None:
                     self.failed[name] = failure
-                if training is not None:
+                if isinstance(trial, LayerTraining):
                     before = self.layers[name].n_pieces if name in self.layers else 0
-                    self.spent += (training.n_pieces - before) * training.work
-                    self.layers[name] = training
+                    self.spent += (trial.n_pieces - before) * trial.work
+                    self.layers[name] = trial
 
     def sum(self) -> tuple[dict[str, float], Floats]:
         """Return the weights of all models so far, by name, and the raw output of their sum on the held-out rows."""
@@ -236,7 +242,7 @@ class Race:
 
     def refit_seconds(self, weights: dict[str, float] | None = None) -> float:
         """Return the expected seconds of refitting all models with weight."""
-        if not self.refit or self.budget.seconds is None:
+        if not self.plan.refit or self.budget.seconds is None:
             return 0.0
         weights = self.sum()[0] if weights is None else weights
         return sum(training.refit_seconds for name, training in self.layers.items() if weights[name])
@@ -246,7 +252,7 @@ class Race:
         return work * max((training.seconds_per_work for training in self.layers.values()), default=0.0)
 
     def _refit_work(self, weights: dict[str, float]) -> float:
-        if not self.refit:
+        if not self.plan.refit:
             return 0.0
         return sum(training.refit_work for name, training in self.layers.items() if weights[name])
 
@@ -260,6 +266,10 @@ class Race:
                 if gain >= min_gain:
                     gain_per_work[name] = gain / training.work
         return workers().agree(sorted(gain_per_work, key=lambda name: -gain_per_work[name])[: constants.WAVE])
+
+
+def _same(trial: Trial) -> Trial:
+    return trial
 
 
 def promised_gain(training: LayerTraining, weight: float, raw: Floats, problem: Problem) -> float:

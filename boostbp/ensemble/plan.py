@@ -1,0 +1,169 @@
+"""Plan: what a fit trains, how far, and from which candidates. It is made once, and whatever trains reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Literal
+
+from boostbp.ensemble import constants
+from boostbp.ensemble.budget import DEFAULT_QUALITY, LEVELS, QualityLevel
+from boostbp.ensemble.candidate import Candidate, CandidateKind
+from boostbp.ensemble.candidates import candidates_for
+from boostbp.ensemble.problem import Problem
+from boostbp.runtime.group import training_in
+from boostbp.trees.sparse import Sparse
+
+Deep = Literal["auto"] | bool
+
+
+class Way(Enum):
+    """A way of training; its value is the heading of a column in the guide's table."""
+
+    ONE_LAYER = "`quality=1`"
+    AVERAGE = "`quality=2` to `5`"
+    NETWORK = "`deep=True`"
+    LAYERS = "`deep=False`"
+    FIXED_LAYER = "`hidden_layer_sizes=()`, or no held-out rows"
+
+
+class Schedule(Enum):
+    """The order of training."""
+
+    HIDDEN_UNITS = "the network alone, for its hidden units"
+    ALONE = "the network, or the single layer without hidden ones, alone"
+    FIXED_LAYER = "the first layer with a fixed number of rounds"
+    ONE_NETWORK = "layers on the features, the network, output layers on it"
+    FIRST_LAYERS = "the first layers, without those that are clearly worse after a trial"
+    STAGES = "the first two layers, trials of others, the most promising layers, networks, output layers on them"
+    SAMPLE = "all stages on a sample of the rows, then the layers that it chose on all rows"
+
+
+OF_ONE_MODEL = (Schedule.HIDDEN_UNITS, Schedule.ALONE, Schedule.FIXED_LAYER)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a fit trains, and the limits of its training."""
+
+    # parameters: average networks and single layers ("auto"), train the user's network (True), or average single layers
+    # only (False); the quality; and whether the user's network is trained even if it promises little, at least for some
+    # epochs, because callbacks see it or its state is kept
+    deep: Deep = "auto"
+    quality: int = DEFAULT_QUALITY
+    network_needed: bool = False
+    # decisions
+    way: Way = Way.AVERAGE
+    schedule: Schedule = Schedule.STAGES
+    level: QualityLevel = LEVELS[DEFAULT_QUALITY]
+    candidates: tuple[Candidate, ...] = ()
+    refit: bool = False  # whether the leaves of what has weight are fitted again on all rows at the end
+    drops_features: bool = False  # whether features that gain nothing may be left out
+    max_time: float | None = None  # seconds
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        *,
+        deep: Deep = "auto",
+        quality: int = DEFAULT_QUALITY,
+        network_needed: bool = False,
+        hidden_units: bool = False,
+        level: QualityLevel | None = None,
+    ) -> Plan:
+        """Return the plan of a fit.
+
+        `hidden_units` says whether the model consists of the hidden layers of the problem's network. `level` has the
+        limits, if they are not those of the quality.
+        """
+        level = level or LEVELS[quality]
+        needed = deep == "auto" and network_needed and level.networks is not None
+        with training_in(problem.rows.group):
+            many_rows = problem.has_many_rows
+            schedule = Schedule.HIDDEN_UNITS if hidden_units else _schedule(problem, deep, level, needed, many_rows)
+            plan = cls(deep, quality, network_needed, _way(problem, deep, level, needed), schedule, level)
+            if schedule in OF_ONE_MODEL:
+                refit = level.refit and _learns_held_out(problem) and schedule is Schedule.ALONE
+                refit = refit and not _moves_target(problem, deep)
+                return replace(plan, refit=refit, max_time=problem.settings.max_time)
+            candidates = tuple(candidates_for(problem, deep, quality, level, network_needed))
+        return replace(
+            plan,
+            candidates=candidates,
+            refit=level.refit and _learns_held_out(problem) and not many_rows,
+            drops_features=schedule is Schedule.FIRST_LAYERS and _may_drop_features(problem, candidates),
+            max_time=problem.settings.max_time,
+        )
+
+    def on(self, problem: Problem, *, networks: bool = True) -> Plan:
+        """Return the plan with the same parameters for another problem, without networks if these are not to be."""
+        level = self.level if networks else replace(self.level, networks=None)
+        return Plan.of(problem, deep=self.deep, quality=self.quality, network_needed=self.network_needed, level=level)
+
+    def of_kind(self, *kinds: CandidateKind) -> list[Candidate]:
+        """Return the candidates of some kinds."""
+        return [candidate for candidate in self.candidates if candidate.kind in kinds]
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield f"Training: {self.schedule.value}."
+        if self.schedule in OF_ONE_MODEL:
+            limit = ""
+        elif self.level.networks is None or not self.of_kind(CandidateKind.NETWORK):
+            limit = f"work {self.level.layers.work:g} times that of the first layers"
+        else:
+            works = f"{self.level.layers.work:g} (with networks {self.level.networks.work:g})"
+            limit = f"work {works} times that of the first layers"
+        seconds = "" if self.max_time is None else f"{self.max_time:g} s"
+        yield f"Limits: {', '.join(filter(None, (limit, seconds))) or 'none'}."
+        if self.candidates:
+            yield f"Candidates: {', '.join(candidate.name for candidate in self.candidates)}."
+        if self.drops_features:
+            yield "Features that gain nothing on held-out rows may be left out."
+        yield f"Leaves are {'' if self.refit else 'not '}fitted again on all rows."
+
+
+def _moves_target(problem: Problem, deep: Deep) -> bool:
+    return deep is True and problem.settings.output_target != "loss"
+
+
+def _learns_held_out(problem: Problem) -> bool:
+    return bool(problem.evaluation.sets) and problem.learns_held_out
+
+
+def _way(problem: Problem, deep: Deep, level: QualityLevel, needed: bool) -> Way:
+    if deep and not problem.settings.units:
+        return Way.FIXED_LAYER
+    if deep is True:
+        return Way.NETWORK
+    if not problem.evaluation.sets:
+        return Way.NETWORK if needed else Way.FIXED_LAYER
+    if deep is False:
+        return Way.LAYERS
+    return Way.ONE_LAYER if level.networks is None else Way.AVERAGE
+
+
+def _schedule(problem: Problem, deep: Deep, level: QualityLevel, needed: bool, many_rows: bool) -> Schedule:
+    judged, is_single = bool(problem.evaluation.sets), bool(deep) and not problem.settings.units
+    if not (judged or is_single or deep is True or needed):
+        return Schedule.FIXED_LAYER
+    if not judged or is_single or _moves_target(problem, deep):
+        return Schedule.ALONE
+    if deep is True:
+        return Schedule.ONE_NETWORK
+    if many_rows:
+        return Schedule.SAMPLE
+    return Schedule.FIRST_LAYERS if level.first_layers else Schedule.STAGES
+
+
+def _may_drop_features(problem: Problem, candidates: tuple[Candidate, ...]) -> bool:
+    """Return whether features may be left out: there are some, and nothing names them by their number."""
+    growth, X = problem.settings.layers[-1].growth, problem.rows.X
+    names_columns = growth.params or growth.monotone  # native parameters may do so
+    few = X.shape[1] < constants.FEW_FEATURES_OF
+    single = bool(candidates) and candidates[0].kind is CandidateKind.SINGLE_LAYER
+    return single and not (few or names_columns or isinstance(X, Sparse))
