@@ -58,12 +58,14 @@ def train_model(problem: Problem, plan: Plan, others: Iterable[Problem] = ()) ->
     basis or step is broken (`boostbp.ensemble.safeguard`), and the failure of the first candidate if all failed.
     """
     if plan.schedule is Schedule.HIDDEN_UNITS:
-        return back_propagate_alone(problem)
-    if plan.schedule in OF_ONE_MODEL:
+        network, history = back_propagate_alone(problem)
+    elif plan.schedule in OF_ONE_MODEL:
         network, history = _train_alone(problem, plan)
     else:
         network, history = _train_mean(problem, plan, others)
-    refuse_undefined(network, problem)
+    if plan.schedule is not Schedule.HIDDEN_UNITS:
+        refuse_undefined(network, problem)
+    history.plan = str(plan)
     return network, history
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Literal
@@ -13,6 +13,7 @@ from boostbp.ensemble.candidate import Candidate, CandidateKind
 from boostbp.ensemble.candidates import candidates_for
 from boostbp.ensemble.problem import Problem
 from boostbp.runtime.group import training_in
+from boostbp.runtime.messages import counted
 from boostbp.trees.sparse import Sparse
 
 Deep = Literal["auto"] | bool
@@ -29,17 +30,18 @@ class Way(Enum):
 
 
 class Schedule(Enum):
-    """The order of training."""
+    """What is trained, and in which order."""
 
     HIDDEN_UNITS = "the network alone, for its hidden units"
-    ALONE = "the network, or the single layer without hidden ones, alone"
+    ALONE = "one model alone, by back-propagation or boosting"
     FIXED_LAYER = "the first layer with a fixed number of rounds"
-    ONE_NETWORK = "layers on the features, the network, output layers on it"
-    FIRST_LAYERS = "the first layers, without those that are clearly worse after a trial"
-    STAGES = "the first two layers, trials of others, the most promising layers, networks, output layers on them"
-    SAMPLE = "all stages on a sample of the rows, then the layers that it chose on all rows"
+    ONE_NETWORK = "layers on the features, the network, and output layers on it"
+    FIRST_LAYERS = "the first layers, without those that are clearly worse in a trial"
+    STAGES = "the first two layers, trials of the others, then what promises most"
+    SAMPLE = "all stages on a sample of the rows, then what they chose on all rows"
 
 
+LAYER_KINDS = (CandidateKind.SINGLE_LAYER, CandidateKind.DIRECTIONS, CandidateKind.ENCODINGS)
 OF_ONE_MODEL = (Schedule.HIDDEN_UNITS, Schedule.ALONE, Schedule.FIXED_LAYER)
 
 
@@ -83,18 +85,20 @@ class Plan:
         with training_in(problem.rows.group):
             many_rows = problem.has_many_rows
             schedule = Schedule.HIDDEN_UNITS if hidden_units else _schedule(problem, deep, level, needed, many_rows)
-            plan = cls(deep, quality, network_needed, _way(problem, deep, level, needed), schedule, level)
-            if schedule in OF_ONE_MODEL:
-                refit = level.refit and _learns_held_out(problem) and schedule is Schedule.ALONE
-                refit = refit and not _moves_target(problem, deep)
-                return replace(plan, refit=refit, max_time=problem.settings.max_time)
-            candidates = tuple(candidates_for(problem, deep, quality, level, network_needed))
-        return replace(
-            plan,
-            candidates=candidates,
-            refit=level.refit and _learns_held_out(problem) and not many_rows,
-            drops_features=schedule is Schedule.FIRST_LAYERS and _may_drop_features(problem, candidates),
-            max_time=problem.settings.max_time,
+            is_sum = schedule not in OF_ONE_MODEL
+            candidates = candidates_for(problem, deep, quality, level, network_needed) if is_sum else []
+        refit = level.refit and bool(problem.evaluation.sets) and problem.learns_held_out
+        return cls(
+            deep,
+            quality,
+            network_needed,
+            _way(problem, deep, level, needed),
+            schedule,
+            level,
+            tuple(candidates),
+            refit and (not many_rows if is_sum else _is_refitted_alone(problem, deep, schedule)),
+            schedule is Schedule.FIRST_LAYERS and _may_drop_features(problem, candidates),
+            problem.settings.max_time,
         )
 
     def on(self, problem: Problem, *, networks: bool = True) -> Plan:
@@ -107,32 +111,33 @@ class Plan:
         return [candidate for candidate in self.candidates if candidate.kind in kinds]
 
     def __str__(self) -> str:
-        return "\n".join(self._lines())
+        return f"Plan: {'; '.join([self.schedule.value, *self._facts()])}."
 
-    def _lines(self) -> Iterator[str]:
-        yield f"Training: {self.schedule.value}."
-        if self.schedule in OF_ONE_MODEL:
-            limit = ""
-        elif self.level.networks is None or not self.of_kind(CandidateKind.NETWORK):
-            limit = f"work {self.level.layers.work:g} times that of the first layers"
-        else:
-            works = f"{self.level.layers.work:g} (with networks {self.level.networks.work:g})"
-            limit = f"work {works} times that of the first layers"
-        seconds = "" if self.max_time is None else f"{self.max_time:g} s"
-        yield f"Limits: {', '.join(filter(None, (limit, seconds))) or 'none'}."
-        if self.candidates:
-            yield f"Candidates: {', '.join(candidate.name for candidate in self.candidates)}."
+    def _facts(self) -> Iterator[str]:
+        """Yield candidates and limits in words."""
+        networks = self.of_kind(CandidateKind.NETWORK)
+        if self.schedule not in OF_ONE_MODEL:
+            parts = {"layer": self.of_kind(*LAYER_KINDS), "network": networks}
+            yield ", ".join(counted(len(part), what) for what, part in parts.items() if part)
+        if self.schedule in (Schedule.STAGES, Schedule.SAMPLE):
+            work = f"at most {self.level.layers.work:g} times the work of the first layers"
+            of_networks = self.level.networks if networks else None
+            yield work if of_networks is None else f"{work} ({of_networks.work:g} with networks)"
+        members = max(self.level.effort(networks=trained).members for trained in (False, bool(networks)))
+        if self.schedule not in OF_ONE_MODEL and members > 1:
+            yield f"up to {members} times, with other held-out rows each time"
         if self.drops_features:
-            yield "Features that gain nothing on held-out rows may be left out."
-        yield f"Leaves are {'' if self.refit else 'not '}fitted again on all rows."
+            yield "features that gain nothing may be left out"
+        if self.max_time is not None:
+            yield f"at most {self.max_time:g} s"
 
 
 def _moves_target(problem: Problem, deep: Deep) -> bool:
     return deep is True and problem.settings.output_target != "loss"
 
 
-def _learns_held_out(problem: Problem) -> bool:
-    return bool(problem.evaluation.sets) and problem.learns_held_out
+def _is_refitted_alone(problem: Problem, deep: Deep, schedule: Schedule) -> bool:
+    return schedule is Schedule.ALONE and not _moves_target(problem, deep)
 
 
 def _way(problem: Problem, deep: Deep, level: QualityLevel, needed: bool) -> Way:
@@ -160,7 +165,7 @@ def _schedule(problem: Problem, deep: Deep, level: QualityLevel, needed: bool, m
     return Schedule.FIRST_LAYERS if level.first_layers else Schedule.STAGES
 
 
-def _may_drop_features(problem: Problem, candidates: tuple[Candidate, ...]) -> bool:
+def _may_drop_features(problem: Problem, candidates: Sequence[Candidate]) -> bool:
     """Return whether features may be left out: there are some, and nothing names them by their number."""
     growth, X = problem.settings.layers[-1].growth, problem.rows.X
     names_columns = growth.params or growth.monotone  # native parameters may do so

@@ -14,7 +14,7 @@ from boostbp.ensemble.budget import LEVELS, QualityLevel
 from boostbp.ensemble.candidate import Candidate, CandidateKind, NetworkTraining
 from boostbp.ensemble.driver import Driver, Step
 from boostbp.ensemble.few_features import clearly_better, on_few_features
-from boostbp.ensemble.plan import Plan
+from boostbp.ensemble.plan import LAYER_KINDS
 from boostbp.network.choice import NETWORK
 from boostbp.runtime.group import workers
 
@@ -33,12 +33,7 @@ def train_first_layers(driver: Driver) -> None:
             few.begin(few.plan.candidates[:1], constants.FIRST_LAYER_PIECES, stage=FIRST_STAGE)
             if clearly_better(few, driver):
                 driver.continue_as(few)
-    driver.begin_best(layers_of(driver.plan), stage=FIRST_STAGE)
-
-
-def layers_of(plan: Plan) -> list[Candidate]:
-    """Return the candidates that are layers on the features, or on directions or means of them."""
-    return plan.of_kind(CandidateKind.SINGLE_LAYER, CandidateKind.DIRECTIONS, CandidateKind.ENCODINGS)
+    driver.begin_best(driver.plan.of_kind(*LAYER_KINDS), stage=FIRST_STAGE)
 
 
 def train_stages(driver: Driver) -> None:
@@ -54,7 +49,7 @@ def train_stages(driver: Driver) -> None:
     The order depends only on losses and counted work, and so not on the number of threads.
     """
     problem, plan = driver.problem, driver.plan
-    level, layers, networks = plan.level, layers_of(plan), plan.of_kind(CandidateKind.NETWORK)
+    level, layers, networks = plan.level, plan.of_kind(*LAYER_KINDS), plan.of_kind(CandidateKind.NETWORK)
     begun = time.perf_counter()
     while layers and not driver.layers:  # the next ones, if the first ones fail
         driver.begin(layers[: constants.FIRST_LAYERS], None, stage=FIRST_STAGE)

@@ -149,6 +149,8 @@ class History:
         The scores of the leading piece during its growth, if it is a layer, before its leaves were fitted again.
     refits : list of Refit
         The calls of ``refit`` since the fit. Epochs, looks and scores precede them.
+    plan : str
+        What was to be trained, how far, and from which candidates; "" in files of version 9.
     held_out : (rows, outputs) or None
         Raw output on the first evaluation set before leaves were fitted again, until the estimator has its model.
     """
@@ -161,6 +163,7 @@ class History:
     refitted: bool = False
     looks: list[Look] = field(default_factory=list)
     refits: list[Refit] = field(default_factory=list)
+    plan: str = ""
     held_out: Floats | None = field(default=None, init=False, compare=False, repr=False)
 
     @property
@@ -288,7 +291,7 @@ class History:
             lines.append(REFITTED)
         if self.choice is not None:
             lines.append(self.choice.seconds_in_words)
-        lines += map(str, self.refits)
+        lines += [self.plan, *map(str, self.refits)]
         return "\n".join(filter(None, lines))
 
     def _training_in_words(self) -> str:

@@ -46,8 +46,10 @@ def history_from(facts: object, *, hidden: int | None = None) -> History:
 
     Raises ValueError if a field is missing or has another type, or if epochs describe other layers or evaluation sets.
     """
-    # Histories of version 9 have no refits.
-    history: History = plain.decode_as(History, {"refits": [], **facts} if isinstance(facts, dict) else facts)
+    # Histories of version 9 have no refits and no plan.
+    history: History = plain.decode_as(
+        History, {"refits": [], "plan": "", **facts} if isinstance(facts, dict) else facts
+    )
     epochs, choice, rounds = history.epochs, history.choice, [look.rounds for look in history.looks]
     names = list(epochs[0].metrics) if epochs else []
     scored = [*(epoch.metrics for epoch in epochs), *(look.metrics for look in history.looks)]

@@ -88,12 +88,8 @@ def run_tasks(
     fails or Ctrl-C comes, the others end at their next `interrupts.check`. Raises the error of the first task, in
     order, that failed, or the KeyboardInterrupt.
     """
-    n_at_once = min(n_at_once, len(tasks))
-    if n_at_once <= 1:
-        with interrupts.deferred():
-            for name, task in tasks.items():
-                task(partial(results.__setitem__, name))
-                interrupts.check()
+    if min(n_at_once, len(tasks)) <= 1:
+        _run_here(tasks, results)
         return
     received: list[KeyboardInterrupt] = []
     failed: dict[str, BaseException] = {}
@@ -124,6 +120,24 @@ def run_tasks(
         raise failed[min(failed, key=list(tasks).index)]
     if received:
         raise received[0]
+
+
+def _run_here(tasks: Mapping[str, Callable[[Callable[[T], None]], object]], results: dict[str, T]) -> None:
+    """Run tasks one by one in this thread."""
+    failure: BaseException | None = None
+    try:
+        with interrupts.deferred():
+            for name, task in tasks.items():
+                try:
+                    task(partial(results.__setitem__, name))
+                except BaseException as error:
+                    failure = error
+                    raise
+                interrupts.check()
+    except KeyboardInterrupt:
+        if failure is None:
+            raise
+        raise failure from None  # rather than of a press that waited
 
 
 _SOFT = 1  # omp_pause_soft of OpenMP 5.0: threads end, settings stay

@@ -350,7 +350,7 @@ def test_a_network_is_judged_in_the_numbers_that_it_is_kept_in():
     """And what stands on its hidden units is fitted to them."""
     problem = problem_of(designs(500, 0), designs(200, 1), layer=replace(SMOOTH, base_lambda=1.0))
     training = NetworkTraining("network", problem)
-    training.advance(Budget(None), 0.0)
+    training.advance()
     kept = training.result.model.rounded()
     np.testing.assert_allclose(kept.predict(problem.held_out.X), training.result.held_out, atol=0.01)
     hidden = training.result.model.layers[0].forest.leaves.weight

@@ -258,8 +258,8 @@ def test_a_member_that_missed_it_hardly_counts(tune):
     trained, first = ensemble._train_average, regressor(quality=4, deep=False).fit(X, Y)
     members = []
 
-    def missing(problem, settings, level):
-        member = trained(problem, settings, level)
+    def missing(problem, plan):
+        member = trained(problem, plan)
         if members:
             model = replace(member.model, baseline=member.model.baseline + 1e3)
             member = member._replace(model=model, score=HeldOutScore(5e5, 1e3))
