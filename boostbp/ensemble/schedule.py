@@ -106,12 +106,20 @@ def _train_one(candidate: Candidate, driver: Driver) -> None:
     try:
         going = True
         while going:
+            before = training.n_pieces
             driver.report(training.name)
             driver.spent += training.work
-            training.advance(partial(driver.budget.over, driver.refit_seconds()))
-            going = not training.finished and (to_end or falls(*training.best_errors()))
+            driver.train({training.name: _to_next_look(training, driver, driver.refit_seconds())})
+            if training.name in driver.failed:
+                raise driver.failed[training.name]
+            going = not training.finished and training.n_pieces > before
+            going = going and (to_end or falls(*training.best_errors()))
     finally:
         _keep([training], driver)
+
+
+def _to_next_look(training: NetworkTraining, driver: Driver, later: float) -> Step:
+    return Step(lambda: training, 1, partial(driver.budget.over, later), cuts=True)
 
 
 def _keep(networks: Sequence[NetworkTraining], driver: Driver) -> None:
@@ -184,7 +192,7 @@ def train_networks(candidates: Sequence[Candidate], driver: Driver, limit: float
         driver.spent += min(training.work, max(left, 0.0))
         if not training.n_pieces:
             begun.append(training)
-        driver.train({training.name: Step(lambda: training, 1, partial(driver.budget.over, later), cuts=True)})
+        driver.train({training.name: _to_next_look(training, driver, later)})
         if training.name in driver.failed:
             return False
         promising = promises(*training.best_errors(), layers_error, first_look=training.n_pieces == 1)
