@@ -141,8 +141,9 @@ def of_other_packages(_app: Any, _what: str, _name: str, member: Any, skip: bool
 
 def leave_out_of_search(_app: Any, env: Any) -> None:
     """Leave the text of the laboratory book out of searches, in which it would come before the guide."""
-    for page in ("research/journal", "research/results-archive", "research/deployment_costs"):
-        env.metadata[page]["nosearch"] = ""
+    for page in env.found_docs:
+        if page.startswith("research/"):
+            env.metadata[page]["nosearch"] = ""
 
 
 def own_signature(_app: Any, what: str, name: str, member: Any, *_: Any) -> tuple[str, None] | None:

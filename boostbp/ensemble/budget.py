@@ -62,7 +62,7 @@ class QualityLevel:
 
 
 # Without networks, more work gains nothing and more members gain little: journal, "Work or members". Several classes:
-# journal, "Where networks are tried".
+# journal, "Where networks are trained".
 LEVELS: dict[int, QualityLevel] = {
     1: QualityLevel(Effort(1.0), networks=None, first_layers=True),
     2: QualityLevel(Effort(1.3), networks=Effort(2.2), trials=1),

@@ -1,7 +1,7 @@
 """Few features: a fit leaves out features that gain nothing, where that clearly lowers the held-out loss.
 
 Splits on noise cost rows and seconds: where two of thirty features count, a layer of them alone has .8 of the error.
-Journal, "Features that gain nothing".
+Journal, "What moves quality 1".
 """
 
 from __future__ import annotations
