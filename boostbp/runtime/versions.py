@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from boostbp.runtime import threads
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 _PACKAGES = (
     "lightgbm", "xgboost", "xgboost-cpu", "numpy", "scipy", "scikit-learn", "pandas", "polars",
     "pyarrow", "torch",
