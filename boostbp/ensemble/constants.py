@@ -108,7 +108,7 @@ DIRECTIONS_PAIRED = 4
 # The folds and leaves were not varied.
 ENCODED_MIN_LEVELS, ENCODING_FOLDS, ENCODED_LEAVES = 100, 5, 256
 
-# Race. All figures are in the journal, "A fit that is good whenever it stops", unless another page is named.
+# Driver. All figures are in the journal, "A fit that is good whenever it stops", unless another page is named.
 # Layers that are boosted to their end before all others: 1 and 2.
 FIRST_LAYERS = 2
 # At quality 1, a first layer is left out after this many pieces if its loss exceeds the lowest one by more standard

@@ -81,18 +81,19 @@ class Plan:
         limits, if they are not those of the quality.
         """
         level = level or LEVELS[quality]
-        needed = deep == "auto" and network_needed and level.networks is not None
+        judged, units = bool(problem.evaluation.sets), problem.settings.units
+        way = way_of(deep, units, level, held_out=judged, network_needed=network_needed)
         with training_in(problem.rows.group):
             many_rows = problem.has_many_rows
-            schedule = Schedule.HIDDEN_UNITS if hidden_units else _schedule(problem, deep, level, needed, many_rows)
+            schedule = Schedule.HIDDEN_UNITS if hidden_units else _schedule(problem, deep, level, way, many_rows)
             is_sum = schedule not in OF_ONE_MODEL
             candidates = candidates_for(problem, deep, quality, level, network_needed) if is_sum else []
-        refit = level.refit and bool(problem.evaluation.sets) and problem.learns_held_out
+        refit = level.refit and judged and problem.learns_held_out
         return cls(
             deep,
             quality,
             network_needed,
-            _way(problem, deep, level, needed),
+            way,
             schedule,
             level,
             tuple(candidates),
@@ -140,21 +141,28 @@ def _is_refitted_alone(problem: Problem, deep: Deep, schedule: Schedule) -> bool
     return schedule is Schedule.ALONE and not _moves_target(problem, deep)
 
 
-def _way(problem: Problem, deep: Deep, level: QualityLevel, needed: bool) -> Way:
-    if deep and not problem.settings.units:
+def way_of(
+    deep: Deep, units: Sequence[int], level: QualityLevel, *, held_out: bool = True, network_needed: bool = False
+) -> Way:
+    """Return the way of training.
+
+    `held_out` says whether there are held-out rows or an evaluation set to choose a model by.
+    """
+    if deep and not units:
         return Way.FIXED_LAYER
     if deep is True:
         return Way.NETWORK
-    if not problem.evaluation.sets:
-        return Way.NETWORK if needed else Way.FIXED_LAYER
+    has_networks = deep == "auto" and level.networks is not None
+    if not held_out:
+        return Way.NETWORK if has_networks and network_needed else Way.FIXED_LAYER
     if deep is False:
         return Way.LAYERS
-    return Way.ONE_LAYER if level.networks is None else Way.AVERAGE
+    return Way.AVERAGE if has_networks else Way.ONE_LAYER
 
 
-def _schedule(problem: Problem, deep: Deep, level: QualityLevel, needed: bool, many_rows: bool) -> Schedule:
+def _schedule(problem: Problem, deep: Deep, level: QualityLevel, way: Way, many_rows: bool) -> Schedule:
     judged, is_single = bool(problem.evaluation.sets), bool(deep) and not problem.settings.units
-    if not (judged or is_single or deep is True or needed):
+    if way is Way.FIXED_LAYER and not is_single:
         return Schedule.FIXED_LAYER
     if not judged or is_single or _moves_target(problem, deep):
         return Schedule.ALONE

@@ -78,7 +78,7 @@ def hold_out(
     validation = request.validation
     y, weight = rows.y, rows.weight
     names = None if groups is None else read_groups(groups, len(y))
-    if not stopping or (request.epochs == 0 and request.way() is Way.NETWORK):
+    if not stopping or (request.epochs == 0 and request.way is Way.NETWORK):
         return rows, []
     if names is not None and not isinstance(validation, float) and not is_splitter(validation):
         raise ValueError(

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import get_tags
 
 from boostbp.ensemble.budget import LEVELS, QualityLevel
-from boostbp.ensemble.plan import Way
+from boostbp.ensemble.plan import Way, way_of
 from boostbp.estimators.constructor import SupervisedParameters
 from boostbp.estimators.nested_parameters import LAYER_PARAMETERS, OUTPUT_PARAMETERS
 from boostbp.inputs.schema import Schema
@@ -105,21 +105,15 @@ class Request:
         """Whether networks are candidates of an average."""
         return self.deep == "auto" and self.level.networks is not None and not self.constrained
 
-    def way(self, *, held_out: bool = True, network_needed: bool = False) -> Way:
-        """Return the way of training.
+    @property
+    def depth(self) -> Literal["auto"] | bool:
+        """The parameter `deep`; False if the model must be monotone, as hidden units mix features."""
+        return False if self.constrained and self.units else self.deep
 
-        `held_out` says whether there are held-out rows or an evaluation set to choose a model by, and `network_needed`
-        whether callbacks, a checkpoint or the stored state need the user's network.
-        """
-        if self.deep and not self.units:
-            return Way.FIXED_LAYER
-        if self.deep is True:
-            return Way.NETWORK
-        if not held_out:
-            return Way.NETWORK if self.takes_networks and network_needed else Way.FIXED_LAYER
-        if self.deep is False or self.constrained:
-            return Way.LAYERS
-        return Way.AVERAGE if self.takes_networks else Way.ONE_LAYER
+    @property
+    def way(self) -> Way:
+        """The way of training if rows are held out."""
+        return way_of(self.depth, self.units, self.level)
 
     def settings(self, n_rows: int, n_outputs: int, seed: int, schema: Schema | None = None) -> Settings:
         """Return the settings of a training on `n_rows` rows; raise ValueError if a parameter does not suit them.
@@ -135,7 +129,7 @@ class Request:
             step=steps.rule_of(backprop.step, backprop.step_size, backprop.momentum),
             start=STARTS[backprop.start],
             refit_order=backprop.refit_order,
-            output_target=backprop.output_target if self.way() in WITH_NETWORKS else "loss",
+            output_target=backprop.output_target if self.way in WITH_NETWORKS else "loss",
             skip=backprop.skip,
             structure_epochs=_structure_epochs(backprop, native),
             structure_samples=_structure_samples(backprop, native, n_rows),
@@ -184,7 +178,7 @@ class Request:
                 min_base_lambda=MIN_BASE_LAMBDA if i > 0 else single_layer_lambda,
                 signs=self._signs(spec, width, schema) if i == last else None,
             )
-            if not settings.basis.columns_per_feature and len(specs) > 1 and self.way() in WITH_NETWORKS:
+            if not settings.basis.columns_per_feature and len(specs) > 1 and self.way in WITH_NETWORKS:
                 raise ValueError(
                     "basis='constant' with hidden layers is not supported: their leaves, and the ridge base on the "
                     "same terms, have no derivatives, which back-propagation needs. Use another basis, or deep=False."

@@ -104,7 +104,7 @@ def _tell(history: History, request: Request, interrupt: KeyboardInterrupt | Non
     """Warn of what a fit found, and raise the interrupt that ended it, now that the estimator has its model."""
     try:
         warn_if_ill(history)
-        if history.choice is not None and request.way() is Way.AVERAGE:
+        if history.choice is not None and request.way is Way.AVERAGE:
             warn_after(request, history.choice)
     finally:
         if interrupt is not None:

@@ -106,10 +106,9 @@ def training_of(request: Request, arguments: Arguments, data: FitData) -> Traini
         task = NetworkTask(rows=rows, backend=backend, loss=targets.loss, settings=settings, evaluation=evaluation)
         return Problem.of(task, targets.to_loss)
 
-    deep = False if request.constrained and request.units else request.deep  # hidden units mix features
     network_needed = bool(arguments.callbacks or any(arguments.of_networks.values()))
     if data.earlier is not None:
-        check_sum(data.earlier.network, settings, networks=deep is not False)
+        check_sum(data.earlier.network, settings, networks=request.depth is not False)
     problem = problem_of(data.drawn)
     return Training(
         request=request,
@@ -119,7 +118,7 @@ def training_of(request: Request, arguments: Arguments, data: FitData) -> Traini
         problem=problem,
         plan=Plan.of(
             problem,
-            deep=deep,
+            deep=request.depth,
             quality=request.quality,
             network_needed=workers().agree(network_needed),  # only rank 0 may have callbacks
             hidden_units=request.needs_hidden,  # such a model has no other parts

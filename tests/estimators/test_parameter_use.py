@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, LayerSpec, callbacks, search
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import LEVELS
-from boostbp.ensemble.plan import Way
+from boostbp.ensemble.plan import Way, way_of
 from boostbp.estimators.nested_parameters import SPECS
 from boostbp.estimators.parameter_use import (
     IF_NETWORK,
@@ -138,11 +138,11 @@ def test_every_parameter_stands_in_the_table_and_has_a_value_here():
 
 
 def test_the_ways_are_told_apart():
-    assert {way: Request.of(model_of(way)).way() for way in WAYS} == {way: way for way in WAYS}
-    assert Request.of(BoostBPAutoencoder()).way() is Way.NETWORK
+    assert {way: Request.of(model_of(way)).way for way in WAYS} == {way: way for way in WAYS}
+    assert Request.of(BoostBPAutoencoder()).way is Way.NETWORK
     for quality, level in LEVELS.items():
-        assert Request.of(BoostBPRegressor(quality=quality)).way() is (Way.AVERAGE if level.networks else Way.ONE_LAYER)
-        assert Request.of(BoostBPRegressor(quality=quality)).way(held_out=False) is Way.FIXED_LAYER
+        assert Request.of(BoostBPRegressor(quality=quality)).way is (Way.AVERAGE if level.networks else Way.ONE_LAYER)
+        assert way_of("auto", (16,), level, held_out=False) is Way.FIXED_LAYER
 
 
 @pytest.mark.parametrize(
