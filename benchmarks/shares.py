@@ -19,7 +19,7 @@ from boostbp.core.binding import Loop
 from boostbp.network import layers
 from boostbp.network.layers import BoundInput
 from boostbp.trees.leaves import Workspace, add_rows, leaves_on_paths, rows_by_leaf
-from boostbp.trees.rounds import TreeRows, fit_together
+from boostbp.trees.tree_fits import TreeRows, fit_together
 
 __all__ = ["profile"]
 
@@ -35,7 +35,7 @@ _OUTER = {
     ],
     "pull back": [("network/layers/layer.py", "vjp")],
     "gradient": [("network/layers/bound.py", "gradient")],
-    "leaves": [("core", "fit_trees")],
+    "leaves": [("core", "boost_rounds")],
 }
 _INNER = {
     "route": [("core", "group_block")],

@@ -156,22 +156,17 @@ group_block = Loop(
     _fields_of(LeafRows, "start", "order", "values"),
 )  # fmt: skip
 
-# tree_fits.c
+# boosting.c
 RIDGE = *PENALTY, "standardize: bool", "learning_rate: float", "block_rows: int"
 SPACE = "order: u2[rows] out", "values: f8[_] out"
 FITS = "leaf: leaf[trees, rows] out", "out: f8[outputs, rows] out"
-fit_trees = Loop(
-    "fit_trees", *TREES, FITTED, BINNED, ("grad: f8[outputs, rows]", "hess: f8[hessians, rows]"), RIDGE, SPACE, *FITS
-)
-
-# boosting.c
 SPLIT_ROOM = (
     "numbers: f8[2, room] out", "integers: i4[5, room] out", "missing_left: bool[room] out",
     "categories: u4[word_room] out", "tree_split: i8[trees+1] out",
 )  # fmt: skip
 GROWER = (
-    "booster: int", "update: int", "iteration: int", "text: int", "derive: int", "sampled: u1[samples, rows]",
-    "unsampled: float", "in_float32: f4[2, outputs, rows] out",
+    "booster: int", "update: int", "iteration: int", "text: int", "derive: int", "sampled: bool[samples, rows]",
+    "unsampled: float", "in_float32: f4[2, grown, rows] out",
 )  # fmt: skip
 OBJECTIVE = (
     "grad: f8[outputs, rows] out", "hess: f8[hessians, rows]", "shared_grad: f8[shared, rows]",

@@ -320,9 +320,9 @@ API int64_t boostbp_paths_of(const nodes_t *nodes, const int64_t *tree_split, in
                              int32_t *column, int64_t n_trees, int64_t n_leaves, int64_t room);
 
 /* tree_fits.c */
-API int64_t boostbp_fit_trees(const nodes_t *nodes, const int64_t *tree_split, const leaves_t *leaves,
-                              const binned_t *in, const derivatives_t *derivatives, const ridge_t *ridge,
-                              const space_t *space, void *leaf, int64_t bytes, double *out);
+int64_t fit_trees(const nodes_t *nodes, const int64_t *tree_split, const leaves_t *leaves, const binned_t *in,
+                  const derivatives_t *derivatives, const ridge_t *ridge, const space_t *space, void *leaf,
+                  int64_t bytes, double *out);
 
 /* evaluation.c */
 API int64_t boostbp_add_values(const leaf_rows_t *rows, int64_t degree, const double *scaling, const double *weight,

@@ -100,7 +100,7 @@ typedef struct {
     const uint8_t *sampled;
     double unsampled;
     float *in_float32;
-    int64_t n_samples, n_rows, n_outputs;
+    int64_t n_samples, n_rows, n_grown;
 } grower_t;
 
 /* Derivatives of the loss. */
@@ -139,7 +139,7 @@ static int64_t derivatives_of_growth(const grower_t *grower, const objective_t *
     const double *grad = loss->n_shared > 0 ? loss->shared_grad : loss->grad;
     const double *hess = loss->n_shared > 0 ? loss->shared_hess : loss->hess;
     const uint8_t *sampled = grower->n_samples > 0 ? grower->sampled + round * loss->n_rows : NULL;
-    int64_t n_trees = loss->n_shared > 0 ? 1 : loss->n_outputs, n_rows = loss->n_rows;
+    int64_t n_trees = grower->n_grown, n_rows = loss->n_rows;
     int is_finite = all_finite(loss->grad, loss->n_outputs * n_rows);
     for (int64_t k = 0; k < n_trees; k++) {
         const double *h = hess + (n_trees > 1 && loss->n_hessians > 1 ? k * n_rows : 0);
@@ -180,7 +180,7 @@ static int64_t grow(const grower_t *grower, library_t *library, const objective_
    grower: addresses of a booster and of functions. Without a booster, `update` is called with the number of each round.
    It writes the trees behind those so far, their ends to tree_split, and adds the number of their words to done[1].
    Without both, trees and the columns of their leaves are known. sampled: (rounds, rows), or (0, rows) if trees are
-   grown on all rows. in_float32: (2, outputs, rows), derivatives of the trees that are grown.
+   grown on all rows. in_float32: (2, grown, rows), derivatives of the trees that are grown in a round.
 
    objective: grad, (outputs, rows); hess, (outputs, rows) or (1, rows). With base and target, (outputs, rows), the loss
    is the squared error of `base + out`, whose gradient is computed here. Otherwise `derive` is called with the number of
@@ -250,8 +250,8 @@ API int64_t boostbp_boost_rounds(const grower_t *grower, const binned_t *in, con
             of_weights[i] = degree * path_start[i] + i;
         leaves_t fitted = {tree_leaf, served, degrees, path_start, column, leaves->scaling + 4 * n_paths, of_weights,
                            leaves->weight + n_weights, n_outputs, n_leaves, path_start[n_leaves]};
-        fault = boostbp_fit_trees(&nodes, split, &fitted, in, &derivatives, ridge, space,
-                                  (char *)leaf + first * n_rows * bytes, bytes, out);
+        fault = fit_trees(&nodes, split, &fitted, in, &derivatives, ridge, space,
+                          (char *)leaf + first * n_rows * bytes, bytes, out);
         if (fault)
             break;
         /* Offsets of the round become those of all rounds. */

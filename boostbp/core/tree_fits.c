@@ -74,9 +74,9 @@ static int64_t paths_of_tree(const int64_t *start, int64_t n_leaves, int64_t deg
    nodes, tree_split: splits of all trees, and the first of each; leaves: from `paths_of`, their scalings and weights are
    written; derivatives: of one output for each tree. Written: leaf numbers, (trees, rows). Added to: out, (trees, rows).
    A tree with the structure of the previous one reuses its grouping of rows. */
-API int64_t boostbp_fit_trees(const nodes_t *nodes, const int64_t *tree_split, const leaves_t *leaves,
-                              const binned_t *in, const derivatives_t *derivatives, const ridge_t *ridge,
-                              const space_t *space, void *leaf, int64_t bytes, double *out)
+int64_t fit_trees(const nodes_t *nodes, const int64_t *tree_split, const leaves_t *leaves, const binned_t *in,
+                  const derivatives_t *derivatives, const ridge_t *ridge, const space_t *space, void *leaf,
+                  int64_t bytes, double *out)
 {
     SCRATCH scratch = {0};
     int64_t n_hess = 0, failed = 0, standardize = ridge->standardize, block_rows = ridge->block_rows;

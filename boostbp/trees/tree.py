@@ -166,11 +166,10 @@ class SplitRoom(NamedTuple):
     @classmethod
     def holding(cls, trees: Trees) -> SplitRoom:
         """Return a copy of trees."""
-        integers = [trees.feature, trees.left, trees.right, trees.cat_start, trees.cat_words]
-        numbers = np.stack([trees.threshold, trees.gain])
-        return cls(
-            numbers, np.stack(integers), trees.missing_left.copy(), trees.categories.copy(), trees.tree_split.copy()
-        )
+        copy = cls.of(len(trees), len(trees.feature), len(trees.categories))
+        copy.write(trees, 0, 0)
+        copy.tree_split[:] = trees.tree_split
+        return copy
 
     def write(self, trees: Trees, split: int, word: int) -> None:
         """Write trees from a split and a word on; words of their sets count from 0."""

@@ -6,11 +6,11 @@
 
 enum { ROWS = 20011, FEATURES = 7, SPLITS = 63, LEAVES = 64, TREES = 3, MOST = FEATURES * LEAVES * TREES };
 
-API int64_t boostbp_put_in_bins(const double *, const double *, uint8_t *, double *, double *, int64_t, int64_t);
-API int64_t boostbp_evaluate(const leaves_t *, const void *, int64_t, const double *, int64_t, int64_t, int64_t,
-                             double *, int64_t, int64_t, int64_t);
-API int64_t boostbp_vjp(const leaves_t *, const void *, int64_t, const double *, int64_t, const double *,
-                        const double *, int64_t, int64_t, double *, int64_t, int64_t, int64_t);
+API int64_t boostbp_put_in_bins(const double *, const double *, uint8_t *, double *, double *, int64_t, int64_t,
+                                int64_t);
+API int64_t boostbp_evaluate(const leaves_t *, const at_leaves_t *, int64_t, int64_t, int64_t, double *, int64_t);
+API int64_t boostbp_vjp(const leaves_t *, const at_leaves_t *, int64_t, const double *, const double *, int64_t,
+                        int64_t, double *, int64_t);
 
 static double X[ROWS * FEATURES], grad[TREES * ROWS], hess[TREES * ROWS], out[ROWS * FEATURES], fit[TREES * ROWS];
 static double cuts[FEATURES * 255], lower[FEATURES * 256], upper[FEATURES * 256], scaling[MOST * 4];
@@ -60,21 +60,24 @@ int main(void)
         cat_start[i] = -1;
     }
     nodes_t nodes = {feature, threshold, left, right, missing_left, cat_start, cat_words, NULL, SPLITS * TREES};
-    boostbp_put_in_bins(X, cuts, bins, lower, upper, ROWS, FEATURES);
+    boostbp_put_in_bins(X, cuts, bins, lower, upper, ROWS, FEATURES, 255);
     boostbp_paths_of(&nodes, tree_split, 1, start, column, TREES, LEAVES * TREES, MOST);
-    binned_t binned = {X, X, bins, lower, upper, ROWS, FEATURES, FEATURES};
+    binned_t binned = {X, X, bins, lower, upper, ROWS, FEATURES, FEATURES, 255};
+    derivatives_t derivatives = {grad, hess, TREES, ROWS, TREES};
+    ridge_t ridge = {0.7, 1, 1, 0.3, 1 << 14};
+    space_t space = {order, values, ROWS};
+    at_leaves_t at = {leaf, 1, X, TREES, ROWS, FEATURES};
     for (int64_t degree = 1; degree <= 2; degree++) {
         const int64_t tree_degree[] = {degree, degree, degree}, paths = start[LEAVES * TREES];
         for (int64_t i = 0; i <= LEAVES * TREES; i++)
             weight_start[i] = i + degree * start[i];
         leaves_t leaves = {tree_leaf, tree_output, tree_degree, start, column, scaling, weight_start, weight, TREES,
                            LEAVES * TREES, paths};
-        boostbp_fit_trees(&nodes, tree_split, &leaves, &binned, grad, hess, 0.7, 1, 1, 0.3, 1 << 14, order, values,
-                          leaf, 1, fit, TREES, TREES);
+        fit_trees(&nodes, tree_split, &leaves, &binned, &derivatives, &ridge, &space, leaf, 1, fit);
         add(&hash, leaf, sizeof leaf), add(&hash, fit, sizeof fit), add(&hash, weight, sizeof weight);
-        boostbp_evaluate(&leaves, leaf, 1, X, 1, 0, ROWS, out, ROWS, FEATURES, 1);
+        boostbp_evaluate(&leaves, &at, 1, 0, ROWS, out, 1);
         add(&hash, out, sizeof *out * ROWS);
-        boostbp_vjp(&leaves, leaf, 1, X, 1, grad, unit, 0, ROWS, out, ROWS, FEATURES, 1);
+        boostbp_vjp(&leaves, &at, 1, grad, unit, 0, ROWS, out, 1);
         add(&hash, out, sizeof out);
     }
     printf("%016llx\n", (unsigned long long)hash);

@@ -11,8 +11,9 @@ from boostbp.trees.basis import BASES
 from boostbp.trees.forest import Forest
 from boostbp.trees.leaves import ColumnBins
 from boostbp.trees.ridge import Ridge
-from boostbp.trees.rounds import NOT_MONOTONE, fit_round
+from boostbp.trees.rounds import fit_round
 from boostbp.trees.tree import Tree
+from boostbp.trees.tree_fits import NOT_MONOTONE, LeafFits
 
 RIDGE = Ridge(1.0)
 
@@ -41,10 +42,9 @@ def random_tree(rng, n_leaves, n_features):
 def fitted(tree, X, y, sign, basis="quadratic", ridge=RIDGE, weight=None):
     """The leaves of a tree, and the forest of this tree."""
     leaf, hess = np.empty((1, len(X)), np.int32), np.ones((1, len(X))) if weight is None else weight[None]
-    leaves = fit_round(
-        tree, X, X if basis != "constant" else np.empty((len(X), 0)), ColumnBins.of(X), BASES[basis], -y[None] * hess,
-        hess, ridge, learning_rate=1.0, leaf=leaf, out=np.zeros((1, len(X))), sign=np.array(sign, np.int64),
-    )  # fmt: skip
+    Z = X if basis != "constant" else np.empty((len(X), 0))
+    fits = LeafFits(X, Z, ColumnBins.of(X), BASES[basis], ridge, 1.0, np.array(sign, np.int64))
+    leaves = fit_round(tree, fits, -y[None] * hess, hess, leaf=leaf, out=np.zeros((1, len(X))))
     return leaves, Forest(tree, leaves, X.shape[1], 1, BASES[basis])
 
 

@@ -12,6 +12,7 @@ from boostbp.trees.leaves import BLOCK_ROWS, ColumnBins
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.rounds import fit_round
 from boostbp.trees.tree import Trees
+from boostbp.trees.tree_fits import LeafFits
 
 
 @pytest.mark.parametrize("standardize", [True, False])
@@ -34,13 +35,11 @@ def test_blocks_over_threads_give_the_bits_of_one_call(basis, weights, standardi
         "one for all": rng.uniform(0.5, 2, (1, n_rows)),
         "each its own": np.vstack([np.ones(n_rows), rng.uniform(0.5, 2, (2, n_rows))]),
     }[weights]
+    fits = LeafFits(X, Z, ColumnBins.of(X), BASES[basis], Ridge(0.5, standardize=standardize), 0.3)
     found = []
     for n_threads in (1, 2):
         leaf, out = np.empty((3, n_rows), np.uint8), np.full((3, n_rows), 0.25)
-        leaves = fit_round(
-            Trees.concat(trees), X, Z, ColumnBins.of(X), BASES[basis], grad, hess, Ridge(0.5, standardize=standardize),
-            learning_rate=0.3, leaf=leaf, out=out, n_threads=n_threads,
-        )  # fmt: skip
+        leaves = fit_round(Trees.concat(trees), fits, grad, hess, leaf=leaf, out=out, n_threads=n_threads)
         found.append((leaf, out, leaves))
     (leaf, out, leaves), (leaf_of_blocks, out_of_blocks, leaves_of_blocks) = found
     np.testing.assert_array_equal(leaf_of_blocks, leaf)

@@ -6,7 +6,7 @@ import numpy as np
 
 from boostbp import core
 from boostbp.trees.leaves import BLOCK_ROWS, Workspace
-from boostbp.trees.rounds import TreeRows, fit_together
+from boostbp.trees.tree_fits import TreeRows, fit_together
 
 
 def grouped(first, leaf, leaves, Z):

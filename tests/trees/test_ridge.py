@@ -130,16 +130,3 @@ def test_sums_are_the_normal_equations():
     expected = 0.5 * np.linalg.solve(gram + np.diag([0.0, 1, 1, 1, 1]), -Phi.T @ grad)
     got = solve(sums, paths, Ridge(1.0, penalize_constant=False), 0.5).reshape(5, 3)
     np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize("size", [1, 7, 128, 300])
-def test_blocks_of_rows_change_nothing(size):
-    rng = np.random.default_rng(5)
-    X, y = rng.standard_normal((300, 4)), rng.standard_normal((300, 2))
-    tree = random_tree(rng, 4)
-    leaf, paths = tree.leaf_of(X), leaves_on_paths(tree, Polynomial(2), 2)
-    whole = fit_leaves(leaf, paths, X, -y, np.ones(300), Ridge(0.5))
-    assert len(blocks(leaf, paths, X, size)) == -(-300 // size)
-    parts = fit_leaves(leaf, paths, X, -y, np.ones(300), Ridge(0.5), size=size)
-    np.testing.assert_allclose(parts.scaling, whole.scaling, rtol=1e-12, atol=1e-12)
-    assert_close(values(parts, leaf, X), values(whole, leaf, X), 1e-10)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,7 @@ from boostbp.core import Leaves
 from boostbp.runtime import interrupts
 from boostbp.runtime.arrays import Floats
 from boostbp.trees.forest import Forest
-from boostbp.trees.leaves import ColumnBins
-from boostbp.trees.rounds import GrowRound, Widths, boost_rounds, in_one_call
+from boostbp.trees.rounds import Derivatives, GrowRound, Widths, boost_rounds
 from boostbp.trees.tree import Trees
 
 if TYPE_CHECKING:
@@ -34,8 +33,8 @@ def boosted_in_core(rounds: Rounds, grower: Grower, outputs: slice) -> list[Fore
     It can on a dense input, with one tree for each output, on one worker, if the grower has `CoreGrower.grow_in_core`.
     """
     settings, grow_in_core = rounds.bound.settings, getattr(grower, "grow_in_core", None)
-    able = in_one_call(len(rounds.bound.Z), rounds.sign, rounds.n_threads, settings.prior)
-    if not grow_in_core or not rounds.bins or not able or settings.growth.multi_output:
+    able = rounds.fits.in_core(rounds.n_threads, settings.prior) and not settings.growth.multi_output
+    if not grow_in_core or not able:
         return []
     growing = _Growing(rounds, outputs)
     while growing.n_grown < settings.n_estimators and not rounds.is_over(growing.n_grown):
@@ -84,11 +83,10 @@ class _Growing:
         leaf = np.empty((n_rounds * n_outputs, n_rows), rounds.leaf.dtype)
         self.shares.clear()
         trees, leaves, fault = boost_rounds(
-            grown_by, self._derive, bound.table.X, bound.Z, cast("ColumnBins", rounds.bins), settings.basis, self.grad,
-            self.hess, settings.ridge, shared=self.shared, squared=self.squared,
+            grown_by, None if self.squared else self._derive, rounds.fits,
+            Derivatives(self.grad, self.hess, self.shared if calls.along else None, self.squared),
             sampled=np.array([rounds.sampled(number) for number in numbers], bool).reshape(-1, n_rows),
-            learning_rate=settings.learning_rate, most=self.most, leaf=leaf, space=rounds.space,
-            out=rounds.running[self.outputs],
+            most=self.most, leaf=leaf, out=rounds.running[self.outputs],
         )  # fmt: skip
         if fault == core.STOPPED:
             calls.check(*(self.shared if calls.along else (self.grad, self.hess)))

@@ -23,7 +23,6 @@ from boostbp.runtime.arrays import Floats, read_only, refuse_writes
 from boostbp.runtime.group import SAMPLE, workers
 from boostbp.trees.forest import RUN_SETTINGS, Forest, Run
 from boostbp.trees.leaves import (
-    Workspace,
     add_to,
     concat_leaves,
     leaves_of_tree,
@@ -33,6 +32,7 @@ from boostbp.trees.leaves import (
 from boostbp.trees.ridge import LeafRanges
 from boostbp.trees.rounds import UNSAMPLED, fit_round
 from boostbp.trees.tree import Tree, Trees, leaf_type
+from boostbp.trees.tree_fits import LeafFits
 
 # Limit on the bytes of leaf numbers that a layer keeps for its backward pass. Arbitrary: 100 trees of up to 256 leaves
 # reach it with ten million rows.
@@ -60,11 +60,13 @@ class Rounds:
         self.leaf: NDArray[np.integer] = np.empty((n_trees if self.keeps_leaf else 0, n_rows), dtype)
         self.running = np.zeros((n_outputs, n_rows))
         self.rng = np.random.default_rng(seed)  # draws the directions along which trees of all outputs are grown
-        self.bins = bound.column_bins if settings.n_estimators else None  # computed before threads start
-        self.sign = np.array(settings.growth.monotone, np.int64)  # in which the layer must rise or fall; (0,) for none
+        # bins are computed before threads start
+        bins, sign = bound.column_bins if settings.n_estimators else None, np.array(settings.growth.monotone, np.int64)
+        self.fits = LeafFits(
+            bound.table.X, bound.Z, bins, settings.basis, settings.ridge, settings.learning_rate, sign
+        )  # fmt: skip
         self.threads_of_outputs = n_threads if workers().is_single else 1  # only one thread may sum over a group
         self.parts: list[Forest] = []  # the base, then the trees of the first round by output, of the second, ...
-        self.space = Workspace()
         self.over: Callable[[], bool] | None = None  # whether time is up, if the layer may end before its last round
         self.begun = time.perf_counter()
 
@@ -108,10 +110,10 @@ class Rounds:
             with np.errstate(divide="ignore", invalid="ignore"):
                 target = np.where(hess > 0, -grad / hess, 0.0)
             base = self.bound.base.fit(target, penalty)
-        if len(self.sign):
+        if len(sign := self.fits.sign):
             # Constrained columns are left to the trees. Where the function is less steep than the straight line of the
             # base, trees with slopes of the required sign could not correct it.
-            base.weight[1:][self.sign[base.column] != 0] = 0.0
+            base.weight[1:][sign[base.column] != 0] = 0.0
         trees, leaf = self.bound.base.U.trees, self.bound.base.U.leaf
         self.leaf[: self.bound.n_base] = leaf[: len(self.leaf)]
         out = np.zeros((len(self.bound.Z), self.objective.n_outputs))
@@ -237,13 +239,9 @@ class Rounds:
         first = bound.n_base + (number * n_outputs + outputs.start) // per_tree
         kept = self.leaf[first : first + len(trees)]
         prior = settings.prior and settings.prior.of(slice(first, first + len(trees)))
-        leaves = fit_round(
-            trees, bound.table.X, bound.Z, self.bins, settings.basis, _by_output(grad), _by_output(weight),
-            settings.ridge, learning_rate=settings.learning_rate,
-            leaf=kept if self.keeps_leaf else np.empty((len(trees), len(bound.Z)), kept.dtype),
-            out=self.running[outputs], n_outputs=per_tree, sign=self.sign, n_threads=n_threads, space=self.space,
-            prior=prior,
-        )  # fmt: skip
+        leaf = kept if self.keeps_leaf else np.empty((len(trees), len(bound.Z)), kept.dtype)
+        derivatives, out = (_by_output(grad), _by_output(weight)), self.running[outputs]
+        leaves = fit_round(trees, self.fits, *derivatives, leaf=leaf, out=out, n_threads=n_threads, prior=prior)
         if outputs.start:
             leaves.tree_output[:, 0] += outputs.start
         return leaves
@@ -301,10 +299,10 @@ class Rounds:
         """Return the library's linear leaves, with our scaling and further leaves for missing values."""
         X, w = self.bound.table.X, np.insert(linear.coeff, linear.start[:-1], linear.const)
         leaves = leaves_of_tree(linear.start, linear.features, np.empty((0, 4)), w)  # scaled below
-        blocks = rows_by_leaf(linear.tree, leaves, X, X, self.bins, np.empty(len(X), np.int32), self.space)
+        blocks = rows_by_leaf(linear.tree, leaves, X, X, self.fits.bins, np.empty(len(X), np.int32), self.fits.space)
         ranges = [LeafRanges.of(rows, leaves, self.bound.weight) for rows in blocks]
         for rows in blocks:
-            self.space.take_back(rows.order, rows.values)
+            self.fits.space.take_back(rows.order, rows.values)
         # The library's leaves are const + coeff x; ours are in u = (x - center) / scale, clipped to the training range.
         scaling = sum(ranges[1:], start=ranges[0]).scaling(flat_scale=1.0)
         core.scale_weights(leaves.start, 1, 1, scaling, w)
