@@ -26,7 +26,7 @@ Gradients = NDArray[np.float32]  # (rounds, outputs, rows)
 
 def round_by_round() -> AbstractContextManager[Any]:
     """Have rounds grown by one call each, of functions in Python, instead of several by the core."""
-    return mock.patch("boostbp.network.layers.fitting.boosted_in_core", return_value=[])
+    return mock.patch("boostbp.network.layers.boosting.Boosting.boost_in_core", return_value=False)
 
 
 def gradients_of(bound: BoundInput, goal: SquaredObjective) -> Gradients:

@@ -129,8 +129,8 @@ def test_imports_point_down():
             assert FLOOR_OF.get(parts[1], len(FLOORS)) < FLOOR_OF[room], f"{path} imports {name}"
 
 
-# Rounds that the core boosts are a part of fitting, and states are those of a module; imports of types alone.
-CIRCLES = {("network.layers.core_rounds", "network.layers.fitting"), ("torch.module", "torch.states")}
+# States are those of a module; an import of types alone.
+CIRCLES = {("torch.module", "torch.states")}
 
 
 def test_imports_form_no_circles():

@@ -192,10 +192,11 @@ class CoreCalls:
     # addresses of a booster and functions, the first arguments of `boostbp.core.boost_rounds`; or a function that grows
     # a round; or known trees
     grown_by: tuple[int, ...] | GrowRound | KnownTrees
-    n_rounds: int  # the largest number
+    n_rounds: int = TREES_PER_BOOSTER  # the largest number
     # of code between rounds, for its own calls of the library
     pause: Callable[[], AbstractContextManager[object]] = nullcontext
-    check: Callable[[Floats, Floats], object] = lambda *_: None  # refuses derivatives beyond the range of the library
+    # raises the error of a fault of the core: of the library, or of derivatives, (trees, rows), beyond its range
+    refuse: Callable[[int, Floats, Floats], object] = lambda *_: None
     # turns gradients and hessians, (rows, outputs), into those on which one tree is grown for all outputs, (rows, 1)
     along: Callable[[Floats, Floats], tuple[Floats, Floats]] | None = None
 
@@ -203,12 +204,18 @@ class CoreCalls:
 class CoreGrower(Grower, Protocol):
     """A grower whose rounds the core can boost itself, by calls of a library or with known trees."""
 
-    def grow_in_core(self, columns: int, grow: Callable[[CoreCalls], int]) -> bool:
-        """Call ``grow(calls)``, which boosts rounds of so many trees and returns a fault of the core, or 0.
+    def core_calls(self, columns: int) -> AbstractContextManager[CoreCalls | None]:
+        """Return a context in which the core may boost rounds of so many trees, with what it needs.
 
-        Returns False if no more rounds can be boosted like this: `Grower.grow` grows the others.
+        None if the core cannot: `Grower.grow` grows the rounds.
         """
         ...
+
+
+def core_calls_of(grower: Grower, columns: int) -> AbstractContextManager[CoreCalls | None]:
+    """Return the context of `CoreGrower.core_calls`; None is in that of a grower without it."""
+    core_calls = getattr(grower, "core_calls", None)
+    return core_calls(columns) if core_calls else nullcontext()
 
 
 class NativeGrower(Grower, Protocol):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from threading import Lock, local
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp import core
 from boostbp.backends import _lightgbm_calls
 from boostbp.backends._lightgbm_calls import exactly_summed, hold_threads, networked, thread_gate, with_threads
 from boostbp.backends._lightgbm_params import n_streams, native_of
@@ -126,6 +127,13 @@ def _in_float32(grad: Floats, hess: Floats) -> tuple[NDArray[np.float32], NDArra
     return gradients(grad, "LightGBM"), gradients(hess, "LightGBM")
 
 
+def _refuse(library: ModuleType, fault: int, grad: Floats, hess: Floats) -> None:
+    """Raise the error of a fault of the core."""
+    if fault == core.STOPPED:
+        _in_float32(grad, hess)
+    _lightgbm_calls.raise_fault(library, fault)
+
+
 @dataclass
 class LightGBMGrower:
     """Boosters on one constructed Dataset, with the gradients of the caller."""
@@ -153,18 +161,20 @@ class LightGBMGrower:
         with device_turn(self.params), thread_gate(n_threads), _naming_params(self.growth):
             return [tree for j in range(columns) for tree in self._round(grad[:, [j]], hess[:, [j]])]
 
-    def grow_in_core(self, columns: int, grow: Callable[[CoreCalls], int]) -> bool:
+    @contextmanager
+    def core_calls(self, columns: int) -> Iterator[CoreCalls | None]:
         """Let the core grow rounds; see `boostbp.backends.base.CoreGrower`."""
         if self.growth.params or self.bins.ranks.edges or not self._may_split():
-            return False
-        library, n_threads = _library(), self.growth.n_threads
-        with thread_gate(n_threads):
+            yield None
+            return
+        library = _library()
+        with thread_gate(self.growth.n_threads):
             self._hold_threads()
             booster, before = self._booster(library, columns)
             n_rounds = -(-(TREES_PER_BOOSTER - before * columns) // columns)
-            fault = grow(CoreCalls(_lightgbm_calls.addresses(library, booster), n_rounds, self._pause, _in_float32))
-            _lightgbm_calls.raise_fault(library, fault)
-        return not fault
+            yield CoreCalls(
+                _lightgbm_calls.addresses(library, booster), n_rounds, self._pause, partial(_refuse, library)
+            )
 
     def fork(self, outputs: slice, seed: int) -> LightGBMGrower:
         """Return a grower with its own booster on the same Dataset."""

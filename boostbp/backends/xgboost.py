@@ -94,14 +94,9 @@ class XGBoostGrower:
             return Trees.stumps(1 if self._is_vector(columns) else columns)
         return self._grown(g, h)
 
-    def grow_in_core(self, columns: int, grow: Callable[[CoreCalls], int]) -> bool:
+    def core_calls(self, columns: int) -> AbstractContextManager[CoreCalls | None]:
         """Let the core fit the leaves of rounds; see `boostbp.backends.base.CoreGrower`."""
-        if self.growth.multi_output or not self.growth.allows_split:
-            return False
-        fault = grow(CoreCalls(self._grown, TREES_PER_BOOSTER, check=_in_float32))
-        if fault == core.NOT_READ:
-            raise ValueError(_xgboost_ubj.UNKNOWN_MODEL)
-        return not fault
+        return nullcontext(CoreCalls(self._grown, refuse=_refuse) if self.growth.allows_split else None)
 
     def _is_vector(self, columns: int) -> bool:
         return self.growth.multi_output and columns > 1
@@ -157,6 +152,14 @@ class XGBoostGrower:
 
 def _in_float32(grad: Floats, hess: Floats) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     return gradients(grad, "XGBoost"), gradients(hess, "XGBoost")
+
+
+def _refuse(fault: int, grad: Floats, hess: Floats) -> None:
+    """Raise the error of a fault of the core."""
+    if fault == core.STOPPED:
+        _in_float32(grad, hess)
+    if fault == core.NOT_READ:
+        raise ValueError(_xgboost_ubj.UNKNOWN_MODEL)
 
 
 def _binned(table: Table, growth: TreeParams, ranks: Ranks, *, ref: QuantileDMatrix | None = None) -> QuantileDMatrix:

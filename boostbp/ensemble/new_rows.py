@@ -21,8 +21,8 @@ from boostbp.losses.checked_loss import CheckedLoss, try_loss
 from boostbp.network import layers
 from boostbp.network.history import Refit
 from boostbp.network.layers import BoundInput, Layer, LayerSettings, LossObjective
+from boostbp.network.layers.boosting import LEAST_STEP_SHARE
 from boostbp.network.layers.cheaper_growth import FixedStructure
-from boostbp.network.layers.fitting import LEAST_STEP_SHARE
 from boostbp.network.layers.layer import rounds_of
 from boostbp.network.network import Network, table_above
 from boostbp.network.steps import best_constant

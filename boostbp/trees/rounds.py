@@ -142,10 +142,12 @@ def boost_rounds(
     (n_outputs, n_rows), basis, done = out.shape, fits.basis, np.zeros(2, np.int64)
     steps = [CFunction(derive)] if derive else []
     sampled = np.empty((0, n_rows), np.bool_) if sampled is None else sampled
-    addresses, in_float32 = (0,) * 4, np.empty((2, 0, n_rows), np.float32)
+    addresses: tuple[int, ...] = (0,) * 4
+    in_float32 = np.empty((2, 0, n_rows), np.float32)
     if isinstance(grown_by, Trees):
         splits, room = SplitRoom.holding(grown_by), leaves_on_paths(grown_by, basis)
-        most = Widths(int(np.diff(grown_by.tree_split).max()), int(np.diff(room.start).max()), 0)
+        room.tree_output[:, 0] %= n_outputs
+        most = Widths(_most(grown_by.tree_split), _most(room.start), 0)
     else:
         assert most
         splits = SplitRoom.of(len(leaf), len(leaf) * most.splits, len(leaf) * most.splits * most.words)
@@ -166,10 +168,16 @@ def boost_rounds(
     fits.space.take_back(order, values)
     for step in steps:
         step.check()
+    if isinstance(grown_by, Trees):
+        return grown_by, room, fault
     n_rounds, n_words = done.tolist()
-    n_trees = n_rounds * n_outputs
-    trees = grown_by[:n_trees] if isinstance(grown_by, Trees) else splits.trees(n_trees, n_words)
+    trees = splits.trees(n_rounds * n_outputs, n_words)
     return trees, _filled(room, trees, n_outputs, basis), fault
+
+
+def _most(start: NDArray[np.int64]) -> int:
+    """Return the length of the longest part."""
+    return int((start[1:] - start[:-1]).max())
 
 
 def _filled(room: Leaves, trees: Trees, n_outputs: int, basis: Basis) -> Leaves:

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 import hatch_build
 from boostbp import BoostBPClassifier, core, fit_layer, losses
 from boostbp.core.binding import Loop
-from boostbp.network.layers import fitting
+from boostbp.network.layers.boosting import Boosting
 
 CALLS = 4  # of a loop that are repeated for each fit
 PLAIN = "-DBOOSTBP_ONE_VERSION"
@@ -105,7 +105,7 @@ def recorded(tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Loop, "__call__", record)
-        patch.setattr(fitting, "boosted_in_core", lambda *_: [])  # with trees that are known, not with addresses
+        patch.setattr(Boosting, "boost_in_core", lambda _: False)  # with trees that are known, not with addresses
         patch.setattr(Loop, "bind_first", lambda loop, *first: lambda *last: record(loop, *first, *last))
         for _ in use_all():
             left.clear()

@@ -9,9 +9,10 @@ from xgboost.core import XGBoostError
 
 from boostbp.backends._xgboost_ubj import UNKNOWN_MODEL as NOT_READ_UBJ
 from boostbp.backends.xgboost import XGBoostGrower
-from boostbp.network.layers import LossObjective, fitting
+from boostbp.network.layers import LossObjective
+from boostbp.network.layers.boosting import Boosting
 from boostbp.trees.tree import Tree, Trees, as_trees
-from tests.network.layers.test_core_rounds import (
+from tests.network.layers.test_boosting import (
     CLASSES,
     LIBRARIES,
     MIXED,
@@ -29,7 +30,7 @@ from tests.network.layers.test_core_rounds import (
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, ZeroDivisionError, GeneratorExit])
 def test_an_error_of_a_loss_ends_the_fit(failure, library, monkeypatch):
     """It is raised in the third round, within the call of the core."""
-    rounds, of_round = [], fitting.Rounds.derivatives
+    rounds, of_round = [], Boosting.derivatives
 
     def derivatives(*args):
         rounds.append(len(rounds))
@@ -37,7 +38,7 @@ def test_an_error_of_a_loss_ends_the_fit(failure, library, monkeypatch):
             raise failure("of the loss")
         return of_round(*args)
 
-    monkeypatch.setattr(fitting.Rounds, "derivatives", derivatives)
+    monkeypatch.setattr(Boosting, "derivatives", derivatives)
     with pytest.raises(failure, match="of the loss"):
         fitted(MIXED, SETTINGS, loss_of("logistic", CLASSES[:, :1]), backend=library)
     assert len(rounds) == 3

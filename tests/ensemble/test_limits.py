@@ -13,7 +13,7 @@ from boostbp.ensemble import refits
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.output_layers import LayerTraining, OutputLayerPlan, TrainedCandidate
 from boostbp.estimators import data
-from boostbp.network.layers.core_rounds import _Growing
+from boostbp.network.layers.boosting import Boosting
 from boostbp.network.layers.layer import rounds_of
 from boostbp.network.trainer import Trainer
 
@@ -55,7 +55,7 @@ def test_the_reading_of_the_rows_counts(takes):
 
 @pytest.mark.parametrize("n_outputs", [1, 3])
 def test_a_layer_ends_after_any_round(takes, n_outputs):
-    now = takes(_Growing, "grow", 1.0)
+    now = takes(Boosting, "boost_in_core", 1.0)
     y = Y if n_outputs == 1 else np.column_stack([Y, -Y, X[:, 2]])
     model = BoostBPRegressor((2,), **parameters(**FAST, quality=1), max_time=3.0).fit(X, y)
     assert now[0] == 3.0
@@ -82,7 +82,7 @@ def test_an_epoch_that_would_end_too_late_is_not_begun(takes, early_stopping):
 
 def test_the_layers_before_a_network_leave_it_half_of_the_time(takes, before):
     begun = []
-    now = takes(_Growing, "grow", 1.0)
+    now = takes(Boosting, "boost_in_core", 1.0)
     before(Trainer, "step", lambda *_: begun.append(now[0]))
     limited(8.0, deep=True)
     assert begun[0] == 4.0

@@ -88,7 +88,7 @@ class Counted:
         self.inner, self.calls, self.methods = inner, calls, methods.split()
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in ("inner", "calls", "methods", "grow_in_core"):
+        if name.startswith("__") or name in ("inner", "calls", "methods", "core_calls"):
             raise AttributeError(name)
         value = getattr(self.inner, name)
         if name not in self.methods:
@@ -158,7 +158,7 @@ def fitted(case: Case, calls: Calls) -> Any:
     if is_classifier:
         words, y = {}, np.digitize(Y[:, 0], [0.3, 0.8][: case.outputs])
     if own["backend"]:
-        words["backend"] = Counted(backend, calls, "bind fork grow take boost grow_in_core")
+        words["backend"] = Counted(backend, calls, "bind fork grow take boost core_calls")
     if own["basis"]:
         functions = calls.of("function", lambda x: x), calls.of("function", np.sin)
         words["basis"] = Elementwise(functions, (calls.of("slope", np.ones_like), calls.of("slope", np.cos)))

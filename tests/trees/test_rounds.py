@@ -9,7 +9,7 @@ from boostbp.backends import load_backend
 from boostbp.backends.base import TreeParams
 from boostbp.losses.residuals import SquaredError
 from boostbp.network import layers
-from boostbp.network.layers import LossObjective, SquaredObjective, core_rounds, fitting
+from boostbp.network.layers import LossObjective, SquaredObjective, boosting, fitting
 from boostbp.network.layers.cheaper_growth import FixedStructure
 from boostbp.trees.basis import BASES
 from boostbp.trees.sparse import Table
@@ -39,12 +39,12 @@ def test_rounds_in_one_call_have_the_bits_of_separate_rounds(basis, n_outputs, o
     replay = FixedStructure.of(grown.layer.forest, shared=False)
     if not in_memory:  # nor all rounds in one call
         tune(fitting, MOST_TRACE=0)
-        tune(core_rounds, TREE_ROWS=4 * n_outputs * len(X))
-    calls, boost_rounds = [], core_rounds.boost_rounds
-    monkeypatch.setattr(core_rounds, "boost_rounds", lambda *args, **kw: calls.append(1) or boost_rounds(*args, **kw))
+        tune(boosting, TREE_ROWS=4 * n_outputs * len(X))
+    calls, boost_rounds = [], boosting.boost_rounds
+    monkeypatch.setattr(boosting, "boost_rounds", lambda *args, **kw: calls.append(1) or boost_rounds(*args, **kw))
     together = layers.fit(layers.BoundInput(replay, table, settings, weight), second)
     assert len(calls) == (1 if in_memory else 3)
-    monkeypatch.setattr(fitting, "boosted_in_core", lambda *args: [])
+    monkeypatch.setattr(boosting.Boosting, "boost_in_core", lambda _: False)
     apart = layers.fit(layers.BoundInput(replay, table, settings, weight), second)
     np.testing.assert_array_equal(together.output, apart.output)
     np.testing.assert_array_equal(together.trace.leaf, apart.trace.leaf)

@@ -6,14 +6,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Backend, CoreCalls, Grower, KnownTrees, SubsetGrower, TreeParams
+from boostbp.backends.base import Backend, CoreCalls, Grower, KnownTrees, SubsetGrower, TreeParams, core_calls_of
 from boostbp.backends.capabilities import Capabilities, accepted_trees, capabilities_of
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import training_in, workers
@@ -141,9 +142,9 @@ class FixedStructure:
         self.round += 1
         return self.of_rounds(self.round - 1, self.round)
 
-    def grow_in_core(self, columns: int, grow: Callable[[CoreCalls], int]) -> bool:
+    def core_calls(self, columns: int) -> AbstractContextManager[CoreCalls]:
         """Let the core fit the leaves of rounds; see `boostbp.backends.base.CoreGrower`."""
-        return not grow(CoreCalls(KnownTrees(self.of_rounds), len(self.numbers[0])))
+        return nullcontext(CoreCalls(KnownTrees(self.of_rounds)))
 
     def of_rounds(self, first: int, end: int) -> Trees:
         """Return the trees of some rounds, round by round."""
@@ -205,10 +206,11 @@ class _SharingGrower:
         grown = self.grower.grow(*self._along(grad, hess))
         return accepted_trees(grown, 1, self.table, self.growth).take(np.zeros(grad.shape[1], np.int64))
 
-    def grow_in_core(self, columns: int, grow: Callable[[CoreCalls], int]) -> bool:
+    @contextmanager
+    def core_calls(self, columns: int) -> Iterator[CoreCalls | None]:
         """Let the core grow rounds; see `boostbp.backends.base.CoreGrower`."""
-        grow_in_core = getattr(self.grower, "grow_in_core", None)
-        return bool(grow_in_core and grow_in_core(1, lambda calls: grow(replace(calls, along=self._along))))
+        with core_calls_of(self.grower, 1) as calls:
+            yield calls and replace(calls, along=self._along)
 
     def _along(self, grad: Floats, hess: Floats) -> tuple[Floats, Floats]:
         """Return the derivatives along a random direction, (rows, 1)."""

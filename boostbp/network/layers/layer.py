@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.network.layers.boosting import Boosting, groups_of
 from boostbp.network.layers.bound import BoundInput, Objective, run_without_group
-from boostbp.network.layers.fitting import Rounds, keeps_trace
+from boostbp.network.layers.fitting import RunningFit, keeps_trace
 from boostbp.runtime import interrupts, threads
 from boostbp.runtime.arrays import Floats, errstate_in_methods
 from boostbp.runtime.group import workers
@@ -110,21 +111,29 @@ def fit(
     if settings.leaves == "native":
         _check_native(bound, objective)
     with interrupts.deferred():
-        rounds = Rounds(bound, objective, n_threads, seed)
+        running = RunningFit(bound, objective, n_threads, seed)
         if settings.base is not None:
-            rounds.fit_base()
+            running.fit_base()
         if settings.leaves == "native":
-            rounds.native_leaves()
+            running.native_leaves()
         else:
-            groups = rounds.groups()
-            n = min(rounds.threads_of_outputs, len(groups))
-            rounds.over = over if len(groups) == 1 else None
-            boosted = threads.parallel_map(rounds.boost, groups, n)
-            # Outputs were boosted one after the other; the forest has their trees round by round.
-            rounds.parts += [part for of_round in zip(*boosted, strict=True) for parts in of_round for part in parts]
-        forest = rounds.forest
-        kept = rounds.leaf[: forest.n_trees] if rounds.keeps_leaf else None
-        return Fit(Layer(forest), np.ascontiguousarray(rounds.running.T), Trace(forest, bound.table.X, kept, n_threads))
+            _boost(running, over)
+        forest = running.forest
+        kept = running.leaf[: forest.n_trees] if running.keeps_leaf else None
+        return Fit(Layer(forest), np.ascontiguousarray(running.values.T), Trace(forest, bound.table.X, kept, n_threads))
+
+
+def _boost(running: RunningFit, over: Callable[[], bool] | None) -> None:
+    """Boost all rounds; trees of outputs that are boosted apart are put in the order of rounds."""
+    groups = groups_of(running)
+    if len(groups) == 1:
+        running.parts += Boosting(running, groups[0], over).boost()
+        return
+    n_threads = min(running.threads_of_outputs, len(groups))
+    boosted = threads.parallel_map(lambda outputs: Boosting(running, outputs).boost(), groups, n_threads)
+    if parts := [part for of_outputs in boosted for part in of_outputs]:
+        forest = Forest.concat(parts)
+        running.parts.append(forest.take(np.argsort(round_of(forest), kind="stable")))
 
 
 def _check_native(bound: BoundInput, objective: Objective) -> None:

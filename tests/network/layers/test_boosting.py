@@ -19,11 +19,9 @@ from boostbp import core
 from boostbp.backends import _lightgbm_calls, load_backend
 from boostbp.backends._lightgbm_calls import UNKNOWN_TEXT
 from boostbp.backends.base import TreeParams
-from boostbp.backends.lightgbm import LightGBMGrower
-from boostbp.backends.xgboost import XGBoostGrower
 from boostbp.losses import LOSSES
 from boostbp.network import layers
-from boostbp.network.layers import BoundInput, LayerSettings, LossObjective, SquaredObjective, core_rounds, fitting
+from boostbp.network.layers import BoundInput, LayerSettings, LossObjective, SquaredObjective, boosting, fitting
 from boostbp.network.layers.cheaper_growth import FixedStructure, SharedStructure
 from boostbp.trees.basis import BASES, Elementwise
 from boostbp.trees.sparse import Table
@@ -94,26 +92,28 @@ def assert_same(fit, other):
 @pytest.fixture
 def calls(monkeypatch):
     """The numbers of rounds of the calls of the core."""
-    found, grow = [], core_rounds.boost_rounds
+    found, grow = [], boosting.boost_rounds
 
     def counted(*args, **options):
         trees, leaves, fault = grow(*args, **options)
         found.append(len(trees) // len(options["out"]))
         return trees, leaves, fault
 
-    monkeypatch.setattr(core_rounds, "boost_rounds", counted)
+    monkeypatch.setattr(boosting, "boost_rounds", counted)
     return found
 
 
 @pytest.fixture
-def one_by_one(monkeypatch):
+def one_by_one(calls, monkeypatch):
     """A function that fits a layer with a call of `grow` for each round."""
 
     def fit(*args, **options):
         with monkeypatch.context() as patch:
-            for grower in (LightGBMGrower, XGBoostGrower):
-                patch.setattr(grower, "grow_in_core", lambda *_: False)
-            return fitted(*args, **options)
+            patch.setattr(boosting.Boosting, "boost_in_core", lambda _: False)
+            before = calls.copy()
+            fit = fitted(*args, **options)
+            assert calls == before
+            return fit
 
     return fit
 
@@ -131,7 +131,7 @@ def test_the_bits_are_those_of_single_rounds(library, case, shared, calls, one_b
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if not case.startswith(("sampled features", "random"))])
-def test_known_trees_have_the_bits_of_single_rounds(case, calls, monkeypatch):
+def test_known_trees_have_the_bits_of_single_rounds(case, calls, one_by_one):
     """Also those of another fit: here, of trees grown on some of the rows, with other shrinkage."""
     table, settings, goal = CASES[case]
     known = FixedStructure.of(fitted(table, replace(settings, subsample=0.5), goal).layer.forest, shared=False)
@@ -139,8 +139,7 @@ def test_known_trees_have_the_bits_of_single_rounds(case, calls, monkeypatch):
     calls.clear()
     fit = fitted(table, settings, goal, backend=known)
     assert calls == [11]
-    monkeypatch.setattr(fitting, "boosted_in_core", lambda *_: [])
-    assert_same(fit, fitted(table, settings, goal, backend=known))
+    assert_same(fit, one_by_one(table, settings, goal, backend=known))
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -149,7 +148,7 @@ def test_rounds_in_several_calls_are_the_same(case, library, calls, one_by_one, 
     """As few rows or path columns fit one call, or a booster has grown its number of trees."""
     table, settings, goal = CASES[case]
     expected = one_by_one(table, settings, goal, backend=library)
-    monkeypatch.setattr(core_rounds, "TREE_ROWS", 4 * goal.n_outputs * ROWS)
+    monkeypatch.setattr(boosting, "TREE_ROWS", 4 * goal.n_outputs * ROWS)
     assert_same(fitted(table, settings, goal, backend=library), expected)
     assert calls == [4, 4, 3]
     if library == "xgboost":
@@ -165,8 +164,8 @@ def test_rounds_in_several_calls_are_the_same(case, library, calls, one_by_one, 
 @pytest.mark.parametrize("case", ["hidden units", "squared errors"])
 @pytest.mark.parametrize("keeps_leaf", [True, False])
 def test_outputs_that_threads_share(case, keeps_leaf, calls, one_by_one, monkeypatch):
-    monkeypatch.setattr(fitting, "OUTPUTS_PER_CALL", 2)
-    monkeypatch.setattr(core_rounds, "TREE_ROWS", 6 * ROWS)
+    monkeypatch.setattr(boosting, "OUTPUTS_PER_CALL", 2)
+    monkeypatch.setattr(boosting, "TREE_ROWS", 6 * ROWS)
     monkeypatch.setattr(fitting, "MOST_TRACE", 1 << 30 if keeps_leaf else 0)
     table, settings, goal = CASES[case]
     expected = one_by_one(table, settings, goal)
@@ -189,7 +188,7 @@ def test_leaf_numbers_that_are_not_kept(calls, one_by_one, monkeypatch):
 )
 def test_layers_too_large_for_a_call_are_grown_one_by_one(limits, calls, one_by_one, monkeypatch):
     for name, value in limits.items():
-        monkeypatch.setattr(core_rounds, name, value)
+        monkeypatch.setattr(boosting, name, value)
     assert_same(fitted(MIXED, SETTINGS, squared(2)), one_by_one(MIXED, SETTINGS, squared(2)))
     assert not calls
 
@@ -333,7 +332,7 @@ def test_no_cycle_of_references_keeps_the_arrays_of_a_fit(case, library):
 
 
 def _growing():
-    return [found for found in gc.get_objects() if type(found) is core_rounds._Growing]
+    return [found for found in gc.get_objects() if type(found) is boosting.Boosting]
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
@@ -382,7 +381,7 @@ def test_derivatives_along_a_direction_beyond_float32_are_refused(seed):
     for in_core in (True, False):
         with pytest.MonkeyPatch.context() as patch:
             if not in_core:
-                patch.setattr(LightGBMGrower, "grow_in_core", lambda *_: False)
+                patch.setattr(boosting.Boosting, "boost_in_core", lambda _: False)
             try:
                 results.append(layers.fit(bound, goal, seed=seed).output.tobytes())
             except ValueError as error:
