@@ -2,7 +2,8 @@
 
 LightGBM has one number of threads for the whole process. On few rows its Python interface takes longer than growing a
 tree: `Booster.update` copies the scores, and `Booster.model_to_string` clears a megabyte for a text of some kilobytes.
-The functions of a round call LightGBM's C API directly.
+The functions of a round call LightGBM's C API directly. So does `boosting.c`, for rounds that the core boosts without
+the interpreter. The functions here grow the others: of sparse rows, of several workers, with native parameters.
 
 Workers communicate through boostbp's group, whose functions replace LightGBM's sockets: no ports to agree on, and the
 time limits and errors of the group. LightGBM's own network would end the process if a port is taken.

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from boostbp import core
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import SAMPLE, workers
 from boostbp.trees.sparse import Matrix, Sparse, Table
@@ -107,15 +108,11 @@ def gradients(grad: NDArray[np.float64], library: str) -> NDArray[np.float32]:
 def largest_below(threshold: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return the largest float64 whose float32 rounding is below each threshold.
 
-    For a library that sends ``float32(x) < threshold`` left. Numbers above the midpoint between the threshold and its
-    predecessor round to the threshold, the midpoint itself to the one with the even mantissa.
+    For a library that sends ``float32(x) < threshold`` left.
     """
-    with np.errstate(over="ignore"):  # the extremes of float32 have infinite neighbours
-        # The midpoint of two float32 numbers is exact in float64.
-        before = np.nextafter(threshold, np.float32(-np.inf))
-        middle = (before.astype(np.float64) + threshold) / 2
-        rounded = middle.astype(np.float32)
-    return np.where(rounded < threshold, middle, np.nextafter(middle, -np.inf))
+    below = np.empty(threshold.shape)
+    core.largest_below(threshold.ravel(), below.reshape(-1))
+    return below
 
 
 def largest_not_above(threshold: NDArray[np.float64]) -> NDArray[np.float64]:

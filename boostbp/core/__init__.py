@@ -13,8 +13,6 @@ from boostbp.core.binding import Loop
 
 CENTER, INV_SCALE, LOWER, UPPER = 0, 1, 2, 3  # columns of `scaling`
 STOPPED, REFUSED, NOT_READ = 1, 2, 3  # faults of `boost_rounds`; of them, functions that read trees have the last one
-LANES = 8  # partial sums of each sum over rows
-BLOCK = 256  # rows whose terms are in memory at a time: they stay in cache
 
 
 class Nodes(NamedTuple):
@@ -68,7 +66,8 @@ BINNED = (
 
 # scaling.c
 scalings = Loop("scalings", "ranges: f8[paths, 4]", "flat_scale: float", "out: f8[paths, 4] out")
-LEAST_SCALE = 1e-12  # relative to the center: with a smaller scale, rounding would change predictions
+# relative to the center, as in C, which tests compare: with a smaller scale, rounding would change predictions
+LEAST_SCALE = 1e-12
 rescale = Loop("rescale", LEAVES, "ratio: f8[paths]", "shift: f8[paths]", "weight: f8[_] out")
 common_scalings = Loop(
     "common_scalings", LEAVES, "first_tree: i8[runs+1]", "scaling: f8[paths, 4] out", "ratio: f8[paths] out",
@@ -186,6 +185,7 @@ read_trees = Loop("read_trees", "text: u1[bytes]", SPLIT_ROOM, "n_words: i8[1] o
 
 # reading_ubj.c
 read_ubj = Loop("read_ubj", "model: u1[bytes]", SPLIT_ROOM, "n_words: i8[1] out")
+largest_below = Loop("largest_below", "threshold: f4[thresholds]", "out: f8[thresholds] out")
 
 # ranking.c
 TIED_CELLS = (

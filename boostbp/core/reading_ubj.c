@@ -74,12 +74,21 @@ static int64_t integer(const array_t *array, int64_t i, int64_t most)
     return x >= 0.0 && x < (double)most ? (int64_t)x : -1;
 }
 
-/* The largest float64 whose float32 rounding is below a threshold; see `largest_below` in `boostbp.backends.dialects`. */
+/* Returns the largest float64 whose float32 rounding is below a threshold: numbers above the midpoint between the
+   threshold and its predecessor round to the threshold, the midpoint itself to the one with the even mantissa. */
 static double largest_below(float threshold)
 {
-    float before = nextafterf(threshold, -INFINITY);
-    double middle = ((double)before + threshold) / 2;
+    float before = nextafterf(threshold, -INFINITY); /* of the smallest number, infinite */
+    double middle = ((double)before + threshold) / 2; /* exact in float64 */
     return (float)middle < threshold ? middle : nextafter(middle, -INFINITY);
+}
+
+/* Writes the same for n thresholds. */
+API int64_t boostbp_largest_below(const float *threshold, double *out, int64_t n_thresholds)
+{
+    for (int64_t i = 0; i < n_thresholds; i++)
+        out[i] = largest_below(threshold[i]);
+    return 0;
 }
 
 /* The arrays of a tree. */

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.network.layers import Layer
+from boostbp.network.layers import Layer, LayerSettings
 from boostbp.runtime import archive, interrupts
 from boostbp.runtime.archive import Arrays, MismatchError, take
 from boostbp.runtime.arrays import Floats
@@ -20,14 +20,31 @@ from boostbp.trees import packed
 from boostbp.trees.basis import Basis
 from boostbp.trees.forest import Forest
 
-if TYPE_CHECKING:
-    from boostbp.torch.module import GBDTModule
-
 LAYER_KIND, LAYER_VERSION, OLDEST_LAYER_VERSION = "tree layer", 5, 5  # earlier versions have another format
 _KEYS = {"in_features", "out_features", "categorical", "n_rows", "above", "facts"}
 _TOO_MANY = 1 << 31  # limit on rows and features, which are int32
 # Training state of a layer except its trees: rows of the last fit, momentum, random numbers, expected rows.
 Progress: TypeAlias = "tuple[LastFit, Momentum | None, np.random.Generator, int | None]"
+
+
+class TreeModule(Protocol):
+    """What states read of a `boostbp.torch.GBDTModule`."""
+
+    layer: Layer | None
+    baseline: Floats
+    in_features: int | None
+    out_features: int
+    categorical: tuple[int, ...]
+    settings: LayerSettings
+    expected_rows: int | None
+    _last: LastFit
+    _momentum: Momentum | None
+    _random: np.random.Generator
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of the last fit."""
+        ...
 
 
 class TreeState(NamedTuple):
@@ -39,7 +56,7 @@ class TreeState(NamedTuple):
     last: LastFit  # without its rows
 
 
-def tensor_of(module: GBDTModule) -> Tensor:
+def tensor_of(module: TreeModule) -> Tensor:
     """Return the trees of a module as one tensor, (bytes,) uint8: a versioned archive, without pickle."""
     arrays: Arrays = {"baseline": module.baseline}
     facts, last = None, module._last
@@ -55,7 +72,7 @@ def tensor_of(module: GBDTModule) -> Tensor:
 
 
 @interrupts.deferred()  # an exception of a signal handler must not look like a fault of the state
-def tree_state(state: object, module: GBDTModule) -> TreeState:
+def tree_state(state: object, module: TreeModule) -> TreeState:
     """Return the checked state of a module like this one; ValueError for any other."""
     if not isinstance(state, torch.Tensor) or state.dtype != torch.uint8 or state.ndim != 1:
         raise ValueError("this is not the state of a GBDTModule: load it into a model of the same structure.")
@@ -64,7 +81,7 @@ def tree_state(state: object, module: GBDTModule) -> TreeState:
     return archive.from_bytes(data, name, build, kind=LAYER_KIND, version=LAYER_VERSION, oldest=OLDEST_LAYER_VERSION)
 
 
-def _built(content: object, arrays: Arrays, *, module: GBDTModule) -> TreeState:
+def _built(content: object, arrays: Arrays, *, module: TreeModule) -> TreeState:
     if not isinstance(content, dict) or set(content) != _KEYS:
         raise ValueError(f"it says {content!r:.999}")
     _check_shape(content, module)
@@ -83,7 +100,7 @@ def _built(content: object, arrays: Arrays, *, module: GBDTModule) -> TreeState:
     return TreeState(layer, baseline, module.in_features or in_features, last)
 
 
-def _check_shape(state: Mapping[str, Any], module: GBDTModule) -> None:
+def _check_shape(state: Mapping[str, Any], module: TreeModule) -> None:
     """Raise ValueError if a state has another shape or other categories than a module."""
     for name in ("in_features", "out_features"):
         stated, current = state[name], getattr(module, name)
@@ -104,7 +121,7 @@ def _forest(facts: Mapping[str, Any], arrays: Arrays, basis: Basis) -> Forest:
     return packed.unpack(facts, arrays, functions=basis)
 
 
-def progress_record(layer: GBDTModule) -> dict[str, Any]:
+def progress_record(layer: TreeModule) -> dict[str, Any]:
     """Return the progress of a layer as plain values and tensors."""
     last, (m, m_rows) = layer._last, layer._momentum or (None, None)
     hashes = None if last.hashes is None else last.hashes.view(np.int64)
@@ -117,7 +134,7 @@ def progress_record(layer: GBDTModule) -> dict[str, Any]:
     }
 
 
-def progress_of(layer: GBDTModule, record: Mapping[str, Any]) -> Progress:
+def progress_of(layer: TreeModule, record: Mapping[str, Any]) -> Progress:
     """Return the checked progress of a layer from its record."""
     n_rows, expected = record["n_rows"], record["expected_rows"]
     if expected is not None and (type(expected) is not int or expected < 1):

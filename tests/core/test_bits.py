@@ -75,8 +75,9 @@ def use_all():
             output, trace = layer.forward(rows)
             trace.vjp(np.ones_like(output)), trace.jacobian(), layer.predict(rows)
         yield
-    fit_layer(X, y, {"n_estimators": 3}, backend="xgboost", categorical=(4,))
-    yield
+    for backend, columns in (("xgboost", 5), ("sklearn", 4)):
+        fit_layer(X[:, :columns], y, {"n_estimators": 3}, backend=backend, categorical=(4,)[: columns - 4])
+        yield
     small = {"epochs": 2, "n_estimators": 2, "random_state": 0}
     labels = np.digitize(y, [0.5, 1.5])
     for rows in (X, sp.csr_matrix(np.nan_to_num(X) * (np.abs(X) > 1))):

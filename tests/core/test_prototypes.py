@@ -100,7 +100,7 @@ def test_constants_have_the_values_of_c():
     of_c = {name.removeprefix("BOOSTBP_"): float(value) for name, value in re.findall(r"(\w+) = (-?[\de.-]+)", enums)}
     of_python = {name: value for name, value in vars(core).items() if name.isupper() and isinstance(value, int | float)}
     assert of_python == {name: of_c.get(name) for name in of_python}
-    assert {"LANES", "BLOCK", "NOT_READ", "LACKS_MEMORY", "UPPER", "LEAST_SCALE"} <= set(of_python)
+    assert {"NOT_READ", "LACKS_MEMORY", "UPPER", "LEAST_SCALE"} <= set(of_python)
 
 
 def test_a_swap_of_two_sizes_is_seen():

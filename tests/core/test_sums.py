@@ -1,11 +1,16 @@
 """Sums over the rows of leaves have eight partial sums, added in one order: the bits of a plain sum in NumPy."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from boostbp import core
-from boostbp.core import BLOCK, LANES, LeafRows
+from boostbp.core import LeafRows
 
+HEADER = Path(core.__file__).with_name("boostbp.h").read_text("utf-8")
+BLOCK, LANES = (int(re.findall(rf"enum {{ {name} = (\d+) }}", HEADER)[0]) for name in ("BLOCK", "LANES"))
 SIZES = [0, 1, 7, 8, 9, 31, 256, 257, 700]
 
 
