@@ -21,13 +21,7 @@ from studies import history, weighed_at
 from boostbp import BoostBPClassifier, plots
 from boostbp.network.history import Look
 from boostbp.plots import axes as panels
-
-TINY = {"n_estimators": 3, "min_samples_leaf": 5, "early_stopping": False, "random_state": 0}
-
-
-@pytest.fixture
-def ax():
-    return Figure().subplots()
+from tests.plots.conftest import TINY
 
 
 def test_names_are_drawn_as_they_are_whatever_they_hold():

@@ -4,29 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from flat_parameters import parameters
 from matplotlib.figure import Figure
-from sklearn.datasets import load_iris
 from studies import history
 
-from boostbp import BoostBPClassifier, callbacks, plots
+from boostbp import plots
 from boostbp.plots.epochs import PANELS
-
-X, Y = load_iris(return_X_y=True)
-NAMES = np.array(["setosa", "versicolor", "virginica"])
-SEEN = {}
-TINY = {"n_estimators": 3, "min_samples_leaf": 5, "early_stopping": False, "random_state": 0}
-
-
-@pytest.fixture(scope="module")
-def model():
-    record = callbacks.record_networks(SEEN, epochs=[0, 2])
-    return BoostBPClassifier((4, 2), **parameters(epochs=3, **TINY)).fit(X, NAMES[Y], callbacks=[record])
-
-
-@pytest.fixture
-def ax():
-    return Figure().subplots()
 
 
 def line(ax, label):

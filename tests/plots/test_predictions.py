@@ -9,35 +9,14 @@ import numpy as np
 import pytest
 from flat_parameters import parameters
 from matplotlib.figure import Figure
-from sklearn.datasets import load_iris
 from sklearn.manifold import trustworthiness
 from studies import history, weighed_at
 
-from boostbp import BoostBPClassifier, callbacks, plots
+from boostbp import BoostBPClassifier, plots
 from boostbp.network.history import Look
 from boostbp.plots.epochs import PANELS
-
-X, Y = load_iris(return_X_y=True)
-NAMES = np.array(["setosa", "versicolor", "virginica"])
-SEEN = {}
-TINY = {"n_estimators": 3, "min_samples_leaf": 5, "early_stopping": False, "random_state": 0}
-
-
-@pytest.fixture(scope="module")
-def model():
-    record = callbacks.record_networks(SEEN, epochs=[0, 2])
-    return BoostBPClassifier((4, 2), **parameters(epochs=3, **TINY)).fit(X, NAMES[Y], callbacks=[record])
-
-
-@pytest.fixture
-def ax():
-    return Figure().subplots()
-
-
-def line(ax, label):
-    """Points of the line with a label, (points, 2)."""
-    (found,) = [line for line in ax.lines if line.get_label() == label]
-    return np.column_stack(found.get_data())
+from tests.plots.conftest import NAMES, NETWORKS, TINY, X, Y
+from tests.plots.test_epochs import line
 
 
 def points(ax):
@@ -83,8 +62,8 @@ def test_one_unit_and_a_constant_layer_are_drawn(ax):
 
 
 def test_representations_are_those_of_the_epochs(model):
-    assert sorted(SEEN) == [0, 2]
-    axes = plots.representations(model, X, Y, Figure().subplots(1, 2), networks=SEEN)
+    assert sorted(NETWORKS) == [0, 2]
+    axes = plots.representations(model, X, Y, Figure().subplots(1, 2), networks=NETWORKS)
     assert [ax.get_title() for ax in axes] == ["Epoch 0", "Epoch 2"]
     start = BoostBPClassifier((4, 2), **parameters(epochs=0, deep=True, **TINY)).fit(X, NAMES[Y])
     order = np.argsort(Y, kind="stable")
@@ -125,7 +104,7 @@ def test_representations_of_an_average_say_their_weight_in_the_model(model):
     (kept,) = plots.representations(average, X, Y, Figure().subplots())
     title = f"Epoch {model.history_.best_epoch} of layers with 25% of the weight in the model"
     assert " ".join(kept.get_title().split()) == title
-    axes = plots.representations(average, X, Y, Figure().subplots(1, 2), networks=SEEN)
+    axes = plots.representations(average, X, Y, Figure().subplots(1, 2), networks=NETWORKS)
     assert axes[1].get_title() == "Epoch 2"
 
 
