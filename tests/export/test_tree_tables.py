@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers import forest_of, random_tree, serving
-from known_leaves import fit_leaves
+from helpers import forest_of, random_members
 
 from boostbp.export.tree_tables import TreeTables, tables_of
 from boostbp.trees.basis import BASES
 from boostbp.trees.forest import Forest
-from boostbp.trees.leaves import leaves_on_paths
-from boostbp.trees.ridge import Ridge
 
 N_OUTPUTS = 3
 
 
 def grown(basis: str, clip: bool) -> tuple[Forest, np.ndarray]:
-    """Trees of one or two outputs, with columns of several scales and missing cells; and the rows."""
+    """Trees of one, two or all outputs, with columns of several scales and missing cells; and the rows."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 4)) * [1.0, 2.0**12, 1e-20, 3.0]
     X[rng.random(X.shape) < 0.1] = np.nan
-    members = []
-    for number, n_splits in enumerate((0, 1, 7, 12, 3, 30)):
-        n_outputs = 1 + number % 2
-        tree = random_tree(rng, n_splits)
-        targets = rng.standard_normal((300, n_outputs))
-        leaves = leaves_on_paths(tree, BASES[basis], n_outputs)
-        fitted = fit_leaves(tree.leaf_of(X), leaves, X, -targets, np.ones(300), Ridge(0.1))
-        members.append((tree, serving(fitted, number % (N_OUTPUTS - n_outputs + 1))))
+    members = random_members(rng, X, BASES[basis], (0, 1, 7, 12, 3, 30), N_OUTPUTS)
     return forest_of(members, 4, N_OUTPUTS, BASES[basis], clip), X
 
 

@@ -15,7 +15,7 @@ from boostbp.trees.basis import Polynomial
 from boostbp.trees.leaves import leaves_of_tree
 from boostbp.trees.tree import Tree
 from tests.model.models import CASES, fitted, raw_output
-from tests.support.helpers import forest_of
+from tests.support.helpers import forest_of, long_chain
 
 ROWS = 12
 
@@ -113,12 +113,7 @@ def test_categories_are_named_and_hidden_units_too():
 def test_way_through_a_chain_of_many_splits():
     """One step up for each split on the way, not a search among all splits."""
     count = 300_000
-    down = np.append(np.arange(1, count), ~0)
-    tree = Tree.of(np.zeros(count), np.arange(count, 0.0, -1.0), down, ~np.arange(1, count + 1), np.zeros(count, bool))
-    columns, scaling = np.zeros(count + 1), np.ones((count + 1, 4))
-    leaves = leaves_of_tree(np.arange(count + 2), columns, scaling, np.ones(2 * (count + 1)))
-    forest = forest_of([(tree, leaves)], 1, 1, Polynomial(1))
-    network, names = Network((Layer(forest),), np.zeros(1)), Names(("a",), ("y",), (), False, {})
+    network, names = Network((Layer(long_chain(count)),), np.zeros(1)), Names(("a",), ("y",), (), False, {})
     X = np.array([[0.5], [7.5], [count + 1.0]])
     records = leaf_records(network, X, names, scale=np.ones(1), offset=np.zeros(1))
     paths = [record["path"] for record in records if record["tree"] == 0]

@@ -20,7 +20,7 @@ from boostbp.network import layers
 from boostbp.network.layers import BoundInput, Fit, LayerSettings, SquaredObjective
 from boostbp.trees.basis import Elementwise, Polynomial
 from boostbp.trees.forest import Forest
-from boostbp.trees.leaves import concat_leaves, leaves_of_tree
+from boostbp.trees.leaves import concat_leaves, leaves_of_tree, leaves_on_paths
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.sparse import Table
 from boostbp.trees.tree import Tree, Trees
@@ -213,6 +213,27 @@ def random_tree(rng, n_splits, *, features=4, categorical=()):
         cat_words=words,
         categories=rng.integers(0, 2**32, int(words.sum()), dtype=np.uint32),
     )
+
+
+def random_members(rng, X, basis, sizes, n_outputs, *, categorical=()):
+    """Trees of so many splits, each with its leaves on some rows, for one or more of the outputs."""
+    members = []
+    for number, n_splits in enumerate(sizes):
+        tree = random_tree(rng, n_splits, features=X.shape[1], categorical=categorical)
+        served = 1 + number % n_outputs
+        paths, Y = leaves_on_paths(tree, basis, served), rng.standard_normal((len(X), served))
+        leaves = fit_leaves(tree.leaf_of(X), paths, basis.expand(X), -Y, np.ones(len(X)), Ridge(0.1))
+        members.append((tree, serving(leaves, int(rng.integers(n_outputs - served + 1)))))
+    return members
+
+
+def long_chain(count):
+    """A forest of one tree that is a chain of so many splits of one column, each value with a leaf of its own."""
+    down = np.append(np.arange(1, count), ~0)
+    tree = Tree.of(np.zeros(count), np.arange(count, 0.0, -1.0), down, ~np.arange(1, count + 1), np.zeros(count, bool))
+    columns, scaling = np.zeros(count + 1), np.ones((count + 1, 4))
+    leaves = leaves_of_tree(np.arange(count + 2), columns, scaling, np.ones(2 * (count + 1)))
+    return forest_of([(tree, leaves)], 1, 1, Polynomial(1))
 
 
 def plain_leaf_of(tree, x):

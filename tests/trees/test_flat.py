@@ -9,8 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers import BASES as ALL_BASES
-from helpers import forest_of, random_tree, serving
-from known_leaves import fit_leaves
+from helpers import forest_of, random_members
 
 from boostbp.core import LOCKSTEP
 from boostbp.network.layers import Layer
@@ -19,7 +18,6 @@ from boostbp.trees.basis import BASES
 from boostbp.trees.flat import Flat
 from boostbp.trees.forest import AT_MOST_ROWS
 from boostbp.trees.leaves import leaves_on_paths
-from boostbp.trees.ridge import Ridge
 from boostbp.trees.tree import Tree
 
 
@@ -39,14 +37,7 @@ def forest(basis, *, n_features=4, n_outputs=3, sizes=(), clip=True, seed=0):
     X = rng.standard_normal((200, n_features)).round(1)
     X[:, -1] = rng.integers(0, 60, 200)
     X[rng.random(X.shape) < 0.1] = np.nan
-    members = []
-    for i, size in enumerate(sizes):
-        tree = random_tree(rng, size, features=n_features, categorical=(n_features - 1,))
-        outputs = 1 + i % n_outputs if i % 2 else 1
-        Y = rng.standard_normal((200, outputs))
-        on_paths = leaves_on_paths(tree, basis, outputs)
-        leaves = fit_leaves(tree.leaf_of(X), on_paths, basis.expand(X), -Y, np.ones(200), Ridge(0.1))
-        members.append((tree, serving(leaves, int(rng.integers(n_outputs - outputs + 1)))))
+    members = random_members(rng, X, basis, sizes, n_outputs, categorical=(n_features - 1,))
     return forest_of(members, n_features, n_outputs, basis, clip)
 
 

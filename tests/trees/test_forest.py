@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers import BASES, forest_of, random_tree, serving
-from known_leaves import fit_leaves
+from helpers import BASES, forest_of, random_members
 
 from boostbp.trees.forest import CHUNK
-from boostbp.trees.leaves import leaves_on_paths
-from boostbp.trees.ridge import Ridge
 
 N_OUTPUTS = 4
 
@@ -20,16 +17,7 @@ def make_members(basis, *, seed=0, rows=400, sizes=(7, 0, 12, 3, 1)):
     X = rng.standard_normal((rows, 4)).round(1)
     X[:, 3] = rng.integers(0, 40, rows)
     X[rng.random(X.shape) < 0.1] = np.nan
-    members = []
-    for i, size in enumerate(sizes):
-        tree = random_tree(rng, size, categorical=(3,))
-        outputs = 1 + i % 3
-        first = int(rng.integers(N_OUTPUTS - outputs + 1))
-        Y = rng.standard_normal((rows, outputs))
-        unfitted = leaves_on_paths(tree, basis, outputs)
-        leaves = fit_leaves(tree.leaf_of(X), unfitted, basis.expand(X), -Y, np.ones(rows), Ridge(0.1))
-        members.append((tree, serving(leaves, first)))
-    return X, members
+    return X, random_members(rng, X, basis, sizes, N_OUTPUTS, categorical=(3,))
 
 
 def pack(members, basis, clip=True):

@@ -4,40 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers import forest_of, unfitted
+from helpers import forest_of, random_tree, unfitted
 
 from boostbp.trees.basis import Polynomial
 from boostbp.trees.leaves import leaves_of_tree, with_missing_leaves
 from boostbp.trees.tree import Tree
 
 N_FEATURES = 4
-
-
-def random_tree(rng, n_splits):
-    """A tree grown at leaves drawn at random; feature 3 holds categories."""
-    if not n_splits:
-        return Tree.stump()
-    left, right = np.zeros(n_splits, int), np.zeros(n_splits, int)
-    slots = [(0, left), (0, right)]
-    for split in range(1, n_splits):
-        parent, side = slots.pop(rng.integers(len(slots)))
-        side[parent] = split
-        slots += [(split, left), (split, right)]
-    for leaf, (parent, side) in enumerate(slots):
-        side[parent] = ~leaf
-    feature = rng.integers(0, N_FEATURES, n_splits)
-    categorical = feature == 3
-    return Tree.of(
-        feature,
-        np.where(categorical, np.nan, rng.normal(size=n_splits)),
-        left,
-        right,
-        rng.uniform(size=n_splits) < 0.5,
-        cat_start=np.where(categorical, 0, -1),
-        cat_words=categorical,
-        categories=[0b1011] * bool(categorical.any()),
-        gain=np.ones(n_splits),
-    )
 
 
 def random_leaves(rng, tree):
@@ -65,7 +38,7 @@ def rows_of(rng):
 @pytest.mark.parametrize("seed", range(5))
 def test_rows_that_miss_a_column_get_the_constant_and_no_slope_the_others_the_same_bits(seed, n_splits, clip):
     rng = np.random.default_rng(seed)
-    tree = random_tree(rng, n_splits)
+    tree = random_tree(rng, n_splits, features=N_FEATURES, categorical=(3,))
     model, constant = random_leaves(rng, tree)
     before, X = forest_of_one(tree, model, clip), rows_of(rng)
     after = forest_of_one(*with_missing_leaves(tree, model, constant), clip)

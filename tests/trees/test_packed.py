@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 
 from boostbp.trees import packed
 from boostbp.trees.basis import Elementwise, Polynomial
-from boostbp.trees.leaves import leaves_of_tree
-from boostbp.trees.tree import Tree
-from tests.support.helpers import MATRIX, Case, fit_case, forest_of, of_any_library, training_rows
+from tests.support.helpers import MATRIX, Case, fit_case, forest_of, long_chain, of_any_library, training_rows
 
 STORABLE = [case for case in MATRIX if case.basis != "own"]
 RICH = Case("lightgbm", missing=True, base=True, categorical=True)
@@ -79,12 +77,7 @@ def test_outputs_that_no_tree_serves_are_refused(rich, n_outputs):
 
 def test_chain_of_many_splits_is_checked_by_steps_that_double():
     count = 300_000
-    down = np.append(np.arange(1, count), ~0)
-    tree = Tree.of(np.zeros(count), np.arange(count, 0.0, -1.0), down, ~np.arange(1, count + 1), np.zeros(count, bool))
-    columns, scaling = np.zeros(count + 1), np.ones((count + 1, 4))
-    leaves = leaves_of_tree(np.arange(count + 2), columns, scaling, np.ones(2 * (count + 1)))
-    forest = forest_of([(tree, leaves)], 1, 1, Polynomial(1))
-    facts, arrays = packed.pack(forest)
+    facts, arrays = packed.pack(long_chain(count))
     rows = np.array([[0.5], [count - 0.5], [count + 1.0]])
     assert unpack(facts, arrays).route(rows).tolist() == [[0, 2, 1]]
     arrays["left"][-1] = 100  # a circle that no walk from the root reaches

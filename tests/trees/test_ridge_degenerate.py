@@ -198,21 +198,3 @@ def test_leaf_without_weight_is_zero(standardize, reg_lambda):
     Z = np.random.default_rng(20).standard_normal((20, 2))
     model = one_leaf(Z, np.ones((20, 1)), Ridge(reg_lambda, standardize=standardize), h=np.zeros(20), degree=2)
     assert not at(model, Z).any()
-
-
-@pytest.mark.parametrize("standardize", [True, False])
-def test_whole_weights_are_repeated_rows(standardize):
-    rng = np.random.default_rng(21)
-    Z, y, times = rng.standard_normal((40, 2)), rng.standard_normal((40, 2)), rng.integers(1, 4, 40)
-    settings = Ridge(0.5, standardize=standardize)
-    weighted = one_leaf(Z, y, settings, h=times.astype(float), degree=2)
-    repeated = one_leaf(np.repeat(Z, times, 0), np.repeat(y, times, 0), settings, degree=2)
-    assert_close(at(weighted, Z), at(repeated, Z), 1e-10)
-
-
-def test_standardised_fit_does_not_depend_on_the_units():
-    rng = np.random.default_rng(22)
-    Z, y = rng.standard_normal((60, 3)), rng.standard_normal((60, 1))
-    other = Z * [1e-4, 7.0, -1e5] + [3.0, -20.0, 1e6]
-    expected = at(one_leaf(Z, y, Ridge(2.0), degree=2), Z)
-    assert_close(at(one_leaf(other, y, Ridge(2.0), degree=2), other), expected, 1e-8)

@@ -135,10 +135,7 @@ BROKEN: dict[str, tuple[Wrapped, str]] = {
         Wrapped(seed=lambda seed: 0),
         "'extra_trees': forks with other seeds grew the same trees.*Or leave 'extra_trees' out",
     ),
-    "deterministic in name": (
-        Wrapped(growth=drawn),
-        "'deterministic': a gradient gave another tree in",
-    ),
+    "deterministic in name": (Wrapped(growth=drawn), "'deterministic': a gradient gave another tree in"),
     "thresholds in name": (
         Wrapped(growth=lambda growth: replace(growth, extra_trees=False)),
         "'extra_trees': 12 rounds of one gradient gave trees with the same root",
