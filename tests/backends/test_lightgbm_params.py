@@ -6,13 +6,6 @@ import numpy as np
 import pytest
 
 from boostbp.backends import native_params
-from boostbp.backends.native_params import Natives
-
-NATIVES: dict[str, Natives] = {
-    "lightgbm": native_params.LIGHTGBM,
-    "xgboost": native_params.XGBOOST,
-    "sklearn": native_params.SKLEARN,
-}
 
 
 def test_lightgbm_s_own_defaults_are_of_the_kinds_that_are_written_down() -> None:
@@ -23,7 +16,7 @@ def test_lightgbm_s_own_defaults_are_of_the_kinds_that_are_written_down() -> Non
     defaults = lightgbm.Booster(model_str=text).params
     if not defaults:
         pytest.skip("LightGBM before 4.6 does not read the parameters of a model")
-    allowed = NATIVES["lightgbm"].allowed
+    allowed = native_params.LIGHTGBM.allowed
     assert len(allowed.keys() & defaults.keys()) > 30
     for name in allowed.keys() & defaults.keys():
         value = allowed[name](name, defaults[name])

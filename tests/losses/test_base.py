@@ -175,10 +175,7 @@ def test_logistic_is_the_softmax_of_zero_and_h(data):
     [
         (SquaredError(), lambda y, h: metrics.mean_squared_error(y, h, multioutput="raw_values").sum() / 2),
         (AbsoluteError(), lambda y, h: metrics.mean_absolute_error(y, h, multioutput="raw_values").sum()),
-        (
-            Quantile(alpha=0.8),
-            lambda y, h: metrics.mean_pinball_loss(y, h, alpha=0.8, multioutput="raw_values").sum(),
-        ),
+        (Quantile(alpha=0.8), lambda y, h: metrics.mean_pinball_loss(y, h, alpha=0.8, multioutput="raw_values").sum()),
     ],
     ids=["squared", "absolute", "quantile"],
 )
@@ -375,13 +372,6 @@ def test_parameters_out_of_range_are_refused(make, message):
 def test_names_of_the_libraries_load(names, n_outputs, expected):
     for name in names.split():
         assert load_loss(name, n_outputs=n_outputs) == expected
-
-
-@every_loss
-def test_a_loss_loads_by_its_own_name_and_as_an_object(loss):
-    n_outputs = traits_of(loss).min_outputs
-    assert type(load_loss(loss.name, n_outputs=n_outputs)) is type(loss)
-    assert load_loss(loss, n_outputs=n_outputs) is loss
 
 
 @given(data=st.data())

@@ -49,6 +49,7 @@ def test_a_loss_loads_by_all_its_names(loss):
     n_outputs = traits_of(loss).min_outputs
     for name in (loss.name, *traits_of(loss).aliases):
         assert losses.load_loss(name, n_outputs=n_outputs) == loss
+    assert losses.load_loss(loss, n_outputs=n_outputs) is loss
 
 
 @every_loss_of_outputs

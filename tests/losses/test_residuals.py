@@ -4,28 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers import losses_of_outputs
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
-from boostbp.losses import (
-    AbsoluteError,
-    Huber,
-    Quantile,
-    Quantiles,
-    SquaredError,
-)
-from tests.losses.test_base import raw_and_target
-
-RESIDUALS = [SquaredError(), AbsoluteError(), Huber(delta=0.7), Quantile(alpha=0.3), Quantiles(alpha=(0.1, 0.6))]
-
-# A new loss is tested by what it says about itself, and so is a known one with other parameters.
-ALL = [*RESIDUALS, *(loss for loss in losses_of_outputs() if loss.name not in {one.name for one in RESIDUALS})]
-
-
-def floats(low: float, high: float, rows: int, outputs: int) -> st.SearchStrategy:
-    return arrays(np.float64, (rows, outputs), elements=st.floats(low, high))
+from boostbp.losses import AbsoluteError, Huber, Quantile, Quantiles
+from tests.losses.test_base import floats, raw_and_target
 
 
 @pytest.mark.parametrize("loss", [AbsoluteError(), Huber(), Quantile(), Quantiles()], ids=lambda loss: loss.name)

@@ -54,6 +54,18 @@ LOSS_OF = {
 # ---------------------------------------------------------------------------- the libraries
 
 
+def by_lightgbm(kind: str, **params) -> tuple[np.ndarray, dict[str, float]]:
+    """Predictions of a model of ten rounds, and the metrics that LightGBM reports of them, of weighted rows."""
+    X, y, weight = targets(kind)
+    params = {"verbose": -1, "num_threads": 1, "num_leaves": 7, "num_iterations": 10} | params
+    params |= {"num_class": 3} if kind == "classes" else {}
+    train, reported = lightgbm.Dataset(X, y), {}
+    valid = lightgbm.Dataset(X, y, weight=weight, reference=train)
+    record = lightgbm.record_evaluation(reported)
+    booster = lightgbm.train(params, train, valid_sets=[valid], callbacks=[record])
+    return wide(booster.predict(X)), {name: values[-1] for name, values in reported["valid_0"].items()}
+
+
 @pytest.mark.parametrize(
     ("kind", "objective", "name", "loss"),
     [
@@ -80,16 +92,10 @@ LOSS_OF = {
     ],
 )
 def test_value_is_what_lightgbm_reports(kind, objective, name, loss):
-    X, y, weight = targets(kind)
-    params = {"objective": objective, "metric": name, "alpha": 0.8, "verbose": -1, "num_threads": 1, "num_leaves": 7}
-    if kind == "classes":
-        params["num_class"] = 3
-    train = lightgbm.Dataset(X, y)
-    valid = lightgbm.Dataset(X, y, weight=weight, reference=train)
-    reported: dict = {}
-    booster = lightgbm.train(params, train, 10, valid_sets=[valid], callbacks=[lightgbm.record_evaluation(reported)])
-    ours = load_metric(name, loss or LOSS_OF[kind])(wide(booster.predict(X)), columns(y, kind), weight)
-    np.testing.assert_allclose(ours, reported["valid_0"][name][-1], rtol=1e-6)
+    prediction, reported = by_lightgbm(kind, objective=objective, metric=name, alpha=0.8)
+    _, y, weight = targets(kind)
+    ours = load_metric(name, loss or LOSS_OF[kind])(prediction, columns(y, kind), weight)
+    np.testing.assert_allclose(ours, reported[name], rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -151,41 +157,25 @@ def test_value_is_what_xgboost_reports(kind, objective, name, loss):
     ],
 )
 def test_aliases_are_lightgbms(kind, alias, rival):
-    X, y, _ = targets(kind)
-    classes = {"num_class": 3, "objective": "multiclass"} if kind == "classes" else {"objective": "binary"}
-    params = {"metric": alias, "verbose": -1, "num_threads": 1, "max_bin": 2} | (
-        classes if kind != "regression" else {}
-    )
-    reported: dict = {}
-    train = lightgbm.Dataset(X, y)
-    lightgbm.train(params, train, 1, valid_sets=[train], callbacks=[lightgbm.record_evaluation(reported)])
-    assert list(reported["training"]) == [rival]
+    objective = {"classes": "multiclass", "binary": "binary"}.get(kind, "l2")
+    _, reported = by_lightgbm(kind, objective=objective, metric=alias, num_iterations=1)
+    assert list(reported) == [rival]
     assert load_metric(alias, LOSS_OF[kind]).function == load_metric(rival, LOSS_OF[kind]).function
 
 
 def test_gamma_deviance_is_the_mean_of_what_lightgbm_sums():
-    X, y, weight = targets("amounts")
-    params = {"objective": "gamma", "metric": "gamma_deviance", "verbose": -1, "num_threads": 1}
-    train, reported = lightgbm.Dataset(X, y), {}
-    valid = lightgbm.Dataset(X, y, weight=weight, reference=train)
-    booster = lightgbm.train(params, train, 10, valid_sets=[valid], callbacks=[lightgbm.record_evaluation(reported)])
-    ours = load_metric("gamma_deviance", losses.SquaredError())(wide(booster.predict(X)), wide(y), weight)
-    np.testing.assert_allclose(ours * weight.sum(), reported["valid_0"]["gamma_deviance"][-1], rtol=1e-6)
+    prediction, reported = by_lightgbm("amounts", objective="gamma", metric="gamma_deviance")
+    _, y, weight = targets("amounts")
+    ours = load_metric("gamma_deviance", losses.SquaredError())(prediction, wide(y), weight)
+    np.testing.assert_allclose(ours * weight.sum(), reported["gamma_deviance"], rtol=1e-6)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_error_of_the_top_classes_is_lightgbms(k):
-    X, y, weight = targets("classes")
-    params = {"objective": "multiclass", "num_class": 3, "metric": "multi_error", "multi_error_top_k": k}
-    train, reported = lightgbm.Dataset(X, y), {}
-    valid = lightgbm.Dataset(X, y, weight=weight, reference=train)
-    record = lightgbm.record_evaluation(reported)
-    booster = lightgbm.train(
-        params | {"verbose": -1, "num_threads": 1}, train, 3, valid_sets=[valid], callbacks=[record]
-    )
-    ours = load_metric(f"multi_error@{k}", losses.Softmax())(booster.predict(X), columns(y, "classes"), weight)
-    (theirs,) = reported["valid_0"].values()
-    np.testing.assert_allclose(ours, theirs[-1], rtol=1e-6)
+    prediction, reported = by_lightgbm("classes", objective="multiclass", metric="multi_error", multi_error_top_k=k)
+    _, y, weight = targets("classes")
+    ours = load_metric(f"multi_error@{k}", losses.Softmax())(prediction, columns(y, "classes"), weight)
+    np.testing.assert_allclose([ours], [*reported.values()], rtol=1e-6)
 
 
 # ---------------------------------------------------------------------------- scikit-learn
@@ -299,22 +289,18 @@ def test_auc_mu_and_top_error_of_two_classes_are_auc_and_error():
 # ---------------------------------------------------------------------------- the loss's own
 
 
-@pytest.mark.parametrize("loss", [losses.AbsoluteError(), losses.Huber(delta=0.4), losses.Quantile(alpha=0.2)])
-def test_default_metric_is_the_mean_of_the_loss(loss):
-    rng = np.random.default_rng(0)
-    h, y, weight = rng.normal(size=(40, 1)), rng.normal(size=(40, 1)), rng.uniform(size=40)
-    metric = default_metric(loss)
-    np.testing.assert_allclose(metric(loss.link(h), y, weight), np.average(loss.value(h, y), weights=weight))
-    assert not metric.greater_is_better
+RESIDUALS = (losses.AbsoluteError(), losses.Huber(delta=0.4), losses.Quantile(alpha=0.2))
+OF_LINKS = [(kind, LOSS_OF[kind]) for kind in ("counts", "binary", "classes")]
 
 
-@pytest.mark.parametrize("kind", ["counts", "binary", "classes"])
-def test_default_metric_of_a_loss_with_a_link_is_its_mean(kind):
+@pytest.mark.parametrize(("kind", "loss"), [*(("regression", loss) for loss in RESIDUALS), *OF_LINKS])
+def test_default_metric_is_the_mean_of_the_loss(kind, loss):
     _, y, weight = targets(kind)
-    y, loss = columns(y, kind), LOSS_OF[kind]
+    y, metric = columns(y, kind), default_metric(loss)
     h = np.random.default_rng(0).normal(size=y.shape)
     expected = np.average(loss.value(h, y), weights=weight)
-    np.testing.assert_allclose(default_metric(loss)(loss.link(h), y, weight), expected, rtol=1e-10)
+    np.testing.assert_allclose(metric(loss.link(h), y, weight), expected, rtol=1e-10)
+    assert not metric.greater_is_better
 
 
 def test_default_metric_of_squared_error_is_rmse():

@@ -138,10 +138,7 @@ def test_concordance_of_many_rows_takes_little_memory():
         (lambda y: metrics.concordance_index(y[:, 1], y[:, 0], y), "risk must be a 1D array"),
         (lambda y: metrics.concordance_index([0, 0, 0], y[:, 0], y[:, 0]), "no two rows are comparable"),
         (lambda y: metrics.concordance_index(y[:, 1], y[:, 0], [1, 2]), "inconsistent numbers of samples"),
-        (
-            lambda y: metrics.concordance_index(y[:, 1], y[:, 0], y[:, 0], sample_weight=[0, 0, 0]),
-            "not 0 for all",
-        ),
+        (lambda y: metrics.concordance_index(y[:, 1], y[:, 0], y[:, 0], sample_weight=[0, 0, 0]), "not 0 for all"),
     ],
 )
 def test_errors_name_the_cure(call, message):

@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 
 from boostbp import metrics
-from tests.metrics.test_survival import MADE, made, shipped
-
-CLOSE = {"rtol": 1e-10, "atol": 1e-10}
-SHIPPED = ("load_gbsg2", "load_veterans_lung_cancer", "load_whas500", "load_aids", "load_flchain", "load_breast_cancer")
+from tests.metrics.test_survival import CLOSE, MADE, SHIPPED, made, shipped
 
 
 @pytest.mark.parametrize("name", [*MADE, *SHIPPED])

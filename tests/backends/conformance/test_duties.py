@@ -6,30 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from leaf_oracles import ORACLES, table, target
+from leaf_oracles import ORACLES
 
-from boostbp.backends import available, capabilities_of, check_backend, load_backend
+from boostbp.backends import check_backend, load_backend
 from boostbp.backends.base import TreeParams
-from boostbp.backends.conformance import duties_of
-from boostbp.trees.sparse import Table
-
-EVERY = pytest.mark.parametrize("name", available())
-PURE = pytest.mark.parametrize(
-    "name", [name for name in available() if capabilities_of(load_backend(name)).deterministic]
-)
-
-
-def numeric(rows: int = 600, columns: int = 4, seed: int = 0) -> Table:
-    return table(np.random.default_rng(seed), rows, numeric=columns)
-
-
-def gradient(data: Table, columns: int, seed: int = 0) -> np.ndarray:
-    return target(np.random.default_rng(seed), data, columns)
-
-
-@pytest.mark.parametrize(("name", "duty"), [(name, duty) for name in available() for duty in duties_of(name)])
-def test_duty_is_kept(name: str, duty: str) -> None:
-    duties_of(name)[duty]()
+from tests.backends.conformance.test_backend_trial import EVERY, gradient, numeric
 
 
 @EVERY
