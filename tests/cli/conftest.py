@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from command_line import QUICK, run
@@ -17,6 +18,7 @@ from boostbp.cli.report import comparison
 
 TINY = {"n_estimators": 3, "min_samples_leaf": 5, "epochs": 2, "early_stopping": False, "random_state": 0}
 DEEP = TINY | {"deep": True}
+HOSTILE = "\x1b]0;owned\x07[bold red]:bomb:[link=http://evil.example]\x9b2J\u202ename"
 
 
 @pytest.fixture(scope="session")
@@ -59,6 +61,54 @@ def models(tmp_path_factory):
     save(BoostBPRegressor((2,), **parameters(**DEEP)).fit(people.data, people.target), where / "diabetes.boostbp")
     people.frame.to_parquet(where / "diabetes.parquet")
     return where
+
+
+@pytest.fixture(scope="session")
+def claims(tmp_path_factory):
+    """Counts of claims by exposure, as CSV and as Parquet: rows to fit, to check by, and of later."""
+    where, rng = tmp_path_factory.mktemp("claims"), np.random.default_rng(0)
+    exposure = rng.uniform(0.1, 3.0, 600)
+    frame = pd.DataFrame({"age": rng.integers(18, 80, 600), "area": np.array(list("abc"))[rng.integers(0, 3, 600)]})
+    frame["log_exposure"] = np.log(exposure)
+    frame["claims"] = rng.poisson(exposure * np.exp(frame.age / 80 + (frame.area == "a")))
+    for name, rows in {"train": slice(0, 300), "valid": slice(300, 400), "later": slice(400, 600)}.items():
+        table = pa.Table.from_pandas(frame[rows], preserve_index=False)
+        csv.write_csv(table, where / f"{name}.csv")
+        (where / name).mkdir()
+        parquet.write_table(table, where / name / "0.parquet")
+    return where
+
+
+POISSON = ["-s", "loss=poisson", "-s", "quality=1", "-s", "n_estimators=20"]
+
+
+def read_claims(claims, name):
+    frame = pd.read_csv(claims / f"{name}.csv", dtype={"area": "category"})
+    return frame[["age", "area"]].astype({"age": float}), frame.claims, frame.log_exposure
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory):
+    """A model whose columns, classes and file have names that a terminal, or rich, would obey; its table."""
+    where = tmp_path_factory.mktemp("hostile")
+    iris = load_iris(as_frame=True)
+    X = iris.data.set_axis([f"{HOSTILE}{number}" for number in range(4)], axis=1)
+    y = np.array(["=1+cmd|x", "-2", f"[red]{HOSTILE}"])[iris.target]
+    name = where / f"{HOSTILE.replace('/', '|')}.boostbp"
+    save(BoostBPClassifier((2,), **parameters(**DEEP)).fit(X, y), name)
+    X.assign(**{"=cmd|y": np.where(y == "-2", "-2.5", "@SUM(A1)"), "target": y}).to_csv(
+        where / "table.csv", index=False
+    )
+    return where, name, y
+
+
+@pytest.fixture
+def table(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(120, 3))
+    frame = pd.DataFrame(X, columns=list("abc")).assign(y=X[:, 0] + 0.1 * rng.standard_normal(120))
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    return tmp_path / "table.csv"
 
 
 @pytest.fixture

@@ -5,23 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import run
+from command_line import QUICK, run
 from flat_parameters import parameters
 
 from boostbp import BoostBPRegressor, storage
 
-QUICK = [
-    "-s",
-    "deep=true",
-    "-s",
-    "epochs=1",
-    "-s",
-    "hidden_layer_sizes=3",
-    "-s",
-    "n_estimators=8",
-    "-s",
-    "min_samples_leaf=5",
-]
+DEEP = [*QUICK, "-s", "deep=true"]
 
 
 def test_one_text_cell_among_numbers_is_refused_and_may_be_called_missing(tmp_path):
@@ -31,7 +20,7 @@ def test_one_text_cell_among_numbers_is_refused_and_may_be_called_missing(tmp_pa
     table["x"] = table["x"].astype(str)
     table.loc[7, "x"] = "?"
     table.to_csv(tmp_path / "rows.csv", index=False)
-    fit = ["fit", tmp_path / "rows.csv", "-t", "y", "-m", tmp_path / "model", *QUICK]
+    fit = ["fit", tmp_path / "rows.csv", "-t", "y", "-m", tmp_path / "model", *DEEP]
     refused = run(*fit)
     assert refused.exit_code == 1
     assert "error: Column 'x' of rows.csv holds text, but" in refused.stderr
@@ -49,7 +38,7 @@ def test_one_text_cell_among_numbers_is_refused_and_may_be_called_missing(tmp_pa
 def test_a_warning_is_one_line(tmp_path):
     table = pd.DataFrame({"key": [f"k{i}" for i in range(100)], "z": np.arange(100.0), "y": np.arange(100.0)})
     table.to_csv(tmp_path / "rows.csv", index=False)
-    result = run("fit", tmp_path / "rows.csv", "-t", "y", "-m", tmp_path / "model", *QUICK)
+    result = run("fit", tmp_path / "rows.csv", "-t", "y", "-m", tmp_path / "model", *DEEP)
     assert result.exit_code == 0, result.output
     said = "warning: Column 'key' is read as categories, but has 100 distinct values in 100 rows"
     assert [line for line in result.stderr.splitlines() if line.startswith(said)]
@@ -70,7 +59,7 @@ def test_a_missing_cell_that_makes_floats_of_codes_leaves_the_categories(tmp_pat
 
     path = write(table, "whole")
     chosen = ["--categorical", "store", "--categorical", "open"]
-    assert run("fit", path, "-t", "y", "-m", tmp_path / "model", *chosen, *QUICK).exit_code == 0
+    assert run("fit", path, "-t", "y", "-m", tmp_path / "model", *chosen, *DEEP).exit_code == 0
     found = {}
     for name, frame in (("whole", table), ("holed", holed)):
         done = run("predict", write(frame, name), "-m", tmp_path / "model", "-o", tmp_path / f"{name}-out.csv")
@@ -84,7 +73,7 @@ def test_a_missing_cell_that_makes_floats_of_codes_leaves_the_categories(tmp_pat
 def test_a_column_of_unseen_categories_is_told(tmp_path):
     table = pd.DataFrame({"colour": ["red", "blue"] * 50, "z": np.arange(100.0), "y": np.arange(100.0)})
     table.to_csv(tmp_path / "rows.csv", index=False)
-    assert run("fit", tmp_path / "rows.csv", "-t", "y", "-m", tmp_path / "model", *QUICK).exit_code == 0
+    assert run("fit", tmp_path / "rows.csv", "-t", "y", "-m", tmp_path / "model", *DEEP).exit_code == 0
     table.assign(colour=table["colour"].str.upper()).to_csv(tmp_path / "loud.csv", index=False)
     done = run("predict", tmp_path / "loud.csv", "-m", tmp_path / "model", "-o", tmp_path / "out.csv")
     assert done.exit_code == 0
@@ -115,11 +104,11 @@ def test_a_column_of_groups_is_no_feature_and_keeps_its_rows_together(tmp_path, 
     table["y"] = rng.normal(size=40)[groups] + table["x"]
     path = tmp_path / f"rows.{form}"
     (table.to_csv if form == "csv" else table.to_parquet)(path, index=False)
-    fit = ["fit", path, "-t", "y", "-m", tmp_path / "model", *QUICK]
+    fit = ["fit", path, "-t", "y", "-m", tmp_path / "model", *DEEP]
     assert run(*fit, "--groups", "patient").exit_code == 0
     model = storage.load(tmp_path / "model")
     assert model.schema_.names == ("x", "z")
-    alone = BoostBPRegressor((3,), n_estimators=8, min_samples_leaf=5, epochs=1, deep=True, n_jobs=1, random_state=0)
+    alone = BoostBPRegressor((3,), n_estimators=4, min_samples_leaf=5, epochs=1, deep=True, n_jobs=1, random_state=0)
     alone.fit(table[["x", "z"]], table["y"], groups=table["patient"])
     np.testing.assert_array_equal(model.predict(table[["x", "z"]]), alone.predict(table[["x", "z"]]))
     both = run(*fit, "--groups", "patient", "--valid", path)

@@ -6,13 +6,12 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from command_line import QUICK, error_of, run
-from pyarrow import csv, parquet
 
 import boostbp
 from boostbp import BoostBPAutoencoder, BoostBPRegressor, storage
+from tests.cli.conftest import POISSON, read_claims
 
 
 def test_single_layers_alone_from_file_to_predictions(folder, tmp_path):
@@ -144,30 +143,6 @@ def test_help_and_version():
     assert result.exit_code == 0
     assert all(command in result.output for command in ("fit", "predict", "transform", "compare"))
     assert run("--version").output.split() == ["boostbp", boostbp.__version__]
-
-
-@pytest.fixture(scope="module")
-def claims(tmp_path_factory):
-    """Counts of claims by exposure, as CSV and as Parquet: rows to fit, to check by, and of later."""
-    where, rng = tmp_path_factory.mktemp("claims"), np.random.default_rng(0)
-    exposure = rng.uniform(0.1, 3.0, 600)
-    frame = pd.DataFrame({"age": rng.integers(18, 80, 600), "area": np.array(list("abc"))[rng.integers(0, 3, 600)]})
-    frame["log_exposure"] = np.log(exposure)
-    frame["claims"] = rng.poisson(exposure * np.exp(frame.age / 80 + (frame.area == "a")))
-    for name, rows in {"train": slice(0, 300), "valid": slice(300, 400), "later": slice(400, 600)}.items():
-        table = pa.Table.from_pandas(frame[rows], preserve_index=False)
-        csv.write_csv(table, where / f"{name}.csv")
-        (where / name).mkdir()
-        parquet.write_table(table, where / name / "0.parquet")
-    return where
-
-
-POISSON = ["-s", "loss=poisson", "-s", "quality=1", "-s", "n_estimators=20"]
-
-
-def read_claims(claims, name):
-    frame = pd.read_csv(claims / f"{name}.csv", dtype={"area": "category"})
-    return frame[["age", "area"]].astype({"age": float}), frame.claims, frame.log_exposure
 
 
 @pytest.mark.parametrize("valid", [False, True])

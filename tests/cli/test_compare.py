@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 from command_line import QUICK, error_of, run
 
 from boostbp.cli.report.contenders import SINGLE_LAYER
-from tests.cli.test_documents import counts
+from tests.cli.test_documents import SHORT, counts
 
 
 @pytest.mark.slow
@@ -46,15 +45,6 @@ def test_compare_fails_when_a_model_fails():
     assert "LightGBM" in result.stdout
 
 
-@pytest.fixture
-def table(tmp_path):
-    rng = np.random.default_rng(0)
-    X = rng.uniform(size=(120, 3))
-    frame = pd.DataFrame(X, columns=list("abc")).assign(y=X[:, 0] + 0.1 * rng.standard_normal(120))
-    frame.to_csv(tmp_path / "table.csv", index=False)
-    return tmp_path / "table.csv"
-
-
 @pytest.mark.parametrize(
     ("sources", "more", "reason"),
     [
@@ -69,12 +59,6 @@ def test_compare_refuses_before_it_trains(table, sources, more, reason):
     assert result.exit_code == 1
     assert reason in " ".join(result.stderr.split())
     assert result.stdout == ""  # no table of a data set before the one that is refused
-
-
-SHORT = {
-    "fit": ["--set", "deep=true", "--set", "n_estimators=4", "--set", "hidden.n_estimators=4"],
-    "compare": ["--set", "quality=1", "--set", "n_estimators=4"],
-}
 
 
 @pytest.mark.slow

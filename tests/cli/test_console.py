@@ -4,35 +4,15 @@ from __future__ import annotations
 
 import warnings
 
-import numpy as np
 import pandas as pd
 import pytest
 from command_line import run
-from flat_parameters import parameters
-from sklearn.datasets import load_iris
 
-from boostbp import BoostBPClassifier, load, save
+from boostbp import load
 from boostbp.cli import console
+from tests.cli.conftest import HOSTILE
 
-TINY = {"n_estimators": 3, "min_samples_leaf": 5, "epochs": 2, "early_stopping": False, "random_state": 0}
-DEEP = TINY | {"deep": True}
-HOSTILE = "\x1b]0;owned\x07[bold red]:bomb:[link=http://evil.example]\x9b2J\u202ename"
 SHOWN = r"\x1b]0;owned\x07[bold red]:bomb:[link=http://evil.example]\x9b2J\u202ename"
-
-
-@pytest.fixture(scope="module")
-def hostile(tmp_path_factory):
-    """A model whose columns, classes and file have names that a terminal, or rich, would obey; its table."""
-    where = tmp_path_factory.mktemp("hostile")
-    iris = load_iris(as_frame=True)
-    X = iris.data.set_axis([f"{HOSTILE}{number}" for number in range(4)], axis=1)
-    y = np.array(["=1+cmd|x", "-2", f"[red]{HOSTILE}"])[iris.target]
-    name = where / f"{HOSTILE.replace('/', '|')}.boostbp"
-    save(BoostBPClassifier((2,), **parameters(**DEEP)).fit(X, y), name)
-    X.assign(**{"=cmd|y": np.where(y == "-2", "-2.5", "@SUM(A1)"), "target": y}).to_csv(
-        where / "table.csv", index=False
-    )
-    return where, name, y
 
 
 def unobeyed(text):

@@ -6,24 +6,14 @@ import re
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from command_line import QUICK, error_of, run
-from pyarrow import csv, parquet
 
 from boostbp import BoostBPRegressor, storage
 from boostbp.network.trainer import Trainer
+from tests.cli.conftest import POISSON, read_claims
 
 SHORT = ("-s", "quality=1", "-s", "n_estimators=4")
-
-
-@pytest.fixture
-def table(tmp_path):
-    rng = np.random.default_rng(0)
-    X = rng.uniform(size=(120, 3))
-    frame = pd.DataFrame(X, columns=list("abc")).assign(y=X[:, 0] + 0.1 * rng.standard_normal(120))
-    frame.to_csv(tmp_path / "table.csv", index=False)
-    return tmp_path / "table.csv"
 
 
 @pytest.mark.parametrize(("flags", "shows"), [((), False), (("--progress",), True), (("--progress", "-q"), False)])
@@ -58,30 +48,6 @@ def test_a_fit_that_is_interrupted_at_once_saves_nothing(folder, tmp_path, press
     result = run("fit", folder / "diabetes.csv", "-t", "target", "-m", tmp_path / "model", *QUICK, "-s", "deep=true")
     assert error_of(result, 130) == "error: interrupted."
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.fixture(scope="module")
-def claims(tmp_path_factory):
-    """Counts of claims by exposure, as CSV and as Parquet: rows to fit, to check by, and of later."""
-    where, rng = tmp_path_factory.mktemp("claims"), np.random.default_rng(0)
-    exposure = rng.uniform(0.1, 3.0, 600)
-    frame = pd.DataFrame({"age": rng.integers(18, 80, 600), "area": np.array(list("abc"))[rng.integers(0, 3, 600)]})
-    frame["log_exposure"] = np.log(exposure)
-    frame["claims"] = rng.poisson(exposure * np.exp(frame.age / 80 + (frame.area == "a")))
-    for name, rows in {"train": slice(0, 300), "valid": slice(300, 400), "later": slice(400, 600)}.items():
-        table = pa.Table.from_pandas(frame[rows], preserve_index=False)
-        csv.write_csv(table, where / f"{name}.csv")
-        (where / name).mkdir()
-        parquet.write_table(table, where / name / "0.parquet")
-    return where
-
-
-POISSON = ["-s", "loss=poisson", "-s", "quality=1", "-s", "n_estimators=20"]
-
-
-def read_claims(claims, name):
-    frame = pd.read_csv(claims / f"{name}.csv", dtype={"area": "category"})
-    return frame[["age", "area"]].astype({"age": float}), frame.claims, frame.log_exposure
 
 
 @pytest.mark.parametrize("source", ["later.csv", "later"])

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from command_line import run
+from command_line import error_of, run
 from pyarrow import csv, parquet
 
 from boostbp import load
@@ -67,8 +67,5 @@ def test_folders_that_are_no_table_are_one_line(folder, tmp_path):
         folder: "has CSV and Parquet files",
         folder / "parquet": "has no column 'cost'",
     }.items():
-        result = run("fit", data, "-t", "cost", "-m", tmp_path / "model")
-        assert result.exit_code == 1
-        [line] = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
-        assert message in line
+        assert message in error_of(run("fit", data, "-t", "cost", "-m", tmp_path / "model"), 1)
     assert not (tmp_path / "model").exists()

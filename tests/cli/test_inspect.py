@@ -6,36 +6,15 @@ import json
 from contextlib import chdir
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from command_line import run
+from command_line import error_of, run
 from flat_parameters import parameters
 from sklearn.datasets import load_diabetes, load_iris
 
-from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
+from boostbp import BoostBPRegressor, load, save
 from boostbp.network.history import REFITTED
+from tests.cli.conftest import DEEP, TINY
 from tests.support.studies import weighed_at
-
-TINY = {"n_estimators": 3, "min_samples_leaf": 5, "epochs": 2, "early_stopping": False, "random_state": 0}
-DEEP = TINY | {"deep": True}
-
-
-HOSTILE = "\x1b]0;owned\x07[bold red]:bomb:[link=http://evil.example]\x9b2J\u202ename"
-
-
-@pytest.fixture(scope="module")
-def hostile(tmp_path_factory):
-    """A model whose columns, classes and file have names that a terminal, or rich, would obey; its table."""
-    where = tmp_path_factory.mktemp("hostile")
-    iris = load_iris(as_frame=True)
-    X = iris.data.set_axis([f"{HOSTILE}{number}" for number in range(4)], axis=1)
-    y = np.array(["=1+cmd|x", "-2", f"[red]{HOSTILE}"])[iris.target]
-    name = where / f"{HOSTILE.replace('/', '|')}.boostbp"
-    save(BoostBPClassifier((2,), **parameters(**DEEP)).fit(X, y), name)
-    X.assign(**{"=cmd|y": np.where(y == "-2", "-2.5", "@SUM(A1)"), "target": y}).to_csv(
-        where / "table.csv", index=False
-    )
-    return where, name, y
 
 
 def test_hidden_representations_have_numbers_that_stay(hostile, tmp_path):
@@ -129,8 +108,5 @@ def test_what_is_said_of_a_network_tells_its_weight_in_the_model(models, tmp_pat
 def test_error_is_one_line_with_its_code(models, arguments, code, message):
     with chdir(models):
         result = run("plot", *arguments, *([] if "-o" in arguments else ["-o", "out.png"]))
-    assert result.exit_code == code
-    lines = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
-    assert len(lines) == 1
-    assert message in lines[0]
+    assert message in error_of(result, code)
     assert not (models / "out.png").exists()

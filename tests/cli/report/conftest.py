@@ -14,3 +14,10 @@ def report(tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "report.html"
     write_report(path, [study(), study("regression")], {"seed": "0", "a long setting": "x" * 300})
     return path
+
+
+@pytest.fixture
+def xgboost_that(tmp_path, monkeypatch):
+    """Let a module of this code be the package xgboost in the processes of a comparison."""
+    monkeypatch.syspath_prepend(tmp_path)
+    return (tmp_path / "xgboost.py").write_text

@@ -104,13 +104,6 @@ def test_scores_of_a_regressor_match_the_library_used_by_hand():
     assert outcome.scores["r2"] == pytest.approx(r2, rel=1e-12)
 
 
-@pytest.fixture
-def xgboost_that(tmp_path, monkeypatch):
-    """Let a module of this code be the package xgboost in the processes of a comparison."""
-    monkeypatch.syspath_prepend(tmp_path)
-    return (tmp_path / "xgboost.py").write_text
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
 def test_library_that_kills_its_process_leaves_the_others_alone(xgboost_that):

@@ -8,9 +8,8 @@ from sklearn.datasets import load_iris
 
 from boostbp.cli.report.comparison import Job, compare_models, measure, splits
 from boostbp.cli.report.contenders import SINGLE_LAYER, deep
+from tests.cli.report.test_comparison import DEEP, split
 
-QUICK = {"epochs": 1, "hidden_layer_sizes": (2,), "n_estimators": 3, "deep": True}
-DEEP = [deep(backend, QUICK) for backend in ("lightgbm", "xgboost")]
 SINGLE = ["LightGBM", "LightGBM linear_tree", "XGBoost"]
 
 
@@ -28,18 +27,6 @@ def test_every_model_runs_on_classification():
         assert 0.6 < result.scores["accuracy"] <= 1.0
         assert result.fit_seconds > 0.0
         assert result.predict_seconds > 0.0
-
-
-def split(X, y, task):
-    (data,) = splits(X, y, task)
-    return data
-
-
-@pytest.fixture
-def xgboost_that(tmp_path, monkeypatch):
-    """Let a module of this code be the package xgboost in the processes of a comparison."""
-    monkeypatch.syspath_prepend(tmp_path)
-    return (tmp_path / "xgboost.py").write_text
 
 
 @pytest.mark.slow
