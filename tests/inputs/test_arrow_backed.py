@@ -68,12 +68,7 @@ def test_they_are_those_of_arrow_everywhere(name):
     frame, table = pd.DataFrame({"x": x, "c": of_pandas(values)}), pa.table({"x": x, "c": values})
     assert told(features_of, frame, frame[3:9]) == told(features_of, table, table.slice(3, 6))
     series, column = frame["c"], table["c"]
-    for read, args in (
-        (read_target, (N,)),
-        (read_weight, (N,)),
-        (read_groups, (N,)),
-        (read_offset, (N, 1)),
-    ):
+    for read, args in ((read_target, (N,)), (read_weight, (N,)), (read_groups, (N,)), (read_offset, (N, 1))):
         assert told(read, series, *args) == told(read, column, *args)
     assert told(read_target, series, N, labels=True) == told(read_target, column, N, labels=True)
 

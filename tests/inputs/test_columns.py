@@ -87,10 +87,7 @@ def test_rare_dtypes_of_numbers_are_numbers(fit):
         (pd.Categorical(pd.to_datetime(["2020-01-01", None])), "categories of type Timestamp"),
         (pd.Series([b"a", "b"], dtype=object), "categories of type bytes"),
         (pd.Series([[1], "b"], dtype=object), "Column 'c' holds objects that cannot be categories"),
-        (
-            pd.Series([dt.date(2020, 1, 1), 1], dtype=object),
-            "Column 'c' has dtype Object, which holds no numbers",
-        ),
+        (pd.Series([dt.date(2020, 1, 1), 1], dtype=object), "Column 'c' has dtype Object, which holds no numbers"),
         (
             pd.Series([10**400, 1], dtype=object),  # pandas 2 cannot tell its distinct values
             "Column 'c' (has dtype Object, which holds no numbers|holds objects that cannot be categories)",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import warnings
 
 import numpy as np
@@ -12,23 +11,7 @@ import pytest
 from cures import pasted
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
-from tests.test_cures import AMOUNTS, SPELT, message_of
-
-ROWS = 60
-rng = np.random.default_rng(0)
-X = pd.DataFrame({"x": rng.normal(size=ROWS), "z": rng.normal(size=ROWS)})
-y = X["x"].to_numpy() * 2
-days = [dt.date(2024, 1, 3) + dt.timedelta(days=11 * row) for row in range(ROWS)]
-times = [dt.time(row % 24, row, row % 7) for row in range(ROWS)]
-DATES = {
-    "ISO": [day.isoformat() for day in days],
-    "day first": [day.strftime("%d/%m/%Y") for day in days],
-    "month first": [day.strftime("%m/%d/%Y") for day in days],
-    "words": [day.strftime("%d %b %Y") for day in days],
-    "with times": [f"{day} {row % 24:02}:30" for row, day in enumerate(days)],
-    "zones": [f"{day}T10:00:00Z" for day in days],
-    "times": [f"{row % 24}:{row:02}" for row in range(ROWS)],
-}
+from tests.test_cures import AMOUNTS, DATES, ROWS, SPELT, X, message_of, y
 
 
 def fit(X, y, kind=BoostBPRegressor, **params):

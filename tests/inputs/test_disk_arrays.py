@@ -11,50 +11,34 @@ import numpy as np
 import pytest
 from numpy._core.multiarray import get_handler_name
 
-from boostbp.inputs.disk_arrays import IS_SUPPORTED, LEAST, on_disk
+from boostbp.inputs.disk_arrays import IS_SUPPORTED, on_disk
 from boostbp.runtime.arrays import is_on_disk, scratch_folder
 from boostbp.runtime.threads import parallel_map
+from tests.core.test_allocation import NUMBERS, is_mapped, mappings, needs_proc
 
 resource = pytest.importorskip("resource")
-needs_proc = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="reads the memory of the process in /proc")
 pytestmark = pytest.mark.skipif(not IS_SUPPORTED, reason="arrays are in memory on this system")
-NUMBERS = LEAST // 8
-
-
-@pytest.fixture
-def folder(scratch):
-    return scratch
-
-
-def mappings(folder):
-    """Files of a folder that this process has mapped into memory."""
-    lines = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if str(folder) in line]
-
-
-def is_mapped(array):
-    return get_handler_name(array) == "boostbp" and array.nbytes >= LEAST
 
 
 @needs_proc
-def test_only_large_arrays_lie_on_the_disk_and_only_inside(folder):
+def test_only_large_arrays_lie_on_the_disk_and_only_inside(scratch):
     assert not is_on_disk()
     with on_disk():
         assert is_on_disk()
-        assert not mappings(folder)
+        assert not mappings(scratch)
         small = np.arange(NUMBERS - 1)
-        assert not mappings(folder)
+        assert not mappings(scratch)
         large = np.arange(NUMBERS)
-        assert len(mappings(folder)) == 1
-        assert not list(folder.iterdir())  # files have no name, so nothing can be left behind
+        assert len(mappings(scratch)) == 1
+        assert not list(scratch.iterdir())  # files have no name, so nothing can be left behind
     np.arange(NUMBERS)
-    assert len(mappings(folder)) == 1
+    assert len(mappings(scratch)) == 1
     np.testing.assert_array_equal(large[:-1], small)  # usable after the end
     del large
-    assert not mappings(folder)
+    assert not mappings(scratch)
 
 
-def test_arrays_of_other_threads_lie_there_too(folder):
+def test_arrays_of_other_threads_lie_there_too(scratch):
     def made(_):
         return np.ones(NUMBERS)
 
@@ -63,7 +47,7 @@ def test_arrays_of_other_threads_lie_there_too(folder):
     assert not any(map(is_mapped, parallel_map(made, range(4), 2)))
 
 
-def test_blocks_may_lie_in_blocks(folder):
+def test_blocks_may_lie_in_blocks(scratch):
     with on_disk():
         inner = on_disk()(np.ones)(NUMBERS)
         assert is_mapped(inner)
@@ -79,7 +63,7 @@ def small_files():
     resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
-def test_no_room_is_an_error_that_names_the_folder(folder, small_files):
+def test_no_room_is_an_error_that_names_the_folder(scratch, small_files):
     message = r"No space for the rows and arrays of the fit in the folder .*another folder by .*TMPDIR"
     with pytest.raises(OSError, match=message) as caught, on_disk():
         np.empty(1 << 25, np.uint8)
@@ -87,14 +71,14 @@ def test_no_room_is_an_error_that_names_the_folder(folder, small_files):
     assert get_handler_name(np.empty(NUMBERS)) != "boostbp"
 
 
-def test_other_errors_stay_what_they_are(folder):
+def test_other_errors_stay_what_they_are(scratch):
     with pytest.raises(FileNotFoundError, match="no such"), on_disk():
         raise FileNotFoundError(errno.ENOENT, "no such")
     with pytest.raises(MemoryError), on_disk():
         raise MemoryError
 
 
-def test_the_folder_is_the_one_that_the_environment_names(folder, monkeypatch):
-    assert scratch_folder() == folder
+def test_the_folder_is_the_one_that_the_environment_names(scratch, monkeypatch):
+    assert scratch_folder() == scratch
     monkeypatch.delenv("TMPDIR")
     assert scratch_folder() == (Path("/var/tmp") if os.access("/var/tmp", os.W_OK) else Path(tempfile.gettempdir()))

@@ -11,10 +11,9 @@ import pytest
 from boostbp import BoostBPRegressor
 from boostbp.inputs.schema import Schema, learn_schema, read_input
 from boostbp.runtime import plain
+from tests.inputs.test_columns import COLUMNS
 
 NAN = np.nan
-
-COLUMNS = {"i": [1, None, 3], "f": [0.5, None, NAN], "b": [True, None, False], "s": ["y", None, ""]}
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from sklearn.base import BaseEstimator
 
 from boostbp.inputs.schema import learn_schema
+from tests.inputs.test_columns import COLUMNS
 
 NAN = np.nan
 
@@ -103,11 +104,7 @@ def test_missing_values_of_objects_and_masks_are_nan(fit):
 
 
 @pytest.mark.parametrize(
-    "X",
-    [
-        [["b", 1.5], ["a", None], [None, 2]],
-        np.array([["b", 1.5], ["a", None], [None, 2]], object),
-    ],
+    "X", [[["b", 1.5], ["a", None], [None, 2]], np.array([["b", 1.5], ["a", None], [None, 2]], object)]
 )
 def test_rows_of_strings_and_numbers_need_only_be_named(fit, X):
     estimator, table = fit(X, [True, False])
@@ -117,9 +114,6 @@ def test_rows_of_strings_and_numbers_need_only_be_named(fit, X):
         ValueError, match=r"Column 0 could not be read as numbers \(the first holds 'b'\).*categorical_features"
     ):
         fit(X)
-
-
-COLUMNS = {"i": [1, None, 3], "f": [0.5, None, NAN], "b": [True, None, False], "s": ["y", None, ""]}
 
 
 @pytest.mark.parametrize(
@@ -149,11 +143,7 @@ COLUMNS = {"i": [1, None, 3], "f": [0.5, None, NAN], "b": [True, None, False], "
             "Input X contains infinity: Column 0, row 1 .* holds -inf",
         ),
         (np.array([["2020-01-01"]], "M8[D]"), ValueError, "dtype datetime64"),
-        (
-            pl.LazyFrame(COLUMNS),
-            TypeError,
-            r"X is a LazyFrame of polars.*lazy: pass narwhals.from_native\(X\)",
-        ),
+        (pl.LazyFrame(COLUMNS), TypeError, r"X is a LazyFrame of polars.*lazy: pass narwhals.from_native\(X\)"),
         (pd.DataFrame(np.zeros((2, 2)), columns=["a", "a"]), ValueError, "several columns of one name"),
     ],
 )

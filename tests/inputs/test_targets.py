@@ -209,11 +209,6 @@ def test_columns_of_anything_else_are_refused(y, message):
         read_target(y, 3, labels=True)
 
 
-def test_a_sparse_target_of_numbers_is_refused():
-    with pytest.raises(TypeError, match="Sparse data was passed for y"):
-        read_target(sp.csr_array(INDICATORS), 3)
-
-
 NUMERALS = ["1.5", "0", "2"]
 
 

@@ -10,23 +10,13 @@ from numpy.typing import NDArray
 
 from boostbp import BoostBPSurvival
 from boostbp.losses import AFT
-from tests.estimators.test_time_to_event import rows
+from tests.estimators.test_time_to_event import LIMIT, TIME_NEW, X_NEW, Y_NEW, X, Y, bounds_of, rows
 
 Floats = NDArray[np.float64]
 
 QUICK: dict[str, Any] = {"quality": 1, "n_estimators": 60, "random_state": 0}
 
 BOTH = pytest.mark.parametrize("loss", ["cox", "aft"])
-
-
-def bounds_of(time: Floats, limit: Floats) -> Floats:
-    return np.column_stack([np.minimum(time, limit), np.where(time <= limit, time, np.inf)])
-
-
-X, TIME, LIMIT = rows(600)
-Y = bounds_of(TIME, LIMIT)
-X_NEW, TIME_NEW, LIMIT_NEW = rows(2000, seed=1)
-Y_NEW = bounds_of(TIME_NEW, LIMIT_NEW)
 
 
 @BOTH

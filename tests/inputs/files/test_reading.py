@@ -12,25 +12,6 @@ from boostbp import BoostBPRegressor
 from boostbp.inputs.files.reading import chunks, columns_like, read_table
 from boostbp.inputs.files.tables import ColumnRoles
 
-TABLE = pa.table(
-    {
-        "whole": pa.array([1, None, 3, 4]),
-        "real": pa.array([0.5, 1.5, None, -2.0]),
-        "truth": pa.array([True, False, None, True]),
-        "text": pa.array(["a", "b", None, "a"]),
-        "empty": pa.array([None, None, None, None], pa.float64()),
-        "id": pa.array(["007", "008", "009", "010"]),
-        "y": pa.array(["yes", "no", "yes", "no"]),
-    }
-)
-
-
-@pytest.fixture(params=["csv", "parquet"])
-def path(request, tmp_path):
-    where = tmp_path / f"rows.{request.param}"
-    (csv.write_csv if request.param == "csv" else parquet.write_table)(TABLE, where)
-    return where
-
 
 def test_columns_become_float64_and_categories(path):
     X, y, _ = read_table(path, "y", ColumnRoles(drop=["id"]))

@@ -9,14 +9,6 @@ from pyarrow import csv, parquet
 
 from boostbp.inputs.files.reading import chunks, read_table
 from boostbp.inputs.files.tables import ColumnRoles
-from tests.inputs.files.test_reading import TABLE
-
-
-@pytest.fixture(params=["csv", "parquet"])
-def path(request, tmp_path):
-    where = tmp_path / f"rows.{request.param}"
-    (csv.write_csv if request.param == "csv" else parquet.write_table)(TABLE, where)
-    return where
 
 
 def test_types_can_be_overridden(path):
