@@ -133,19 +133,6 @@ def test_infinite_cells_are_refused(tmp_path):
 
 
 @needs_compiler
-@pytest.mark.parametrize(
-    "labels", [["sété", 'a "b" \\ ??/', "*/"], [-5, 3, 2**40], [0.0, 2.0, 7.0]], ids=["text", "int", "float"]
-)
-def test_labels_can_be_read_from_the_library(labels, tmp_path):
-    A, y = table(300)
-    order = np.array(sorted(labels))[np.searchsorted(np.quantile(y, [0.3, 0.6]), y)]
-    binary = Compiled(BoostBPClassifier(**SMALL).fit(A, order), tmp_path).binary
-    kind = {str: ctypes.c_char_p, int: ctypes.c_int64, float: ctypes.c_double}[type(labels[0])]
-    held = list((kind * 3).in_dll(binary, "boostbp_labels"))
-    assert [part.decode() if isinstance(part, bytes) else part for part in held] == sorted(labels)
-
-
-@needs_compiler
 def test_fast_mathematics_are_refused(tmp_path, capfd):
     with pytest.raises(subprocess.CalledProcessError):
         Compiled(regressor(), tmp_path, (*FLAGS, "-ffast-math"))

@@ -10,17 +10,12 @@ from boostbp.export.description import Description
 from boostbp.export.onnx_models import model_of
 from boostbp.trees.forest import Forest
 from tests.export.rows import table
-from tests.export.test_onnx_models import ALL_LEVELS, SMALL, session_of
-from tests.export.test_scales import assert_same
+from tests.export.test_onnx_models import SMALL
+from tests.export.test_scales import assert_same, at_every_level
 
 pytest.importorskip("onnx")
 
 pytest.importorskip("onnxruntime")
-
-
-def at_every_level(graph, rows):
-    """The first output of a graph at each level of optimization."""
-    return [session_of(graph, level).run(None, {"X": rows})[0] for level in ALL_LEVELS]
 
 
 @pytest.mark.parametrize("cells", ["left out", "far"])

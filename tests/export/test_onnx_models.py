@@ -7,7 +7,6 @@ import json
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 
 import boostbp
@@ -17,7 +16,7 @@ from boostbp.export.onnx_models import model_of
 from boostbp.losses import Huber
 from tests.export.rows import as_exported, hard_rows, measures, table
 from tests.support.helpers import BACKENDS, BASES, WITH_CATEGORIES
-from tests.test_storage import EXPORTED, FLOWERS, MODELS, X, Y, regressor
+from tests.test_storage import EXPORTED, MODELS, X, Y, regressor
 
 onnx = pytest.importorskip("onnx")
 ReferenceEvaluator = pytest.importorskip("onnx.reference").ReferenceEvaluator
@@ -109,14 +108,6 @@ def test_ten_thousand_hard_rows(backend, skip):
     assert_same(model, rows if backend in WITH_CATEGORIES else np.nan_to_num(rows))
 
 
-@pytest.mark.parametrize("labels", [["no", "yes"], [3, 5, 9], [b == "y" for b in "ny"]], ids=["text", "int", "bool"])
-def test_labels(labels):
-    A, y = table(800)
-    classes = np.array(labels)[np.searchsorted(np.quantile(y, np.arange(1, len(labels)) / len(labels)), y)]
-    model = BoostBPClassifier(categorical_features=[1, 4], **SMALL).fit(A, classes)
-    assert_same(model, hard_rows(model, A))
-
-
 @pytest.mark.parametrize("basis", ["linear", "quadratic"])
 @pytest.mark.parametrize("base", ["ridge", "additive", "zero"])
 def test_bases_and_irregular_trees(basis, base):
@@ -160,14 +151,6 @@ def test_cells_far_from_what_their_row_says(missing):
 def test_any_number_of_rows(rows):
     model = regressor()
     assert_same(model, X[:rows])
-
-
-def test_outputs_of_rows_do_not_depend_on_other_rows():
-    A, y = table(300)
-    graph = boostbp.to_onnx(BoostBPRegressor(categorical_features=[1, 4], **SMALL).fit(A, y))
-    [together] = served(graph, A)
-    alone = np.concatenate([served(graph, A[[row]])[0] for row in range(0, 300, 30)])
-    np.testing.assert_allclose(alone, together[::30], rtol=1e-14)
 
 
 def test_infinite_cells_are_read_as_missing():
@@ -268,14 +251,6 @@ def test_without_onnx_the_error_names_the_extra(without):
     without("onnx")
     with pytest.raises(ImportError, match=r"to_onnx needs the onnx package: pip install 'boostbp\[onnx\]'"):
         boostbp.to_onnx(model)
-
-
-def test_classes_as_probabilities_sum_to_one():
-    labels = load_iris().target_names[load_iris().target]
-    model = BoostBPClassifier(**SMALL).fit(FLOWERS, labels)
-    label, probability = served(boostbp.to_onnx(model), FLOWERS)
-    assert label.tolist() == model.predict(FLOWERS).tolist()
-    np.testing.assert_allclose(probability.sum(axis=1), 1.0, atol=1e-14)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
