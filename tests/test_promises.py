@@ -125,6 +125,7 @@ class UnknownLink(UserLoss):
         return h if np.ptp(h) == 0.0 else np.full(h.shape, np.nan)
 
 
+CURE = r"(return \w+\[:, None\]|each row and output)"
 LOSSES = {
     "hessian below 0": (
         lambda: UserLoss(hessian=everywhere(-1.0)),
@@ -133,25 +134,34 @@ LOSSES = {
     "hessian of 0": (lambda: UserLoss(hessian=everywhere(0.0)), "its hessian is .* let it be above 0 there"),
     "hessian that is NaN": (lambda: UserLoss(hessian=everywhere(np.nan)), "its hessian is .*nan.* in row 0"),
     "hessian without end": (lambda: UserLoss(hessian=everywhere(np.inf)), "its hessian is .*inf.* in row 0"),
-    "flat hessian": (lambda: UserLoss(hessian=lambda h, y: np.ones(len(h))), r"its hessian has shape \(\d+,\)"),
+    "flat hessian": (
+        lambda: UserLoss(hessian=lambda h, y: np.ones(len(h))),
+        rf"its hessian has shape \(\d+,\), .*{CURE}",
+    ),
     "hessian far too small": (
         lambda: UserLoss(hessian=everywhere(1e-3)),
         "its hessian is 0.001 where finite differences of its",
     ),
     "link that is NaN": (lambda: UserLoss(link=lambda h: np.full(h.shape, np.nan)), "its link is .*nan.* in row 0"),
     "link that becomes NaN": (UnknownLink, r"its link is .*nan.* in row \d"),
-    "flat link": (lambda: UserLoss(link=lambda h: h[:, 0]), r"its link has shape \(\d+,\), not"),
+    "flat link": (lambda: UserLoss(link=lambda h: h[:, 0]), rf"its link has shape \(\d+,\), .*{CURE}"),
     "link that writes": (lambda: UserLoss(link=wrote), r"writes into h or y, or another array that its link\(\)"),
-    "value of all rows": (lambda: UserLoss(value=lambda h, y: np.square(h - y).sum()), r"its value has shape \(\)"),
+    "value of all rows": (
+        lambda: UserLoss(value=lambda h, y: np.square(h - y).sum()),
+        r"its value has shape \(\), .* return one number for each row, not their sum",
+    ),
     "value in a column": (
         lambda: UserLoss(value=lambda h, y: np.square(h - y)),
         r"its value has shape .* return value.sum\(axis=1\)",
     ),
     "value that is NaN": (lambda: UserLoss(value=lambda h, y: spoilt(h[:, 0])), "its value is nan in row 7"),
-    "flat gradient": (lambda: UserLoss(gradient=lambda h, y: (h - y)[:, 0]), r"its gradient has shape \(\d+,\), not"),
+    "flat gradient": (
+        lambda: UserLoss(gradient=lambda h, y: (h - y)[:, 0]),
+        rf"its gradient has shape \(\d+,\), .*{CURE}",
+    ),
     "gradient of objects": (
         lambda: UserLoss(gradient=lambda h, y: (h - y).astype(object)),
-        "its gradient has dtype object, not numbers",
+        "its gradient has dtype object, not numbers: return float64",
     ),
     "gradient that writes into h": (lambda: UserLoss(gradient=in_place), "writes into h or y"),
     "gradient that writes into y": (lambda: UserLoss(gradient=lambda h, y: in_place(y, h)), "writes into h or y"),
@@ -181,7 +191,10 @@ LOSSES = {
         "its value is nan in row 7, .* in training",
     ),
     "baseline that writes": (lambda: UserLoss(baseline=centred), r"another array that its baseline\(\) receives"),
-    "baseline that is one number": (lambda: UserLoss(baseline=lambda y, weight: 0.0), r"its baseline has shape \(\)"),
+    "baseline that is one number": (
+        lambda: UserLoss(baseline=lambda y, weight: 0.0),
+        r"its baseline has shape \(\), .* each output",
+    ),
     "baseline that is NaN": (
         lambda: UserLoss(baseline=lambda y, weight: np.full(y.shape[1], np.nan)),
         "its baseline is .*nan",
@@ -191,7 +204,10 @@ LOSSES = {
         lambda: LogCosh(gradient=lambda h, y: h * np.exp(-y), value=lambda h, y: (h * h / 2 * np.exp(-y)).sum(axis=1)),
         "has scale_free=True, but its gradient in row",
     ),
-    "two derivatives": (lambda: UserLoss(derivatives=lambda h, y: (h - y, np.ones(h.shape))), "has 2 members, not 3"),
+    "two derivatives": (
+        lambda: UserLoss(derivatives=lambda h, y: (h - y, np.ones(h.shape))),
+        r"has 2 members, not 3: return \(value, gradient, hessian\)",
+    ),
 }
 
 
@@ -307,6 +323,7 @@ BASES = {
     "powers that kernels lack": (Squares(powers=3), "has powers=3: let it be 1 or 2"),
     "half a column": (Squares(columns_per_feature=0.5), "has columns_per_feature=0.5, not a count"),
     "too few columns": (Squares(expand=lambda X: X), r"its expand\(\) returned .* not an array of the shape"),
+    "no columns": (Squares(expand=lambda X: None), r"its expand\(\) returned NoneType"),
     "columns that are not finite": (
         Squares(expand=lambda X: squares(X) / np.zeros(1)),
         "basis function 0 gave .*inf for the value",

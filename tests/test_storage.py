@@ -494,15 +494,8 @@ def test_native_parameter_of_a_file_leads_to_no_other_file(stored, tmp_path):
     assert not target.exists()
 
 
-def test_corrupted_truncated_later_and_earlier_files_are_refused(stored, tmp_path):
-    data = stored.read_bytes()
+def test_later_and_earlier_files_are_refused(stored, tmp_path):
     copy = tmp_path / "copy"
-    copy.write_bytes(data[: len(data) // 2])
-    with pytest.raises(ValueError, match="truncated"):
-        boostbp.load(copy)
-    copy.write_bytes(data.replace(b"BoostBPClassifier", b"BoostBPClassifies"))
-    with pytest.raises(ValueError, match="corrupted"):
-        boostbp.load(copy)
     content, arrays = archive.read(stored, archive.Archive, kind="model", version=VERSION)
     archive.write(copy, kind="model", version=VERSION + 1, content=content, arrays=arrays)
     told = rf"version {VERSION + 1} of the model format .* reads up to version {VERSION}: update it"
@@ -512,9 +505,6 @@ def test_corrupted_truncated_later_and_earlier_files_are_refused(stored, tmp_pat
     with pytest.raises(
         ValueError, match=rf"version 5 of the model format .* from version {OLDEST} on: fit and save it anew"
     ):
-        boostbp.load(copy)
-    copy.write_bytes(pickle.dumps(3))
-    with pytest.raises(ValueError, match="not a file of boostbp"):
         boostbp.load(copy)
     with pytest.raises(FileNotFoundError):
         boostbp.load(tmp_path / "none")

@@ -36,23 +36,6 @@ def fit(loss, n_outputs=1, **changes):
 
 
 WRONG = {
-    "gradient as in LightGBM": (
-        UserLoss(gradient=lambda h, y: (h - y)[:, 0]),
-        rf"gradient has shape \(60,\){IN_ROWS}return gradient\[:, None\]",
-    ),
-    "hessian as in LightGBM": (
-        UserLoss(hessian=lambda h, y: np.ones(len(h))),
-        rf"hessian has shape \(60,\){IN_ROWS}return hessian\[:, None\]",
-    ),
-    "flat link": (UserLoss(link=lambda h: h[:, 0]), rf"link has shape \(60,\){IN_ROWS}return link\[:, None\]"),
-    "value by output": (
-        UserLoss(value=lambda h, y: np.square(h - y)),
-        r"value has shape \(60, 1\), not \(60,\), which is \(rows,\): return value.sum\(axis=1\)",
-    ),
-    "summed value": (
-        UserLoss(value=lambda h, y: np.square(h - y).sum()),
-        r"value has shape \(\), not \(60,\), which is \(rows,\): return one number for each row, not their sum",
-    ),
     "constant hessian": (
         UserLoss(hessian=lambda h, y: 1.0),
         rf"hessian has shape \(\){IN_ROWS}.* np.full\(h.shape, hessian",
@@ -71,14 +54,6 @@ WRONG = {
     ),
     "nothing": (UserLoss(value=lambda h, y: None), r"value has type NoneType, not an array of shape \(60,\)"),
     "text": (UserLoss(link=lambda h: "h"), r"link has type str, not an array of shape \(60, 1\)"),
-    "objects": (
-        UserLoss(gradient=lambda h, y: (h - y).astype(object)),
-        r"gradient has dtype object, not numbers: return float64",
-    ),
-    "number as baseline": (
-        UserLoss(baseline=lambda y, weight: 0.0),
-        r"baseline has shape \(\), not \(1,\), which is \(outputs,\): return one number for each output",
-    ),
     "baseline in rows": (
         UserLoss(baseline=lambda y, weight: np.zeros(y.shape)),
         r"baseline has shape \(60, 1\), not \(1,\)",
@@ -103,10 +78,6 @@ WRONG = {
         with_derivatives(hessian=lambda h, y: np.full(h.shape, -1.0)),
         r"hessian of derivatives\(\) is \[-1\.\] in row 0",
     ),
-    "two at once": (
-        UserLoss(derivatives=lambda h, y: (h - y, np.ones_like(h))),
-        r"derivatives\(\) returns has 2 members, not 3: return \(value, gradient, hessian\)",
-    ),
     "nothing at once": (UserLoss(derivatives=lambda h, y: None), r"derivatives\(\) returns has type NoneType, not 3"),
 }
 
@@ -125,21 +96,6 @@ def test_shapes_are_those_of_several_outputs():
             ValueError, match=rf"its {what} has shape \(60,\), not \(60, 3\), .* for each row and output"
         ):
             fit(UserLoss(**{what: lambda h, y: np.ones(len(h))}), 3)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"deep": "auto", "early_stopping": True},
-        {"deep": "auto", "early_stopping": True, "n_jobs": 2},
-        {"output_target": "moved"},
-        {"leaves": "native"},
-    ],
-    ids=str,
-)
-def test_a_loss_is_checked_however_it_is_trained_with(changes):
-    with pytest.raises(ValueError, match=r"its gradient has shape \(\d+,\), not \(\d+, 1\)"):
-        fit(UserLoss(gradient=lambda h, y: (h - y)[:, 0]), **changes)
 
 
 def test_a_loss_of_classes_is_refused_as_well():

@@ -209,15 +209,7 @@ HEAD = json.dumps(HEADER)
         ([("boostbp.json", HEAD), ("x.npy", X + b"0")], "'x.npy' is not consistent: .* 17 bytes"),
         ([("boostbp.json", HEAD), ("x.npy", X[:-1])], "'x.npy' is not consistent: .* 15 bytes"),
         ([("boostbp.json", HEAD), ("x.npy", saying(describing("<f8", (2,)), version=b"\x03\x00"))], "version .3, 0."),
-        *(
-            ([("boostbp.json", HEAD), ("x.npy", saying(text))], "its header is not one that NumPy writes")
-            for text in (
-                describing("<f8", (2,)).replace("2", 9000 * "-" + "2"),
-                describing("<f8", (2,)).replace("2", "1+" * 4000 + "1"),
-                "(" * 4000 + "1," + ")" * 4000, "{" * 9000, "9" * 9000, "1" + ".a" * 4000, "1" + "[1]" * 3000,
-                describing("<f8", (2,)).replace("(2,)", 9 * "(" + "2," + 9 * ")"),
-            )
-        ),
+        ([("boostbp.json", HEAD), ("x.npy", saying("{" * 9000))], "its header is not one that NumPy writes"),
         ([("boostbp.json", HEAD), ("x.npy", saying("{'descr': print()}"))], "is not consistent"),
         ([("boostbp.json", HEAD), ("x.npy", saying("[" * 9000))], "is not consistent"),
         ([("boostbp.json", HEAD), ("x.npy", saying(describing("<f8", (2,)) + 50_000 * " "))], "is not consistent"),

@@ -50,6 +50,8 @@ CHAINS = [
     HEADER.format("2 " * 4000),
     HEADER.format("'" * 8999),
     HEADER.format(" " * 20_000 + "2"),
+    HEADER.format(9 * "(" + "2," + 9 * ")"),
+    "1" + ".a" * 4000,
     "[" * 9000,
     "{1:" * 3000,
 ]

@@ -193,36 +193,6 @@ def test_kernels_take_powers_of_its_columns(powers):
         np.testing.assert_allclose(trace.vjp(np.ones_like(targets))[:, j], slope, atol=1e-4)
 
 
-def returning(**members):
-    """A basis of which some members return something else."""
-    basis = Reciprocals()
-    for name, function in members.items():
-        function.__name__ = name
-        object.__setattr__(basis, name, function)
-    return basis
-
-
-@pytest.mark.parametrize(
-    ("basis", "message"),
-    [
-        (returning(expand=lambda X: X), r"its expand\(\) returned \(150, 3\), not an array of the shape \(150, 6\)"),
-        (returning(expand=lambda X: np.square(X, out=X)), r"^basis=.*, expand, writes into its input"),
-        (returning(expand=lambda X: None), r"its expand\(\) returned NoneType"),
-        (returning(vjp=lambda X, G: G), r"its vjp\(\) returned \(32, 1, 6\), not an array of the shape \(32, 1, 3\)"),
-        (returning(expand=lambda X: np.full((len(X), 6), np.inf)), "basis function 0 gave inf for the value .* 0"),
-    ],
-)
-def test_columns_that_compiled_code_could_not_read_are_refused(basis, message):
-    X, targets = inputs()
-    with pytest.raises(ValueError, match=message):
-        fit_layer(X, targets, {"basis": basis, "n_estimators": 2}).forward(X)[1].vjp(targets)
-
-
-def test_powers_that_kernels_do_not_take_are_refused():
-    with pytest.raises(ValueError, match="powers=3: let it be 1 or 2"):
-        bases.load_basis(Reciprocals(powers=3))
-
-
 @pytest.mark.parametrize("basis", [Reciprocals(2.0), Elementwise([np.sin], [np.cos])])
 def test_a_basis_with_a_name_is_stored_and_one_without_is_not(basis, tmp_path, monkeypatch):
     X, targets = inputs()
