@@ -59,7 +59,7 @@ COLUMNS: dict[str, Callable[[np.random.Generator, int], Any]] = {
 }
 # Columns that a layer without an estimator must refuse or route: they are no codes 0, 1, 2, ...
 NO_CODES: dict[str, Callable[[np.random.Generator, int], Any]] = {
-    "no codes": lambda rng, n: rng.choice([-1.0, 0.5, 1e12, 2.0**31, 2.0**62, 1e300], n),
+    "no codes": lambda rng, n: rng.choice([-1.0, 0.5, 1e12, 2.0**31, 2.0**62, 1e300], n)
 }
 CATEGORICAL = tuple(name for name in COLUMNS if "categor" in name)
 NUMERIC = tuple(name for name in COLUMNS if name not in CATEGORICAL)

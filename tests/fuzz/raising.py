@@ -6,15 +6,14 @@ one error in one of these calls.
 
 from __future__ import annotations
 
-import argparse
 import sqlite3
 import sys
 import threading
 import warnings
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from boostbp import BoostBPClassifier, BoostBPRegressor, Elementwise
 from boostbp.backends import load_backend
 from boostbp.losses import load_loss
 from boostbp.network.steps import Normalised
+from tests.support.child_cases import Note, Program, main
 
 
 class Ended(BaseException):
@@ -209,22 +209,16 @@ def outcome_of(case: Case) -> str:
     return "arrived" if received else "no such call"
 
 
-def main() -> int:
-    """Run cases from a seed, and print those that fail with the counts of all outcomes."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.raising", description=__doc__)
-    parser.add_argument("--cases", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=0)
-    options, outcomes = parser.parse_args(), Counter[str]()
-    for number in range(options.cases):
-        case = Case.drawn(np.random.default_rng([options.seed, number]))
-        try:
-            outcomes[outcome_of(case)] += 1
-        except AssertionError as fault:
-            outcomes["fault"] += 1
-            print(f"case {number} of seed {options.seed}: {fault}\n{case}", flush=True)
-    print(dict(outcomes.most_common()))
-    return int(outcomes["fault"] > 0)
+def begin(folder: Path, n_cases: int, seed: int) -> Callable[[int, Note], str]:
+    """Return what tries the case of a number."""
+
+    def attempt(number: int, note: Note) -> str:
+        case = Case.drawn(np.random.default_rng([seed, number]))
+        note(case)
+        return outcome_of(case)
+
+    return attempt
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(Program("tests.fuzz.raising", __doc__, 500, begin, seconds=600)))

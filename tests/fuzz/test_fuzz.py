@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.fuzz import __main__ as fuzz
+from tests.fuzz.__main__ import PROGRAM
 from tests.fuzz.cases import Case, cases
 from tests.fuzz.check import outcome_of
+from tests.support.child_cases import main, run_all
+
+HARMS = ["", "import os; os.abort()", "import time; time.sleep(60)", "print('loud')", "bytearray(8 << 30)"]
+HARMS += ["open('written.txt', 'w').close()", "raise RuntimeError('of a library')", ""]
+CHILD = f"""
+import sys
+from tests.support.child_cases import Program, main
+
+def begin(folder, cases, seed):
+    def attempt(number, note):
+        note({HARMS}[number])
+        return str(exec({HARMS}[number]))
+    return attempt
+
+main(Program("harm", None, {len(HARMS)}, begin, seconds=1, memory=2 << 30), sys.argv[1:])
+"""
 
 
 @pytest.mark.slow
@@ -28,25 +43,17 @@ def test_a_case_makes_the_same_data_each_time():
 
 
 @pytest.mark.slow
-def test_run_prints_figures_and_goes_on_where_it_was(tmp_path, capsys):
-    file = tmp_path / "found.jsonl"
-    assert fuzz.main(["--cases", "3", "--file", str(file)]) == 0
-    [first] = map(json.loads, file.read_text().splitlines())
-    assert (first["batch"], first["cases"], first["failure"]) == (0, 3, "")
-    file.write_text(json.dumps(first | {"outcomes": {"model": 7}}) + "\n")
-    assert fuzz.main(["--cases", "3", "--file", str(file)]) == 0
-    assert "7 cases in 1 batches" in capsys.readouterr().out.splitlines()[-1]
+def test_a_run_prints_figures(capsys):
+    assert main(PROGRAM, ["--cases", "3"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("3 cases in ")
 
 
-@pytest.mark.parametrize(
-    ("ending", "seen"),
-    [
-        ("import os; os.abort()", "exit code -6"),
-        ("raise ValueError('mine')", "ValueError: mine"),
-        ("import faulthandler, time; faulthandler.dump_traceback_later(0.1, exit=True); time.sleep(60)", "Timeout"),
-    ],
-)
-def test_a_child_that_dies_or_hangs_names_its_case(ending, seen):
-    result = fuzz.result_of([sys.executable, "-c", f"print('Case 1'); print('Case 2', flush=True); {ending}"])
-    assert seen in result["failure"]
-    assert "at Case 2" in result["failure"]
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is limited as Linux does it")
+def test_harm_is_a_failure_with_its_case_and_the_next_cases_are_tried(tmp_path):
+    outcomes, failures = run_all(["-c", CHILD, "--folder", str(tmp_path)], range(len(HARMS)), tmp_path)
+    text = "\n".join(failures)
+    for seen in ("code -6", "Timeout", "printed 'loud", "MemoryError", "a file 'written.txt'", "RuntimeError: of a"):
+        assert seen in text
+    assert "case 1, import os; os.abort(): exit" in text
+    assert outcomes == {"None": 4}  # the first and the last, and those that only print or write
+    assert len(failures) == 6

@@ -12,17 +12,18 @@ import boostbp
 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
-from tests.fuzz_exports import __main__ as fuzz
 from tests.fuzz_exports import check
+from tests.fuzz_exports.__main__ import PROGRAM
 from tests.fuzz_exports.cases import case_of
+from tests.support.child_cases import tried
 
 pytestmark = pytest.mark.skipif(check.COMPILER is None, reason="needs a C compiler: cc, gcc or clang")
 
 
 @pytest.mark.slow
-def test_exports_give_what_predict_gives_or_are_refused(capsys):
-    assert fuzz.main(["--cases", "35", "--seed", "1"]) == 0, capsys.readouterr().out
-    assert "35 cases" in capsys.readouterr().out
+def test_exports_give_what_predict_gives_or_are_refused():
+    outcomes, failures = tried(PROGRAM, 35, seed=1)
+    assert (outcomes.total(), failures) == (35, [])
 
 
 def test_a_case_makes_the_same_data_each_time():

@@ -7,16 +7,11 @@ that the intact file needs.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
-import json
-import signal
 import sys
-import tempfile
-import time
-import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,53 +19,28 @@ import numpy as np
 
 from tests.fuzz_files.corpus import Item, items, write_all
 from tests.fuzz_files.damage import damaged
-from tests.support.child_cases import report, run_all
+from tests.support.child_cases import Note, Program, main
 
 SECONDS = 60  # longest time for one case: some milliseconds, on a busy machine more
 ROOM = 16 << 20  # bytes that allocators, not the file, decide about
-CAP = 4 << 30  # bytes of address space beyond what a child has when it begins
+MEMORY = 4 << 30  # bytes of address space beyond what a child has when it begins
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Parse the arguments; run some cases here, or all in children."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz_files", description=__doc__)
-    parser.add_argument("--cases", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--first", type=int, default=0, help="number of the first case")
-    parser.add_argument("--folder", type=Path, default=None, help="of the intact files; marks a child")
-    options = parser.parse_args(argv)
-    numbers = range(options.first, options.cases)
-    if options.folder is not None:
-        for line in run(options.folder, numbers, options.seed):
-            print(line, flush=True)
-        return 0
-    begun = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        write_all(Path(folder), torch=HAS_TORCH)
-        child = ["-m", "tests.fuzz_files", "--folder", folder, "--seed", str(options.seed)]
-        outcomes, failures = run_all(child, numbers)
-    print(report(outcomes, failures, time.perf_counter() - begun))
-    return int(bool(failures))
-
-
-def run(folder: Path, numbers: range, seed: int) -> Iterator[str]:
-    """Some cases in this process; a line of JSON before and after each."""
+def begin(folder: Path, n_cases: int, seed: int) -> Callable[[int, Note], str]:
+    """Read the intact files, and return what tries the damage of a number."""
     warnings.simplefilter("ignore")
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process, and the case with it
-    kinds = items(torch=HAS_TORCH)
+    kinds, path = items(torch=HAS_TORCH), folder / "damaged"
     data = {name: (folder / name).read_bytes() for name in kinds}
-    path = folder / "damaged"
     intact = {name: _intact(item, path, data[name]) for name, item in kinds.items()}
-    _cap_memory()
-    for number in numbers:
+
+    def attempt(number: int, note: Note) -> str:
         name = list(kinds)[number % len(kinds)]
-        yield json.dumps({"case": number, "outcome": "begins"})
-        signal.alarm(SECONDS)
+        note(name)
         changed, numeric = damaged(data[name], (seed << 32) + number)
-        outcome, why = _outcome(kinds[name], path, changed, intact[name], numeric)
-        signal.alarm(0)
-        yield json.dumps({"case": number, "outcome": outcome, "why": f"{name}: {why}"})
+        return outcome_of(kinds[name], path, changed, intact[name], numeric)
+
+    return attempt
 
 
 def _intact(item: Item, path: Path, data: bytes) -> tuple[list[Any], int]:
@@ -83,25 +53,27 @@ def _intact(item: Item, path: Path, data: bytes) -> tuple[list[Any], int]:
     return found, needed
 
 
-def _outcome(item: Item, path: Path, data: bytes, intact: tuple[list[Any], int], numeric: bool) -> tuple[str, str]:
+def outcome_of(item: Item, path: Path, data: bytes, intact: tuple[list[Any], int], numeric: bool) -> str:
+    """Read a damaged file: "read", "changed" or "refused".
+
+    Raises
+    ------
+    Exception
+        If the file is refused by another error, takes too much memory, or gives other predictions.
+    """
     expected, needed = intact
     path.write_bytes(data)
     before = _peak_from_now()
-    try:
+    found = None
+    with suppress(ValueError, OSError, *([FloatingPointError] if numeric else [])):
         found = item.use(path)
-        outcome = "read"
-    except (ValueError, OSError, FloatingPointError) as error:
-        if isinstance(error, FloatingPointError) and not numeric:
-            return "failure", traceback.format_exc()[-2000:]
-        outcome, found = "refused", []
-    except BaseException:
-        return "failure", traceback.format_exc()[-2000:]
     taken = _peak() - before
-    if taken > 2 * needed + ROOM:
-        return "failure", f"took {taken >> 20} MB, the intact file {needed >> 20}"
-    if outcome == "read" and not _same(found, expected):
-        return ("changed", "") if numeric else ("failure", "other predictions")
-    return outcome, ""
+    assert taken <= 2 * needed + ROOM, f"took {taken >> 20} MB, the intact file {needed >> 20}"
+    if found is None:
+        return "refused"
+    same = _same(found, expected)
+    assert same or numeric, "other predictions"
+    return "read" if same else "changed"
 
 
 def _same(found: list[Any], expected: list[Any]) -> bool:
@@ -121,12 +93,9 @@ def _peak() -> int:
     return int(status.partition("VmHWM:")[2].split()[0]) << 10
 
 
-def _cap_memory() -> None:
-    import resource  # which Windows has not
-
-    size = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (size + CAP, size + CAP))
-
+PROGRAM = Program(
+    "tests.fuzz_files", __doc__, 2000, begin, SECONDS, MEMORY, prepare=lambda folder: write_all(folder, torch=HAS_TORCH)
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(PROGRAM))

@@ -203,11 +203,7 @@ MODELS = {
         lambda: np.digitize(numbers()[1], [-0.5, 0.5]),
         qid=np.arange(len(numbers()[1])) // 5,
     ),
-    "autoencoder": _model(
-        lambda: BoostBPAutoencoder(**parameters(**CODER)),
-        lambda: np.nan_to_num(numbers()[0]),
-        None,
-    ),
+    "autoencoder": _model(lambda: BoostBPAutoencoder(**parameters(**CODER)), lambda: np.nan_to_num(numbers()[0]), None),
 }
 CHECKPOINTS = {
     "checkpoint": _checkpoint({"skip": True, "hidden_layer_sizes": (3, 2)}),
