@@ -91,19 +91,8 @@ def test_what_a_set_needs_is_said(tmp_path):
 
 @pytest.mark.slow
 def test_command_goes_on_where_it_ended(tmp_path, capsys):
-    arguments = [
-        "--quick",
-        "--only",
-        "diabetes",
-        "--folds",
-        "1",
-        "--trials",
-        "2",
-        "--workers",
-        "1",
-        "--out",
-        str(tmp_path),
-    ]
+    command_line = "--quick --only diabetes --folds 1 --trials 2 --workers 1 --out"
+    arguments = [*command_line.split(), str(tmp_path)]
     command.main([*arguments, "--model", "lightgbm"])
     file = tmp_path / "quick.jsonl"
     [line] = map(json.loads, file.read_text().splitlines())

@@ -20,9 +20,7 @@ from boostbp.runtime import plain
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 values = st.recursive(
-    scalars,
-    lambda inner: st.lists(inner) | st.lists(inner).map(tuple) | st.dictionaries(scalars, inner),
-    max_leaves=20,
+    scalars, lambda inner: st.lists(inner) | st.lists(inner).map(tuple) | st.dictionaries(scalars, inner), max_leaves=20
 )
 
 
