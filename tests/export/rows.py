@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+
 import numpy as np
 
 from boostbp.inputs.sources import open_source
+
+COMPILER = next(
+    (path for name in (os.environ.get("CC"), "cc", "gcc", "clang") if name and (path := shutil.which(name))), None
+)
 
 
 def as_exported(model, X):

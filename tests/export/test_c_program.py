@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
-import shutil
 import subprocess
 
 import numpy as np
@@ -13,13 +11,10 @@ import pytest
 import boostbp
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRanker, BoostBPRegressor, BoostBPSurvival
 from boostbp.export import c_program
-from tests.export.rows import as_exported, hard_rows, measures, table
+from tests.export.rows import COMPILER, as_exported, hard_rows, measures, table
 from tests.support.helpers import BASES
 from tests.test_storage import EXPORTED, MODELS, X, regressor
 
-COMPILER = next(
-    (path for name in (os.environ.get("CC"), "cc", "gcc", "clang") if name and (path := shutil.which(name))), None
-)
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="needs a C compiler: cc, gcc or clang")
 SMALL = {"hidden_layer_sizes": (4,), "n_estimators": 10, "epochs": 2, "random_state": 0, "deep": True}
 FLAGS = ("-std=c99", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-pedantic", "-shared", "-fPIC")

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
+from hypothesis.configuration import set_hypothesis_home_dir
 
 from tests.fuzz.cases import Case, cases
 from tests.fuzz.check import outcome_of
@@ -21,7 +23,10 @@ BATCH = 100
 SECONDS = 90_000  # longest time for a batch: a case of 10^5 rows takes some seconds, on a busy machine minutes
 
 
-def begin(folder: Path, n_cases: int, seed: int):
+def begin(folder: Path, n_cases: int, seed: int) -> Callable[[int, Note], Counter[str]]:
+    """Return what tries the cases of a number."""
+    set_hypothesis_home_dir(folder)  # or it would write to the working directory
+
     def attempt(number: int, note: Note) -> Counter[str]:
         outcomes: Counter[str] = Counter()
 

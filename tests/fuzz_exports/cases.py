@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, losses
-from boostbp.backends import available
 from tests.fuzz import cases as usual
 from tests.support.flat_parameters import parameters
 
-BACKENDS = tuple(name for name in ("lightgbm", "xgboost") if name in available())
 ESTIMATORS = {"regressor": BoostBPRegressor, "classifier": BoostBPClassifier, "autoencoder": BoostBPAutoencoder}
 LOSSES = ("squared_error",) * 4 + tuple(name for name, loss in losses.LOSSES.items() if loss.task == "regression")
 ROWS = (2, 8, 20, 40, 60, 90, 150)
@@ -152,7 +150,7 @@ def case_of(seed: int, number: int) -> Case:
     return Case(
         number=(seed << 32) + number,
         kind=kind,
-        backend=draw.choice(BACKENDS),
+        backend=draw.choice(usual.BACKENDS),
         rows=draw.choice(ROWS),
         columns=tuple(columns),
         target=draw.choice(list(LABELS if kind == "classifier" else TARGETS)),

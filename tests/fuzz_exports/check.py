@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import re
-import shutil
 import subprocess
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,9 @@ import onnxruntime
 
 import boostbp
 from boostbp import BoostBPAutoencoder, BoostBPClassifier
-from tests.export.rows import codes_of
+from tests.export.rows import COMPILER, codes_of
 from tests.fuzz_exports.cases import Case
 
-COMPILER = next(
-    (path for name in (os.environ.get("CC"), "cc", "gcc", "clang") if name and (path := shutil.which(name))), None
-)
 FLAGS = ("-std=c99", "-O1", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-pedantic", "-shared", "-fPIC")
 LEVELS = onnxruntime.GraphOptimizationLevel
 ALL_LEVELS = (LEVELS.ORT_DISABLE_ALL, LEVELS.ORT_ENABLE_BASIC, LEVELS.ORT_ENABLE_EXTENDED, LEVELS.ORT_ENABLE_ALL)
@@ -178,16 +174,11 @@ def check_float32(case: Case, model: Any, rows: Any, cells: np.ndarray, folder: 
     with np.errstate(over="ignore"):
         cells = cells.astype(np.float32)
     held = ~np.isinf(cells).any(axis=1)
-    expected, _ = expected_of(Case(**{**vars_of(case), "offset": False}), model, cells[held].astype(np.float64))
+    expected, _ = expected_of(replace(case, offset=False), model, cells[held].astype(np.float64))
     for level in ALL_LEVELS[::3]:
         made = session_of(graph, level).run(None, {"X": cells[held]})[-1]
         inside = np.abs(expected) < 1e38
         assert_close(model, np.where(inside, made, expected), expected, FLOAT32, f"ONNX, float32, {level.name}")
-
-
-def vars_of(case: Case) -> dict[str, Any]:
-    """The fields of a case."""
-    return {name: getattr(case, name) for name in case.__dataclass_fields__}
 
 
 def check_program(case: Case, model: Any, rows: Any, cells: np.ndarray, folder: Path) -> None:
@@ -196,7 +187,7 @@ def check_program(case: Case, model: Any, rows: Any, cells: np.ndarray, folder: 
     source.write_text(boostbp.to_c(model), encoding="utf-8")
     subprocess.run([COMPILER, *FLAGS, "-o", library, source, "-lm"], check=True, capture_output=True)
     binary = ctypes.CDLL(str(library))
-    expected, _ = expected_of(Case(**{**vars_of(case), "offset": False}), model, rows)
+    expected, _ = expected_of(replace(case, offset=False), model, rows)
     classes = isinstance(model, BoostBPClassifier)
     made = np.empty(expected.shape)
     assert _call(binary, "boostbp_predict_proba" if classes else "boostbp_predict", cells, made) == 0
