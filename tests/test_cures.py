@@ -24,7 +24,6 @@ from sklearn.exceptions import NotFittedError
 import boostbp
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, plots
 from boostbp.inputs.files.reading import read_table
-from boostbp.inputs.targets import read_target
 from boostbp.runtime import messages
 
 ROOT = Path(__file__).parents[1]
@@ -223,21 +222,23 @@ def test_other_categories_are_not_warned_of(values):
         np.arange(1000.0, 1000.0 + ROWS),
         np.random.default_rng(0).permutation(ROWS),
         np.sort(np.random.default_rng(0).choice(80, ROWS, replace=False)),
+        (np.arange(ROWS) - 30).astype("int8"),
     ],
-    ids=["counted", "floats", "shuffled", "a part"],
+    ids=["counted", "floats", "shuffled", "a part", "int8"],
 )
-def test_row_numbers_are_told_of_and_may_be_kept(numbers):
-    table = X.assign(tx_id=numbers)
+@pytest.mark.parametrize("name", ["tx_id", "tx (no", "n[id", "row"])
+def test_row_numbers_are_told_of_and_may_be_kept(numbers, name):
+    table = X.assign(**{name: numbers})
     message = message_of(fit, table, y)
-    assert "Column 'tx_id' holds distinct whole numbers of a range, as row numbers do" in message
+    assert f"Column {name!r} holds distinct whole numbers of a range, as row numbers do" in message
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pasted(message, r"warnings\.filterwarnings", warnings=warnings)
         fit(table, y)
-    fit(table.drop(columns="tx_id"), y)
+    fit(table.drop(columns=name), y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        fit(table[["tx_id"]], y)  # a grid
+        fit(table[[name]], y)  # a grid
         fit(table.to_numpy(), y)
 
 
@@ -543,7 +544,3 @@ def warned_or_raised(action, *args):
         except (TypeError, ValueError, UserWarning) as error:
             return str(error)
     return None
-
-
-def test_read_target_reads_what_a_message_makes():
-    assert read_target(pasted(message_of(read_target, ["1,5", "2"], 2), y=["1,5", "2"]), 2).tolist() == [1.5, 2]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -113,18 +111,3 @@ def test_metadata_of_a_stranger_is_none(tmp_path):
     for metadata in (b"{", b"[]", b'{"index_columns": 3}', b'{"index_columns": "xy"}', b"\xff"):
         parquet.write_table(table.replace_schema_metadata({b"pandas": metadata}), tmp_path / "rows.parquet")
         assert BoostBPRegressor(quality=1).fit(tmp_path / "rows.parquet", "y").schema_.names == ("x",)
-
-
-@pytest.mark.parametrize("name", ["tx (no", "n[id", "tx_id", "row"])
-@pytest.mark.parametrize("numbers", [np.arange(200), (np.arange(200) - 100).astype("int8")], ids=["from 0", "int8"])
-def test_row_numbers_are_warned_of_and_the_cure_is_silent(name, numbers):
-    frame = pd.DataFrame({name: numbers, "x": np.random.default_rng(0).normal(size=200)})
-    model = BoostBPRegressor(quality=1, n_estimators=5, random_state=0)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model.fit(frame, frame["x"])
-    [message] = [str(warning.message) for warning in caught if "row numbers" in str(warning.message)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        exec(re.search(r"warnings\.filterwarnings\(.*\)", message)[0], {"warnings": warnings})
-        model.fit(frame, frame["x"])
