@@ -181,9 +181,11 @@ def ways() -> dict[str, str]:
 
     network().fit(X, y).predict(X)  # imports modules
     found = {
-        "fit, deep=True, early_stopping=False": Walk("grow").of(lambda: network(early_stopping=False).fit(X, y)),
-        "fit, deep=True": Walk("grow").of(lambda: network().fit(X, y)),
-        "fit, quality=1": Walk("grow").of(
+        "fit, deep=True, early_stopping=False": Walk("boost_rounds").of(
+            lambda: network(early_stopping=False).fit(X, y)
+        ),
+        "fit, deep=True": Walk("boost_rounds").of(lambda: network().fit(X, y)),
+        "fit, quality=1": Walk("boost_rounds").of(
             lambda: boostbp.BoostBPRegressor(quality=1, n_jobs=1, random_state=0).fit(X, y)
         ),
     }

@@ -156,6 +156,13 @@ def fit_by_blocks(
     return done[0] if len(done) == 1 else concat_leaves(done)
 
 
+def by_output(columns: Floats) -> Floats:
+    """Return (rows, outputs) as contiguous (outputs, rows), or (1, rows) if all outputs share a column in memory."""
+    shared = columns.strides[1] == 0 and len(columns) > 0  # strides mean nothing without rows
+    rows = columns[:, :1].T if shared else columns.T
+    return rows if rows.flags.carray and rows.dtype == np.float64 else np.require(rows, np.float64, ["C", "W"])
+
+
 def _trees_at_once(n_rows: int, leaves: Leaves) -> int:
     """Return how many trees are fitted together: in a group, as many as `MESSAGE_NUMBERS` allows, otherwise one."""
     group = workers()

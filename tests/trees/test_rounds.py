@@ -1,53 +1,44 @@
-"""Rounds in one call of the core have the bits of separate rounds."""
+"""Rounds in one call of the core: known trees, or trees that a function grows, have the bits of separate rounds."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers import BASES, random_tree
 
-from boostbp.backends import load_backend
-from boostbp.backends.base import TreeParams
-from boostbp.losses.residuals import SquaredError
-from boostbp.network import layers
-from boostbp.network.layers import LossObjective, SquaredObjective, boosting, fitting
-from boostbp.network.layers.cheaper_growth import FixedStructure
-from boostbp.trees.basis import BASES
-from boostbp.trees.sparse import Table
+from boostbp.trees.leaves import ColumnBins
+from boostbp.trees.ridge import Ridge
+from boostbp.trees.rounds import Derivatives, Widths, boost_rounds, fit_round
+from boostbp.trees.tree import Trees
+from boostbp.trees.tree_fits import LeafFits
 
-rng = np.random.default_rng(0)
-X = rng.uniform(-1, 1, (500, 4))
-y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
+ROUNDS, OUTPUTS, ROWS = 4, 3, 600
 
 
-@pytest.mark.parametrize("basis", BASES)
-@pytest.mark.parametrize("n_outputs", [1, 3])
-@pytest.mark.parametrize("of", ["target", "loss"])
-@pytest.mark.parametrize("in_memory", [True, False])
-def test_rounds_in_one_call_have_the_bits_of_separate_rounds(basis, n_outputs, of, in_memory, monkeypatch, tune):
-    table = Table(np.where(rng.random(X.shape) < 0.1, np.nan, X))
-    Y, weight = rng.normal(size=(len(X), n_outputs)) + y[:, None], rng.integers(0, 3, len(X)).astype(float)
-    if of == "target":
-        first = second = SquaredObjective(Y, weight)
-    else:
-        first, second = (
-            LossObjective.of(SquaredError(), Y + shift, weight, rng.normal(size=(len(X), n_outputs)))
-            for shift in (0.0, rng.normal(size=n_outputs))
-        )
-    growth = TreeParams(max_depth=3, min_samples_leaf=5)
-    settings = layers.LayerSettings(n_estimators=9, growth=growth, base="ridge", basis=BASES[basis])
-    grown = layers.fit(layers.BoundInput(load_backend("lightgbm"), table, settings, weight), first)
-    replay = FixedStructure.of(grown.layer.forest, shared=False)
-    if not in_memory:  # nor all rounds in one call
-        tune(fitting, MOST_TRACE=0)
-        tune(boosting, TREE_ROWS=4 * n_outputs * len(X))
-    calls, boost_rounds = [], boosting.boost_rounds
-    monkeypatch.setattr(boosting, "boost_rounds", lambda *args, **kw: calls.append(1) or boost_rounds(*args, **kw))
-    together = layers.fit(layers.BoundInput(replay, table, settings, weight), second)
-    assert len(calls) == (1 if in_memory else 3)
-    monkeypatch.setattr(boosting.Boosting, "boost_in_core", lambda _: False)
-    apart = layers.fit(layers.BoundInput(replay, table, settings, weight), second)
-    np.testing.assert_array_equal(together.output, apart.output)
-    np.testing.assert_array_equal(together.trace.leaf, apart.trace.leaf)
-    for one, other in zip(together.layer.forest.leaves, apart.layer.forest.leaves, strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert together.layer.forest.runs == apart.layer.forest.runs
+@pytest.mark.parametrize("basis", sorted(BASES))
+@pytest.mark.parametrize("known", [True, False])
+def test_rounds_in_one_call_have_the_bits_of_separate_rounds(basis, known):
+    rng = np.random.default_rng(0)
+    X, target = rng.standard_normal((ROWS, 4)), rng.standard_normal((OUTPUTS, ROWS))
+    X[:, 3] = rng.integers(0, 40, ROWS)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    trees = Trees.concat([random_tree(rng, n_splits % 7, categorical=(3,)) for n_splits in range(ROUNDS * OUTPUTS)])
+    fits = LeafFits(X, BASES[basis].expand(X), ColumnBins.of(X), BASES[basis], Ridge(0.5), 0.3)
+    hess, base = rng.uniform(0.5, 2.0, (1, ROWS)), np.zeros((OUTPUTS, ROWS))
+    leaf, out = np.empty((len(trees), ROWS), np.uint8), np.zeros((OUTPUTS, ROWS))
+    of_rounds = (trees[k : k + OUTPUTS] for k in range(0, len(trees), OUTPUTS))
+    grown, leaves, fault = boost_rounds(
+        trees if known else lambda *_: next(of_rounds), None, fits,
+        Derivatives(np.empty_like(base), hess, squared=(base, target)),
+        most=Widths(6, 4 * BASES[basis].columns_per_feature, 2), leaf=leaf, out=out,
+    )  # fmt: skip
+    assert (fault, len(grown)) == (0, len(trees))
+    np.testing.assert_array_equal(grown.threshold, trees.threshold)
+    of_round, running = np.empty((OUTPUTS, ROWS), np.uint8), np.zeros_like(out)
+    for first in range(0, len(trees), OUTPUTS):
+        some = trees[first : first + OUTPUTS]
+        fitted = fit_round(some, fits, hess * (running - target), hess, leaf=of_round, out=running, n_threads=1)
+        np.testing.assert_array_equal(of_round, leaf[first : first + OUTPUTS])
+        begin, end = leaves.weight_start[leaves.tree_leaf[[first, first + OUTPUTS]]]
+        np.testing.assert_array_equal(fitted.weight, leaves.weight[begin:end])
+    np.testing.assert_array_equal(running, out)

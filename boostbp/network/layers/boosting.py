@@ -21,6 +21,7 @@ from boostbp.runtime.group import SAMPLE, workers
 from boostbp.trees.forest import Forest
 from boostbp.trees.rounds import UNSAMPLED, Derivatives, GrowRound, boost_rounds, fit_round
 from boostbp.trees.tree import Trees
+from boostbp.trees.tree_fits import by_output
 
 # A round, or a refit, is halved down to this share of it at most, which takes 20 halvings. Arbitrary.
 LEAST_STEP_SHARE = 1e-6
@@ -173,7 +174,7 @@ class Boosting:
         places = slice(first, first + len(trees))
         leaf = fit.leaf[places] if fit.keeps_leaf else np.empty((len(trees), len(fit.bound.Z)), fit.leaf.dtype)
         leaves = fit_round(
-            trees, fit.fits, _by_output(grad), _by_output(weight), leaf=leaf, out=fit.values[outputs],
+            trees, fit.fits, by_output(grad), by_output(weight), leaf=leaf, out=fit.values[outputs],
             n_threads=n_threads, prior=prior and prior.of(places),
         )  # fmt: skip
         if outputs.start:
@@ -254,13 +255,10 @@ class Boosting:
     def _of_loss(self, calls: CoreCalls) -> Derivatives:
         """Return the derivatives of the next round, in the same memory for all rounds."""
         if not self.arrays:
-            grad, squared = np.empty(self.running.shape), None if calls.along else self.objective.squared()
-            if squared is not None:
-                of_outputs = squared[0][self.outputs], squared[1][self.outputs]
-                self.arrays = Derivatives(grad, self.objective.weight[None], squared=of_outputs)
-            else:
-                shared = np.empty((2, 1, len(self.fit.bound.Z))) if calls.along else None
-                self.arrays = Derivatives(grad, np.empty_like(grad), shared)
+            grad, shared = np.empty(self.running.shape), np.empty((2, 1, len(self.fit.bound.Z)))
+            squared = None if calls.along else self.objective.squared(self.outputs)
+            hess = self.objective.weight[None] if squared else np.empty_like(grad)
+            self.arrays = Derivatives(grad, hess, shared if calls.along else None, squared)
         if not self.arrays.squared:
             with calls.pause():
                 self._write(self.n_grown, calls)
@@ -296,10 +294,3 @@ class Boosting:
         for number, share in enumerate(shares):
             leaves.weight[first_weight[number] : first_weight[number + 1]] *= share
         self.parts.append(fit.part_of(trees, leaves))
-
-
-def _by_output(columns: Floats) -> Floats:
-    """Return (rows, outputs) as contiguous (outputs, rows), or (1, rows) if all outputs share a column in memory."""
-    shared = columns.strides[1] == 0 and len(columns) > 0  # strides mean nothing without rows
-    rows = columns[:, :1].T if shared else columns.T
-    return rows if rows.flags.carray and rows.dtype == np.float64 else np.require(rows, np.float64, ["C", "W"])

@@ -197,9 +197,9 @@ class SquaredObjective:
     def check(self, fit: Floats, outputs: slice, grad: Floats, hess: Floats, number: int) -> None:
         """Do nothing: targets are finite."""
 
-    def squared(self) -> tuple[Floats, Floats]:
+    def squared(self, outputs: slice) -> tuple[Floats, Floats]:
         """Return what the fit is added to, and the target, of a squared error, each (outputs, rows)."""
-        target = np.ascontiguousarray(self.target.T)
+        target = np.ascontiguousarray(self.target[:, outputs].T)
         return np.zeros_like(target), target
 
     def gathered(self) -> Self:
@@ -266,12 +266,12 @@ class LossObjective:
             return weight * gradient, weight * hessian
         return weight * self.loss.gradient(h, y), weight * self.loss.hessian(h, y)
 
-    def squared(self) -> tuple[Floats, Floats] | None:
+    def squared(self, outputs: slice) -> tuple[Floats, Floats] | None:
         """Return what the fit is added to, and the target, each (outputs, rows); None for another loss."""
         if not self.is_squared:
             return None
-        base = np.broadcast_to(self.baseline, self.y.shape)
-        return np.ascontiguousarray(base.T), np.ascontiguousarray(self.y.T)
+        base = np.broadcast_to(self.baseline, self.y.shape)[:, outputs]
+        return np.ascontiguousarray(base.T), np.ascontiguousarray(self.y[:, outputs].T)
 
     def check(self, fit: Floats, outputs: slice, grad: Floats, hess: Floats, number: int) -> None:
         """Refuse derivatives that are not finite, and a hessian that is not above 0, in the round `number`."""

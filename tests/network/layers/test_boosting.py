@@ -57,6 +57,8 @@ CASES = {
     "sampled features": (MIXED, replace(SETTINGS, growth=replace(GROWTH, colsample_bytree=0.5)), squared(1)),
     "random thresholds": (NUMBERS, replace(SETTINGS, growth=replace(GROWTH, extra_trees=True)), squared(2)),
     "constant leaves": (MIXED, replace(SETTINGS, basis=BASES["constant"]), squared(1)),
+    "linear leaves": (MIXED, replace(SETTINGS, basis=BASES["linear"], base="ridge"), squared(3)),
+    "additive base": (NUMBERS, replace(SETTINGS, base="additive"), loss_of("squared_error", Y[:, :2])),
     "functions": (NUMBERS, replace(SETTINGS, basis=WAVES, base="ridge"), squared(2)),
     "no splits": (MIXED, replace(SETTINGS, growth=replace(GROWTH, min_samples_leaf=400)), squared(2)),
     "no limit of depth": (MIXED, replace(SETTINGS, growth=TreeParams(max_depth=-1, max_leaves=40)), squared(1)),
