@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = Path(__file__).parents[1] / "boostbp"
+GROWTH = ("grow", "boost_rounds")  # of a backend, and of the core
 NUMERICAL = ("trees", "network", "losses", "metrics", "core")  # rooms whose comments are counted
 
 
@@ -132,12 +133,15 @@ def targets_of(node: ast.stmt) -> list[ast.expr]:
 
 
 class Walk:
-    """Calls between files of the package, seen by a profiler: files, moves between them, calls and depth."""
+    """Calls between files of the package, seen by a profiler: files, moves between them, calls and depth.
 
-    def __init__(self, last: str = "") -> None:
+    `ends` are functions; the frames until the first call of one of them are counted.
+    """
+
+    def __init__(self, *ends: str) -> None:
         self.files: Counter[str] = Counter()
         self.moves = self.depth = self.until = 0
-        self._last, self._stack = last, list[str]()
+        self._ends, self._stack = ends, list[str]()
 
     def __call__(self, frame: Any, event: str, argument: object) -> None:
         """Count a call or a return; the signature is that of `sys.setprofile`."""
@@ -152,7 +156,7 @@ class Walk:
         self._stack.append(file)
         self.files[file] += 1
         self.depth = max(self.depth, len(self._stack))
-        if frame.f_code.co_name == self._last and not self.until:
+        if frame.f_code.co_name in self._ends and not self.until:
             self.until = len(self._stack)
 
     def of(self, call: Callable[[], object]) -> str:
@@ -162,7 +166,7 @@ class Walk:
             call()
         finally:
             sys.setprofile(None)
-        until = f", frames until {self._last} {self.until}" if self._last else ""
+        until = f", frames until growth {self.until}" if self._ends else ""
         calls = sum(self.files.values())
         return f"files {len(self.files)}, moves {self.moves}, calls {calls}, deepest {self.depth}{until}"
 

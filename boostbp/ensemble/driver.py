@@ -39,7 +39,7 @@ Keep = Callable[[Outcome], None]  # takes the outcome so far
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Turn:
     """Pieces of one trial."""
 
     begin: Callable[[], Trial | None]  # None if there is no time for it
@@ -123,7 +123,7 @@ class Driver:
             over, first = partial(self.budget.over, later), wave[0] if not self.layers else None
             self.train({layer.name: self._step(layer, n_pieces, over, required=layer is first) for layer in wave})
 
-    def _step(self, candidate: Candidate, n_pieces: int | None, over: Over, *, required: bool) -> Step:
+    def _step(self, candidate: Candidate, n_pieces: int | None, over: Over, *, required: bool) -> Turn:
         """Return the step that begins a candidate, or takes one that was begun on to `n_pieces`."""
         if (begun := self.layers.get(candidate.name)) is None:
             return self._pieces(partial(self._begun, candidate, over, required), n_pieces, over)
@@ -131,8 +131,8 @@ class Driver:
             partial(_same, begun), None if n_pieces is None else max(n_pieces - begun.n_pieces, 0), over
         )
 
-    def _pieces(self, begin: Callable[[], Trial | None], n_pieces: int | None, over: Over) -> Step:
-        return Step(begin, n_pieces, over, cuts=self.budget.seconds is not None)
+    def _pieces(self, begin: Callable[[], Trial | None], n_pieces: int | None, over: Over) -> Turn:
+        return Turn(begin, n_pieces, over, cuts=self.budget.seconds is not None)
 
     def _begun(self, candidate: Candidate, over: Over, required: bool) -> Trial | None:
         """Return a candidate's training before its first piece; None if time is up and it is not required."""
@@ -204,7 +204,7 @@ class Driver:
         layers = {name: self.layers[name] for name in names}
         self.train({name: self._pieces(partial(_same, layer), n_pieces, over) for name, layer in layers.items()})
 
-    def train(self, steps: Mapping[str, Step]) -> None:
+    def train(self, steps: Mapping[str, Turn]) -> None:
         """Train trials, as many at a time as threads allow.
 
         Work is counted and layers are kept, also those before Ctrl-C; a network counts and keeps its own.

@@ -62,7 +62,8 @@ def train_model(problem: Problem, plan: Plan, others: Iterable[Problem] = ()) ->
     elif plan.schedule in OF_ONE_MODEL:
         network, history = _train_alone(problem, plan)
     else:
-        network, history = _train_mean(problem, plan, others)
+        first = _train_average(problem, plan)
+        network, history = _mean_with_others(first, problem, plan, others)
     if plan.schedule is not Schedule.HIDDEN_UNITS:
         refuse_undefined(network, problem)
     history.plan = str(plan)
@@ -104,10 +105,11 @@ def _finished_alone(network: Network, history: History, problem: Problem) -> tup
     return model, history
 
 
-def _train_mean(problem: Problem, plan: Plan, others: Iterable[Problem]) -> tuple[Network, History]:
-    """Train an average of candidates on each problem; return their mean, with the history of the first one."""
+def _mean_with_others(
+    first: _Member, problem: Problem, plan: Plan, others: Iterable[Problem]
+) -> tuple[Network, History]:
+    """Train an average of candidates on each other problem; return the mean of all, with the history of the first."""
     budget, fit = Budget(plan.max_time), clock.of_fit()
-    first = _train_average(problem, plan)
     history, members = first.history, [first]
     n_members = 1 if fit.interrupt is not None else plan.level.effort(networks=first.networks).members
     assert history.choice is not None

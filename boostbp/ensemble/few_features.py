@@ -29,7 +29,7 @@ def on_few_features(driver: Driver) -> Driver | None:
 
     None, too, if no time is left for a second trial.
     """
-    problem, whole = driver.problem, first_of(driver)
+    problem, whole = driver.problem, first_layer_of(driver)
     if whole is None or whole.levels is not None:
         return None
     columns = workers().agree(features_that_gain(whole, problem))
@@ -41,12 +41,12 @@ def on_few_features(driver: Driver) -> Driver | None:
 
 def clearly_better(few: Driver, driver: Driver) -> bool:
     """Return whether the first layer has a clearly lower loss on few features."""
-    part, whole = first_of(few), first_of(driver)
+    part, whole = first_layer_of(few), first_layer_of(driver)
     assert whole is not None
     return part is not None and workers().agree(few.is_worse(whole, part, constants.FEW_FEATURES_T))
 
 
-def first_of(driver: Driver) -> LayerTraining | None:
+def first_layer_of(driver: Driver) -> LayerTraining | None:
     """Return the training of the first candidate; None if it failed."""
     return driver.layers.get(driver.plan.candidates[0].name)
 

@@ -12,7 +12,7 @@ from boostbp.backends.failures import attempted
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import LEVELS, QualityLevel
 from boostbp.ensemble.candidate import Candidate, CandidateKind, NetworkTraining
-from boostbp.ensemble.driver import Driver, Step
+from boostbp.ensemble.driver import Driver, Turn
 from boostbp.ensemble.few_features import clearly_better, on_few_features
 from boostbp.ensemble.plan import LAYER_KINDS
 from boostbp.network.choice import NETWORK
@@ -118,8 +118,8 @@ def _train_one(candidate: Candidate, driver: Driver) -> None:
         _keep([training], driver)
 
 
-def _to_next_look(training: NetworkTraining, driver: Driver, later: float) -> Step:
-    return Step(lambda: training, 1, partial(driver.budget.over, later), cuts=True)
+def _to_next_look(training: NetworkTraining, driver: Driver, later: float) -> Turn:
+    return Turn(lambda: training, 1, partial(driver.budget.over, later), cuts=True)
 
 
 def _keep(networks: Sequence[NetworkTraining], driver: Driver) -> None:

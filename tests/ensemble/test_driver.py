@@ -14,7 +14,7 @@ from problems import problem_of
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidate import output_layer_on, single_layer
-from boostbp.ensemble.driver import Driver, Step, promised_gain
+from boostbp.ensemble.driver import Driver, Turn, promised_gain
 from boostbp.ensemble.output_layers import Boosted, TrainedCandidate
 from boostbp.ensemble.plan import Plan
 from boostbp.runtime import interrupts
@@ -310,9 +310,9 @@ def test_a_thread_that_is_stopped_hands_over_its_pieces(interrupted_at):
     interrupted_at(2, interrupts.Stopped)
     outcomes = []
     with pytest.raises(interrupts.Stopped):
-        Step(lambda: driver.layers["deep"], 5, bool).run(outcomes.append)
+        Turn(lambda: driver.layers["deep"], 5, bool).run(outcomes.append)
     assert [after.trial.n_pieces for after in outcomes] == [2]
     interrupted_at(1, interrupts.Stopped)
     with pytest.raises(interrupts.Stopped):
-        Step(lambda: CANDIDATES[1].begin(driver.problem, None), 2, bool).run(outcomes.append)
+        Turn(lambda: CANDIDATES[1].begin(driver.problem, None), 2, bool).run(outcomes.append)
     assert len(outcomes) == 1

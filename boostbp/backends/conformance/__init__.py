@@ -54,9 +54,9 @@ def duties_of(backend: str | Backend, *, leaf_of: LeafOf | None = None) -> dict[
     """Return the duties of a backend by name, each a check that raises ConformanceError; see `check_backend`."""
     from boostbp.backends import load_backend
     from boostbp.backends.conformance import duties as checks_of
-    from boostbp.backends.conformance.backend_trial import Trial
+    from boostbp.backends.conformance.backend_trial import BackendTrial
 
-    trial, duties = Trial(load_backend(backend)), dict(checks_of.DUTIES)
+    trial, duties = BackendTrial(load_backend(backend)), dict(checks_of.DUTIES)
     if leaf_of is not None:
         duties["routes rows as the library does"] = partial(checks_of.routes_as_the_library_does, leaf_of=leaf_of)
     checks: dict[str, Callable[[], None]] = {name: partial(trial.run, duty) for name, duty in duties.items()}

@@ -1,4 +1,4 @@
-"""Trial of a backend: small tables, checked trees, and errors that say how to repair a backend."""
+"""BackendTrial of a backend: small tables, checked trees, and errors that say how to repair a backend."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def demand(condition: object, fault: str, cure: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class BackendTrial:
     """A backend under trial."""
 
     backend: Backend
@@ -39,7 +39,7 @@ class Trial:
         """What the backend declares."""
         return capabilities_of(self.backend)
 
-    def run(self, check: Callable[[Trial], None], cure: str = "") -> None:
+    def run(self, check: Callable[[BackendTrial], None], cure: str = "") -> None:
         """Run a check; raise ConformanceError with its fault, or with the error of the backend and a cure."""
         try:
             check(self)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from boostbp.backends.base import LinearLeaves, TreeParams
 from boostbp.backends.capabilities import check_streams
 from boostbp.backends.conformance.backend_trial import (
-    Trial,
+    BackendTrial,
     adversarial,
     check_trees,
     demand,
@@ -31,7 +31,7 @@ from boostbp.trees.sparse import Sparse, Table
 from boostbp.trees.tree import Tree
 
 
-def grows_a_tree_for_each_column(trial: Trial) -> None:
+def grows_a_tree_for_each_column(trial: BackendTrial) -> None:
     """One round gives one well-formed tree for each column of the gradient; rows of hessian 0 do not count."""
     rng = np.random.default_rng(0)
     table = trial.mixed(rng, 400)
@@ -41,7 +41,7 @@ def grows_a_tree_for_each_column(trial: Trial) -> None:
     trial.grow(table, grad * counts, np.ones_like(grad) * counts, max_depth=4, min_samples_leaf=5)
 
 
-def keeps_to_the_sizes(trial: Trial) -> None:
+def keeps_to_the_sizes(trial: BackendTrial) -> None:
     """Depth, leaves and rows per leaf respect `TreeParams`, on any number of rows."""
     rng = np.random.default_rng(1)
     for rows, depth, leaves, smallest in product((1, 2, 300), (-1, 0, 4), (None, 2, 9), (1, 7, 40)):
@@ -49,7 +49,7 @@ def keeps_to_the_sizes(trial: Trial) -> None:
         trial.grow(table, gradient(rng, table), max_depth=depth, max_leaves=leaves, min_samples_leaf=smallest)
 
 
-def counts_rows_and_not_hessians(trial: Trial) -> None:
+def counts_rows_and_not_hessians(trial: BackendTrial) -> None:
     """A leaf of exactly `min_samples_leaf` rows is allowed, however small or large their hessians are."""
     for smallest, hessian in product((3, 7, 20, 49), (1.0, 0.1, 0.3, 0.7, 1e-3, 123.456)):
         X = np.repeat([0.0, 1.0], [smallest, 3 * smallest])[:, None]
@@ -60,7 +60,7 @@ def counts_rows_and_not_hessians(trial: Trial) -> None:
         demand(tree.n_leaves == 2, fault, cure)
 
 
-def follows_the_gradient(trial: Trial) -> None:
+def follows_the_gradient(trial: BackendTrial) -> None:
     """A tree fits ``-grad / hess`` with weights `hess`: few heavy rows outweigh many light ones."""
     table = switches(np.random.default_rng(2), 800, 3)
     heavy = np.arange(800) < 200
@@ -72,7 +72,7 @@ def follows_the_gradient(trial: Trial) -> None:
     demand(left <= 0.5, fault, "Fit the target -grad / hess by squared error with sample weights hess.")
 
 
-def tells_neighbours_apart(trial: Trial) -> None:
+def tells_neighbours_apart(trial: BackendTrial) -> None:
     """A split between two values sends each to its own side; values that are too close may stay together."""
     far = [(0.0, 1.0), (-1.0, 0.0), (-0.0, 5.0), (-1e300, 1e300)]
     near = [(value, float(np.nextafter(np.float32(value), np.float32(np.inf)))) for value in (1.0, -1.0, 1e-3, 1e6)]
@@ -91,7 +91,7 @@ def tells_neighbours_apart(trial: Trial) -> None:
         demand(tree.n_leaves == 2 or (low, high) not in far, fault, cure)
 
 
-def reads_any_memory_layout(trial: Trial) -> None:
+def reads_any_memory_layout(trial: BackendTrial) -> None:
     """Gradients in Fortran order and broadcast hessians give the same trees; all arrays here are read-only."""
     rng = np.random.default_rng(4)
     table = trial.mixed(rng, 300)
@@ -102,7 +102,7 @@ def reads_any_memory_layout(trial: Trial) -> None:
     demand(all(map(same, trees, others)), fault, "Read them by np.ascontiguousarray where the library wants one.")
 
 
-def bears_nothing_to_split(trial: Trial) -> None:
+def bears_nothing_to_split(trial: BackendTrial) -> None:
     """Constant columns give trees of one leaf, and gradients of 0 may."""
     for X in (np.array([[1.5, 2.5]]), np.zeros((50, 2)), np.full((50, 2), 7.0)):
         trial.grow(Table(X), np.linspace(-1.0, 1.0, 2 * len(X)).reshape(len(X), 2), min_samples_leaf=1)
@@ -116,7 +116,7 @@ def bears_nothing_to_split(trial: Trial) -> None:
     demand(all(len(counts) == 1 for counts in leaves) and leaves[1][0] > 1 and leaves[3][0] > 1, fault, cure)
 
 
-def grows_the_same_trees(trial: Trial, cure: str, *, threads: int = 1, **changes: Any) -> None:
+def grows_the_same_trees(trial: BackendTrial, cure: str, *, threads: int = 1, **changes: Any) -> None:
     """Forks with the same seeds grow the same trees in threads, or with parameters that must have no effect."""
     rng = np.random.default_rng(5)
     table, able = trial.mixed(rng, 400), trial.capabilities
@@ -134,7 +134,7 @@ def grows_the_same_trees(trial: Trial, cure: str, *, threads: int = 1, **changes
         demand(all(map(same, trees, others)), f"forks with the same seeds grew other trees, with {how}.", cure)
 
 
-def routes_as_the_library_does(trial: Trial, leaf_of: Callable[[Any, Floats], NDArray[Any]]) -> None:
+def routes_as_the_library_does(trial: BackendTrial, leaf_of: Callable[[Any, Floats], NDArray[Any]]) -> None:
     """`Tree.leaf_of` sends difficult rows to the same leaves as the library does."""
     kinds: list[tuple[int, ...]] = [(), (3, 40)] if trial.capabilities.categories else [()]
     for seed, categories in enumerate([*kinds, *kinds]):
@@ -150,7 +150,7 @@ def routes_as_the_library_does(trial: Trial, leaf_of: Callable[[Any, Floats], ND
         demand(not len(wrong), fault, cure)
 
 
-def _same_trees(cure: str, **changes: Any) -> Callable[[Trial], None]:
+def _same_trees(cure: str, **changes: Any) -> Callable[[BackendTrial], None]:
     return partial(grows_the_same_trees, cure=cure, **changes)
 
 
@@ -158,7 +158,7 @@ _NAMED_ALIKE = (
     grows_a_tree_for_each_column, keeps_to_the_sizes, counts_rows_and_not_hessians, follows_the_gradient,
     tells_neighbours_apart, bears_nothing_to_split,
 )  # fmt: skip
-DUTIES: dict[str, Callable[[Trial], None]] = {
+DUTIES: dict[str, Callable[[BackendTrial], None]] = {
     **{duty.__name__.replace("_", " "): duty for duty in _NAMED_ALIKE},
     "repeats itself": _same_trees("Let nothing but the seed of fork(outputs, seed) decide what a fork grows."),
     "serves threads": _same_trees("Let forks share nothing that changes.", threads=4),
@@ -173,7 +173,7 @@ DUTIES: dict[str, Callable[[Trial], None]] = {
 ROUNDS = 12  # rounds with one gradient; that 12 draws of a fifth of the features share one has a chance of 4e-9
 
 
-def deterministic(trial: Trial) -> None:
+def deterministic(trial: BackendTrial) -> None:
     """A tree depends only on its own column, not on earlier rounds, other columns, or the seed."""
     rng = np.random.default_rng(0)
     table = trial.mixed(rng, 400)
@@ -188,7 +188,7 @@ def deterministic(trial: Trial) -> None:
         demand(all(map(same, first, trees)), f"a gradient gave another tree in {where}.", "Fix the library's seeds.")
 
 
-def missing(trial: Trial) -> None:
+def missing(trial: BackendTrial) -> None:
     """NaN goes to the side of `Tree.missing_left`: leaves have the rows with NaN with which they were grown."""
     rng = np.random.default_rng(1)
     for share in (0.05, 0.5, 1.0):
@@ -200,7 +200,7 @@ def missing(trial: Trial) -> None:
     trial.grow(Table(np.full((50, 2), np.nan)), np.linspace(-1.0, 1.0, 50)[:, None], min_samples_leaf=1)
 
 
-def categories(trial: Trial) -> None:
+def categories(trial: BackendTrial) -> None:
     """Categories with the same effect are split off together, for any codes."""
     rng = np.random.default_rng(2)
     for n_codes, codes_left in ((6, (1, 4)), (40, (0, 3, 31, 32, 39))):
@@ -215,7 +215,7 @@ def categories(trial: Trial) -> None:
     trial.grow(table, gradient(rng, table), max_depth=5, min_samples_leaf=10)
 
 
-def sparse(trial: Trial) -> None:
+def sparse(trial: BackendTrial) -> None:
     """A sparse table gives the trees of the dense one."""
     rng = np.random.default_rng(3)
     X = np.where(rng.random((600, 8)) < 0.2, rng.integers(-3, 9, (600, 8)) / 2, 0.0)
@@ -226,7 +226,7 @@ def sparse(trial: Trial) -> None:
     demand(same(dense, other), fault, cure)
 
 
-def vector_leaf(trial: Trial) -> None:
+def vector_leaf(trial: BackendTrial) -> None:
     """One tree serves several columns with ``TreeParams.multi_output``."""
     table = switches(np.random.default_rng(4), 400, 4)
     grad = 1.0 - 2.0 * table.X[:, :2]
@@ -235,14 +235,14 @@ def vector_leaf(trial: Trial) -> None:
     demand(max(left) < 0.1, f"one tree for two columns leaves {left} of their losses.", "Grow it on all columns.")
 
 
-def extra_trees(trial: Trial) -> None:
+def extra_trees(trial: BackendTrial) -> None:
     """Thresholds are drawn anew for each tree, by the seed."""
     rng = np.random.default_rng(5)
     table = trial.mixed(rng, 500, numeric=8, missing=False)
     _check_draws(trial, table, gradient(rng, table), TreeParams(max_depth=3, extra_trees=True))
 
 
-def colsample_bytree(trial: Trial) -> None:
+def colsample_bytree(trial: BackendTrial) -> None:
     """Features are drawn anew for each tree or node, by the seed; a tree with one draw respects the share."""
     rng = np.random.default_rng(6)
     table = switches(rng, 500, 10)
@@ -255,7 +255,7 @@ def colsample_bytree(trial: Trial) -> None:
     demand(trial.capabilities.colsample_bytree != "tree" or n_features <= 2, fault, cure)
 
 
-def native_leaves(trial: Trial) -> None:
+def native_leaves(trial: BackendTrial) -> None:
     """The library's own linear leaves, as read here, sum to its own running prediction."""
     X = np.random.default_rng(7).normal(size=(500, 3))
     y = 2 * X[:, 0] + np.abs(X[:, 1])
@@ -276,7 +276,7 @@ def native_leaves(trial: Trial) -> None:
     demand(error < 1e-5 * np.abs(y).max(), fault, cure)
 
 
-def row_subsets(trial: Trial) -> None:
+def row_subsets(trial: BackendTrial) -> None:
     """A tree of some rows depends only on their gradients, and counts only these rows."""
     rng = np.random.default_rng(9)
     table, growth = switches(rng, 400, 4), TreeParams(max_depth=2, min_samples_leaf=20)
@@ -290,7 +290,7 @@ def row_subsets(trial: Trial) -> None:
     demand(left < 0.1, f"a tree of {len(rows)} rows leaves {left:.3g} of their loss.", cure)
 
 
-def params(trial: Trial) -> None:
+def params(trial: BackendTrial) -> None:
     """Native parameters that are not known are refused by name, not ignored."""
     answer, unknown = "no error", {"no_such_parameter": 1}
     try:
@@ -301,13 +301,13 @@ def params(trial: Trial) -> None:
     demand("no_such_parameter" in answer, f"bind() with TreeParams(params={unknown}) raised {answer}.", cure)
 
 
-def streams(trial: Trial) -> None:
+def streams(trial: BackendTrial) -> None:
     """Outputs have at least one stream of random numbers, and at most one for each of them."""
     for n_rows, n_outputs in ((10, 1), (10, 30), (5000, 9), (10**6, 9)):
         check_streams(trial.capabilities.streams(n_rows, n_outputs, TreeParams(extra_trees=True)), n_outputs)
 
 
-def _check_draws(trial: Trial, table: Table, grad: Floats, growth: TreeParams) -> list[Tree]:
+def _check_draws(trial: BackendTrial, table: Table, grad: Floats, growth: TreeParams) -> list[Tree]:
     """Demand that draws differ between rounds and columns, and depend on the seed; return the trees of the rounds."""
     side_by_side = np.repeat(grad, ROUNDS, axis=1)
     columns = trial.fork(table, growth, ROUNDS, seed=5).grow(side_by_side, np.ones_like(side_by_side))
