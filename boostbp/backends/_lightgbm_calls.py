@@ -33,6 +33,7 @@ from typing import TypeVar
 
 from boostbp import core
 from boostbp.backends.base import LinearLeaves
+from boostbp.backends.dialects import gradients
 from boostbp.runtime.arrays import Floats
 from boostbp.trees.tree import SplitRoom, Tree, Trees
 
@@ -160,8 +161,15 @@ def addresses(library: ModuleType, booster: Booster) -> tuple[int, ...]:
     return tuple(at.value or 0 for at in (booster._handle, *functions))
 
 
-def raise_fault(library: ModuleType, fault: int) -> None:
+def in_float32(grad: Floats, hess: Floats) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return derivatives as LightGBM takes them; raise ValueError beyond the range of float32."""
+    return gradients(grad, "LightGBM"), gradients(hess, "LightGBM")
+
+
+def refuse(library: ModuleType, fault: int, grad: Floats, hess: Floats) -> None:
     """Raise the error of a fault of rounds that the core has grown."""
+    if fault == core.STOPPED:
+        in_float32(grad, hess)
     if fault == core.REFUSED:
         library.basic._safe_call(-1)  # LightGBM's last error
     if fault == core.NOT_READ:

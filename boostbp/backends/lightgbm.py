@@ -15,9 +15,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp import core
 from boostbp.backends import _lightgbm_calls
-from boostbp.backends._lightgbm_calls import exactly_summed, hold_threads, networked, thread_gate, with_threads
+from boostbp.backends._lightgbm_calls import (
+    exactly_summed,
+    hold_threads,
+    in_float32,
+    networked,
+    thread_gate,
+    with_threads,
+)
 from boostbp.backends._lightgbm_params import n_streams, native_of
 from boostbp.backends.base import (
     TREES_PER_BOOSTER,
@@ -123,17 +129,6 @@ def _check_range(table: Table, ranks: Ranks) -> None:
         raise ValueError(f"column {column} holds {what}: {cure}.")
 
 
-def _in_float32(grad: Floats, hess: Floats) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    return gradients(grad, "LightGBM"), gradients(hess, "LightGBM")
-
-
-def _refuse(library: ModuleType, fault: int, grad: Floats, hess: Floats) -> None:
-    """Raise the error of a fault of the core."""
-    if fault == core.STOPPED:
-        _in_float32(grad, hess)
-    _lightgbm_calls.raise_fault(library, fault)
-
-
 @dataclass
 class LightGBMGrower:
     """Boosters on one constructed Dataset, with the gradients of the caller."""
@@ -173,7 +168,10 @@ class LightGBMGrower:
             booster, before = self._booster(library, columns)
             n_rounds = -(-(TREES_PER_BOOSTER - before * columns) // columns)
             yield CoreCalls(
-                _lightgbm_calls.addresses(library, booster), n_rounds, self._pause, partial(_refuse, library)
+                _lightgbm_calls.addresses(library, booster),
+                n_rounds,
+                self._pause,
+                partial(_lightgbm_calls.refuse, library),
             )
 
     def fork(self, outputs: slice, seed: int) -> LightGBMGrower:
@@ -233,7 +231,7 @@ class LightGBMGrower:
         """Grow one tree for each column in a single call, as one round of that many classes."""
         self._hold_threads()
         columns, empty = grad.shape[1], not len(grad)
-        g, h = _in_float32(grad.T, hess.T)  # LightGBM stores class by class
+        g, h = in_float32(grad.T, hess.T)  # LightGBM stores class by class
         if not workers().is_single:
             [n_rows] = workers().sum(len(grad))
             g, h = (exactly_summed(part, n_rows) for part in (g, h))
