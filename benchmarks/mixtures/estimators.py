@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +18,12 @@ from boostbp.estimators.request import Request
 from boostbp.estimators.training import Training
 from boostbp.inputs.blocks import blocks_of
 from boostbp.inputs.rows import Rows
-from boostbp.inputs.schema import Schema
 from boostbp.inputs.sources import is_blocks
 from boostbp.network.settings import BackpropSpec
 from boostbp.runtime import checks, threads
 from boostbp.runtime.arrays import TableLike
 from boostbp.runtime.messages import require
-from boostbp.trees.sparse import Table, dense
+from boostbp.trees.sparse import dense
 
 __all__ = ["GBDTNNClassifier", "GBDTNNRegressor", "NNGBDTClassifier", "NNGBDTRegressor"]
 
@@ -53,9 +52,12 @@ class _Mixture(BaseBoostBP):
             setattr(self, name, parameters[name])
         super().__init__(**{name: value for name, value in parameters.items() if name not in ("self", *of_network)})
 
-    def _read(self, X: TableLike, schema: Schema | None = None) -> Table:
-        table = super()._read(X, schema)
-        return replace(table, X=dense(table.X))  # a neural network reads all numbers
+    def _no_trees(self) -> NoReturn:
+        kind = type(self).__name__
+        raise AttributeError(f"{kind} contains a neural network: use jacobian or hidden_representation.")
+
+    importance = attributions = explain = apply = leaf_report = trees_to_dataframe = property(_no_trees)
+    layer_names = hidden_names = staged_predict = staged_predict_proba = refit = property(_no_trees)
 
     def _raw(self, X: TableLike, offset: Any = None) -> Floats:
         if is_blocks(X):

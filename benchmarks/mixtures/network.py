@@ -17,6 +17,7 @@ from boostbp.runtime.interrupts import fork_safe
 from boostbp.runtime.messages import require
 from boostbp.torch import GBDTModule
 from boostbp.trees.sparse import Table
+from boostbp.trees.sparse import dense as numbers
 
 if TYPE_CHECKING:
     import torch
@@ -172,7 +173,7 @@ class MixtureNetwork(nn.Module):
 
     def representation(self, X: Floats, layer: int, *, n_jobs: int = 1) -> Floats:
         """Hidden variable h_layer, (rows, units); h_0 is the input, and negative numbers count from the output."""
-        depth = len(self.layers)
+        X, depth = numbers(X), len(self.layers)  # a neural network reads all numbers
         if layer in (0, -depth - 1):
             return X
         self.trees.n_threads = n_jobs
@@ -186,7 +187,7 @@ class MixtureNetwork(nn.Module):
         """Jacobian of the raw output, or of the sorted one, times `scale` in the input, (rows, outputs, features)."""
         self.trees.n_threads = n_jobs
         with torch.inference_mode(False), torch.enable_grad(), torch_threads(n_jobs):
-            x = torch.tensor(X, device="cpu", requires_grad=True)
+            x = torch.tensor(numbers(X), device="cpu", requires_grad=True)
             raw = self(x).sort(dim=1).values if sort else self(x)
             columns = [torch.autograd.grad(raw[:, k].sum(), x, retain_graph=True)[0] for k in range(raw.shape[1])]
         slopes: Floats = torch.stack(columns, dim=1).nan_to_num().numpy()

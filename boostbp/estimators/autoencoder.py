@@ -15,10 +15,9 @@ from boostbp.estimators import session
 from boostbp.estimators.arguments import Arguments, OneOrMore, PassedSet, named_tables
 from boostbp.estimators.base import BaseBoostBP, public_methods
 from boostbp.estimators.constructor import CommonParameters
-from boostbp.estimators.fitted import fitted_model
 from boostbp.estimators.nested_parameters import documented_as, takes
 from boostbp.estimators.regressor import BoostBPRegressor
-from boostbp.inputs.schema import Schema
+from boostbp.inputs.matrices import check_numeric
 from boostbp.inputs.targets import refuse_extreme
 from boostbp.losses import SquaredError
 from boostbp.model.model import Targets
@@ -26,7 +25,6 @@ from boostbp.network.monitor import Progress
 from boostbp.network.settings import BackpropSpec
 from boostbp.runtime import threads
 from boostbp.runtime.arrays import Floats, TableLike
-from boostbp.trees.sparse import Table
 
 
 @documented_as(BoostBPRegressor)
@@ -114,7 +112,7 @@ class BoostBPAutoencoder(BaseBoostBP):
 
     def inverse_transform(self, H: ArrayLike) -> Floats:
         """Return the reconstruction, (rows, features), from the last hidden layer, (rows, units)."""
-        network, targets = fitted_model(self).network, self.model_.targets
+        network, targets = self.model_.network, self.model_.targets
         h = check_array(H, dtype=np.float64, order="C")
         return targets.outcome(network.layers[-1].predict(h, n_jobs=threads.count(self.n_jobs)) + network.baseline)
 
@@ -125,12 +123,7 @@ class BoostBPAutoencoder(BaseBoostBP):
         total = np.square(target - target.mean(axis=0)).sum()
         return float(1.0 - residual / total) if total > 0 else 0.0
 
-    def _read(self, X: TableLike, schema: Schema | None = None) -> Table:
-        table = super()._read(X, schema)
-        check_numeric(table)
-        return table
-
-    def _learn_target(self, values: Any, weight: Floats, *_: object) -> tuple[Targets, Floats, Floats]:
+    def _read_target(self, values: Any, weight: Floats, *_: object) -> tuple[Targets, Floats, Floats]:
         check_numeric(values)
         X = np.asarray(values.X)
         refuse_extreme(X, "X")
@@ -140,13 +133,3 @@ class BoostBPAutoencoder(BaseBoostBP):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
         return tags
-
-
-def check_numeric(table: Table) -> None:
-    """Raise an error if the input is sparse, has categorical columns, or has missing values."""
-    if not isinstance(table.X, np.ndarray):
-        raise TypeError("X is sparse: an auto-encoder reconstructs every entry. Use X.toarray().")
-    if table.categorical:
-        raise ValueError(f"X has categorical columns {list(table.categorical)}: encode them as numbers first.")
-    with np.errstate(invalid="ignore"):  # check_array first sums all values
-        check_array(table.X, estimator="BoostBPAutoencoder", input_name="X")

@@ -18,11 +18,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from boostbp.estimators import inspected, nested_parameters, session
 from boostbp.estimators.arguments import Arguments
-from boostbp.estimators.fitted import ColumnNames, Learnt, fitted_model, networks_left_out, read_in_blocks, read_rows
+from boostbp.estimators.data import ColumnNames, Learnt
 from boostbp.estimators.state import pack_state, stored_attributes, unpack_state
 from boostbp.estimators.training import Training
 from boostbp.inputs.blocks import blocks_of
-from boostbp.inputs.schema import Schema
+from boostbp.inputs.matrices import check_numeric
+from boostbp.inputs.schema import Schema, read_input
 from boostbp.inputs.sources import is_blocks
 from boostbp.model.model import Model
 from boostbp.model.summary import Summary
@@ -32,6 +33,7 @@ from boostbp.network.network import Network, network_output
 from boostbp.runtime import messages, threads
 from boostbp.runtime.arrays import NUMPY_DEFAULTS, Floats, TableLike, numpy_errstate
 from boostbp.runtime.messages import suggestion
+from boostbp.trees.sparse import Table
 
 ONE_SINGLE_LAYER = (
     "Candidates of a single layer were not compared: without evaluation sets and held-out rows (fewer than 36 rows, or "
@@ -99,7 +101,9 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     if not TYPE_CHECKING:  # for type checkers, unknown attributes are errors
 
         def __getattr__(self, name: str) -> Any:
-            """Raise AttributeError, with a hint for attributes of LightGBM's, XGBoost's and CatBoost's estimators."""
+            """Raise NotFittedError for the model, and hints for attributes of LightGBM, XGBoost and CatBoost."""
+            if name == "model_":
+                check_is_fitted(self)  # attributes of set_output and of subclasses make an estimator look fitted
             if name in messages.ATTRIBUTES:
                 fault = f"{type(self).__name__!r} object has no attribute {name!r}"
                 raise AttributeError(f"{fault}: use {messages.ATTRIBUTES[name]}.")
@@ -134,22 +138,22 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     @property
     def network_(self) -> Network:
         """The layers of the fitted model."""
-        return fitted_model(self).network
+        return self.model_.network
 
     @property
     def history_(self) -> History:
         """Record of the training."""
-        return fitted_model(self).history
+        return self.model_.history
 
     @property
     def schema_(self) -> Schema:
         """The columns of the training table."""
-        return fitted_model(self).schema
+        return self.model_.schema
 
     @property
     def feature_summary_(self) -> Summary | None:
         """Means of the training rows, and the statistics that importances need."""
-        return fitted_model(self).summary
+        return self.model_.summary
 
     @property
     def n_iter_(self) -> int:
@@ -174,9 +178,9 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     @property
     def _n_features_out(self) -> int:
         """Units of the last hidden layer; AttributeError without one, because scikit-learn calls `hasattr`."""
-        network = fitted_model(self).network
-        if networks_left_out(self.deep, self.hidden_layer_sizes, network):
-            return 0
+        network = self.model_.network
+        if self.deep == "auto" and np.size(self.hidden_layer_sizes) and len(network.layers) == 1:
+            return 0  # no network has weight
         if len(network.layers) == 1:
             need = "use deep=True, and hidden_layer_sizes other than ()"
             raise AttributeError(f"This model has no hidden layer, so there are no units to name: {need}.")
@@ -203,7 +207,7 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         ValueError
             If the layer does not exist. With ``deep=False`` or ``hidden_layer_sizes=()`` there is none.
         """
-        n_hidden = len(fitted_model(self).network.layers) - 1
+        n_hidden = len(self.model_.network.layers) - 1
         named = _get_output_config("transform", self)["dense"] != "default"
         if named and layer not in (-1, n_hidden - 1):
             raise ValueError(
@@ -211,7 +215,7 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 "Use hidden_representation(X, layer) and hidden_names(layer)."
             )
         # an error would let the rows decide if a pipeline works
-        if layer == -1 and networks_left_out(self.deep, self.hidden_layer_sizes, self.network_):
+        if layer == -1 and getattr(self, "_n_features_out", 1) == 0:
             messages.warn(
                 "transform returns no columns: this model has no hidden layer, as deep='auto' kept none. Use deep=True."
             )
@@ -262,7 +266,7 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def summary(self) -> str:
         """Describe the training, the parts of the model and the gain from hidden layers in a few sentences."""
-        history = fitted_model(self).history
+        history = self.model_.history
         text, asked_for = history.summary(), self.deep and not np.size(self.hidden_layer_sizes)
         network = asked_for or self.deep is True or len(history) > 1
         return text if history.choice or network else f"{text}\n{ONE_SINGLE_LAYER}"
@@ -294,20 +298,24 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _raw(self, X: TableLike, offset: ArrayLike | None = None) -> Floats:
         """Return the raw output h_L plus the user's offset, (rows, outputs)."""
-        model = self.model_ if "model_" in vars(self) else fitted_model(self)
-        n_threads = threads.count(self.n_jobs)
+        model, n_threads = self.model_, threads.count(self.n_jobs)
         in_blocks = not isinstance(X, np.ndarray) and is_blocks(X)
         parts: list[Floats] = []
         for block in blocks_of(X, model.schema) if in_blocks else (X,):
-            for part in read_in_blocks(self, block, n_threads):
+            for part in inspected.read_in_blocks(self, block, n_threads):
                 parts.append(network_output(model.network, part, n_threads))
                 del part  # before the next block is read
         raw = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return raw if offset is None and not model.with_offset else model.add_offset(raw, offset)
 
-    _read = read_rows
+    def _read(self, X: TableLike) -> Table:
+        """Read a table with the columns of the model."""
+        table = read_input(self, X, self.model_.schema)
+        if self.model_.targets.is_input:
+            check_numeric(table)
+        return table
 
-    def _learn_target(self, values: Any, weight: Floats, earlier: Model | None, names: ColumnNames) -> Learnt:
+    def _read_target(self, values: Any, weight: Floats, earlier: Model | None, names: ColumnNames) -> Learnt:
         """Return the `Targets`, the target as the loss reads it, (rows, columns), and the weights of the rows.
 
         `names` are those of the columns of the target, if it has any.

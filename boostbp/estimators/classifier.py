@@ -18,10 +18,10 @@ from boostbp import losses
 from boostbp.estimators.base import public_methods
 from boostbp.estimators.conformal import predict_set
 from boostbp.estimators.constructor import SupervisedParameters
-from boostbp.estimators.fitted import ColumnNames, Learnt, fitted_model, staged_raw
+from boostbp.estimators.data import ColumnNames, Learnt
 from boostbp.estimators.nested_parameters import documented_as, takes
 from boostbp.estimators.regressor import BoostBPRegressor
-from boostbp.estimators.supervised import OFFSET_IS_ROUTED, Supervised, check_offset
+from boostbp.estimators.supervised import OFFSET_IS_ROUTED, Supervised, check_offset, staged_raw
 from boostbp.inputs.categories import EACH, FEW, refuse_numbers_as_text, warn_of_spellings
 from boostbp.losses import Loss
 from boostbp.model.model import Model, Targets
@@ -99,7 +99,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
     @property
     def classes_(self) -> NDArray[Any]:
         """Labels of the classes in ascending order, (classes,)."""
-        return cast("NDArray[Any]", fitted_model(self).targets.classes)
+        return cast("NDArray[Any]", self.model_.targets.classes)
 
     @property
     def n_classes_(self) -> int:
@@ -109,12 +109,12 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
     @property
     def n_outputs_(self) -> int:
         """Number of raw outputs: 1 for two classes, otherwise that of the classes or labels."""
-        return fitted_model(self).targets.n_outputs
+        return self.model_.targets.n_outputs
 
     @property
     def multilabel_(self) -> bool:
         """Whether a row may have several labels."""
-        return fitted_model(self).targets.multilabel
+        return self.model_.targets.multilabel
 
     def decision_function(self, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
         """Return raw outputs: log-odds, (rows,), for two classes; (rows, classes) for more; (rows, labels).
@@ -159,12 +159,12 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
 
     def staged_predict_proba(self, X: TableLike, *, offset: ArrayLike | None = None) -> Iterator[Floats]:
         """Yield probabilities, (rows, classes), after each round; see `BoostBPRegressor.staged_predict`."""
-        probabilities = fitted_model(self).targets.probabilities
+        probabilities = self.model_.targets.probabilities
         return (probabilities(raw) for raw in staged_raw(self, X, offset))
 
     def staged_predict(self, X: TableLike, *, offset: ArrayLike | None = None) -> Iterator[NDArray[Any]]:
         """Yield the most probable classes, (rows,), after each round; see `BoostBPRegressor.staged_predict`."""
-        labels = fitted_model(self).targets.labels
+        labels = self.model_.targets.labels
         return (labels(raw) for raw in staged_raw(self, X, offset))
 
     def predict(self, X: TableLike, *, offset: ArrayLike | None = None) -> NDArray[Any]:
@@ -186,12 +186,12 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         """
         from sklearn.metrics import accuracy_score  # imported here, as it slows the import of the package
 
-        check_offset(fitted_model(self), offset, "score")
+        check_offset(self.model_, offset, "score")
         predicted = self.predict(X, offset=offset)
         y = self.model_.targets.read(y, len(predicted)) if self.multilabel_ else y  # a frame of any library
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
-    def _learn_target(self, values: Any, weight: Floats, earlier: Model | None, names: ColumnNames) -> Learnt:
+    def _read_target(self, values: Any, weight: Floats, earlier: Model | None, names: ColumnNames) -> Learnt:
         if earlier is not None:
             earlier.targets.check_labels(values, names)
         if values.ndim == 2:

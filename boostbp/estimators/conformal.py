@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boostbp.estimators.fitted import FittedModel, fitted_model
 from boostbp.estimators.held_out import at_random
+from boostbp.estimators.inspected import FittedModel
 from boostbp.estimators.request import Request
 from boostbp.inputs.targets import read_groups
 from boostbp.losses import Quantiles, traits_of
@@ -68,7 +68,7 @@ def predict_interval(
     ValueError
         If the model has no calibration, from ``calibration=...`` or `calibrate`, or too few rows for the coverage.
     """
-    calibration, share = _calibration(fitted_model(self), coverage)
+    calibration, share = _calibration(self.model_, coverage)
     targets = self.model_.targets
     prediction = targets.outcome(self._raw(X, offset))
     deviation = _deviation(targets, prediction)
@@ -116,7 +116,7 @@ def predict_set(
     ValueError
         If the model has no calibration, from ``calibration=...`` or `calibrate`, or too few rows for the coverage.
     """
-    calibration, share = _calibration(fitted_model(self), coverage)
+    calibration, share = _calibration(self.model_, coverage)
     probabilities = self.model_.targets.probabilities(self._raw(X, offset))
     return 1.0 - probabilities <= calibration.bound(calibration.scores[:, 0], share)
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from boostbp.estimators.arguments import Arguments, PassedSet, check_target, names_of
 from boostbp.estimators.conformal import calibrated, calibration_rows
-from boostbp.estimators.fitted import ColumnNames, Learnt
 from boostbp.estimators.held_out import Drawing, hold_out, hold_out_others
 from boostbp.estimators.request import Request
+from boostbp.inputs.matrices import check_numeric
 from boostbp.inputs.rows import NO_OFFSET, Rows
-from boostbp.inputs.schema import Schema, learn_schema
+from boostbp.inputs.schema import Schema, learn_schema, read_input
 from boostbp.inputs.survival_times import read_by_kind
 from boostbp.inputs.targets import label_names, read_weight
 from boostbp.losses import traits_of
@@ -28,13 +28,15 @@ from boostbp.runtime.group import training_in, workers
 from boostbp.runtime.messages import named_in_errors
 from boostbp.trees.sparse import Matrix, Table
 
+ColumnNames: TypeAlias = tuple[str, ...] | None  # names of the columns of a target
+# the targets, the target as the loss reads it, (rows, columns), and the weights of the rows
+Learnt: TypeAlias = tuple[Targets, Floats, Floats]
+
 
 class Reader(Protocol):
     """What an estimator decides about the reading of its data."""
 
-    def _read(self, X: TableLike, schema: Schema | None = None) -> Table: ...
-
-    def _learn_target(self, values: Any, weight: Floats, earlier: Model | None, names: ColumnNames) -> Learnt: ...
+    def _read_target(self, values: Any, weight: Floats, earlier: Model | None, names: ColumnNames) -> Learnt: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ def read_data(reader: Reader, request: Request, arguments: Arguments, earlier: M
         categorical_features: Any = request.values["categorical_features"]
         schema, table = learn_schema(cast(Any, reader), arguments.X, categorical_features=categorical_features)
     else:
-        schema, table = earlier.schema, reader._read(arguments.X, earlier.schema)
+        schema, table = earlier.schema, read_input(cast(Any, reader), arguments.X, earlier.schema)
     n_rows, strata = len(table.X), None
     values: Any = table
     if request.task is not None:  # without a task the table is its own target
@@ -65,12 +67,12 @@ def read_data(reader: Reader, request: Request, arguments: Arguments, earlier: M
     reserved = calibration_rows(request, table, passed_weight, strata, arguments.groups)
     weight = passed_weight.copy()
     weight[reserved] = 0.0
-    targets, target, weight = reader._learn_target(values, weight, earlier, label_names(arguments.y))
+    targets, target, weight = reader._read_target(values, weight, earlier, label_names(arguments.y))
     if earlier is not None:
         check_target(earlier, targets.loss, targets.n_outputs)
     check = CheckedLoss(targets.loss).check
     check(target, weight)
-    read = partial(reader._read, schema=schema)
+    read = partial(read_input, cast(Any, reader), schema=schema)
     known = partial(_known_output, targets=targets, earlier=earlier, n_threads=n_threads)
     sets = list(_eval_sets(arguments, targets, read, known))
     rows = Rows(table, target, weight, known(table.X, offset), workers())
@@ -109,6 +111,7 @@ def _eval_sets(
 def _target_of(part: PassedSet, table: Table, targets: Targets) -> Floats:
     """Return the target of an evaluation set, (rows, columns), which is the table for an auto-encoder."""
     if targets.is_input:
+        check_numeric(table)
         return np.asarray(table.X)
     y = targets.read(part.y, len(table.X))
     if y.shape[1] != targets.n_columns:  # NumPy would broadcast it

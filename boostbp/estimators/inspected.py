@@ -5,17 +5,19 @@ These functions are methods of every estimator.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from numbers import Integral
-from typing import Any
+from typing import Any, Protocol, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from boostbp.estimators.fitted import FittedModel, fitted_model, model_of_trees, read_in_blocks
 from boostbp.inputs.blocks import blocks_of
+from boostbp.inputs.schema import read_blocks
 from boostbp.inputs.sources import is_blocks
 from boostbp.model.attributions import Attributions, attribute
 from boostbp.model.health import Health, health_of
+from boostbp.model.model import Model
 from boostbp.model.regressions import LeafRecords, Names, all_leaves, leaf_records
 from boostbp.model.summary import importances_over, split_importances
 from boostbp.network.choice import CONSTANT_LEAVES
@@ -23,10 +25,28 @@ from boostbp.network.network import above
 from boostbp.runtime import checks, threads
 from boostbp.runtime.arrays import Floats, TableLike
 from boostbp.runtime.messages import require, warn
-from boostbp.trees.sparse import dense
+from boostbp.trees.sparse import Matrix, Table, dense
 
 KINDS = ("split", "gain", "jacobian", "attribution")
 METHODS = ("integrated_gradients", "gradient_x_input")
+
+
+class FittedModel(Protocol):
+    """The members of an estimator that these methods read."""
+
+    model_: Model
+    n_jobs: int | None
+
+    def _read(self, X: TableLike) -> Table: ...
+
+    def _raw(self, X: TableLike, offset: ArrayLike | None = None) -> Floats: ...
+
+
+def read_in_blocks(self: FittedModel, X: TableLike, n_threads: int) -> Iterable[Matrix]:
+    """Return the rows of a table in blocks for some threads; all at once for an auto-encoder, which checks them."""
+    if self.model_.targets.is_input:
+        return [self._read(X).X]
+    return read_blocks(cast(Any, self), X, self.model_.schema, n_threads)
 
 
 def jacobian(self: FittedModel, X: TableLike) -> Floats:
@@ -38,7 +58,7 @@ def jacobian(self: FittedModel, X: TableLike) -> Floats:
     over those of the feature. The derivative is 0 where a leaf clips its input, infinite on
     overflow, and 0 everywhere, with a warning, if all leaves are constants.
     """
-    model = fitted_model(self)
+    model = self.model_
     choice = model.history.choice
     if choice is not None and [part.name for part in choice.parts] == [CONSTANT_LEAVES]:
         warn(
@@ -79,7 +99,7 @@ def importance(
     ValueError
         If a layer does not exist, or the backend reports no gains.
     """
-    model = model_of_trees(self)
+    model = self.model_
     checks.one_of("kind", kind, KINDS)
     by_rows = kind in ("attribution", "jacobian")
     if by_rows and layer is not None:
@@ -131,7 +151,7 @@ def attributions(
     ValueError
         If a method is unknown, or the baseline has a wrong number of rows.
     """
-    model = model_of_trees(self)
+    model = self.model_
     checks.one_of("method", method, METHODS)
     steps = checks.whole("steps", steps, 1)
     table, sort = self._read(X), model.targets.link_name == "sorted"
@@ -210,7 +230,7 @@ def apply(self: FittedModel, X: TableLike, layer: int = -1) -> NDArray[np.int32]
     ValueError
         If the layer does not exist.
     """
-    network, n_threads = model_of_trees(self).network, threads.count(self.n_jobs)
+    network, n_threads = self.model_.network, threads.count(self.n_jobs)
     number = Names.layer_number(layer, len(network.layers))
     h = above(network.layers[:number], self._read(X).X, skip=network.skip, n_jobs=n_threads)
     return np.ascontiguousarray(network.layers[number].forest.route(h, n_threads).T, np.int32)
@@ -239,7 +259,7 @@ def leaf_report(self: FittedModel, X: TableLike) -> LeafRecords:
         output starts from. For each row, layer and output, the values sum to the hidden unit, or to the output of
         `jacobian`; of several quantiles, to that before they are sorted.
     """
-    model, n_threads = model_of_trees(self), threads.count(self.n_jobs)
+    model, n_threads = self.model_, threads.count(self.n_jobs)
     units = {"scale": model.targets.scale, "offset": model.targets.shift}
     return leaf_records(model.network, dense(self._read(X).X), model.names(), **units, n_threads=n_threads)
 
@@ -255,7 +275,7 @@ def trees_to_dataframe(self: FittedModel) -> Any:
         such as ``{"age": (18.0, 33.5)}``, and replaces missing ones by ``means``. The trees are summed; tree -1 is the
         constant that the output starts from.
     """
-    model = model_of_trees(self)
+    model = self.model_
     units = {"scale": model.targets.scale, "offset": model.targets.shift}
     return all_leaves(model.network, model.names(), **units).to_frame()
 
@@ -274,7 +294,7 @@ def hidden_representation(self: FittedModel, X: TableLike, layer: int | None = N
     (rows, units) float64, or a list of such arrays from the input up
         The units of `transform`; `hidden_names` returns their names.
     """
-    network, n_threads = fitted_model(self).network, threads.count(self.n_jobs)
+    network, n_threads = self.model_.network, threads.count(self.n_jobs)
     if is_blocks(X):
         parts = [hidden_representation(self, block, layer) for block in blocks_of(X, self.model_.schema)]
         return np.concatenate(parts) if layer is not None else list(map(np.concatenate, zip(*parts, strict=True)))
@@ -302,7 +322,7 @@ def health(self: FittedModel) -> Health:
     ``health().weight``, and no other network of an average. With ``deep=True`` it covers the requested network, even if
     that has no weight.
     """
-    return health_of(fitted_model(self).history)
+    return health_of(self.model_.history)
 
 
 def layer_names(self: FittedModel, layer: int) -> list[str]:
@@ -310,14 +330,14 @@ def layer_names(self: FittedModel, layer: int) -> list[str]:
 
     With `skip`, layers above 0 also read the features.
     """
-    return model_of_trees(self).names().inputs_of(layer)
+    return self.model_.names().inputs_of(layer)
 
 
 def hidden_names(self: FittedModel, layer: int = -1) -> list[str]:
     """Return the names of the units of a hidden layer: ``h0_0``, ``h0_1``, ... next to the input."""
-    return model_of_trees(self).names().hidden(layer)
+    return self.model_.names().hidden(layer)
 
 
 def output_names(self: FittedModel) -> list[str]:
     """Return the names of the raw outputs."""
-    return list(fitted_model(self).names().outputs)
+    return list(self.model_.names().outputs)

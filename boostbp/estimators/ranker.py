@@ -17,7 +17,7 @@ from boostbp.estimators import session
 from boostbp.estimators.arguments import Arguments, EvalSets, OneOrMore, entries, listed
 from boostbp.estimators.base import public_methods
 from boostbp.estimators.constructor import CommonParameters
-from boostbp.estimators.fitted import ColumnNames, Learnt, fitted_model
+from boostbp.estimators.data import ColumnNames, Learnt
 from boostbp.estimators.nested_parameters import documented_as, takes
 from boostbp.estimators.regressor import BoostBPRegressor
 from boostbp.estimators.supervised import Supervised, check_offset
@@ -197,7 +197,7 @@ class BoostBPRanker(Supervised):
         offset : array-like or 0, optional
             As in `predict`; required if the model was fitted with one.
         """
-        check_offset(fitted_model(self), offset, "score")
+        check_offset(self.model_, offset, "score")
         score = self.predict(X, offset=offset)
         target, weight = _target_of(y, sample_weight, group, qid)
         order = np.argsort(target[:, 1], kind="stable")
@@ -234,7 +234,7 @@ class BoostBPRanker(Supervised):
         """Raise ValueError: a ranking has no intervals."""
         raise ValueError(_NO_INTERVALS.format("intervals"))
 
-    def _learn_target(self, values: Any, weight: Floats, earlier: Model | None, names: ColumnNames) -> Learnt:
+    def _read_target(self, values: Any, weight: Floats, earlier: Model | None, names: ColumnNames) -> Learnt:
         loss = losses.load_loss(self.loss, n_outputs=1, task="ranking")
         if losses.traits_of(loss).task != "ranking":
             raise ValueError(f"loss={self.loss!r} is not for ranking: use loss='rank_xendcg', or another estimator.")

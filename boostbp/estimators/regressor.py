@@ -15,7 +15,7 @@ from boostbp import losses
 from boostbp.estimators.base import public_methods
 from boostbp.estimators.conformal import predict_interval
 from boostbp.estimators.constructor import SupervisedParameters
-from boostbp.estimators.fitted import ColumnNames, Learnt, fitted_model
+from boostbp.estimators.data import ColumnNames, Learnt
 from boostbp.estimators.nested_parameters import takes
 from boostbp.estimators.supervised import Supervised, check_offset
 from boostbp.model.model import Model, Targets
@@ -184,7 +184,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         offset : array-like or 0, optional
             As in `predict`; required if the model was fitted with one.
         """
-        check_offset(fitted_model(self), offset, "score")
+        check_offset(self.model_, offset, "score")
         return self._score(y, self.predict(X, offset=offset), sample_weight=sample_weight)
 
     def _score(self, y: ArrayLike, prediction: Floats, *, sample_weight: ArrayLike | None = None) -> float:
@@ -198,7 +198,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         scores = [d2_pinball_score(y, at, sample_weight=sample_weight, alpha=level) for level, at in levels]
         return float(np.mean(scores))
 
-    def _learn_target(self, values: Any, weight: Floats, earlier: Model | None, names: ColumnNames) -> Learnt:
+    def _read_target(self, values: Any, weight: Floats, earlier: Model | None, names: ColumnNames) -> Learnt:
         """Return targets with neutral units; `fit` learns the units from the rows that it does not hold out."""
         target = values.reshape(len(values), -1)
         loss = losses.load_loss(self.loss, n_outputs=target.shape[1], alpha=self.alpha, task="regression")

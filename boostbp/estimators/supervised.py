@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +17,7 @@ from boostbp.estimators import session
 from boostbp.estimators.arguments import Arguments, EvalSets, OneOrMore, listed
 from boostbp.estimators.base import BaseBoostBP, public_methods
 from boostbp.estimators.conformal import calibrated
-from boostbp.estimators.fitted import fitted_model, model_of_trees, staged_raw
+from boostbp.estimators.inspected import FittedModel
 from boostbp.estimators.request import Request
 from boostbp.estimators.state import TRAINING_ATTRIBUTES
 from boostbp.inputs.rows import NO_OFFSET, Rows
@@ -27,6 +28,7 @@ from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.model.hazards import with_curves
 from boostbp.model.model import Model
 from boostbp.model.summary import summary_of
+from boostbp.network.layers.layer import rounds_of, stage_forests
 from boostbp.network.monitor import Progress
 from boostbp.runtime import checks, interrupts, threads
 from boostbp.runtime.arrays import Floats, TableLike
@@ -37,7 +39,7 @@ OFFSET_IS_ROUTED: dict[str, bool] = {"offset": True}
 
 @public_methods
 class Supervised(BaseBoostBP):
-    """Fit, offsets and calibration; subclasses read targets in `_learn_target`."""
+    """Fit, offsets and calibration; subclasses read targets in `_read_target`."""
 
     # Every method requests the offset by default: an offset in `fit` alone would make predictions and scores wrong.
     __metadata_request__fit = __metadata_request__predict = __metadata_request__score = OFFSET_IS_ROUTED
@@ -150,7 +152,7 @@ class Supervised(BaseBoostBP):
         offset : array-like, optional
             As in `fit`.
         """
-        check_offset(fitted_model(self), offset, "calibrate")
+        check_offset(self.model_, offset, "calibrate")
         table, targets = self._read(X), self.model_.targets
         target = targets.read(y, len(table.X))
         if target.shape[1] != targets.n_columns:
@@ -204,11 +206,11 @@ class Supervised(BaseBoostBP):
             If the rows are not usable, or no leaf of the model can be fitted again: those of ``leaves="native"``, and
             layers around a mean with several quantiles.
         """
-        check_offset(fitted_model(self), offset, "refit")
-        decay_rate, model = checks.at_least("decay_rate", decay_rate, 0, 1), model_of_trees(self)
+        check_offset(self.model_, offset, "refit")
+        decay_rate, model = checks.at_least("decay_rate", decay_rate, 0, 1), self.model_
         table, targets = self._read(X), model.targets
         values, _ = read_by_kind(y, len(table.X), get_tags(self).estimator_type)
-        _, target, weight = self._learn_target(values, read_weight(sample_weight, len(table.X)), model, label_names(y))
+        _, target, weight = self._read_target(values, read_weight(sample_weight, len(table.X)), model, label_names(y))
         if target.shape[1] != targets.n_columns:
             raise ValueError(f"y has {target.shape[1]} outputs, the model {targets.n_columns}: give as many.")
         CheckedLoss(targets.loss).check(target, weight)
@@ -260,7 +262,7 @@ class Supervised(BaseBoostBP):
         (rows,) or (rows, outputs) float64
             The last one equals that of `predict`, up to rounding.
         """
-        prediction = fitted_model(self).targets.prediction
+        prediction = self.model_.targets.prediction
         return (prediction(raw) for raw in staged_raw(self, X, offset))
 
     def __sklearn_tags__(self) -> Tags:
@@ -269,6 +271,16 @@ class Supervised(BaseBoostBP):
         tags.input_tags.sparse = True
         tags.input_tags.categorical = True
         return tags
+
+
+def staged_raw(self: FittedModel, X: TableLike, offset: ArrayLike | None) -> Iterator[Floats]:
+    """Yield the raw output with the offset, (rows, outputs), after each round of the output layer."""
+    model, n_threads = self.model_, threads.count(self.n_jobs)
+    network = model.network
+    forest, h = network.layers[-1].forest, network.output_input(self._read(X).X, n_jobs=n_threads)
+    numbers = range(1, max(rounds_of(forest), 1) + 1)
+    for raw in accumulate(part.predict(h, n_threads) for part in stage_forests(forest, numbers)):
+        yield model.add_offset(raw + network.baseline, offset)
 
 
 def check_offset(model: Model, offset: object, method: str) -> None:

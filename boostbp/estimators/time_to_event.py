@@ -13,7 +13,7 @@ from boostbp import losses
 from boostbp.estimators.arguments import Arguments
 from boostbp.estimators.base import public_methods
 from boostbp.estimators.constructor import SupervisedParameters
-from boostbp.estimators.fitted import ColumnNames, Learnt, fitted_model
+from boostbp.estimators.data import ColumnNames, Learnt
 from boostbp.estimators.nested_parameters import documented_as, takes
 from boostbp.estimators.regressor import BoostBPRegressor
 from boostbp.estimators.supervised import Supervised, check_offset
@@ -102,7 +102,7 @@ class BoostBPSurvival(Supervised):
     @property
     def unique_times_(self) -> Floats:
         """Times at which curves are returned, (times,)."""
-        return cast("Floats", fitted_model(self).event_times)
+        return cast("Floats", self.model_.event_times)
 
     @property
     def _predict_risk_score(self) -> bool:
@@ -200,7 +200,7 @@ class BoostBPSurvival(Supervised):
         shares = np.asarray(q, np.float64)
         for share in shares.ravel():
             checks.between("q", share, 0, 1)
-        times = times_by_which(fitted_model(self), self._raw(X, offset), np.atleast_1d(shares))
+        times = times_by_which(self.model_, self._raw(X, offset), np.atleast_1d(shares))
         return times if shares.ndim else times[:, 0]
 
     def predict_interval(self, X: TableLike, coverage: float = 0.9, *, offset: ArrayLike | None = None) -> Floats:
@@ -224,7 +224,7 @@ class BoostBPSurvival(Supervised):
         offset : array-like or 0, optional
             As in `predict`; required if the model was fitted with one.
         """
-        check_offset(fitted_model(self), offset, "score")
+        check_offset(self.model_, offset, "score")
         raw = self._raw(X, offset)
         bounds, loss = self.model_.targets.read(y, len(raw)), self.model_.targets.loss
         return concordance(loss, raw, bounds, sample_weight)
@@ -239,7 +239,7 @@ class BoostBPSurvival(Supervised):
         held_out, raw = training.problem.held_out, first_model(training)
         return training.with_loss(loss.estimated(held_out.y, held_out.weight, raw + held_out.offset, shifted=True))
 
-    def _learn_target(self, values: Any, weight: Floats, earlier: Model | None, names: ColumnNames) -> Learnt:
+    def _read_target(self, values: Any, weight: Floats, earlier: Model | None, names: ColumnNames) -> Learnt:
         loss = losses.load_loss(self.loss, n_outputs=1, task="survival")
         if not isinstance(loss, losses.AFT | losses.Cox):
             raise ValueError(f"loss={self.loss!r} has no survival curves: use 'cox', 'aft', or AFT(...).")

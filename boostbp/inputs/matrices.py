@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import check_array
 
 from boostbp.inputs.sources import Source
 from boostbp.runtime.arrays import Floats
 from boostbp.trees.forest import CHUNK
-from boostbp.trees.sparse import CELLS, Matrix, Sparse
+from boostbp.trees.sparse import CELLS, Matrix, Sparse, Table
 
 _BLOCK_ROWS = 4096  # rows that are copied at a time: 1 MB with 30 columns stays in the cache
 
@@ -63,3 +64,13 @@ def _first_infinity(X: Matrix) -> tuple[int, int, float]:
         return int(cells.row[at]), int(cells.col[at]), float(cells.data[at])
     row, j = divmod(int(np.isinf(X).argmax()), X.shape[1])
     return row, j, float(X[row, j])
+
+
+def check_numeric(table: Table) -> None:
+    """Raise an error if the input is sparse, has categorical columns, or has missing values."""
+    if not isinstance(table.X, np.ndarray):
+        raise TypeError("X is sparse: an auto-encoder reconstructs every entry. Use X.toarray().")
+    if table.categorical:
+        raise ValueError(f"X has categorical columns {list(table.categorical)}: encode them as numbers first.")
+    with np.errstate(invalid="ignore"):  # check_array first sums all values
+        check_array(table.X, estimator="BoostBPAutoencoder", input_name="X")
