@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from collections.abc import Iterator, Mapping, Sequence, Sized
-from contextlib import contextmanager
 from numbers import Real
-from types import FrameType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -85,38 +81,11 @@ def fit_worker(
             raise ValueError("parts with checkpoint is not supported: let each worker have neighbouring rows.")
         if sum(count for _, count in parts) != len(X):
             raise ValueError(f"parts={checks.shown(parts)} is not allowed: their rows are not the {len(X)} of X.")
-    with _ctrl_c_ends_fit(), connected(address, rank) as group, training_in(group):
+    with connected(address, rank) as group, training_in(group):
         _check_alike(group, estimator, fit | {"parts": parts})
         if parts is not None:
             group.part = np.repeat(*np.array(parts, np.int64).reshape(-1, 2).T)
         return estimator.fit(X, y, sample_weight, **fit)
-
-
-class _Interrupted(BaseException):
-    """Ctrl-C, as another exception than KeyboardInterrupt, after which a fit keeps the model so far."""
-
-
-@contextmanager
-def _ctrl_c_ends_fit() -> Iterator[None]:
-    """Let Ctrl-C end a fit like an error, while a fit on one machine keeps the model so far."""
-    handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
-        yield
-        return
-
-    def raise_other(number: int, frame: FrameType | None) -> None:
-        try:
-            handler(number, frame)
-        except KeyboardInterrupt:
-            raise _Interrupted from None
-
-    signal.signal(signal.SIGINT, raise_other)
-    try:
-        yield
-    except _Interrupted:
-        raise KeyboardInterrupt from None
-    finally:
-        signal.signal(signal.SIGINT, handler)
 
 
 def refuse_unsupported(estimator: E, X: object = None, fit: Mapping[str, object] = {}) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
 from functools import wraps
 from pathlib import Path
 from types import FunctionType
@@ -29,7 +29,6 @@ Floats = NDArray[np.float64]
 # Types of a user's X: an array, a frame, a sparse matrix, the path of a file, or an iterator of blocks of rows.
 TableLike: TypeAlias = ArrayLike | ArrowTable | sp.spmatrix | sp.sparray | os.PathLike[str] | Iterator[object]
 C = TypeVar("C", bound=type)
-R = TypeVar("R")
 NUMPY_DEFAULTS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 folder_of_arrays: ContextVar[Path | None] = ContextVar("folder_of_arrays", default=None)  # of large ones on disk
 
@@ -98,11 +97,3 @@ def scratch_folder() -> Path:
 def is_on_disk() -> bool:
     """Return whether new large arrays of this thread are on the disk."""
     return folder_of_arrays.get() is not None
-
-
-def with_disk_arrays(work: Callable[..., R]) -> Callable[..., R]:
-    """Return the same work for other threads, with large arrays on disk if this thread has them there."""
-    if not is_on_disk():
-        return work
-    context = copy_context()  # holds NumPy's handler of memory, too
-    return lambda *args: context.copy().run(work, *args)

@@ -9,6 +9,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from boostbp.runtime.group import workers
+
 R = TypeVar("R")
 
 
@@ -25,10 +27,15 @@ class Clock:
 
     @contextmanager
     def ending_early(self) -> Iterator[None]:
-        """Let Ctrl-C end this block alone, whose results so far the caller keeps."""
+        """Let Ctrl-C end this block alone, whose results so far the caller keeps.
+
+        On several workers it ends the fit, as the others could not know that this one completes its model so far.
+        """
         try:
             yield
         except KeyboardInterrupt as interrupt:
+            if not workers().is_single:
+                raise
             self.interrupt = interrupt
 
     def completed(self, work: Callable[[], R]) -> R:

@@ -22,9 +22,8 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
-P = ParamSpec("P")
 R = TypeVar("R")
 L = TypeVar("L", bound="threading.RLock | threading.Condition")  # reentrant locks
 # Seconds after which a second press takes effect at once, as the current work may never call `check`. Arbitrary: longer
@@ -42,11 +41,10 @@ class _Deferral:
 
     def __init__(self, handler: Callable[[int, FrameType | None], object]) -> None:
         self.handler = handler
-        self.is_active = True  # other code may install this handler again after the block
         self.pressed_at: float | None = None  # time.monotonic() of the waiting press
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        if self.is_active:
+        if self is _deferral:  # other code may install this handler again after the block
             now = time.monotonic()
             if self.pressed_at is None:
                 self.pressed_at = now
@@ -63,13 +61,12 @@ class _Deferral:
 
     def end(self) -> None:
         """Restore the user's handler, unless another one was installed meanwhile."""
-        self.is_active, handler = False, self.handler
         if _signal.getsignal(_signal.SIGINT) is self:
-            _signal.signal(_signal.SIGINT, handler)
+            _signal.signal(_signal.SIGINT, self.handler)
 
 
 _deferral: _Deferral | None = None  # handler of the outermost `deferred` block of the main thread
-_stops: ContextVar[tuple[threading.Event, ...]] = ContextVar("stops", default=())  # flags of this thread
+_stops: ContextVar[tuple[threading.Event, ...]] = ContextVar("stops", default=())  # flags of this context
 
 
 @contextmanager
@@ -107,18 +104,9 @@ def check() -> None:
         raise Stopped
 
 
-def stoppable(work: Callable[P, R], stop: threading.Event) -> Callable[P, R]:
-    """Return the same work for another thread, where `check` ends it once `stop`, or a flag of this thread, is set."""
-    stops = (*_stops.get(), stop)
-
-    def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        token = _stops.set(stops)
-        try:
-            return work(*args, **kwargs)
-        finally:
-            _stops.reset(token)
-
-    return run
+def add_stop(stop: threading.Event) -> None:
+    """Let `check` end the work in this context once `stop`, or a flag that it already has, is set."""
+    _stops.set((*_stops.get(), stop))
 
 
 def result_of(future: Future[R]) -> R:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import partial
 from threading import Event, RLock, get_ident
 from typing import TypeVar
@@ -18,7 +19,6 @@ import joblib
 from threadpoolctl import OpenBLASController, ThreadpoolController, threadpool_limits
 
 from boostbp.runtime import checks, interrupts
-from boostbp.runtime.arrays import with_disk_arrays
 from boostbp.runtime.interrupts import after_fork, fork_safe
 
 T = TypeVar("T")
@@ -61,8 +61,9 @@ class Team:
         """Return the results of `work` for each piece, as many at a time as there are threads."""
         if self._pool is None:
             return [work(piece) for piece in pieces]
-        work = with_disk_arrays(interrupts.stoppable(work, self._stop))
-        futures = [self._pool.submit(work, piece) for piece in pieces]
+        context = copy_context()  # of the caller: the group, the clock, large arrays on disk
+        context.run(interrupts.add_stop, self._stop)
+        futures = [self._pool.submit(context.copy().run, work, piece) for piece in pieces]
         return [interrupts.result_of(future) for future in futures]
 
     def stop(self) -> None:
@@ -88,12 +89,9 @@ def run_tasks(
     fails or Ctrl-C comes, the others end at their next `interrupts.check`. Raises the error of the first task, in
     order, that failed, or the KeyboardInterrupt.
     """
-    if min(n_at_once, len(tasks)) <= 1:
-        _run_here(tasks, results)
-        return
     received: list[KeyboardInterrupt] = []
     failed: dict[str, BaseException] = {}
-    team = Team(n_at_once)
+    team = Team(min(n_at_once, len(tasks)))
 
     def run(name: str) -> None:
         if failed or received:
@@ -114,30 +112,14 @@ def run_tasks(
     try:
         with interrupts.deferred(), team:
             team.map(run, tasks)
+            if not failed:  # a flag of this thread may have ended the tasks, rather than that of the team
+                interrupts.check()
     except KeyboardInterrupt as interrupt:  # came while this thread waited
         received.append(interrupt)
     if failed:
         raise failed[min(failed, key=list(tasks).index)]
     if received:
         raise received[0]
-
-
-def _run_here(tasks: Mapping[str, Callable[[Callable[[T], None]], object]], results: dict[str, T]) -> None:
-    """Run tasks one by one in this thread."""
-    failure: BaseException | None = None
-    try:
-        with interrupts.deferred():
-            for name, task in tasks.items():
-                try:
-                    task(partial(results.__setitem__, name))
-                except BaseException as error:
-                    failure = error
-                    raise
-                interrupts.check()
-    except KeyboardInterrupt:
-        if failure is None:
-            raise
-        raise failure from None  # rather than of a press that waited
 
 
 _SOFT = 1  # omp_pause_soft of OpenMP 5.0: threads end, settings stay
