@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -15,8 +14,7 @@ from contextlib import contextmanager, nullcontext
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -29,7 +27,6 @@ from boostbp.estimators import (
     BoostBPSurvival,
 )
 from boostbp.estimators.base import BaseBoostBP
-from boostbp.inputs.files.tables import open_table
 from boostbp.inputs.sources import is_blocks
 from boostbp.runtime.messages import require
 from boostbp.runtime.versions import __version__
@@ -42,7 +39,7 @@ __all__ = ["autolog", "log_fit", "log_model"]
 _INTEGRATION = "boostbp"
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_\-. :/]")
 Model: TypeAlias = BaseBoostBP | Pipeline | BaseSearchCV
-Table: TypeAlias = "ArrayLike | DataFrame | str | os.PathLike[str]"
+Table: TypeAlias = "ArrayLike | DataFrame"
 _SIGNATURE_ROWS = 100  # rows from which the types of a signature are inferred. Arbitrary
 
 
@@ -56,9 +53,9 @@ def log_model(model: Model, name: str = "model", *, X: Table | None = None, **op
     model : BoostBPRegressor or another estimator of boostbp, or a Pipeline or search of scikit-learn with one
         A search logs its best estimator.
     name : str
-    X : array-like, (rows, features), or path, optional
+    X : array-like, (rows, features), optional
         Rows from which the signature is inferred. A categorical column has the type of its values, text or whole
-        numbers, as MLflow has no categorical type.
+        numbers, as MLflow has no categorical type. No signature is inferred from files and blocks of rows.
     **options
         Further arguments of `mlflow.sklearn.log_model`, which override those of this function.
 
@@ -75,8 +72,8 @@ def log_model(model: Model, name: str = "model", *, X: Table | None = None, **op
     model = cast(Any, getattr(model, "best_estimator_", model))
     check_is_fitted(model)
     flavor, models, skops = (_required(module) for module in ("mlflow.sklearn", "mlflow.models", "skops.io"))
-    if X is not None and "signature" not in options:
-        rows: Any = _row_like(X, _estimator_in(model)) if is_blocks(X) else cast(Any, X)[:_SIGNATURE_ROWS]
+    if not (X is None or is_blocks(X) or "signature" in options):
+        rows: Any = cast(Any, X)[:_SIGNATURE_ROWS]
         rows = rows.to_pandas() if hasattr(rows, "to_pandas") else rows  # frames that MLflow does not support
         with warnings.catch_warnings():  # such as the warning of a missing offset
             warnings.simplefilter("ignore")
@@ -104,8 +101,8 @@ def log_fit(model: Model, X: Table | None = None, *, log_models: bool = True) ->
     ----------
     model : BoostBPRegressor or another estimator of boostbp, or a Pipeline or search of scikit-learn with one
         Fitted. Of a search, the fit of its best estimator is logged.
-    X : array-like, (rows, features), or path, optional
-        Rows from which the signature of the model is inferred.
+    X : array-like, (rows, features), optional
+        Rows from which the signature of the model is inferred, as in `log_model`.
     log_models : bool
         Whether the model itself is also logged, with `log_model`.
 
@@ -208,19 +205,6 @@ def _run_of_one_fit(mlflow: ModuleType) -> Iterator[None]:
     tags = mlflow.get_run(mlflow.active_run().info.run_id).data.tags
     with mlflow.start_run(nested=True) if "boostbp_version" in tags else nullcontext():
         yield
-
-
-def _row_like(X: Table, model: BaseBoostBP) -> NDArray[Any] | DataFrame:
-    """Return a row of the columns that the model reads in files or blocks, with integers if the file has them."""
-    schema = model.schema_
-    cells = [schema.categories.get(number, (0.0,))[0] for number in range(schema.n_features)]
-    if schema.names is None:
-        return np.array([cells])
-    if not isinstance(X, Iterator):
-        table = open_table(X)
-        whole = [str(table.type_of(name)).startswith(("int", "uint")) for name in schema.names]
-        cells = [0 if cell == 0.0 and is_whole else cell for cell, is_whole in zip(cells, whole, strict=True)]
-    return _required("pandas").DataFrame([cells], columns=list(schema.names))
 
 
 def _defined(metrics: dict[str, float]) -> dict[str, float]:

@@ -201,14 +201,14 @@ def nested(drawn: Mapping[str, Any]) -> dict[str, Any]:
     ----------
     drawn : mapping
         ``layers`` (1 by default) and ``units`` become ``hidden_layer_sizes``. ``hidden__NAME``, ``output__NAME`` and
-        ``backprop__NAME`` become items of the dicts ``hidden``, ``output`` and ``backprop``. Other values are
-        unchanged.
+        ``backprop__NAME`` become items of the dicts ``hidden``, ``output`` and ``backprop``, unless these have such an
+        item. Other values are unchanged.
     """
     params: dict[str, Any] = {}
     for name, value in sorted(drawn.items()):  # a spec comes before its fields
         spec, is_field, field = name.partition("__")
         if is_field and spec in SPECS:
-            params[spec] = _with(params.get(spec), {field: value})
+            params[spec] = _with(params.get(spec), field, value)
         elif name not in ("layers", "units"):
             params[name] = value
     if "units" in drawn:
@@ -216,12 +216,11 @@ def nested(drawn: Mapping[str, Any]) -> dict[str, Any]:
     return dict(sorted(params.items()))
 
 
-def _with(spec: Any, fields: Mapping[str, Any], *, replaces: bool = True) -> Any:
-    """Return a spec (a dict, None, or a list of these) with more fields, which replace present ones if `replaces`."""
+def _with(spec: Any, field: str, value: object) -> Any:
+    """Return a spec (a dict, None, or a list of these) with a value of a field, unless the spec has one."""
     if isinstance(spec, list):
-        return [_with(layer, fields, replaces=replaces) for layer in spec]
-    present = spec or {}
-    return {**present, **fields} if replaces else {**fields, **present}
+        return [_with(layer, field, value) for layer in spec]
+    return {field: value, **(spec or {})}
 
 
 def parameters(flat: Mapping[str, Any]) -> dict[str, Any]:
@@ -238,12 +237,8 @@ def parameters(flat: Mapping[str, Any]) -> dict[str, Any]:
     >>> parameters({"max_depth": 3, "basis": "linear", "hidden__basis": "quadratic", "step_size": 0.3})["hidden"]
     {'basis': 'quadratic'}
     """
-    params = {name: value for name, value in flat.items() if name not in FIELD_PLACES}
-    for spec in SPECS:
-        fields = {name: value for name, value in flat.items() if spec in FIELD_PLACES.get(name, ())}
-        if fields:
-            params[spec] = _with(params.get(spec), fields, replaces=False)
-    return nested(params)
+    bare = {f"{spec}__{name}": value for name, value in flat.items() for spec in FIELD_PLACES.get(name, ())}
+    return nested(bare | {name: value for name, value in flat.items() if name not in FIELD_PLACES})
 
 
 def _defaults(name: str) -> tuple[Any, ...]:

@@ -230,20 +230,14 @@ def test_a_second_fit_in_a_run_is_a_child_of_it(mlflow, logging):
     assert len(by_step(mlflow, parent, "loss")) == len(by_step(mlflow, child, "loss")) == 4
 
 
-@pytest.mark.parametrize("kind", ["file", "blocks"])
-def test_rows_beyond_memory_have_a_signature_by_which_tables_are_predicted(mlflow, logging, tmp_path, kind):
-    table = TABLE.assign(count=RNG.integers(0, 9, 120))
-    table.assign(y=Y).to_parquet(tmp_path / "t.parquet", index=False)
+def test_a_fit_on_a_file_is_logged_without_a_signature(mlflow, logging, tmp_path):
+    TABLE.assign(y=Y).to_parquet(tmp_path / "t.parquet", index=False)
     logging.autolog()
-    if kind == "file":
-        model = BoostBPRegressor(**parameters(**TINY)).fit(str(tmp_path / "t.parquet"), y="y")
-    else:
-        table = table.astype({"count": float})
-        model = BoostBPRegressor(**parameters(**TINY)).fit((table[i : i + 60], Y[i : i + 60]) for i in (0, 60))
+    model = BoostBPRegressor(**parameters(**TINY)).fit(str(tmp_path / "t.parquet"), y="y")
     [run] = newest(mlflow, 1)
     [kept] = models_of(mlflow, run)
     served = mlflow.pyfunc.load_model(kept.model_uri)
-    np.testing.assert_array_equal(served.predict(table.astype({"kind": str})), model.predict(table))
+    np.testing.assert_array_equal(served.predict(TABLE), model.predict(TABLE))
 
 
 def test_copies_of_a_fitted_model_hold_nothing_of_the_fit_that_runs():
