@@ -22,7 +22,7 @@ from boostbp.distributed.worker import refuse_unsupported
 from boostbp.inputs import blocks, disk_arrays
 from boostbp.inputs.files import parts as files
 from boostbp.network import trainer
-from boostbp.network.layers import fitting
+from boostbp.network.layers import boosting, fitting
 
 pa = pytest.importorskip("pyarrow")
 ROWS = 900
@@ -118,7 +118,8 @@ def test_an_average_of_classes_is_that_of_arrays(tmp_path, kind, backend):
 @pytest.mark.parametrize("backend", WITH_CATEGORIES)
 def test_rows_beyond_a_sample_are_binned_and_grown_alike(tmp_path, tune, backend):
     tune(boostbp.backends.xgboost, SAMPLE=300)  # then XGBoost keeps its bins in files
-    tune(fitting, SAMPLE=300, MOST_TRACE=0)
+    tune(boosting, SAMPLE=300)
+    tune(fitting, MOST_TRACE=0)
     expected = BoostBPRegressor(**NETWORK, backend=backend, random_state=0, n_jobs=2).fit(FEATURES, TABLE["target"])
     source = source_of("folder", tmp_path, TABLE, "target")
     found = BoostBPRegressor(**NETWORK, backend=backend, random_state=0).fit(*source())
@@ -217,8 +218,8 @@ disk_arrays.LEAST = 8000
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
 from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.backends import xgboost
-from boostbp.network.layers import fitting
-xgboost.SAMPLE = fitting.SAMPLE = 500
+from boostbp.network.layers import boosting
+xgboost.SAMPLE = boosting.SAMPLE = 500
 rng = np.random.default_rng(0)
 X = rng.normal(size=(1200, 5))
 X[rng.random(X.shape) < 0.1] = np.nan
