@@ -66,14 +66,14 @@ class _Mixture(BaseBoostBP):
             raw = self.network_.predict(self._read(X).X, n_jobs=threads.count(self.n_jobs))
         return self.model_.add_offset(raw, offset)
 
-    def _plan(self, training: Training, arguments: Arguments) -> Any:
+    def _plan(self, training: Training) -> Any:
         require("torch", extra="torch", what=type(self).__name__)
         from benchmarks.mixtures.training import MixtureTraining, NetworkPlan
 
         rows, evaluation = training.problem.rows, training.problem.evaluation
         if rows.offset.ndim:
             raise ValueError(f"offset is not supported by {type(self).__name__}: use BoostBPRegressor or -Classifier.")
-        self._check_network(arguments)
+        self._check_network(training.request.arguments)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         as_told = copy.copy(self)
         as_told.backprop = self._backprop()

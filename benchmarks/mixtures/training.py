@@ -88,22 +88,22 @@ class MixtureTraining(Training):
     mixture: NetworkPlan
     start: str
 
-    def warn(self, callbacks: object) -> None:
+    def warn(self) -> None:
         """Warn of nothing: the table of effects is that of trees alone."""
 
     def summarise(self, network: object) -> Any:
         """Return nothing: attributions are of trees alone."""
 
-    def call(self, callbacks: Sequence[Callback], resume: object, report: object) -> Any:
+    def call(self, callbacks: Sequence[Callback], report: object = None) -> Any:
         """Return the call that trains from the start."""
-        return partial(self._train, callbacks, resume)
+        return partial(self._train, callbacks)
 
-    def _train(self, callbacks: Sequence[Callback], resume: object) -> tuple[MixtureNetwork, History]:
+    def _train(self, callbacks: Sequence[Callback]) -> tuple[MixtureNetwork, History]:
         """Train from the start; there are no states to go on from, and no stages to report."""
-        if resume is not None:
+        if self.state is not None:
             _no_state()
         rows, evaluation, settings = self.problem.rows, self.problem.evaluation, self.problem.settings
-        plan, loss, backend = self.mixture, self.targets.loss, self.problem.backend
+        plan, loss, backend = self.plan, self.data.targets.loss, self.problem.backend
         try_loss(loss, CheckedLoss(loss).baseline(rows.y, rows.weight), rows.y)
         metric = evaluation.metric
         history = History(metric=metric.name if metric and evaluation.sets else "")

@@ -11,18 +11,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
-from sklearn.base import is_classifier
-from sklearn.utils.validation import check_is_fitted
 
-from boostbp.estimators.request import Request
 from boostbp.inputs.sources import is_frame
-from boostbp.losses import Loss
-from boostbp.model.model import Model
 from boostbp.network.callbacks import Checkpoint, checkpoint
-from boostbp.network.fingerprint import words_of
 from boostbp.network.monitor import Callback
-from boostbp.network.network import Network
-from boostbp.network.settings import Settings
 from boostbp.runtime import checks
 from boostbp.runtime.arrays import TableLike
 from boostbp.runtime.atomic_write import check_writable
@@ -83,45 +75,8 @@ class Arguments:
         stored = {f"callbacks[{i}]": call for i, call in enumerate(callbacks) if isinstance(call, Checkpoint)}
         return {"checkpoint": self.checkpoint, "keep_state": self.keep_state} | stored
 
-    def check_network(self, request: Request) -> None:
-        """Raise ValueError if an argument stores the training of a network, and none is trained."""
-        if request.deep is True or request.takes_networks:
-            return
-        why = "monotone_constraints" if request.constrained else f"quality={request.quality}"
-        why = "deep=False" if request.deep is False else why
-        for name, value in self.of_networks.items():
-            if value:
-                raise ValueError(
-                    f"{name}={value!r} with {why} is not supported: it stores the state of a network's training, and "
-                    f"no network is trained. Leave out {name}, or use deep='auto' and quality=2 or more."
-                )
 
-    def earlier(self, request: Request) -> Model | None:
-        """Return the model of `init_model`, None without one.
-
-        Raises TypeError if `init_model` is not a model of the same kind, and NotFittedError if it is not fitted.
-        """
-        init_model, classes = self.init_model, request.task == "classifier"
-        if init_model is None:
-            return None
-        kind = "BoostBPClassifier" if classes else "BoostBPRegressor"
-        if isinstance(init_model, str | os.PathLike):
-            path = os.fspath(init_model)
-            raise TypeError(f"init_model={path!r} is a path: load the model, init_model=boostbp.load({path!r}).")
-        if not (hasattr(init_model, "calibrate") and is_classifier(init_model) == classes):
-            raise TypeError(f"init_model={checks.shown(init_model)} is not supported: give a fitted {kind}.")
-        check_is_fitted(init_model)
-        earlier: Model = init_model.model_
-        if earlier.with_offset and self.offset is None:
-            raise ValueError("init_model has an offset, this fit has none: pass offset=..., 0 for rows without one.")
-        if request.constrained:
-            raise ValueError(
-                "init_model is not supported with monotone_constraints, which its predictions may violate. Train on "
-                "all rows at once, or pass its predictions as offset, which are not a part of the new model."
-            )
-        if not isinstance(earlier.network, Network):
-            raise TypeError(f"init_model is a {type(init_model).__name__}, not a sum of trees: give a fitted {kind}.")
-        return earlier
+NO_ARGUMENTS = Arguments()
 
 
 def _check_callback(shown: str, callback: object) -> None:
@@ -143,33 +98,6 @@ def _check_callback(shown: str, callback: object) -> None:
         ) from error
     except ValueError:  # a compiled function without a signature
         pass
-
-
-def check_target(earlier: Model, loss: Loss, n_outputs: int) -> None:
-    """Raise ValueError unless an earlier model has the same loss and number of outputs."""
-    if words_of(loss) != words_of(earlier.targets.loss):
-        raise ValueError(
-            f"init_model has loss={words_of(earlier.targets.loss)}, this estimator loss={words_of(loss)}: use the same."
-        )
-    if n_outputs != earlier.targets.n_outputs:
-        raise ValueError(f"y has {n_outputs} outputs, init_model has {earlier.targets.n_outputs}: give as many.")
-
-
-def check_sum(earlier: Network, settings: Settings, *, networks: bool) -> None:
-    """Raise ValueError if new layers, with `networks` or without, cannot be in one network with the earlier ones."""
-    n_earlier, n_new = len(earlier.layers) - 1, len(settings.units) if networks else 0
-    if n_earlier and n_new and n_earlier != n_new:
-        raise ValueError(
-            f"hidden_layer_sizes={settings.units!r} has {n_new} hidden layers, init_model has {n_earlier}, which "
-            "cannot be in one network: use as many, or deep=False, which adds single layers."
-        )
-    for old, new in zip(reversed(earlier.layers), reversed(settings.layers), strict=False):
-        forest, functions = old.forest, new.basis.has_functions or old.forest.basis.has_functions
-        if len(forest.leaves.column) and (forest.clip != new.clip or (functions and forest.basis != new.basis)):
-            raise ValueError(
-                f"init_model has leaves on {forest.basis!r} with clip={forest.clip}, this estimator on {new.basis!r} "
-                f"with clip={new.clip}, which cannot be in one network: use the same."
-            )
 
 
 # (X, y) or (X, y, weight)

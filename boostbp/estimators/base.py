@@ -322,7 +322,7 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         raise NotImplementedError
 
-    def _plan(self, training: Training, arguments: Arguments) -> Training:
+    def _plan(self, training: Training) -> Training:
         """Return the training that a fit runs, from that of its parameters and data."""
         return training
 

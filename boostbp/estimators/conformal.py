@@ -158,14 +158,13 @@ def _deviation(targets: Targets, prediction: Floats) -> Floats:
     return np.maximum(deviation, MIN_DEVIATION)
 
 
-def calibration_rows(
-    request: Request, table: Table, weight: Floats, strata: NDArray[Any] | None, groups: ArrayLike | None
-) -> NDArray[np.intp]:
+def calibration_rows(request: Request, table: Table, weight: Floats, strata: NDArray[Any] | None) -> NDArray[np.intp]:
     """Return the numbers of the rows that ``calibration`` reserves, none if it is None; see `hold_out`."""
     if request.values.get("calibration") is None:
         return np.arange(0)
     share = checks.between("calibration", request.values["calibration"], 0, 0.5)
     refuse_several_labels(strata is not None and strata.ndim == 2)
+    groups = request.arguments.groups
     names = None if groups is None else read_groups(groups, len(weight))
     rows = at_random(request, table, weight, strata, names, 0, CALIBRATION_DRAW, share)
     if not len(rows):

@@ -10,10 +10,12 @@ from typing import Any, Protocol, TypeAlias, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from boostbp.estimators.arguments import Arguments, PassedSet, check_target, names_of
+from boostbp.estimators.arguments import Arguments, PassedSet, names_of
 from boostbp.estimators.conformal import calibrated, calibration_rows
 from boostbp.estimators.held_out import Drawing, hold_out, hold_out_others
+from boostbp.estimators.init_model import check_target, earlier_model
 from boostbp.estimators.request import Request
+from boostbp.estimators.state import fitted_attributes
 from boostbp.inputs.matrices import check_numeric
 from boostbp.inputs.rows import NO_OFFSET, Rows
 from boostbp.inputs.schema import Schema, learn_schema, read_input
@@ -41,30 +43,36 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FitData:
-    """The data of a fit, in the units of the user."""
+    """How the data of a fit were read, and what becomes of rows that no training sees."""
 
     schema: Schema
     targets: Targets
-    drawn: Drawing
-    others: Sequence[Callable[[], Drawing]]  # each draws other held-out rows
+    with_offset: bool
     earlier: Model | None  # model to which the trained layers are added
-    calibrate: Callable[[Model], Model] | None  # on reserved rows
+    others: Sequence[Callable[[], Drawing]]  # each draws other held-out rows, for a further member of an average
+    calibrate: Callable[[Model], Model] | None  # on rows that are reserved for it
 
 
-def read_data(reader: Reader, request: Request, arguments: Arguments, earlier: Model | None) -> FitData:
-    """Read the data of a fit; the rows of an earlier model are read as its own."""
-    offset, n_threads = arguments.offset, request.n_threads
+def read_data(reader: Reader, request: Request) -> tuple[FitData, Drawing]:
+    """Read the data of a fit; return the training rows and evaluation sets, too, in the units of the user.
+
+    The rows of an earlier model are read as its own. The reader gets the attributes that scikit-learn expects.
+    """
+    arguments, n_threads, kind = request.arguments, request.n_threads, cast(Any, reader)
+    earlier = earlier_model(request)
     if earlier is None:
         categorical_features: Any = request.values["categorical_features"]
-        schema, table = learn_schema(cast(Any, reader), arguments.X, categorical_features=categorical_features)
+        schema, table = learn_schema(kind, arguments.X, categorical_features=categorical_features)
     else:
-        schema, table = earlier.schema, read_input(cast(Any, reader), arguments.X, earlier.schema)
+        vars(reader).pop("feature_names_in_", None)  # the names are those of the model, also if it has none
+        vars(reader).update(fitted_attributes(earlier))
+        schema, table = earlier.schema, read_input(kind, arguments.X, earlier.schema)
     n_rows, strata = len(table.X), None
     values: Any = table
     if request.task is not None:  # without a task the table is its own target
         values, strata = read_by_kind(arguments.y, n_rows, request.task)
     passed_weight = read_weight(arguments.sample_weight, n_rows)
-    reserved = calibration_rows(request, table, passed_weight, strata, arguments.groups)
+    reserved = calibration_rows(request, table, passed_weight, strata)
     weight = passed_weight.copy()
     weight[reserved] = 0.0
     targets, target, weight = reader._read_target(values, weight, earlier, label_names(arguments.y))
@@ -72,22 +80,18 @@ def read_data(reader: Reader, request: Request, arguments: Arguments, earlier: M
         check_target(earlier, targets.loss, targets.n_outputs)
     check = CheckedLoss(targets.loss).check
     check(target, weight)
-    read = partial(read_input, cast(Any, reader), schema=schema)
     known = partial(_known_output, targets=targets, earlier=earlier, n_threads=n_threads)
-    sets = list(_eval_sets(arguments, targets, read, known))
-    rows = Rows(table, target, weight, known(table.X, offset), workers())
-    drawn: Drawing = rows, sets
-    if not sets:
-        drawn = hold_out(request, rows, strata, groups=arguments.groups, X=arguments.X, check=check)
+    sets = list(_eval_sets(arguments, targets, partial(read_input, kind, schema=schema), known))
+    rows = Rows(table, target, weight, known(table.X, arguments.offset), workers())
+    drawn = (rows, sets) if sets else hold_out(request, rows, strata, check=check)
     if earlier is None and targets.classes is None:
         targets = _in_units_of(targets, drawn[0])
-    others = hold_out_others(request, rows, strata, groups=arguments.groups, sets=drawn[1])
-    calibrate = None
+    others, calibrate = hold_out_others(request, rows, strata, drawn[1]), None
     if len(reserved):
-        offset = None if offset is None else targets.read_offset(offset, n_rows)[reserved]
+        offset = None if arguments.offset is None else targets.read_offset(arguments.offset, n_rows)[reserved]
         of_rows: Any = {"target": target[reserved], "weight": passed_weight[reserved], "offset": offset}
         calibrate = partial(calibrated, table=table.take(reserved), **of_rows, n_threads=n_threads)
-    return FitData(schema, targets, drawn, others, earlier, calibrate)
+    return FitData(schema, targets, arguments.offset is not None, earlier, others, calibrate), drawn
 
 
 def _eval_sets(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -10,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boostbp.ensemble.plan import Way
-from boostbp.estimators.request import Request, is_splitter
+from boostbp.estimators.arguments import Arguments
+from boostbp.estimators.request import Request, Way, is_splitter
 from boostbp.inputs.repeats import distinct_rows, hashes_of, number_values
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.targets import read_groups
@@ -39,8 +40,6 @@ def hold_out_others(
     request: Request,
     rows: Rows,
     strata: NDArray[Any] | None,
-    *,
-    groups: ArrayLike | None = None,
     sets: Sequence[EvalSet],
 ) -> list[Callable[[], Drawing]]:
     """Return a function for each further member of an average, which holds out other rows than the first member did.
@@ -50,7 +49,9 @@ def hold_out_others(
     random = isinstance(request.validation, Real) and len(sets) == 1 and sets[0].from_training
     if not random or request.deep is True:
         return []
-    draw = training_in(rows.group)(partial(hold_out, request, rows, strata, groups=groups))
+    # what the user passed would stay in memory with the training
+    request = replace(request, arguments=Arguments(groups=request.arguments.groups))
+    draw = training_in(rows.group)(partial(hold_out, request, rows, strata))
     most_members = max(request.level.effort(networks=networks).members for networks in (False, True))
     return [partial(draw, number=number) for number in range(1, most_members)]
 
@@ -60,8 +61,6 @@ def hold_out(
     rows: Rows,
     strata: NDArray[Any] | None,
     *,
-    groups: ArrayLike | None = None,
-    X: object = None,
     number: int = 0,
     check: Callable[[Floats, Floats], None] | None = None,
 ) -> Drawing:
@@ -75,7 +74,7 @@ def hold_out(
     if `validation` or `groups` cannot be used, or leave no training row.
     """
     stopping = checks.one_of("early_stopping", request.values["early_stopping"], (True, False, "auto"))
-    validation = request.validation
+    validation, groups = request.validation, request.arguments.groups
     y, weight = rows.y, rows.weight
     names = None if groups is None else read_groups(groups, len(y))
     if not stopping or (request.epochs == 0 and request.way is Way.NETWORK):
@@ -93,7 +92,7 @@ def hold_out(
         held = counted[-_n_held(request, len(counted)) :] if len(counted) >= min_rows else counted[:0]
     else:
         target = strata if strata is not None else y[:, 0] if y.shape[1] == 1 else y
-        train, held = _from_validation(validation, X, target, groups, len(y))
+        train, held = _from_validation(request, target)
     if not workers().sum(len(held))[0]:
         return rows, []
     if isinstance(validation, str | float):
@@ -258,14 +257,13 @@ def _by_hash(
     return counted[held]
 
 
-def _from_validation(
-    validation: Any, X: object, y: NDArray[Any], groups: ArrayLike | None, n_rows: int
-) -> tuple[RowNumbers, RowNumbers]:
+def _from_validation(request: Request, y: NDArray[Any]) -> tuple[RowNumbers, RowNumbers]:
     """Return training and held-out rows: the last split of a splitter, or the two sets of a pair."""
-    splits = list(validation.split(X, y, groups)) if is_splitter(validation) else [validation]
+    validation, passed = request.validation, request.arguments
+    splits = list(validation.split(passed.X, y, passed.groups)) if is_splitter(validation) else [validation]
     if not splits:
         raise ValueError(f"validation={validation!r} yields no split: give a splitter with at least one.")
-    train, held = (_rows_of(part, n_rows) for part in splits[-1])
+    train, held = (_rows_of(part, len(y)) for part in splits[-1])
     both = np.intersect1d(train, held)
     if len(both):
         raise ValueError(f"validation holds row {both[0]} on both sides: training and held-out rows must differ.")

@@ -16,7 +16,7 @@ from boostbp.estimators.request import Request
 from boostbp.losses import Quantile
 from boostbp.network.callbacks import StopOnInterrupt
 from boostbp.network.choice import NETWORK, ModelChoice
-from boostbp.network.monitor import Callback, EvalSet
+from boostbp.network.monitor import EvalSet
 from boostbp.runtime import checks, messages
 from boostbp.runtime.group import workers
 
@@ -79,11 +79,13 @@ def _same(value: Any, default: Any) -> bool:
     return value is default or (isinstance(value, str | Real | np.bool_) and bool(value == default))
 
 
-def warn_before(request: Request, way: Way, sets: Sequence[EvalSet], callbacks: Sequence[Callback] | None) -> None:
+def warn_before(request: Request, way: Way, sets: Sequence[EvalSet]) -> None:
     """Warn of parameters that have no effect on a fit with these evaluation sets."""
     values = non_defaults(request)
     if way in (Way.ONE_LAYER, Way.LAYERS):
-        unused_callbacks = [callback for callback in callbacks or () if not isinstance(callback, StopOnInterrupt)]
+        unused_callbacks = [
+            callback for callback in request.arguments.callbacks or () if not isinstance(callback, StopOnInterrupt)
+        ]
         values |= {"callbacks": unused_callbacks} if unused_callbacks else {}
     harmless = {"quality"} if request.quality == 1 else set()  # quality 1 requests a single layer too
     if not request.units:

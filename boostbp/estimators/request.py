@@ -1,4 +1,4 @@
-"""Request: the parameters of an estimator, read once, and the way and the settings of a training with them."""
+"""Request: parameters of an estimator and arguments of a fit, read once; the way and the settings of its training."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import get_tags
 
 from boostbp.ensemble.budget import LEVELS, QualityLevel
-from boostbp.ensemble.plan import Way, way_of
+from boostbp.estimators.arguments import NO_ARGUMENTS, Arguments
 from boostbp.estimators.constructor import SupervisedParameters
 from boostbp.estimators.nested_parameters import LAYER_PARAMETERS, OUTPUT_PARAMETERS
 from boostbp.inputs.schema import Schema
@@ -43,7 +43,10 @@ WITH_NETWORKS = (Way.AVERAGE, Way.NETWORK)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """The parameters of an estimator, read and checked once; those in `values` are as the user set them."""
+    """The parameters of an estimator, read and checked once, and the arguments of a fit.
+
+    Those in `values` and in the arguments are as the user set them.
+    """
 
     kind: type[Any]  # class of the estimator
     task: str | None  # type of the estimator in scikit-learn's tags
@@ -58,9 +61,10 @@ class Request:
     hidden: tuple[LayerSpec, ...]  # fields that the user set, for each hidden layer
     output: LayerSpec
     n_threads: int
+    arguments: Arguments = NO_ARGUMENTS
 
     @classmethod
-    def of(cls, estimator: Any) -> Self:
+    def of(cls, estimator: Any, arguments: Arguments = NO_ARGUMENTS) -> Self:
         """Read the parameters of an estimator; raise ValueError if one is out of bounds."""
         names = {field.name for field in fields(SupervisedParameters)} | estimator.get_params(deep=False).keys()
         values = {name: getattr(estimator, name, None) for name in names}  # derived classes may have fewer parameters
@@ -88,6 +92,7 @@ class Request:
             hidden=_hidden_specs(values["hidden"], LayerSpec(**any_layer), len(units)),
             output=LayerSpec.of(values["output"], "output").or_else(of_output),
             n_threads=threads.count(values["n_jobs"]),
+            arguments=arguments,
         )
 
     @property

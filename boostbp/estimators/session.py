@@ -7,22 +7,18 @@ from __future__ import annotations
 
 import copy
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from traceback import clear_frames
 from typing import Any, Protocol
 
 import numpy as np
 
-from boostbp.ensemble.plan import Way
-from boostbp.ensemble.weighted_sum import continued
 from boostbp.estimators.arguments import Arguments
 from boostbp.estimators.data import Reader, read_data
 from boostbp.estimators.parameter_use import warn_after
-from boostbp.estimators.request import Request
-from boostbp.estimators.state import fitted_attributes
+from boostbp.estimators.request import Request, Way
 from boostbp.estimators.training import Training, training_of
 from boostbp.inputs.blocks import rows_of
 from boostbp.inputs.disk_arrays import on_disk
@@ -32,8 +28,8 @@ from boostbp.model.model import Model
 from boostbp.network import checkpoints
 from boostbp.network.callbacks import Checkpoint, StopOnInterrupt, log_evaluation
 from boostbp.network.displays import ProgressBar, current_display, showing
-from boostbp.network.history import History, Stop
-from boostbp.network.monitor import Progress, Stage, State
+from boostbp.network.history import History
+from boostbp.network.monitor import Progress, State
 from boostbp.runtime import checks, clock, interrupts, messages
 from boostbp.runtime.arrays import numpy_errstate
 from boostbp.runtime.group import training_in
@@ -46,56 +42,56 @@ class Trainable(Reader, Protocol):
     model_: Model
     verbose: Any
 
-    def _plan(self, training: Training, arguments: Arguments) -> Training: ...
+    def _plan(self, training: Training) -> Training: ...
 
 
-def run_fit(estimator: Trainable, arguments: Arguments) -> None:
+def run_fit(self: Trainable, arguments: Arguments) -> None:
     """Train an estimator, and store the model in it."""
-    with _all_or_nothing(estimator) as clock_of_fit:
-        request = Request.of(estimator)
+    with _all_or_nothing(self) as clock_of_fit:
+        request = Request.of(self, arguments)
         if request.task is not None and is_blocks(arguments.X):
-            _fit_blocks(estimator, request, arguments)
+            _fit_blocks(self, request)
         else:
-            _run(estimator, *_begin(estimator, request, arguments), arguments)
-    _tell(estimator.model_.history, request, clock_of_fit.interrupt)
+            _run(self, _begin(self, request))
+    _tell(self.model_.history, request, clock_of_fit.interrupt)
 
 
-def run_more(estimator: Trainable, epochs: int, arguments: Arguments) -> None:
+def run_more(self: Trainable, epochs: int, arguments: Arguments) -> None:
     """Train an estimator for `epochs` more epochs; patience and time start anew."""
-    with _all_or_nothing(estimator) as clock_of_fit:
+    with _all_or_nothing(self) as clock_of_fit:
         epochs = checks.whole("epochs", epochs, 1)
-        training: Training | None = vars(estimator).get("_training")
-        if training is not None and training.state is None and training.problem.settings.max_time is not None:
-            limit = training.problem.settings.max_time
-            raise ValueError(
-                f"fit_more needs a network, and max_time={limit!r} left none: call fit with a longer max_time."
-            )
+        training: Training | None = vars(self).get("_training")
         if training is None or training.state is None:
+            limit = None if training is None else training.problem.settings.max_time
+            if limit is not None:
+                raise ValueError(
+                    f"fit_more needs a network, and max_time={limit!r} left none: call fit with a longer max_time."
+                )
             raise ValueError(
                 "fit_more needs the state of training, which was not kept (files and copies never contain it): "
                 "call fit with keep_state=True, or with checkpoint= and again with more epochs."
             )
         state = replace(training.state, elapsed=0.0, since=training.state.epoch)
         settings = replace(training.problem.settings, epochs=state.epoch + epochs)
-        training = replace(training, problem=replace(training.problem, settings=settings))
-        _run(estimator, training, state, arguments)
-    _tell(estimator.model_.history, training.request, clock_of_fit.interrupt)
+        request, problem = replace(training.request, arguments=arguments), replace(training.problem, settings=settings)
+        _run(self, replace(training, request=request, problem=problem, state=state))
+    _tell(self.model_.history, request, clock_of_fit.interrupt)
 
 
 @contextmanager
-def _all_or_nothing(estimator: Trainable) -> Iterator[clock.Clock]:
+def _all_or_nothing(self: Trainable) -> Iterator[clock.Clock]:
     """Restore the attributes of an estimator if its fit fails, so that no parts of two fits are combined.
 
     The fit does not depend on the number of BLAS threads or on `np.seterr`.
     """
-    attributes = dict(vars(estimator))
+    attributes = dict(vars(self))
     with clock.counting(), numpy_errstate(), interrupts.deferred(), single_threaded_blas():
         try:
-            with showing(estimator.verbose):
+            with showing(self.verbose):
                 yield clock.of_fit()
         except BaseException as error:
-            estimator.__dict__.clear()
-            estimator.__dict__.update(attributes)
+            vars(self).clear()
+            vars(self).update(attributes)
             messages.shorten(error)
             raise
 
@@ -111,22 +107,18 @@ def _tell(history: History, request: Request, interrupt: KeyboardInterrupt | Non
             raise interrupt
 
 
-def _begin(estimator: Trainable, request: Request, arguments: Arguments) -> tuple[Training, State | None]:
-    """Return the training of a fit, and the state from which it continues."""
-    earlier = arguments.earlier(request)
-    if earlier is not None:  # its names are those of the columns, also if its table had none
-        estimator.__dict__.pop("feature_names_in_", None)
-        estimator.__dict__.update(fitted_attributes(earlier))
-    data = read_data(estimator, request, arguments, earlier)
-    training = estimator._plan(training_of(request, arguments, data), arguments)
-    training.warn(arguments.callbacks)
-    return training, _state_to_resume(request, arguments, n_rows=len(data.drawn[0]))
+def _begin(self: Trainable, request: Request) -> Training:
+    """Return the training of a fit, which goes on from the state in its checkpoint file if there is one."""
+    data, drawn = read_data(self, request)
+    training = self._plan(training_of(request, data, drawn))
+    training.warn()
+    return replace(training, state=_state_to_resume(request, n_rows=len(drawn[0])))
 
 
-def _state_to_resume(request: Request, arguments: Arguments, *, n_rows: int) -> State | None:
+def _state_to_resume(request: Request, *, n_rows: int) -> State | None:
     """Return the state in the checkpoint file of a fit, None without one; this process has `n_rows` rows."""
-    checks.one_of("keep_state", arguments.keep_state, (True, False))
-    paths = [callback.path for callback in arguments.checked_callbacks() if isinstance(callback, Checkpoint)]
+    checks.one_of("keep_state", request.arguments.keep_state, (True, False))
+    paths = [callback.path for callback in request.arguments.checked_callbacks() if isinstance(callback, Checkpoint)]
     path, random_state = paths[-1] if paths else None, request.values["random_state"]
     if path is not None and not checks.is_whole(random_state):
         raise ValueError(
@@ -136,43 +128,43 @@ def _state_to_resume(request: Request, arguments: Arguments, *, n_rows: int) -> 
     return None if path is None else checkpoints.find(path, n_rows)
 
 
-def _fit_blocks(estimator: Trainable, request: Request, arguments: Arguments) -> None:
+def _fit_blocks(self: Trainable, request: Request) -> None:
     """Fit to a path or an iterator of blocks; the model is the same as with these rows as arrays."""
-    if arguments.keep_state:
+    passed = request.arguments
+    if passed.keep_state:
         raise ValueError(
-            f"keep_state={arguments.keep_state!r} is not supported with rows that are read block by block: the "
+            f"keep_state={passed.keep_state!r} is not supported with rows that are read block by block: the "
             "state is as large as they are. Use checkpoint=..., which stores it in a file."
         )
-    y, schema = arguments.y, getattr(arguments.init_model, "schema_", None)
-    named = {name: getattr(arguments, name) for name in ("y", "sample_weight", "offset", "groups")}
+    y, schema = passed.y, getattr(passed.init_model, "schema_", None)
+    named = {name: getattr(passed, name) for name in ("y", "sample_weight", "offset", "groups")}
     how: Any = {"kind": request.task, "categorical_features": request.values["categorical_features"], "schema": schema}
     with on_disk():
-        X, columns = rows_of(arguments.X, named, **how)
-        arguments = replace(arguments, X=X, **columns)
+        X, columns = rows_of(passed.X, named, **how)
+        request = replace(request, arguments=replace(passed, X=X, **columns))
         try:
-            _run(estimator, *_begin(estimator, request, arguments), arguments)
+            _run(self, _begin(self, request))
         except BaseException as error:
             clear_frames(error.__traceback__)  # frames would keep arrays, and their disk space
             raise
         finally:
-            del X, columns, arguments
+            del X, columns, request
             gc.collect()  # a training refers to its rows in a cycle
-    model = estimator.model_
+    model = self.model_
     # copies that are not in the files of the fit
     targets = model.targets
     if targets.multilabel and schema is None and isinstance(y, list | tuple) and isinstance(y[0], str):
         targets = replace(targets, classes=np.array(y))  # several labels have the names of their columns
     names = ("network", "calibration", "event_times", "hazard")
-    estimator.model_ = replace(model, targets=targets, **{name: copy.deepcopy(getattr(model, name)) for name in names})
+    self.model_ = replace(model, targets=targets, **{name: copy.deepcopy(getattr(model, name)) for name in names})
 
 
-def _run(estimator: Trainable, training: Training, resume: State | None, arguments: Arguments) -> None:
-    """Run a training, from the state `resume` if there is one, and store the model in the estimator."""
-    callbacks, clock_of_fit = arguments.checked_callbacks(), clock.of_fit()
-    display = current_display()
+def _run(self: Trainable, training: Training) -> None:
+    """Run a training, and store the model in the estimator."""
+    arguments, display = training.request.arguments, current_display()
+    callbacks = arguments.checked_callbacks()
     if display is not None:
         callbacks.append(display if isinstance(display, ProgressBar) else log_evaluation())
-    report: Callable[[Stage], object] = bool if display is None else display.stage
     states: list[State] = []
 
     def keep(progress: Progress) -> None:
@@ -180,21 +172,12 @@ def _run(estimator: Trainable, training: Training, resume: State | None, argumen
 
     if arguments.keep_state:
         callbacks.append(keep)
-    train = training.call(callbacks, resume, report)
+    train = training.call(callbacks, bool if display is None else display.stage)
     with training_in(training.problem.rows.group):
         network, history = train()
-        if training.earlier is not None:
-            network = continued(training.earlier, network)
-    summary = clock_of_fit.completed(partial(training.summarise, network))
-    if clock_of_fit.interrupt is not None:
-        history.stop = Stop.INTERRUPTED
-    model = training.model(network, history, summary)
-    history.held_out = None
-    estimator.model_ = model if training.calibrate is None else training.calibrate(model)
+    self.model_ = training.model(network, history)
+    vars(self).pop("_training", None)
     if arguments.keep_state:
-        state = states[-1] if states else resume
-        estimator.__dict__["_training"] = replace(training, state=state, calibrate=None)
-    else:
-        estimator.__dict__.pop("_training", None)
+        vars(self)["_training"] = training.kept(states[-1] if states else training.state)
     if any(isinstance(callback, StopOnInterrupt) for callback in callbacks):
-        clock_of_fit.interrupt = None
+        clock.of_fit().interrupt = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -10,22 +10,22 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
 
 from boostbp import losses
-from boostbp.estimators.arguments import Arguments
+from boostbp.ensemble.problem import EnsembleSettings
 from boostbp.estimators.base import public_methods
 from boostbp.estimators.constructor import SupervisedParameters
 from boostbp.estimators.data import ColumnNames, Learnt
 from boostbp.estimators.nested_parameters import documented_as, takes
 from boostbp.estimators.regressor import BoostBPRegressor
 from boostbp.estimators.supervised import Supervised, check_offset
-from boostbp.estimators.training import Training, first_model
+from boostbp.estimators.training import Training
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.metrics import StepFunction
 from boostbp.metrics.scores import concordance
 from boostbp.model.hazards import cumulative_hazards, times_by_which
 from boostbp.model.model import Model, Targets
-from boostbp.runtime import checks
+from boostbp.runtime import checks, clock
 from boostbp.runtime.arrays import Floats, TableLike
-from boostbp.runtime.group import workers
+from boostbp.runtime.group import training_in, workers
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -229,15 +229,16 @@ class BoostBPSurvival(Supervised):
         bounds, loss = self.model_.targets.read(y, len(raw)), self.model_.targets.loss
         return concordance(loss, raw, bounds, sample_weight)
 
-    def _plan(self, training: Training, arguments: Arguments) -> Training:
-        loss, scale = training.targets.loss, getattr(self.loss, "scale", None)
+    def _plan(self, training: Training) -> Training:
+        loss, scale = training.data.targets.loss, getattr(self.loss, "scale", None)
         evaluated = training.problem.evaluation.sets
-        if not isinstance(loss, losses.AFT) or scale is not None or training.earlier is not None or not evaluated:
+        if not isinstance(loss, losses.AFT) or scale is not None or training.data.earlier is not None or not evaluated:
             return training
         # The noise of the constant is larger than that of a model, and censored rows then count too much. A first model
         # tells more.
         held_out, raw = training.problem.held_out, first_model(training)
-        return training.with_loss(loss.estimated(held_out.y, held_out.weight, raw + held_out.offset, shifted=True))
+        loss = loss.estimated(held_out.y, held_out.weight, raw + held_out.offset, shifted=True)
+        return training.with_targets(replace(training.data.targets, loss=loss))
 
     def _read_target(self, values: Any, weight: Floats, earlier: Model | None, names: ColumnNames) -> Learnt:
         loss = losses.load_loss(self.loss, n_outputs=1, task="survival")
@@ -256,3 +257,20 @@ class BoostBPSurvival(Supervised):
         tags.estimator_type = "survival"  # by which targets are read
         tags.target_tags.required = True
         return tags
+
+
+def first_model(training: Training) -> Floats:
+    """Return the raw output, without offset, of the two single layers of quality 1 on the first evaluation set."""
+    problem, time_limit = training.problem, training.problem.settings.max_time
+    sets = (replace(problem.evaluation.sets[0], from_training=False),)  # nothing is refitted
+    settings = replace(problem.settings, max_time=None if time_limit is None else time_limit / 4)
+    problem = replace(problem, settings=settings, evaluation=replace(problem.evaluation, sets=sets))
+    layers = EnsembleSettings(deep=False, quality=1)
+    alone = replace(training.data, others=())
+    train = replace(training, data=alone, problem=problem, ensemble=layers).call(())
+    with training_in(problem.rows.group):
+        _, history = train()
+    if (interrupt := clock.of_fit().interrupt) is not None:
+        raise interrupt
+    assert history.held_out is not None
+    return history.held_out

@@ -5,31 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from boostbp.backends import load_backend
+from boostbp.backends.base import Backend
 from boostbp.ensemble import ensemble
-from boostbp.ensemble.plan import Plan
-from boostbp.ensemble.problem import Problem
-from boostbp.estimators.arguments import Arguments, check_sum
+from boostbp.ensemble.problem import EnsembleSettings, Problem
+from boostbp.ensemble.safeguard import back_propagate_alone
+from boostbp.ensemble.weighted_sum import continued
+from boostbp.estimators.arguments import NO_ARGUMENTS
 from boostbp.estimators.data import FitData
 from boostbp.estimators.held_out import Drawing
+from boostbp.estimators.init_model import check_sum
 from boostbp.estimators.parameter_use import warn_before
 from boostbp.estimators.request import Request
 from boostbp.inputs.rows import Rows
-from boostbp.inputs.schema import Schema
 from boostbp.losses import Loss, traits_of
 from boostbp.metrics import Metric, load_metric
 from boostbp.model.hazards import with_curves, with_scale
 from boostbp.model.model import Model, Targets
 from boostbp.model.summary import Summary, summary_of
-from boostbp.network.history import History
+from boostbp.network.history import History, Stop
 from boostbp.network.monitor import Callback, EvalSet, Evaluation, NetworkTask, Stage, State, raw_output
 from boostbp.network.network import Network
+from boostbp.network.settings import Settings
 from boostbp.runtime import checks, clock
-from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import training_in, workers
 
 
@@ -38,28 +39,43 @@ class Training:
     """A training that can continue."""
 
     request: Request
-    schema: Schema
-    targets: Targets
-    with_offset: bool
+    data: FitData
     problem: Problem
-    plan: Plan
-    # each returns the problem of a further member of an average, with other held-out rows
-    others: Sequence[Callable[[], Problem]] = ()
-    earlier: Network | None = None  # network to which the trained one is added
-    state: State | None = None  # state after the last epoch of the network
-    calibrate: Callable[[Model], Model] | None = None  # on rows that are reserved for it
+    ensemble: EnsembleSettings | None  # None trains only the network of the problem
+    state: State | None = None  # of the network, from which its training goes on
 
-    def warn(self, callbacks: Sequence[Callback] | None) -> None:
+    def warn(self) -> None:
         """Warn of parameters that have no effect."""
-        warn_before(self.request, self.plan.way, self.problem.evaluation.sets, callbacks)
+        sets, needed = self.problem.evaluation.sets, self.ensemble is not None and self.ensemble.network_needed
+        warn_before(self.request, self.request.way(held_out=bool(sets), network_needed=needed), sets)
 
     def call(
-        self, callbacks: Sequence[Callback], resume: State | None, report: Callable[[Stage], object]
+        self, callbacks: Sequence[Callback], report: Callable[[Stage], object] = bool
     ) -> Callable[[], tuple[Network, History]]:
-        """Return the call that trains, from the start or from an earlier state."""
-        problem = replace(self.problem, callbacks=callbacks, resume=resume, report=report)
-        others = (replace(problem_of(), settings=problem.settings) for problem_of in self.others)
-        return partial(ensemble.train_model, problem, self.plan, others)
+        """Return the call that trains, from the start or from the state."""
+        problem = replace(self.problem, callbacks=callbacks, resume=self.state, report=report)
+        if self.ensemble is None:
+            return partial(back_propagate_alone, problem)
+        like = self.data.targets, problem.evaluation.metric, problem.backend, problem.settings
+        others = (problem_of(draw(), *like) for draw in self.data.others)
+        return partial(ensemble.train_model, problem, self.ensemble, others)
+
+    def with_targets(self, targets: Targets) -> Training:
+        """Return the training by another loss of the same targets, and by its metric."""
+        problem, metric = self.problem, metric_of(self.request, targets, self.problem.evaluation.sets)
+        task = NetworkTask(
+            rows=problem.rows,
+            backend=problem.backend,
+            loss=targets.loss,
+            settings=problem.settings,
+            evaluation=replace(problem.evaluation, metric=metric),
+        )
+        return replace(self, data=replace(self.data, targets=targets), problem=Problem.of(task, targets.to_loss))
+
+    def kept(self, state: State | None) -> Training:
+        """Return the training to go on with from a state, without what the user passed to `fit`."""
+        request, data = replace(self.request, arguments=NO_ARGUMENTS), replace(self.data, calibrate=None)
+        return replace(self, request=request, data=data, state=state)
 
     def summarise(self, network: Network) -> Summary:
         """Return the summary of the training rows for a network."""
@@ -67,70 +83,60 @@ class Training:
         with training_in(rows.group):
             return summary_of(network, rows.table, rows.weight, n_threads=self.problem.settings.n_threads)
 
-    def model(self, network: Network, history: History, summary: Summary) -> Model:
-        """Return the model of a trained network; one of survival has curves."""
-        model = Model(self.schema, self.targets, network, history, summary, self.with_offset)
-        if traits_of(self.targets.loss).task != "survival":
-            return model
-        return _with_curves(model, self.problem, scale=getattr(self.request.values["loss"], "scale", None))
+    def model(self, network: Network, history: History) -> Model:
+        """Return the model of what was trained; one of survival has curves, and one with reserved rows a calibration.
 
-    def with_loss(self, loss: Loss) -> Training:
-        """Return the training by another loss of the same targets, and by its metric."""
-        targets = replace(self.targets, loss=loss)
-
-        def changed(problem: Problem) -> Problem:
-            metric = metric_of(self.request.values["eval_metric"], targets, problem.evaluation.sets)
-            evaluation, settings = replace(problem.evaluation, metric=metric), problem.settings
-            rows, backend = problem.rows, problem.backend
-            task = NetworkTask(rows=rows, backend=backend, loss=loss, settings=settings, evaluation=evaluation)
-            return Problem.of(task, targets.to_loss)
-
-        others = [partial(lambda problem_of: changed(problem_of()), problem_of) for problem_of in self.others]
-        problem = changed(self.problem)
-        return replace(self, targets=targets, problem=problem, plan=self.plan.on(problem), others=others)
+        Ctrl-C does not end this, and is noted in the history.
+        """
+        data, fit = self.data, clock.of_fit()
+        if data.earlier is not None:
+            with training_in(self.problem.rows.group):
+                network = continued(data.earlier.network, network)
+        summary = fit.completed(partial(self.summarise, network))
+        if fit.interrupt is not None:
+            history.stop = Stop.INTERRUPTED
+        model = Model(data.schema, data.targets, network, history, summary, data.with_offset)
+        if traits_of(data.targets.loss).task == "survival":
+            model = _with_curves(model, self.problem, scale=getattr(self.request.values["loss"], "scale", None))
+        history.held_out = None
+        return model if data.calibrate is None else data.calibrate(model)
 
 
-def training_of(request: Request, arguments: Arguments, data: FitData) -> Training:
+def training_of(request: Request, data: FitData, drawn: Drawing) -> Training:
     """Return the training on the data of a fit."""
-    arguments.check_network(request)
-    targets, n_rows = data.targets, len(data.drawn[0])
-    _refuse_divided(targets.loss, data.drawn[0])
+    _check_network(request)
+    targets, arguments = data.targets, request.arguments
+    _refuse_divided(targets.loss, drawn[0])
     random = checks.random_state("random_state", request.values["random_state"])
-    [n_rows], seed = workers().sum(n_rows), workers().agree(int(random.randint(2**31 - 1)))
+    [n_rows], seed = workers().sum(len(drawn[0])), workers().agree(int(random.randint(2**31 - 1)))
     settings = request.settings(int(n_rows), targets.n_outputs, seed, data.schema)
     backend = load_backend(request.values["backend"])
-    metric = metric_of(arguments.eval_metric or request.values["eval_metric"], targets, data.drawn[1])
-
-    def problem_of(drawn: Drawing) -> Problem:
-        rows, evaluation = _scaled(*drawn, targets, metric)
-        task = NetworkTask(rows=rows, backend=backend, loss=targets.loss, settings=settings, evaluation=evaluation)
-        return Problem.of(task, targets.to_loss)
-
+    metric = metric_of(request, targets, drawn[1])
+    deep = False if request.constrained and request.units else request.deep  # hidden units mix features
     network_needed = bool(arguments.callbacks or any(arguments.of_networks.values()))
     if data.earlier is not None:
-        check_sum(data.earlier.network, settings, networks=request.depth is not False)
-    problem = problem_of(data.drawn)
-    return Training(
-        request=request,
-        schema=data.schema,
-        targets=targets,
-        with_offset=arguments.offset is not None,
-        problem=problem,
-        plan=Plan.of(
-            problem,
-            deep=request.depth,
-            quality=request.quality,
-            network_needed=workers().agree(network_needed),  # only rank 0 may have callbacks
-            hidden_units=request.needs_hidden,  # such a model has no other parts
-        ),
-        others=[partial(lambda draw: problem_of(draw()), draw) for draw in data.others],
-        earlier=None if data.earlier is None else data.earlier.network,
-        calibrate=data.calibrate,
-    )
+        check_sum(data.earlier.network, settings, networks=plan.deep is not False)
+    problem = problem_of(drawn, targets, metric, backend, settings)
+    return Training(request, data, problem, None if request.needs_hidden else plan)  # hidden units have no other parts
 
 
-def metric_of(metric: Any, targets: Targets, sets: Sequence[EvalSet]) -> Metric | None:
+def _check_network(request: Request) -> None:
+    """Raise ValueError if an argument stores the training of a network, and none is trained."""
+    if request.deep is True or request.takes_networks:
+        return
+    why = "monotone_constraints" if request.constrained else f"quality={request.quality}"
+    why = "deep=False" if request.deep is False else why
+    for name, value in request.arguments.of_networks.items():
+        if value:
+            raise ValueError(
+                f"{name}={value!r} with {why} is not supported: it stores the state of a network's training, and "
+                f"no network is trained. Leave out {name}, or use deep='auto' and quality=2 or more."
+            )
+
+
+def metric_of(request: Request, targets: Targets, sets: Sequence[EvalSet]) -> Metric | None:
     """Return the metric of the evaluation sets, None without any."""
+    metric = request.arguments.eval_metric or request.values["eval_metric"]
     if not sets and metric is None:
         return None
     classes, scale = targets.classes is not None, targets.scale if targets.classes is None else 1.0
@@ -138,11 +144,14 @@ def metric_of(metric: Any, targets: Targets, sets: Sequence[EvalSet]) -> Metric 
     return loaded if sets else None  # load_metric refuses a wrong name even if nothing is scored
 
 
-def _scaled(rows: Rows, sets: Sequence[EvalSet], targets: Targets, metric: Metric | None) -> tuple[Rows, Evaluation]:
-    """Return the rows with weight and the evaluation, in units of the targets.
+def problem_of(
+    drawn: Drawing, targets: Targets, metric: Metric | None, backend: Backend, settings: Settings
+) -> Problem:
+    """Return the problem of the rows with weight and the evaluation sets, in units of the targets.
 
     Weights of held-out rows are scaled like those of training rows.
     """
+    rows, sets = drawn
     if targets.classes is None:  # metrics take the targets of evaluation sets as they were passed
         rows = rows.in_units(targets.shift, targets.scale)
         sets = [replace(part, rows=part.rows.with_offset_unit(targets.scale)) for part in sets]
@@ -152,23 +161,9 @@ def _scaled(rows: Rows, sets: Sequence[EvalSet], targets: Targets, metric: Metri
     weighted = [replace(part.rows, weight=part.rows.weight * share) for part, share in zip(sets, shares, strict=True)]
     sets = [replace(part, rows=rows) for part, rows in zip(sets, weighted, strict=True)]
     outcome = raw_output if metric is not None and metric.takes_raw else targets.outcome
-    return counted, Evaluation(tuple(sets), metric, outcome)
-
-
-def first_model(training: Training) -> Floats:
-    """Return the raw output, without offset, of the two single layers of quality 1 on the first evaluation set."""
-    problem, time_limit = training.problem, training.problem.settings.max_time
-    sets = (replace(problem.evaluation.sets[0], from_training=False),)  # nothing is refitted
-    settings = replace(problem.settings, max_time=None if time_limit is None else time_limit / 4)
-    problem = replace(problem, settings=settings, evaluation=replace(problem.evaluation, sets=sets))
-    plan = Plan.of(problem, deep=False, quality=1)
-    train = replace(training, problem=problem, plan=plan, others=()).call((), None, bool)
-    with training_in(problem.rows.group):
-        _, history = train()
-    if (interrupt := clock.of_fit().interrupt) is not None:
-        raise interrupt
-    assert history.held_out is not None
-    return history.held_out
+    evaluation = Evaluation(tuple(sets), metric, outcome)
+    task = NetworkTask(rows=counted, backend=backend, loss=targets.loss, settings=settings, evaluation=evaluation)
+    return Problem.of(task, targets.to_loss)
 
 
 def _refuse_divided(loss: Loss, rows: Rows) -> None:

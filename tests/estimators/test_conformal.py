@@ -15,6 +15,7 @@ from scipy.stats import norm
 
 import boostbp
 from boostbp import BoostBPClassifier, BoostBPRegressor
+from boostbp.estimators.arguments import Arguments
 from boostbp.estimators.conformal import calibration_rows
 from boostbp.estimators.request import Request
 from boostbp.losses import Tweedie
@@ -235,7 +236,7 @@ def test_nothing_of_the_fit_depends_on_rows_that_are_kept_out(kind, quality):
     X, y = noisy(400)
     with few_rounds():
         model = regressor(calibration=0.25, quality=quality, **KINDS[kind]).fit(X, y)
-        rows = calibration_rows(Request.of(model), Table(X), np.ones(400), None, None)
+        rows = calibration_rows(Request.of(model), Table(X), np.ones(400), None)
         assert len(rows) == 100
         other_X, other_y = X.copy(), y.copy()
         other_X[rows], other_y[rows] = other_X[rows][:, ::-1] * 3, 1e4 + rows
@@ -249,7 +250,7 @@ def test_classes_are_kept_out_in_proportion():
     X, y = mixed_classes(900, labels=("a", "b"))
     X, y = np.vstack([X, X[:3] + 9.0]), np.append(y, ["rare"] * 3)
     model = classifier(calibration=0.3)
-    rows = calibration_rows(Request.of(model), Table(X), np.ones(903), y, None)
+    rows = calibration_rows(Request.of(model), Table(X), np.ones(903), y)
     assert set(y) == set(np.delete(y, rows))
     assert abs((y[rows] == "a").mean() - (y == "a").mean()) < 0.01
 
@@ -258,7 +259,7 @@ def test_rows_of_a_group_are_kept_out_together():
     X, y = noisy(300)
     groups = np.arange(300) // 5
     model = regressor(calibration=0.3).fit(X, y, groups=groups)
-    rows = calibration_rows(Request.of(model), Table(X), np.ones(300), None, groups)
+    rows = calibration_rows(Request.of(model, Arguments(groups=groups)), Table(X), np.ones(300), None)
     assert (np.bincount(groups[rows], minlength=60) % 5 == 0).all()
     assert len(model.model_.calibration.weight) == len(rows) == 90
 
@@ -362,7 +363,7 @@ def test_offsets_of_rows_that_are_kept_out_count(make, data):
     X, y = data(300)
     offset = np.random.default_rng(1).normal(size=(300, 3) if make is classifier else 300)
     model = make(calibration=0.3).fit(X, y, offset=offset)
-    rows = calibration_rows(Request.of(model), Table(X), np.ones(300), y if make is classifier else None, None)
+    rows = calibration_rows(Request.of(model), Table(X), np.ones(300), y if make is classifier else None)
     scores = model.model_.calibration.scores
     model.calibrate(X[rows], y[rows], offset=offset[rows])
     np.testing.assert_allclose(model.model_.calibration.scores, scores, rtol=0, atol=1e-12)

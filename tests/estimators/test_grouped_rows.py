@@ -23,6 +23,7 @@ from sklearn.model_selection import (
 from thread_workers import in_group
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, load, save
+from boostbp.estimators.arguments import Arguments
 from boostbp.estimators.held_out import hold_out
 from boostbp.estimators.request import Request
 from boostbp.inputs.repeats import distinct_rows
@@ -39,7 +40,7 @@ def held_rows(X, *, weight=None, strata=None, groups=None, seed=0, **changes):
     table = X if isinstance(X, Table) else Table(np.ascontiguousarray(X, np.float64))
     rows = np.arange(len(table.X), dtype=np.float64)
     weight = np.ones(len(rows)) if weight is None else np.asarray(weight, np.float64)
-    kept, sets = hold_out(Request.of(asked), Rows(table, rows[:, None], weight), strata, groups=groups, X=X)
+    kept, sets = hold_out(Request.of(asked, Arguments(X, groups=groups)), Rows(table, rows[:, None], weight), strata)
     y, left = kept.y, kept.weight
     held = sets[0].rows.y[:, 0] if sets else rows[:0]
     if isinstance(asked.validation, str | float):
