@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_array
 from boostbp.estimators import session
 from boostbp.estimators.arguments import Arguments, OneOrMore, PassedSet, named_tables
 from boostbp.estimators.base import BaseBoostBP, public_methods
-from boostbp.estimators.constructor import CommonParameters
-from boostbp.estimators.nested_parameters import documented_as, takes
+from boostbp.estimators.constructor import CommonParameters, takes
+from boostbp.estimators.nested_parameters import documented_as
 from boostbp.estimators.regressor import BoostBPRegressor
 from boostbp.inputs.matrices import check_numeric
 from boostbp.inputs.targets import refuse_extreme
@@ -38,15 +38,11 @@ class BoostBPAutoencoder(BaseBoostBP):
     ----------
     hidden_layer_sizes : sequence of int
         Number of units in each hidden layer, from the input up; at least one layer.
-    backend, n_estimators, learning_rate, max_depth, min_samples_leaf : as in `BoostBPRegressor`
-    colsample_bytree, hidden, output, backprop, epochs, early_stopping, validation : as in `BoostBPRegressor`
-    eval_metric, max_time, categorical_features, n_jobs, random_state, verbose : as in `BoostBPRegressor`
-    backend_params : as in `BoostBPRegressor`
+    others : as in `BoostBPRegressor`
 
     Attributes
     ----------
-    network_, history_, n_iter_, feature_importances_, feature_summary_, n_features_in_, feature_names_in_ :
-        As in `BoostBPRegressor`.
+    others : as in `BoostBPRegressor`
 
     Examples
     --------
@@ -83,7 +79,6 @@ class BoostBPAutoencoder(BaseBoostBP):
         ----------
         X : array-like or data frame, (rows, features)
         y : ignored
-        sample_weight : as in `BoostBPRegressor`
         eval_set : array-like or list of array-like, optional
             Evaluation sets; the first one chooses the epoch. An array or data frame is one set.
         eval_names : list of str, optional
@@ -92,7 +87,7 @@ class BoostBPAutoencoder(BaseBoostBP):
             Group of each row. Rows of a group are held out together (see `BoostBPRegressor.fit`).
         eval_X : array-like or tuple of array-like, optional
             The same as `eval_set`, under the name that other estimators have.
-        callbacks, checkpoint, keep_state : as in `BoostBPRegressor`
+        others : as in `BoostBPRegressor`
         """
         if BackpropSpec.of(self.backprop, "backprop").skip:
             raise ValueError("skip=True: an auto-encoder must see its input through the hidden layer. Use skip=False.")

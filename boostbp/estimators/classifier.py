@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,9 +16,9 @@ from sklearn.utils.class_weight import compute_sample_weight
 from boostbp import losses
 from boostbp.estimators.base import public_methods
 from boostbp.estimators.conformal import predict_set
-from boostbp.estimators.constructor import SupervisedParameters
+from boostbp.estimators.constructor import ClassifierParameters, takes
 from boostbp.estimators.data import ColumnNames, Learnt
-from boostbp.estimators.nested_parameters import documented_as, takes
+from boostbp.estimators.nested_parameters import documented_as
 from boostbp.estimators.regressor import BoostBPRegressor
 from boostbp.estimators.supervised import OFFSET_IS_ROUTED, Supervised, check_offset, staged_raw
 from boostbp.inputs.categories import EACH, FEW, refuse_numbers_as_text, warn_of_spellings
@@ -33,14 +32,6 @@ NAMES_CURE = "if the labels are names, make them text: [f'class {label}' for lab
 MAX_NUMERIC_CLASSES = 50  # more numeric labels other than 0, 1, 2, ... are probably an amount; arbitrary
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class ClassifierParameters(SupervisedParameters):
-    """Parameters of the classifier."""
-
-    loss: str | Loss = "log_loss"
-    class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
-
-
 @documented_as(BoostBPRegressor)
 @public_methods
 class BoostBPClassifier(ClassifierMixin, Supervised):
@@ -48,20 +39,16 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
 
     Parameters
     ----------
-    hidden_layer_sizes, quality : as in `BoostBPRegressor`
+    others : as in `BoostBPRegressor`
     loss : str or Loss
         ``"log_loss"`` is logistic for two classes and for each of several labels, and softmax for more classes. A
         custom loss has ``task = "classification"`` and a `link` that returns probabilities.
     class_weight : dict, "balanced" or None
         Weight of each class, multiplied by `sample_weight`. It also applies to rows that `fit` holds out, but not to an
         `eval_set`, which has its own weights.
-    backend, n_estimators, learning_rate, max_depth, min_samples_leaf : as in `BoostBPRegressor`
-    colsample_bytree, hidden, output, backprop, epochs, deep, early_stopping, validation : as in `BoostBPRegressor`
     calibration : float or None
         Share of the rows, below 0.5, that `fit` reserves for `predict_set`; a share of the groups if `fit` gets
         `groups`. None reserves none; `calibrate` accepts other rows.
-    eval_metric, max_time, categorical_features, n_jobs, random_state, verbose : as in `BoostBPRegressor`
-    backend_params : as in `BoostBPRegressor`
 
     Attributes
     ----------
@@ -73,10 +60,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         Number of raw outputs: 1 for two classes, otherwise that of the classes or labels.
     multilabel_ : bool
         Whether a row may have several labels: `y` was (rows, labels).
-    network_, history_, n_iter_, best_iteration_, best_score_, evals_result_, feature_importances_ :
-        As in `BoostBPRegressor`.
-    feature_summary_, n_features_in_, feature_names_in_ :
-        As in `BoostBPRegressor`.
+    others : as in `BoostBPRegressor`
 
     Examples
     --------

@@ -166,7 +166,7 @@ def calibration_rows(request: Request, table: Table, weight: Floats, strata: NDA
     refuse_several_labels(strata is not None and strata.ndim == 2)
     groups = request.arguments.groups
     names = None if groups is None else read_groups(groups, len(weight))
-    rows = at_random(request, table, weight, strata, names, 0, CALIBRATION_DRAW, share)
+    rows = at_random(request, table, weight, strata, names, CALIBRATION_DRAW, share)
     if not len(rows):
         raise ValueError(
             f"calibration={share!r} reserves no row: give more rows, or leave it None and call calibrate(X, y)."

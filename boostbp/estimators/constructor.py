@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from boostbp.backends.base import Backend
+from boostbp.losses import Loss
 from boostbp.network.layers import LayerSpec
 from boostbp.network.settings import BackpropSpec
+
+P = ParamSpec("P")
 
 
 class Splitter(Protocol):
@@ -56,9 +59,59 @@ class CommonParameters:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SupervisedParameters(CommonParameters):
-    """Parameters of the regressor and the classifier."""
+class EnsembleParameters(CommonParameters):
+    """Parameters of estimators whose model may be an average."""
 
     quality: Literal[1, 2, 3, 4, 5] = 3
     deep: Literal["auto"] | bool = "auto"
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SupervisedParameters(EnsembleParameters):
+    """Parameters of estimators whose model may be calibrated, too."""
+
     calibration: float | None = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RegressorParameters(SupervisedParameters):
+    """Parameters of the regressor."""
+
+    loss: str | Loss = "squared_error"
+    alpha: float | Sequence[float] | None = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ClassifierParameters(SupervisedParameters):
+    """Parameters of the classifier."""
+
+    loss: str | Loss = "log_loss"
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SurvivalParameters(SupervisedParameters):
+    """Parameters of the estimator of survival."""
+
+    loss: str | Loss = "cox"
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RankerParameters(EnsembleParameters):
+    """Parameters of the ranker."""
+
+    loss: str | Loss = "rank_xendcg"
+
+
+def takes(parameters: Callable[P, object]) -> Callable[[Callable[[Any], None]], Callable[Concatenate[Any, P], None]]:
+    """Replace a constructor by that of a dataclass, which has the fields as arguments and sets them as attributes.
+
+    An estimator is no dataclass itself: libraries that know dataclasses take their fields for the whole state.
+    """
+
+    def decorate(constructor: Callable[[Any], None]) -> Callable[Concatenate[Any, P], None]:
+        init: Any = cast(Any, parameters).__init__
+        init.__qualname__ = constructor.__qualname__  # Python's own errors show it
+        return init
+
+    return decorate

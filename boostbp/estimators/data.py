@@ -59,7 +59,7 @@ def read_data(reader: Reader, request: Request) -> tuple[FitData, Drawing]:
     The rows of an earlier model are read as its own. The reader gets the attributes that scikit-learn expects.
     """
     arguments, n_threads, kind = request.arguments, request.n_threads, cast(Any, reader)
-    earlier = earlier_model(request)
+    earlier = None if arguments.init_model is None else earlier_model(request)
     if earlier is None:
         categorical_features: Any = request.values["categorical_features"]
         schema, table = learn_schema(kind, arguments.X, categorical_features=categorical_features)

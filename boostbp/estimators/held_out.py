@@ -84,12 +84,11 @@ def hold_out(
             f"groups with validation={_shown(validation)} is not supported: use a share of the groups, such as "
             "validation=0.1, or a splitter that takes groups."
         )
-    min_rows = MIN_ROWS if stopping == "auto" else 0
     if isinstance(validation, float):
-        held = at_random(request, rows.table, weight, strata, names, min_rows, number)
+        held = at_random(request, rows.table, weight, strata, names, number)
     elif isinstance(validation, str):
         counted = np.flatnonzero(weight > 0)
-        held = counted[-_n_held(request, len(counted)) :] if len(counted) >= min_rows else counted[:0]
+        held = counted[-_n_held(request, len(counted)) :] if len(counted) >= _min_rows(request) else counted[:0]
     else:
         target = strata if strata is not None else y[:, 0] if y.shape[1] == 1 else y
         train, held = _from_validation(request, target)
@@ -115,6 +114,10 @@ def _shown(validation: object) -> str:
     return "(rows, rows)" if isinstance(validation, (tuple, list)) else repr(validation)
 
 
+def _min_rows(request: Request) -> int:
+    return MIN_ROWS if request.values["early_stopping"] == "auto" else 0
+
+
 def _n_held(request: Request, count: int, unit: str = "rows") -> int:
     """Return how many of `count` rows, or groups of rows, are held out."""
     validation = request.validation  # a share, or "last"
@@ -138,15 +141,14 @@ def at_random(
     weight: Floats,
     strata: NDArray[Any] | None,
     groups: NDArray[np.integer] | None,
-    min_rows: int,
     number: int,
     share: float | None = None,
 ) -> RowNumbers:
     """Return the numbers of the rows of randomly drawn groups.
 
     A group is one of the user's, or a row with its repetitions. Sizes of groups are sums of weights, so a weight of 2
-    equals the row twice. None are drawn from fewer than `min_rows` rows. `share` is the share of the groups to
-    draw, by default that of `validation`. Several workers together draw the rows that one machine would draw from
+    equals the row twice. `share` is the share of the groups to draw. By default it is that of `validation`, and none
+    are drawn from fewer than `_min_rows` rows. Several workers together draw the rows that one machine would draw from
     their table, or use `_by_hash` if there are many.
     """
     counted = np.flatnonzero(weight > 0)
@@ -168,7 +170,7 @@ def at_random(
     count = int(group.max()) + 1
     if count == 1 and groups is not None:
         raise ValueError("groups holds only one group: give at least two, or leave it out.")
-    if (count if groups is None else n_rows) < min_rows:
+    if not share and (count if groups is None else n_rows) < _min_rows(request):
         return counted[:0]
     n_held = int(np.ceil(share * count)) if share else _n_held(request, count, "rows" if count == n_rows else unit)
     size: Floats = np.bincount(group, shares).astype(np.float64)

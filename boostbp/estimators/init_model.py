@@ -16,14 +16,12 @@ from boostbp.network.settings import Settings
 from boostbp.runtime import checks
 
 
-def earlier_model(request: Request) -> Model | None:
-    """Return the model of `init_model`, None without one.
+def earlier_model(request: Request) -> Model:
+    """Return the model of `init_model`.
 
     Raises TypeError if `init_model` is not a model of the same kind, and NotFittedError if it is not fitted.
     """
     init_model, classes = request.arguments.init_model, request.task == "classifier"
-    if init_model is None:
-        return None
     kind = "BoostBPClassifier" if classes else "BoostBPRegressor"
     if isinstance(init_model, str | os.PathLike):
         path = os.fspath(init_model)

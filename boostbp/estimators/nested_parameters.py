@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import fields, replace
 from types import FunctionType
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar
 
 from boostbp.network.layers import LayerSpec
 from boostbp.network.settings import BackpropSpec
@@ -16,7 +16,7 @@ from boostbp.runtime.messages import suggestion
 C = TypeVar("C", bound=type)
 P = ParamSpec("P")
 # The entry of one or more parameters in a numpydoc section: the entry, its indent, the names.
-_ENTRY = re.compile(r"^(( *)(\w+(?:, \w+)*) : .*\n(?:\2 +.*\n)*)", re.MULTILINE)
+_ENTRY = re.compile(r"^(( *)(\w+(?:, \w+)*) :.*\n(?:\2 +.*\n|\n(?=\2 ))*)", re.MULTILINE)
 
 # Parameters that are specs. Their fields are parameters too, with names such as hidden__max_depth.
 SPECS: Mapping[str, type[Any]] = {"hidden": LayerSpec, "output": LayerSpec, "backprop": BackpropSpec}
@@ -73,35 +73,31 @@ def _constructor_spellings(kind: type) -> dict[str, str]:
 
 
 def documented_as(owner: type[Any]) -> Callable[[C], C]:
-    """Replace each ``NAME, NAME : as in `OWNER``` in the docstrings of a class and its `fit` by the owner's entries."""
-    reference = re.compile(rf"^ *(\w+(?:, \w+)*) : as in `{owner.__name__}`\n", re.MULTILINE)
+    """Replace ``others : as in `OWNER``` in the docstrings of a class and its `fit` by the owner's entries.
+
+    The first such line stands for all other parameters, and the second one for all other attributes.
+    """
+    line = re.compile(rf"^ *others : as in `{owner.__name__}`\n", re.MULTILINE)
 
     def write_out(kind: C) -> C:
         methods: Any = kind
         for documented, source in ((kind, owner), (methods.fit, owner.fit)):
-            matches = _ENTRY.findall(source.__doc__ or "")
-            entries = {name: text for text, _, names in matches for name in names.split(", ")}
-            parts = reference.split(documented.__doc__ or "")
-            for k in range(1, len(parts), 2):
-                parts[k] = "".join(dict.fromkeys(entries[name] for name in parts[k].split(", ")))
-            documented.__doc__ = "".join(parts)
+            text, parameters = documented.__doc__ or "", inspect.signature(documented).parameters.keys()
+            described = {name for names, _ in _entries(text) for name in names}
+            others = [(names, entry) for names, entry in _entries(source.__doc__ or "") if not names & described]
+            of_parameters = "".join([entry for names, entry in others if names & parameters])
+            of_attributes = "".join([entry for names, entry in others if all(name[-1] == "_" for name in names)])
+            first, *further = line.split(text)
+            filled = [a + b for a, b in zip((of_parameters, of_attributes), further, strict=False)]
+            documented.__doc__ = "".join([first, *filled])
         return kind
 
     return write_out
 
 
-def takes(parameters: Callable[P, object]) -> Callable[[Callable[[Any], None]], Callable[Concatenate[Any, P], None]]:
-    """Replace a constructor by that of a dataclass, which has the fields as arguments and sets them as attributes.
-
-    An estimator is no dataclass itself: libraries that know dataclasses take their fields for the whole state.
-    """
-
-    def decorate(constructor: Callable[[Any], None]) -> Callable[Concatenate[Any, P], None]:
-        init: Any = cast(Any, parameters).__init__
-        init.__qualname__ = constructor.__qualname__  # Python's own errors show it
-        return init
-
-    return decorate
+def _entries(text: str) -> list[tuple[Set[str], str]]:
+    """Return the entries of a numpydoc text, each with its names."""
+    return [({*names.split(", ")}, entry) for entry, _, names in _ENTRY.findall(text)]
 
 
 def argument_names(method: FunctionType) -> frozenset[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NoReturn, Self, cast
+from dataclasses import replace
+from typing import Any, NoReturn, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,14 +16,13 @@ from boostbp import losses
 from boostbp.estimators import session
 from boostbp.estimators.arguments import Arguments, EvalSets, OneOrMore, entries, listed
 from boostbp.estimators.base import public_methods
-from boostbp.estimators.constructor import CommonParameters
+from boostbp.estimators.constructor import RankerParameters, takes
 from boostbp.estimators.data import ColumnNames, Learnt
-from boostbp.estimators.nested_parameters import documented_as, takes
+from boostbp.estimators.nested_parameters import documented_as
 from boostbp.estimators.regressor import BoostBPRegressor
 from boostbp.estimators.supervised import Supervised, check_offset
 from boostbp.inputs.sources import is_blocks
 from boostbp.inputs.targets import read_groups, read_target, read_weight
-from boostbp.losses import Loss
 from boostbp.losses.query_losses import lacks_gain
 from boostbp.metrics import AT_FIRST_ROWS
 from boostbp.metrics.ranking import ndcg, query_bounds
@@ -43,15 +42,6 @@ _NO_INTERVALS = (
 )
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class RankerParameters(CommonParameters):
-    """Parameters of the ranker."""
-
-    quality: Literal[1, 2, 3, 4, 5] = 3
-    deep: Literal["auto"] | bool = "auto"
-    loss: str | Loss = "rank_xendcg"
-
-
 @documented_as(BoostBPRegressor)
 @public_methods
 class BoostBPRanker(Supervised):
@@ -61,13 +51,11 @@ class BoostBPRanker(Supervised):
 
     Parameters
     ----------
-    hidden_layer_sizes, quality : as in `BoostBPRegressor`
+    others : as in `BoostBPRegressor`
     loss : str or Loss
         ``"rank_xendcg"`` (listwise cross-entropy), ``"lambdarank"`` or ``"rank:ndcg"`` (LambdaMART),
         ``"rank:pairwise"`` (logistic loss of pairs), or an object of `boostbp.losses` with other parameters:
         ``LambdaRank(lambdarank_truncation_level=10, label_gain=(0, 1, 3))``.
-    backend, n_estimators, learning_rate, max_depth, min_samples_leaf : as in `BoostBPRegressor`
-    colsample_bytree, hidden, output, backprop, epochs, deep, early_stopping : as in `BoostBPRegressor`
     validation : float or splitter
         Share of the queries that is held out, drawn at random, or a splitter that takes groups, such as
         `GroupShuffleSplit`.
@@ -75,15 +63,10 @@ class BoostBPRanker(Supervised):
         ``"ndcg"`` (None) or ``"map"`` at the largest number of ``eval_at``, or with a number, ``"ndcg@5"``. Or a
         function ``f(y_true, y_pred)``, or a tuple, as in `BoostBPRegressor`; the columns of `y_true` are relevance and
         query.
-    max_time, categorical_features, n_jobs, random_state, verbose : as in `BoostBPRegressor`
-    backend_params : as in `BoostBPRegressor`
 
     Attributes
     ----------
-    network_, history_, n_iter_, best_iteration_, best_score_, evals_result_, feature_importances_ :
-        As in `BoostBPRegressor`.
-    feature_summary_, n_features_in_, feature_names_in_ :
-        As in `BoostBPRegressor`.
+    others : as in `BoostBPRegressor`
 
     Examples
     --------
@@ -144,9 +127,7 @@ class BoostBPRanker(Supervised):
             `group` or `qid` of each evaluation set.
         eval_at : int or sequence of int
             Number of first rows of a query that count in the metric. Of several numbers, the largest is used.
-        offset, init_model, eval_set, eval_names : as in `BoostBPRegressor`
-        eval_X, eval_y, eval_sample_weight, eval_offset : as in `BoostBPRegressor`
-        callbacks, checkpoint, keep_state : as in `BoostBPRegressor`
+        others : as in `BoostBPRegressor`
 
         Raises
         ------

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,20 +12,11 @@ from sklearn.utils import Tags
 from boostbp import losses
 from boostbp.estimators.base import public_methods
 from boostbp.estimators.conformal import predict_interval
-from boostbp.estimators.constructor import SupervisedParameters
+from boostbp.estimators.constructor import RegressorParameters, takes
 from boostbp.estimators.data import ColumnNames, Learnt
-from boostbp.estimators.nested_parameters import takes
 from boostbp.estimators.supervised import Supervised, check_offset
 from boostbp.model.model import Model, Targets
 from boostbp.runtime.arrays import Floats, TableLike
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class RegressorParameters(SupervisedParameters):
-    """Parameters of the regressor."""
-
-    loss: str | losses.Loss = "squared_error"
-    alpha: float | Sequence[float] | None = None
 
 
 @public_methods

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -12,9 +12,9 @@ from sklearn.utils import Tags
 from boostbp import losses
 from boostbp.ensemble.problem import EnsembleSettings
 from boostbp.estimators.base import public_methods
-from boostbp.estimators.constructor import SupervisedParameters
+from boostbp.estimators.constructor import SurvivalParameters, takes
 from boostbp.estimators.data import ColumnNames, Learnt
-from boostbp.estimators.nested_parameters import documented_as, takes
+from boostbp.estimators.nested_parameters import documented_as
 from boostbp.estimators.regressor import BoostBPRegressor
 from boostbp.estimators.supervised import Supervised, check_offset
 from boostbp.estimators.training import Training
@@ -28,13 +28,6 @@ from boostbp.runtime.arrays import Floats, TableLike
 from boostbp.runtime.group import training_in, workers
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class SurvivalParameters(SupervisedParameters):
-    """Parameters of the estimator of survival."""
-
-    loss: str | losses.Loss = "cox"
-
-
 @documented_as(BoostBPRegressor)
 @public_methods
 class BoostBPSurvival(Supervised):
@@ -44,15 +37,13 @@ class BoostBPSurvival(Supervised):
 
     Parameters
     ----------
-    hidden_layer_sizes, quality : as in `BoostBPRegressor`
+    others : as in `BoostBPRegressor`
     loss : str or Loss
         ``"cox"``: proportional hazards; the raw output is the logarithm of a hazard ratio. ``"aft"``: accelerated
         failure time, whose raw output is the logarithm of a time; ``AFT("logistic", scale=0.5)`` of `boostbp.losses`
         sets the distribution of the noise and its scale. By default held-out rows determine the scale: those of a model
         of ``quality=1`` for training, and then those of the model itself for curves and quantiles. Without held-out
         rows it is the scale around the best constant, which is too large.
-    backend, n_estimators, learning_rate, max_depth, min_samples_leaf : as in `BoostBPRegressor`
-    colsample_bytree, hidden, output, backprop, epochs, deep, early_stopping, validation : as in `BoostBPRegressor`
     calibration : float or None
         Share of the rows, below 0.5, that `fit` reserves for the baseline hazard or the scale of the noise; a share of
         the groups if `fit` gets `groups`. None: the baseline hazard is that of the training rows. `calibrate` accepts
@@ -61,17 +52,12 @@ class BoostBPSurvival(Supervised):
         Metric of the evaluation sets, which chooses the best epoch and number of rounds. None: the mean of the loss,
         ``"cox-nloglik"`` or ``"aft-nloglik"``, as in XGBoost. ``"concordance"``, ``"interval-regression-accuracy"``
         (for "aft"), or a function of bounds, (rows, 2), and predictions; see `BoostBPRegressor`.
-    max_time, categorical_features, n_jobs, random_state, verbose : as in `BoostBPRegressor`
-    backend_params : as in `BoostBPRegressor`
 
     Attributes
     ----------
     unique_times_ : (times,) ndarray
         Times at which curves are returned: the distinct times of events, and the last time.
-    network_, history_, n_iter_, best_iteration_, best_score_, evals_result_, feature_importances_ :
-        As in `BoostBPRegressor`.
-    feature_summary_, n_features_in_, feature_names_in_ :
-        As in `BoostBPRegressor`.
+    others : as in `BoostBPRegressor`
 
     Notes
     -----

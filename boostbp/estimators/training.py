@@ -86,7 +86,7 @@ class Training:
     def model(self, network: Network, history: History) -> Model:
         """Return the model of what was trained; one of survival has curves, and one with reserved rows a calibration.
 
-        Ctrl-C does not end this, and is noted in the history.
+        The history says if Ctrl-C ended the training.
         """
         data, fit = self.data, clock.of_fit()
         if data.earlier is not None:
