@@ -329,12 +329,12 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:
         """Return what pickle stores: all but the state of training, which contains the training rows."""
         derived = type(self).__getstate__ is not BaseBoostBP.__getstate__
-        state = self.__getstate__() if derived else stored_attributes(self)
+        state = self.__getstate__() if derived else stored_attributes(super().__getstate__())
         return copyreg.__newobj__, (type(self),), state  # type: ignore[attr-defined]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what skops stores; it does not call `__reduce_ex__`."""
-        return pack_state(type(self), stored_attributes(self))
+        return pack_state(type(self), stored_attributes(super().__getstate__()))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Set the attributes from the state of pickle or skops."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import fields
 from functools import partial
 from itertools import pairwise
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 
 from boostbp.inputs.schema import Schema
 from boostbp.losses import traits_of
@@ -149,9 +150,8 @@ def fitted_attributes(model: Model) -> dict[str, Any]:
     return {"model_": model, "n_features_in_": model.schema.n_features, **of_names}
 
 
-def stored_attributes(estimator: BaseEstimator) -> dict[str, Any]:
+def stored_attributes(state: Mapping[str, Any]) -> dict[str, Any]:
     """Return the attributes of an estimator without those of a training."""
-    state: dict[str, Any] = BaseEstimator.__getstate__(estimator)
     return {name: value for name, value in state.items() if name not in TRAINING_ATTRIBUTES or "model_" not in state}
 
 

@@ -88,6 +88,16 @@ def test_every_attribute_of_an_interrupted_fit_can_be_asked_for(name):
     look_at_estimator(interrupted(name))
 
 
+@pytest.mark.parametrize("attribute", ["model_", "network_", "history_", "n_iter_", "feature_importances_"])
+def test_attributes_of_an_estimator_that_only_looks_fitted_are_absent(attribute):
+    estimator = BoostBPRegressor()
+    with pytest.raises(NotFittedError, match="This BoostBPRegressor instance is not fitted yet"):
+        getattr(estimator, attribute)
+    estimator.anything_ = 1  # as a subclass may set
+    with pytest.raises(AttributeError, match="model_"):
+        getattr(estimator, attribute)
+
+
 @pytest.mark.parametrize("name", sorted(SINGLE))
 def test_names_of_units_that_are_not_there_are_refused_and_others_are_not_fitted(name):
     with pytest.raises(NotFittedError):

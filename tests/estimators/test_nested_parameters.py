@@ -47,6 +47,8 @@ def test_help_writes_out_what_another_class_describes(documented):
         re.findall(r"^ *(\w+)(?:, \w+)* : (.*?)(?=^ *\w+(?:, \w+)* : |^$|\Z)", documented.__doc__, re.M | re.S)
     )
     assert len(entries["sample_weight" if documented not in KINDS else "validation"]) > 100
+    assert "others" not in entries
+    assert "quality" not in entries or "4 and 5: may average several models" in documented.__doc__
 
 
 def test_specs_are_set_as_scikit_learn_nests_them():
