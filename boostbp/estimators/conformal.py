@@ -159,9 +159,7 @@ def _deviation(targets: Targets, prediction: Floats) -> Floats:
 
 
 def calibration_rows(request: Request, table: Table, weight: Floats, strata: NDArray[Any] | None) -> NDArray[np.intp]:
-    """Return the numbers of the rows that ``calibration`` reserves, none if it is None; see `hold_out`."""
-    if request.values.get("calibration") is None:
-        return np.arange(0)
+    """Return the numbers of the rows that ``calibration`` reserves; see `hold_out`."""
     share = checks.between("calibration", request.values["calibration"], 0, 0.5)
     refuse_several_labels(strata is not None and strata.ndim == 2)
     groups = request.arguments.groups

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from numbers import Real
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, cast
 
 import numpy as np
@@ -13,6 +14,7 @@ from boostbp.backends.base import Backend
 from boostbp.losses import Loss
 from boostbp.network.layers import LayerSpec
 from boostbp.network.settings import BackpropSpec
+from boostbp.runtime import checks
 
 P = ParamSpec("P")
 
@@ -101,6 +103,25 @@ class RankerParameters(EnsembleParameters):
     """Parameters of the ranker."""
 
     loss: str | Loss = "rank_xendcg"
+
+
+def check_validation(validation: object) -> Any:
+    """Return `validation`; raise ValueError unless it is a share, a known word, a splitter, or a pair of row sets."""
+    if isinstance(validation, Real) and not isinstance(validation, bool):
+        return checks.between("validation", validation, 0, 1)
+    if isinstance(validation, str):
+        return checks.one_of("validation", validation, ("last",))
+    if not is_splitter(validation) and not (isinstance(validation, (tuple, list)) and len(validation) == 2):
+        raise ValueError(
+            f"validation={checks.shown(validation)} is not known: use a share of the rows, such as 0.1, 'last', a "
+            "splitter with split(X, y, groups), such as GroupShuffleSplit(), or a pair (training rows, held-out rows)."
+        )
+    return validation
+
+
+def is_splitter(validation: object) -> bool:
+    """Return whether `validation` is a splitter; text has a method `split` too."""
+    return hasattr(validation, "split") and not isinstance(validation, (str, bytes))
 
 
 def takes(parameters: Callable[P, object]) -> Callable[[Callable[[Any], None]], Callable[Concatenate[Any, P], None]]:

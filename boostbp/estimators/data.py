@@ -72,8 +72,8 @@ def read_data(reader: Reader, request: Request) -> tuple[FitData, Drawing]:
     if request.task is not None:  # without a task the table is its own target
         values, strata = read_by_kind(arguments.y, n_rows, request.task)
     passed_weight = read_weight(arguments.sample_weight, n_rows)
-    reserved = calibration_rows(request, table, passed_weight, strata)
-    weight = passed_weight.copy()
+    weight, reserves = passed_weight.copy(), request.values.get("calibration") is not None
+    reserved = calibration_rows(request, table, passed_weight, strata) if reserves else np.arange(0)
     weight[reserved] = 0.0
     targets, target, weight = reader._read_target(values, weight, earlier, label_names(arguments.y))
     if earlier is not None:
@@ -87,7 +87,7 @@ def read_data(reader: Reader, request: Request) -> tuple[FitData, Drawing]:
     if earlier is None and targets.classes is None:
         targets = _in_units_of(targets, drawn[0])
     others, calibrate = hold_out_others(request, rows, strata, drawn[1]), None
-    if len(reserved):
+    if reserves:
         offset = None if arguments.offset is None else targets.read_offset(arguments.offset, n_rows)[reserved]
         of_rows: Any = {"target": target[reserved], "weight": passed_weight[reserved], "offset": offset}
         calibrate = partial(calibrated, table=table.take(reserved), **of_rows, n_threads=n_threads)

@@ -12,7 +12,7 @@ from sklearn.utils import get_tags
 
 from boostbp.ensemble.budget import LEVELS, QualityLevel
 from boostbp.estimators.arguments import NO_ARGUMENTS, Arguments
-from boostbp.estimators.constructor import SupervisedParameters
+from boostbp.estimators.constructor import SupervisedParameters, check_validation
 from boostbp.estimators.nested_parameters import LAYER_PARAMETERS, OUTPUT_PARAMETERS
 from boostbp.inputs.schema import Schema
 from boostbp.inputs.sources import places_of
@@ -212,25 +212,6 @@ def _hidden_specs(hidden: Any, any_layer: LayerSpec, n_hidden: int) -> tuple[Lay
     else:
         specs = [LayerSpec.of(value, f"hidden[{number}]") for number, value in enumerate(hidden)]
     return tuple(spec.or_else(any_layer) for spec in specs)
-
-
-def check_validation(validation: object) -> Any:
-    """Return `validation`; raise ValueError unless it is a share, a known word, a splitter, or a pair of row sets."""
-    if isinstance(validation, Real) and not isinstance(validation, bool):
-        return checks.between("validation", validation, 0, 1)
-    if isinstance(validation, str):
-        return checks.one_of("validation", validation, ("last",))
-    if not is_splitter(validation) and not (isinstance(validation, (tuple, list)) and len(validation) == 2):
-        raise ValueError(
-            f"validation={checks.shown(validation)} is not known: use a share of the rows, such as 0.1, 'last', a "
-            "splitter with split(X, y, groups), such as GroupShuffleSplit(), or a pair (training rows, held-out rows)."
-        )
-    return validation
-
-
-def is_splitter(validation: object) -> bool:
-    """Return whether `validation` is a splitter; text has a method `split` too."""
-    return hasattr(validation, "split") and not isinstance(validation, (str, bytes))
 
 
 def signs_of(
