@@ -58,15 +58,9 @@ def read_data(reader: Reader, request: Request) -> tuple[FitData, Drawing]:
 
     The rows of an earlier model are read as its own. The reader gets the attributes that scikit-learn expects.
     """
-    arguments, n_threads, kind = request.arguments, request.n_threads, cast(Any, reader)
+    arguments, n_threads = request.arguments, request.n_threads
     earlier = None if arguments.init_model is None else earlier_model(request)
-    if earlier is None:
-        categorical_features: Any = request.values["categorical_features"]
-        schema, table = learn_schema(kind, arguments.X, categorical_features=categorical_features)
-    else:
-        vars(reader).pop("feature_names_in_", None)  # the names are those of the model, also if it has none
-        vars(reader).update(fitted_attributes(earlier))
-        schema, table = earlier.schema, read_input(kind, arguments.X, earlier.schema)
+    schema, table = _read_table(reader, request, earlier)
     n_rows, strata = len(table.X), None
     values: Any = table
     if request.task is not None:  # without a task the table is its own target
@@ -81,7 +75,7 @@ def read_data(reader: Reader, request: Request) -> tuple[FitData, Drawing]:
     check = CheckedLoss(targets.loss).check
     check(target, weight)
     known = partial(_known_output, targets=targets, earlier=earlier, n_threads=n_threads)
-    sets = list(_eval_sets(arguments, targets, partial(read_input, kind, schema=schema), known))
+    sets = list(_eval_sets(arguments, targets, partial(read_input, cast(Any, reader), schema=schema), known))
     rows = Rows(table, target, weight, known(table.X, arguments.offset), workers())
     drawn = (rows, sets) if sets else hold_out(request, rows, strata, check=check)
     if earlier is None and targets.classes is None:
@@ -92,6 +86,15 @@ def read_data(reader: Reader, request: Request) -> tuple[FitData, Drawing]:
         of_rows: Any = {"target": target[reserved], "weight": passed_weight[reserved], "offset": offset}
         calibrate = partial(calibrated, table=table.take(reserved), **of_rows, n_threads=n_threads)
     return FitData(schema, targets, arguments.offset is not None, earlier, others, calibrate), drawn
+
+
+def _read_table(reader: Any, request: Request, earlier: Model | None) -> tuple[Schema, Table]:
+    X, categorical_features = request.arguments.X, cast(Any, request.values["categorical_features"])
+    if earlier is None:
+        return learn_schema(reader, X, categorical_features=categorical_features)
+    vars(reader).pop("feature_names_in_", None)  # the names are those of the model, also if it has none
+    vars(reader).update(fitted_attributes(earlier))
+    return earlier.schema, read_input(reader, X, earlier.schema)
 
 
 def _eval_sets(
