@@ -103,7 +103,7 @@ class MixtureTraining(Training):
         if self.state is not None:
             _no_state()
         rows, evaluation, settings = self.problem.rows, self.problem.evaluation, self.problem.settings
-        plan, loss, backend = self.plan, self.data.targets.loss, self.problem.backend
+        plan, loss, backend = self.mixture, self.data.targets.loss, self.problem.backend
         try_loss(loss, CheckedLoss(loss).baseline(rows.y, rows.weight), rows.y)
         metric = evaluation.metric
         history = History(metric=metric.name if metric and evaluation.sets else "")

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from boostbp.ensemble.plan import Way
 from boostbp.estimators.arguments import Arguments
 from boostbp.estimators.constructor import is_splitter
-from boostbp.estimators.request import Request, Way
+from boostbp.estimators.request import Request
 from boostbp.inputs.repeats import distinct_rows, hashes_of, number_values
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.targets import read_groups

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils import get_tags
 
 from boostbp.ensemble.budget import LEVELS, QualityLevel
+from boostbp.ensemble.plan import Way, way_of
 from boostbp.estimators.arguments import NO_ARGUMENTS, Arguments
 from boostbp.estimators.constructor import SupervisedParameters, check_validation
 from boostbp.estimators.nested_parameters import LAYER_PARAMETERS, OUTPUT_PARAMETERS

@@ -15,10 +15,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from boostbp.ensemble.plan import Way
 from boostbp.estimators.arguments import Arguments
 from boostbp.estimators.data import Reader, read_data
 from boostbp.estimators.parameter_use import warn_after
-from boostbp.estimators.request import Request, Way
+from boostbp.estimators.request import Request
 from boostbp.estimators.training import Training, training_of
 from boostbp.inputs.blocks import rows_of
 from boostbp.inputs.disk_arrays import on_disk
@@ -45,22 +46,22 @@ class Trainable(Reader, Protocol):
     def _plan(self, training: Training) -> Training: ...
 
 
-def run_fit(self: Trainable, arguments: Arguments) -> None:
+def run_fit(estimator: Trainable, arguments: Arguments) -> None:
     """Train an estimator, and store the model in it."""
-    with _all_or_nothing(self) as clock_of_fit:
-        request = Request.of(self, arguments)
+    with _all_or_nothing(estimator) as clock_of_fit:
+        request = Request.of(estimator, arguments)
         if request.task is not None and is_blocks(arguments.X):
-            _fit_blocks(self, request)
+            _fit_blocks(estimator, request)
         else:
-            _run(self, _begin(self, request))
-    _tell(self.model_.history, request, clock_of_fit.interrupt)
+            _run(estimator, _begin(estimator, request))
+    _tell(estimator.model_.history, request, clock_of_fit.interrupt)
 
 
-def run_more(self: Trainable, epochs: int, arguments: Arguments) -> None:
+def run_more(estimator: Trainable, epochs: int, arguments: Arguments) -> None:
     """Train an estimator for `epochs` more epochs; patience and time start anew."""
-    with _all_or_nothing(self) as clock_of_fit:
+    with _all_or_nothing(estimator) as clock_of_fit:
         epochs = checks.whole("epochs", epochs, 1)
-        training: Training | None = vars(self).get("_training")
+        training: Training | None = vars(estimator).get("_training")
         if training is None or training.state is None:
             limit = None if training is None else training.problem.settings.max_time
             if limit is not None:
@@ -74,24 +75,24 @@ def run_more(self: Trainable, epochs: int, arguments: Arguments) -> None:
         state = replace(training.state, elapsed=0.0, since=training.state.epoch)
         settings = replace(training.problem.settings, epochs=state.epoch + epochs)
         request, problem = replace(training.request, arguments=arguments), replace(training.problem, settings=settings)
-        _run(self, replace(training, request=request, problem=problem, state=state))
-    _tell(self.model_.history, request, clock_of_fit.interrupt)
+        _run(estimator, replace(training, request=request, problem=problem, state=state))
+    _tell(estimator.model_.history, request, clock_of_fit.interrupt)
 
 
 @contextmanager
-def _all_or_nothing(self: Trainable) -> Iterator[clock.Clock]:
+def _all_or_nothing(estimator: Trainable) -> Iterator[clock.Clock]:
     """Restore the attributes of an estimator if its fit fails, so that no parts of two fits are combined.
 
     The fit does not depend on the number of BLAS threads or on `np.seterr`.
     """
-    attributes = dict(vars(self))
+    attributes = dict(vars(estimator))
     with clock.counting(), numpy_errstate(), interrupts.deferred(), single_threaded_blas():
         try:
-            with showing(self.verbose):
+            with showing(estimator.verbose):
                 yield clock.of_fit()
         except BaseException as error:
-            vars(self).clear()
-            vars(self).update(attributes)
+            vars(estimator).clear()
+            vars(estimator).update(attributes)
             messages.shorten(error)
             raise
 
@@ -107,10 +108,10 @@ def _tell(history: History, request: Request, interrupt: KeyboardInterrupt | Non
             raise interrupt
 
 
-def _begin(self: Trainable, request: Request) -> Training:
+def _begin(estimator: Trainable, request: Request) -> Training:
     """Return the training of a fit, which goes on from the state in its checkpoint file if there is one."""
-    data, drawn = read_data(self, request)
-    training = self._plan(training_of(request, data, drawn))
+    data, drawn = read_data(estimator, request)
+    training = estimator._plan(training_of(request, data, drawn))
     training.warn()
     return replace(training, state=_state_to_resume(request, n_rows=len(drawn[0])))
 
@@ -128,7 +129,7 @@ def _state_to_resume(request: Request, *, n_rows: int) -> State | None:
     return None if path is None else checkpoints.find(path, n_rows)
 
 
-def _fit_blocks(self: Trainable, request: Request) -> None:
+def _fit_blocks(estimator: Trainable, request: Request) -> None:
     """Fit to a path or an iterator of blocks; the model is the same as with these rows as arrays."""
     passed = request.arguments
     if passed.keep_state:
@@ -143,23 +144,23 @@ def _fit_blocks(self: Trainable, request: Request) -> None:
         X, columns = rows_of(passed.X, named, **how)
         request = replace(request, arguments=replace(passed, X=X, **columns))
         try:
-            _run(self, _begin(self, request))
+            _run(estimator, _begin(estimator, request))
         except BaseException as error:
             clear_frames(error.__traceback__)  # frames would keep arrays, and their disk space
             raise
         finally:
             del X, columns, request
             gc.collect()  # a training refers to its rows in a cycle
-    model = self.model_
+    model = estimator.model_
     # copies that are not in the files of the fit
     targets = model.targets
     if targets.multilabel and schema is None and isinstance(y, list | tuple) and isinstance(y[0], str):
         targets = replace(targets, classes=np.array(y))  # several labels have the names of their columns
     names = ("network", "calibration", "event_times", "hazard")
-    self.model_ = replace(model, targets=targets, **{name: copy.deepcopy(getattr(model, name)) for name in names})
+    estimator.model_ = replace(model, targets=targets, **{name: copy.deepcopy(getattr(model, name)) for name in names})
 
 
-def _run(self: Trainable, training: Training) -> None:
+def _run(estimator: Trainable, training: Training) -> None:
     """Run a training, and store the model in the estimator."""
     arguments, display = training.request.arguments, current_display()
     callbacks = arguments.checked_callbacks()
@@ -175,9 +176,9 @@ def _run(self: Trainable, training: Training) -> None:
     train = training.call(callbacks, bool if display is None else display.stage)
     with training_in(training.problem.rows.group):
         network, history = train()
-    self.model_ = training.model(network, history)
-    vars(self).pop("_training", None)
+    estimator.model_ = training.model(network, history)
+    vars(estimator).pop("_training", None)
     if arguments.keep_state:
-        vars(self)["_training"] = training.kept(states[-1] if states else training.state)
+        vars(estimator)["_training"] = training.kept(states[-1] if states else training.state)
     if any(isinstance(callback, StopOnInterrupt) for callback in callbacks):
         clock.of_fit().interrupt = None

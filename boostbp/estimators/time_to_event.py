@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
 
 from boostbp import losses
-from boostbp.ensemble.problem import EnsembleSettings
+from boostbp.ensemble.plan import Plan
 from boostbp.estimators.base import public_methods
 from boostbp.estimators.constructor import SurvivalParameters, takes
 from boostbp.estimators.data import ColumnNames, Learnt
@@ -251,9 +251,8 @@ def first_model(training: Training) -> Floats:
     sets = (replace(problem.evaluation.sets[0], from_training=False),)  # nothing is refitted
     settings = replace(problem.settings, max_time=None if time_limit is None else time_limit / 4)
     problem = replace(problem, settings=settings, evaluation=replace(problem.evaluation, sets=sets))
-    layers = EnsembleSettings(deep=False, quality=1)
-    alone = replace(training.data, others=())
-    train = replace(training, data=alone, problem=problem, ensemble=layers).call(())
+    alone, plan = replace(training.data, others=()), Plan.of(problem, deep=False, quality=1)
+    train = replace(training, data=alone, problem=problem, plan=plan).call(())
     with training_in(problem.rows.group):
         _, history = train()
     if (interrupt := clock.of_fit().interrupt) is not None:

@@ -11,8 +11,8 @@ import numpy as np
 from boostbp.backends import load_backend
 from boostbp.backends.base import Backend
 from boostbp.ensemble import ensemble
-from boostbp.ensemble.problem import EnsembleSettings, Problem
-from boostbp.ensemble.safeguard import back_propagate_alone
+from boostbp.ensemble.plan import Plan
+from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.weighted_sum import continued
 from boostbp.estimators.arguments import NO_ARGUMENTS
 from boostbp.estimators.data import FitData
@@ -41,24 +41,21 @@ class Training:
     request: Request
     data: FitData
     problem: Problem
-    ensemble: EnsembleSettings | None  # None trains only the network of the problem
+    plan: Plan
     state: State | None = None  # of the network, from which its training goes on
 
     def warn(self) -> None:
         """Warn of parameters that have no effect."""
-        sets, needed = self.problem.evaluation.sets, self.ensemble is not None and self.ensemble.network_needed
-        warn_before(self.request, self.request.way(held_out=bool(sets), network_needed=needed), sets)
+        warn_before(self.request, self.plan.way, self.problem.evaluation.sets)
 
     def call(
         self, callbacks: Sequence[Callback], report: Callable[[Stage], object] = bool
     ) -> Callable[[], tuple[Network, History]]:
         """Return the call that trains, from the start or from the state."""
         problem = replace(self.problem, callbacks=callbacks, resume=self.state, report=report)
-        if self.ensemble is None:
-            return partial(back_propagate_alone, problem)
         like = self.data.targets, problem.evaluation.metric, problem.backend, problem.settings
         others = (problem_of(draw(), *like) for draw in self.data.others)
-        return partial(ensemble.train_model, problem, self.ensemble, others)
+        return partial(ensemble.train_model, problem, self.plan, others)
 
     def with_targets(self, targets: Targets) -> Training:
         """Return the training by another loss of the same targets, and by its metric."""
@@ -70,7 +67,8 @@ class Training:
             settings=problem.settings,
             evaluation=replace(problem.evaluation, metric=metric),
         )
-        return replace(self, data=replace(self.data, targets=targets), problem=Problem.of(task, targets.to_loss))
+        problem = Problem.of(task, targets.to_loss)
+        return replace(self, data=replace(self.data, targets=targets), problem=problem, plan=self.plan.on(problem))
 
     def kept(self, state: State | None) -> Training:
         """Return the training to go on with from a state, without what the user passed to `fit`."""
@@ -112,12 +110,18 @@ def training_of(request: Request, data: FitData, drawn: Drawing) -> Training:
     settings = request.settings(int(n_rows), targets.n_outputs, seed, data.schema)
     backend = load_backend(request.values["backend"])
     metric = metric_of(request, targets, drawn[1])
-    deep = False if request.constrained and request.units else request.deep  # hidden units mix features
     network_needed = bool(arguments.callbacks or any(arguments.of_networks.values()))
     if data.earlier is not None:
-        check_sum(data.earlier.network, settings, networks=plan.deep is not False)
+        check_sum(data.earlier.network, settings, networks=request.depth is not False)
     problem = problem_of(drawn, targets, metric, backend, settings)
-    return Training(request, data, problem, None if request.needs_hidden else plan)  # hidden units have no other parts
+    plan = Plan.of(
+        problem,
+        deep=request.depth,
+        quality=request.quality,
+        network_needed=workers().agree(network_needed),  # only rank 0 may have callbacks
+        hidden_units=request.needs_hidden,  # such a model has no other parts
+    )
+    return Training(request, data, problem, plan)
 
 
 def _check_network(request: Request) -> None:
