@@ -1,17 +1,21 @@
 """Multi-layered gradient boosted trees, trained by back-propagation on the trees of LightGBM or XGBoost."""
 
-from boostbp.runtime.lazy import lazy_imports
+from typing import TYPE_CHECKING
+
+from boostbp.runtime.lazy import lazy_names
 from boostbp.runtime.versions import __version__, show_versions
 
-with lazy_imports(globals(), "metrics"):
+if TYPE_CHECKING:
     from boostbp.backends import check_backend
-    from boostbp.estimators.autoencoder import BoostBPAutoencoder
-    from boostbp.estimators.classifier import BoostBPClassifier
+    from boostbp.estimators import (
+        BoostBPAutoencoder,
+        BoostBPClassifier,
+        BoostBPRanker,
+        BoostBPRegressor,
+        BoostBPSurvival,
+    )
     from boostbp.estimators.nested_parameters import paper_settings
-    from boostbp.estimators.ranker import BoostBPRanker
-    from boostbp.estimators.regressor import BoostBPRegressor
     from boostbp.estimators.single_layer import fit_layer
-    from boostbp.estimators.time_to_event import BoostBPSurvival
     from boostbp.export import lightgbm_linear_to_onnx, to_c, to_onnx
     from boostbp.losses.check_loss import check_loss
     from boostbp.network import callbacks
@@ -19,6 +23,16 @@ with lazy_imports(globals(), "metrics"):
     from boostbp.network.settings import BackpropSpec
     from boostbp.storage import load, save
     from boostbp.trees.basis import Elementwise
+else:
+    _MODULES = {
+        "backends": "check_backend",
+        "estimators": "BoostBPAutoencoder BoostBPClassifier BoostBPRanker BoostBPRegressor BoostBPSurvival",
+        "estimators.nested_parameters": "paper_settings", "estimators.single_layer": "fit_layer",
+        "export": "lightgbm_linear_to_onnx to_c to_onnx", "losses.check_loss": "check_loss", "metrics": "",
+        "network": "callbacks", "network.layers": "LayerSpec", "network.settings": "BackpropSpec",
+        "storage": "load save", "trees.basis": "Elementwise",
+    }  # fmt: skip
+    __getattr__, __dir__ = lazy_names(__name__, _MODULES)
 
 __all__ = [
     "BackpropSpec", "BoostBPAutoencoder", "BoostBPClassifier", "BoostBPRanker", "BoostBPRegressor", "BoostBPSurvival",

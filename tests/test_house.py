@@ -203,7 +203,7 @@ def test_public_names_are_sorted_and_complete():
     assert list(boostbp.__all__) == sorted(boostbp.__all__)
     statements = [node for node in ast.walk(parsed(PACKAGE / "__init__.py")) if isinstance(node, ast.ImportFrom)]
     module_of = {alias.name: node.module for node in statements for alias in node.names}
-    assert module_of.keys() - {"lazy_imports"} == set(boostbp.__all__)
+    assert module_of.keys() - {"TYPE_CHECKING", "lazy_names"} == set(boostbp.__all__)
     for name in boostbp.__all__:
         value = getattr(boostbp, name)
         assert value.__doc__, name
