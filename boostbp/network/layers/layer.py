@@ -133,7 +133,10 @@ def _boost(running: RunningFit, over: Callable[[], bool] | None) -> None:
     boosted = threads.parallel_map(lambda outputs: Boosting(running, outputs).boost(), groups, n_threads)
     if parts := [part for of_outputs in boosted for part in of_outputs]:
         forest = Forest.concat(parts)
-        running.parts.append(forest.take(np.argsort(round_of(forest), kind="stable")))
+        order = np.argsort(round_of(forest), kind="stable")
+        # Slices of neighbours, as the words of category sets must come in the order of trees, too.
+        neighbours = np.split(order, np.flatnonzero(np.diff(order) != 1) + 1)
+        running.parts += [forest.take(slice(some[0], some[-1] + 1)) for some in neighbours]
 
 
 def _check_native(bound: BoundInput, objective: Objective) -> None:

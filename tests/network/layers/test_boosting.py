@@ -28,10 +28,10 @@ from boostbp.trees.sparse import Table
 
 rng = np.random.default_rng(0)
 ROWS = 500
-X = np.column_stack([rng.standard_normal((ROWS, 3)), rng.integers(0, 70, (ROWS, 2))]).astype(float)
+X = np.column_stack([rng.standard_normal((ROWS, 3)), rng.integers(0, [70, 4], (ROWS, 2))]).astype(float)
 X[rng.uniform(size=X.shape) < 0.1] = np.nan
 MIXED, NUMBERS = Table(X, (3, 4)), Table(X)
-product = np.nan_to_num(X[:, 0]) * np.nan_to_num(X[:, 1]) + (np.nan_to_num(X[:, 3]) % 2)
+product = np.nan_to_num(X[:, 0]) * np.nan_to_num(X[:, 1]) + (np.nan_to_num(X[:, 4]) % 2)
 Y = np.column_stack([product, np.sin(3 * product), rng.standard_normal(ROWS)])
 WEIGHT = rng.uniform(0.5, 2.0, ROWS)
 GROWTH = TreeParams(max_depth=4, min_samples_leaf=10)
@@ -171,6 +171,7 @@ def test_outputs_that_threads_share(case, keeps_leaf, calls, one_by_one, monkeyp
     monkeypatch.setattr(fitting, "MOST_TRACE", 1 << 30 if keeps_leaf else 0)
     table, settings, goal = CASES[case]
     expected = one_by_one(table, settings, goal)
+    assert len(expected.layer.forest.trees.categories)
     assert_same(fitted(table, settings, goal, n_threads=2), expected)
     assert sorted(calls) == [2, 3, 3, 3, 5, 6]  # of two outputs, and of one
 
