@@ -166,7 +166,7 @@ def in_float32(grad: Floats, hess: Floats) -> tuple[NDArray[np.float32], NDArray
     return gradients(grad, "LightGBM"), gradients(hess, "LightGBM")
 
 
-def refuse(library: ModuleType, fault: int, grad: Floats, hess: Floats) -> None:
+def raise_fault(library: ModuleType, fault: int, grad: Floats, hess: Floats) -> None:
     """Raise the error of a fault of rounds that the core has grown."""
     if fault == core.STOPPED:
         in_float32(grad, hess)

@@ -171,7 +171,7 @@ class LightGBMGrower:
                 _lightgbm_calls.addresses(library, booster),
                 n_rounds,
                 self._pause,
-                partial(_lightgbm_calls.refuse, library),
+                partial(_lightgbm_calls.raise_fault, library),
             )
 
     def fork(self, outputs: slice, seed: int) -> LightGBMGrower:
