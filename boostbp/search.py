@@ -181,11 +181,9 @@ def start(space: Space, given: Mapping[str, Any] | None = None) -> dict[str, Any
     >>> start({"hidden_layer_sizes": Shape(Integer(1, 2), Choice((8, 16))), "hidden__max_depth": Integer(1, 5)})
     {'layers': 1, 'units': 16, 'hidden__max_depth': 3}
     """
-    values: dict[str, Any] = {}
-    for name, dimension in _open(space, given or {}).items():
-        inside = [value for value in _defaults(name) if _holds(dimension, value)]
-        values |= {name: inside[0]} if inside else {}
-    return values
+    dimensions = _open(space, given or {}).items()
+    inside = {name: [value for value in _defaults(name) if _holds(dimension, value)] for name, dimension in dimensions}
+    return {name: values[0] for name, values in inside.items() if values}
 
 
 def sample(rng: np.random.Generator, space: Space, given: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import ctypes
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from threading import Condition, RLock, local
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -161,9 +161,7 @@ def addresses(library: ModuleType, booster: Booster) -> tuple[int, ...]:
     return tuple(at.value or 0 for at in (booster._handle, *functions))
 
 
-def in_float32(grad: Floats, hess: Floats) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return derivatives as LightGBM takes them; raise ValueError beyond the range of float32."""
-    return gradients(grad, "LightGBM"), gradients(hess, "LightGBM")
+in_float32 = partial(gradients, "LightGBM")  # derivatives as LightGBM takes them
 
 
 def raise_fault(library: ModuleType, fault: int, grad: Floats, hess: Floats) -> None:

@@ -95,13 +95,14 @@ def alike_in_float32(values: NDArray[np.float64], within: float = 0.0) -> NDArra
     return np.asarray(single[..., 1:] <= single[..., :-1] + np.float32(within))
 
 
-def gradients(grad: NDArray[np.float64], library: str) -> NDArray[np.float32]:
-    """Return a gradient or hessian in float32, C-contiguous; ValueError if a value exceeds the range of float32."""
+def gradients(library: str, *arrays: NDArray[np.float64]) -> tuple[NDArray[np.float32], ...]:
+    """Return gradients or hessians in float32, C-contiguous; ValueError if a value exceeds the range of float32."""
     try:
         with np.errstate(over="raise"):
-            return np.ascontiguousarray(grad, np.float32)
+            return tuple([np.ascontiguousarray(array, np.float32) for array in arrays])
     except FloatingPointError:
-        fault = f"gradient or hessian of size {np.abs(grad).max():.3g} exceeds the range of float32, in which {library}"
+        size = max(float(np.abs(array).max()) for array in arrays)
+        fault = f"gradient or hessian of size {size:.3g} exceeds the range of float32, in which {library}"
         raise ValueError(f"{fault} grows trees: standardise the targets or use smaller steps.") from None
 
 

@@ -33,7 +33,7 @@ from boostbp.backends.base import (
     TreeParams,
 )
 from boostbp.backends.capabilities import Capabilities
-from boostbp.backends.dialects import Ranks, gradients
+from boostbp.backends.dialects import Ranks
 from boostbp.backends.native_params import (
     NO_DEVICE,
     device_turn,
@@ -204,7 +204,7 @@ class LightGBMGrower:
             booster.update(fobj=lambda prediction, data: (np.zeros_like(ones), ones))
 
         def derivatives(prediction: Floats, data: Dataset) -> tuple[NDArray[np.float32], ...]:
-            float32 = tuple(gradients(part, "LightGBM") for part in gradient(prediction.copy()))
+            float32 = in_float32(*gradient(prediction.copy()))
             hold_threads(self.growth.n_threads)  # last, as the caller's gradient may use LightGBM itself
             return float32
 

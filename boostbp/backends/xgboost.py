@@ -150,8 +150,7 @@ class XGBoostGrower:
         return run
 
 
-def _in_float32(grad: Floats, hess: Floats) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    return gradients(grad, "XGBoost"), gradients(hess, "XGBoost")
+_in_float32 = partial(gradients, "XGBoost")
 
 
 def _refuse(fault: int, grad: Floats, hess: Floats) -> None:
