@@ -24,14 +24,13 @@ from numpy.typing import NDArray
 from boostbp.core import Nodes
 from boostbp.export.description import Description
 from boostbp.export.onnx_graph import Graph, int64
-from boostbp.export.onnx_leaves import BlockRows, Input, OutputParts, ReachedLeaves, concatenated, looked_up, total_of
+from boostbp.export.onnx_leaves import BlockRows, Input, OutputParts, ReachedLeaves, looked_up, total_of
 from boostbp.export.tree_tables import TreeTables, tables_of
 from boostbp.runtime.arrays import Floats
 from boostbp.trees.forest import Forest
 
 MAX_PLACES = 250_000  # limit on rows times terms of a block, whose numbers then stay in cache
 MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 16, 512  # limits on the rows of a block
-FINISHED_SHARE = 0.2  # share of trees with finished routing from which on further steps exclude them
 _BITS = np.uint8(1) << np.arange(8, dtype=np.uint8)
 
 
@@ -125,8 +124,7 @@ def in_blocks(graph: Graph, model: Description, X: str, n_rows: str, work: Calla
 
     Blocks have equal size; the last one is filled up with copies of the last row.
     """
-    *hidden, output = model.forests
-    width = max([_width(output, by_row=True), *(_width(forest, by_row=False) for forest in hidden)])
+    width = max(_width(forest) for forest in model.forests)
     block = min(max(MAX_PLACES // width, MIN_BLOCK_ROWS), MAX_BLOCK_ROWS)
     blocks = graph.op("Div", graph.op("Add", n_rows, np.int64(block - 1)), np.int64(block))
     count = graph.op("Max", blocks, np.int64(1))  # without rows the loop runs no block, and sizes are those of one
@@ -146,10 +144,9 @@ def in_blocks(graph: Graph, model: Description, X: str, n_rows: str, work: Calla
     return graph.op("Slice", outputs, int64(0), graph.op("Unsqueeze", n_rows, int64(0)), int64(0))
 
 
-def _width(forest: Forest, *, by_row: bool) -> int:
-    """Return the number of terms of a row, at least 1; shared terms count once for each output unless `by_row`."""
+def _width(forest: Forest) -> int:
+    """Return the number of terms of a row, at least 1, where shared terms count once for each output."""
     leaves, n_outputs = forest.leaves, forest.leaves.tree_output[:, 1]
-    n_outputs = np.ones_like(n_outputs) if by_row else n_outputs
     n_terms = np.maximum.reduceat(np.diff(leaves.start), leaves.tree_leaf[:-1]) if forest.n_trees else n_outputs
     return int(max(n_terms @ n_outputs, n_outputs.sum(), 1))
 
@@ -193,7 +190,7 @@ def layer_outputs(graph: Graph, forest: Forest, inputs: Input, values: Mapping[i
 
 def _walk(graph: Graph, tables: TreeTables, child: str, columns: str, compared: Floats, rows: BlockRows) -> str:
     """Add the routing through some trees, which compare (column, threshold); returns (trees * rows,) leaf nodes."""
-    once, active = graph.outermost, len(tables.tree)
+    once = graph.outermost
     is_split = tables.split >= 0
     questions, number = np.unique(compared[:, tables.split[is_split]], axis=1, return_inverse=True)
     # the last comparison is that of leaves, which is False for every row
@@ -215,16 +212,10 @@ def _walk(graph: Graph, tables: TreeTables, child: str, columns: str, compared: 
         node = graph.reshaped(graph.op("Add", right, once.op("Unsqueeze", root_child, int64(1))), -1)
         answer = graph.reshaped(answer, -1)
     first_answer = rows.begins(graph, question)
-    ended: list[str] = []
-    for step in range(1, int(tables.n_steps.max())):
-        going_on = int((tables.n_steps > step).sum())
-        if going_on < (1 - FINISHED_SHARE) * active:
-            node, end = rows.split(graph, node, [going_on, active - going_on])
-            active = going_on
-            ended.insert(0, end)
-        right = looked_up(graph, answer, rows.places(graph, looked_up(graph, first_answer, node), active))
+    for _ in range(1, tables.n_steps):
+        right = looked_up(graph, answer, rows.places(graph, looked_up(graph, first_answer, node), len(tables.tree)))
         node = graph.op("Add", looked_up(graph, child, node), right)
-    return concatenated(graph, [node, *ended])
+    return node
 
 
 def _thresholds(graph: Graph, forest: Forest) -> Floats:

@@ -1,8 +1,7 @@
 """Predictions of reached leaves as nodes of a graph, parts of a layer's outputs, and the input that leaves read.
 
 Arrays of a block of rows are flat, (things * rows,), with the rows of a thing next to each other. Numbers of one output
-are looked up one by one. The weights of a leaf with several outputs in the last layer are read together, and one matrix
-product for each row multiplies them by cells and squares of cells (2.4 times faster for ten classes).
+are looked up one by one, those of several outputs together.
 """
 
 from __future__ import annotations
@@ -169,7 +168,7 @@ class ReachedLeaves:
         """Add the predictions of the leaves; `output`, (trees,), is the first output that each tree serves."""
         graph, tables, order = self.graph, self.tables, self.tables.tree << 32
         if tables.constant.shape[1] > 1:
-            yield from self._several_outputs(output, order, in_order=in_order)
+            yield from self._several_outputs(output, order)
             return
         constant = graph.outermost.op("Gather", graph.table(tables.constant.ravel()), self.leaf)
         constant = looked_up(graph, constant, self.node)
@@ -225,9 +224,7 @@ class ReachedLeaves:
             totals.append(total)
         return graph.reshaped(concatenated(graph, totals), len(self.tables.tree), -1)
 
-    def _several_outputs(
-        self, output: NDArray[np.int64], order: NDArray[np.int64], *, in_order: bool
-    ) -> Iterator[OutputParts]:
+    def _several_outputs(self, output: NDArray[np.int64], order: NDArray[np.int64]) -> Iterator[OutputParts]:
         """Add the predictions of leaves that serve several outputs."""
         graph, tables, m = self.graph, self.tables, self.tables.constant.shape[1]
         leaf, trees = looked_up(graph, self.leaf, self.node), np.arange(len(output))
@@ -240,10 +237,6 @@ class ReachedLeaves:
             read.append((tables.terms.slope, term, v, tree, 2 * number + 1))
             if tables.terms.square is not None:
                 read.append((tables.terms.square, term, graph.op("Mul", v, v), tree, 2 * number + 2))
-        if not in_order and (output == output[0]).all():
-            total = self._row_by_row([leaf, *(factor for _, _, factor, _, _ in read[1:])])
-            yield OutputParts(total, output[0] + np.arange(m), order[:1].repeat(m))
-            return
         for weight, place, factor, tree, number in read:
             product = graph.op("Gather", graph.table(weight), place, axis=0)
             if factor:
@@ -251,50 +244,6 @@ class ReachedLeaves:
             product = graph.op("Transpose", graph.reshaped(product, len(tree), -1, m), perm=[0, 2, 1])
             name = graph.reshaped(product, len(tree) * m, -1)
             yield OutputParts(name, (output[tree, None] + np.arange(m)).ravel(), (order[tree] + number).repeat(m))
-
-    def _row_by_row(self, flat: Sequence[str]) -> str:
-        """Add the sums of trees that serve the same outputs, row by row, from the leaves and the factors of terms."""
-        graph, groups, m = self.graph, self.tables.groups, self.tables.constant.shape[1]
-        weights = [graph.table(weight) for weight in _weights_of_leaves(self.tables)]
-
-        def of_row(inner: Graph, leaf: str, *factors: str) -> str:
-            totals = []
-            leaves = BlockRows().split(inner, leaf, [n for n, _ in groups])
-            cells = [iter(BlockRows().split(inner, name, [n * k for n, k in groups if k])) for name in factors]
-            for (n, k), of_group, table, number in zip(groups, self.tables.leaves, weights, leaves, strict=True):
-                weight = inner.op("Gather", table, inner.op("Sub", number, np.int32(of_group.start)), axis=0)
-                if not k:
-                    totals.append(inner.op("ReduceSum", weight, int64(0)))
-                    continue
-                ones = inner.outermost.op("Expand", np.ones((1, 1)), int64(1, n))
-                by_term = [ones, *(inner.reshaped(next(part), k, n) for part in cells)]
-                by_tree = inner.op("Transpose", inner.op("Concat", *by_term, axis=0), perm=[1, 0])
-                weight = inner.reshaped(weight, -1, m)
-                totals.append(inner.op("MatMul", inner.reshaped(by_tree, 1, -1), weight))
-            return inner.op("Sum", *totals)
-
-        if not self.rows.count:
-            return graph.op("Transpose", of_row(graph, *flat), perm=[1, 0])
-        body = graph.inner()
-        values = [body.typed(body.name(), None if number else np.int32, [None]) for number in range(len(flat))]
-        proto = body.proto(values, [body.typed(of_row(body, *(value.name for value in values)))])
-        by_row = []
-        for name in flat:
-            shape = graph.op("Concat", int64(-1), self.rows.count, axis=0)
-            by_row.append(graph.op("Transpose", graph.op("Reshape", name, shape), perm=[1, 0]))
-        totals = graph.op("Scan", *by_row, body=proto, num_scan_inputs=len(by_row))  # (rows, 1, outputs)
-        return graph.op("Transpose", graph.op("Squeeze", totals, int64(1)), perm=[1, 0])
-
-
-def _weights_of_leaves(tables: TreeTables) -> Iterator[Floats]:
-    """Yield all weights of each leaf side by side, (leaves, weights), for each group of trees."""
-    terms, place = tables.terms, 0
-    for (_, k), leaves in zip(tables.groups, tables.leaves, strict=True):
-        n_leaves = leaves.stop - leaves.start
-        of_group = slice(place, place + n_leaves * k)
-        of_terms = [weight[of_group] for weight in (terms.slope, terms.square) if k and weight is not None]
-        yield np.concatenate([tables.constant[leaves], *(part.reshape(n_leaves, -1) for part in of_terms)], axis=1)
-        place = of_group.stop
 
 
 def _terms_in_order(groups: Sequence[tuple[int, int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

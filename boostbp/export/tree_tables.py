@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,8 +48,7 @@ class TreeTables:
     """Trees through which rows are routed together, with the same number of outputs."""
 
     tree: NDArray[np.int64]  # (trees,): numbers of the trees in the forest
-    # (trees,): splits on the longest path of a tree, or of a later tree if that has a longer one
-    n_steps: NDArray[np.int64]
+    n_steps: int  # splits on the longest path of all trees
     # (trees,): number of terms that are read for each leaf of a tree; trees with the same number are adjacent
     n_terms: NDArray[np.int64]
     root: NDArray[np.int64]  # (trees,): node of each root
@@ -66,13 +64,6 @@ class TreeTables:
         begin = np.flatnonzero(np.diff(self.n_terms, prepend=NONE))
         return list(zip(np.diff(begin, append=len(self.tree)).tolist(), self.n_terms[begin].tolist(), strict=True))
 
-    @property
-    def leaves(self) -> list[slice]:
-        """Return the leaves of each group of trees."""
-        n_trees = np.cumsum([0, *(n for n, _ in self.groups)])
-        n_leaves = (np.append(self.root, len(self.child))[n_trees] + n_trees) // 2  # of a tree: splits and one more
-        return [slice(begin, end) for begin, end in pairwise(n_leaves.tolist())]
-
 
 def tables_of(forest: Forest) -> Iterator[TreeTables]:
     """Yield tables by the number of outputs that a tree serves; if several, by the degree of its leaves, too."""
@@ -86,14 +77,10 @@ def _tables(forest: Forest, trees: NDArray[np.int64], n_outputs: int) -> TreeTab
     tree, step, split, leaf = _nodes(forest, trees)
     leaves = forest.leaves
     count = np.diff(leaves.start).astype(np.int64)
-    depth, most_terms = np.zeros((2, len(trees)), np.int64)
-    np.maximum.at(depth, tree, step)
+    most_terms = np.zeros(len(trees), np.int64)
     np.maximum.at(most_terms, tree, np.where(leaf >= 0, count[leaf], 0))
     n_terms = _terms_read(most_terms)
-    deepest = np.zeros(n_terms.max() + 1, np.int64)
-    np.maximum.at(deepest, n_terms, depth)
-    # groups by their deepest tree, so that trees whose rows have all reached a leaf are the last ones
-    order = np.lexsort([-depth, n_terms, -deepest[n_terms]])
+    order = np.argsort(n_terms, kind="stable")
     place = np.argsort(order)[tree]
     of_node = np.lexsort([step, place])  # stable: nodes of a step keep their order
     place, split, leaf = place[of_node], split[of_node], leaf[of_node]
@@ -101,7 +88,7 @@ def _tables(forest: Forest, trees: NDArray[np.int64], n_outputs: int) -> TreeTab
     leaf, n_read = leaf[~is_split], n_terms[order][place[~is_split]]
     return TreeTables(
         tree=trees[order],
-        n_steps=np.maximum.accumulate(depth[order][::-1])[::-1],
+        n_steps=int(step.max()),
         n_terms=n_terms[order],
         root=np.flatnonzero(np.diff(place, prepend=NONE)),
         split=split,

@@ -25,7 +25,7 @@ def grown(basis: str, clip: bool) -> tuple[Forest, np.ndarray]:
 def value(tables: TreeTables, forest: Forest, number: int, row: np.ndarray) -> np.ndarray:
     """The value of the leaf that a row reaches under a tree of the tables."""
     node = tables.root[number]
-    for _ in range(tables.n_steps[number]):
+    for _ in range(tables.n_steps):
         if (split := tables.split[node]) >= 0:
             cell = row[forest.nodes.feature[split]]
             is_left = forest.nodes.missing_left[split] if np.isnan(cell) else cell <= forest.nodes.threshold[split]
