@@ -10,7 +10,7 @@ from leaf_oracles import table, target
 
 from boostbp.backends import available, capabilities_of, load_backend
 from boostbp.backends.base import TreeParams
-from boostbp.backends.conformance.backend_trial import Trial, same
+from boostbp.backends.conformance.backend_trial import BackendTrial, same
 from boostbp.trees.sparse import Table
 
 EVERY = pytest.mark.parametrize("name", available())
@@ -42,7 +42,7 @@ def gradient(data: Table, columns: int, seed: int = 0) -> np.ndarray:
 def test_trees_keep_to_the_sizes_asked_for(
     name: str, rows: int, depth: int, leaves: int | None, least: int, weight: float, shared: bool, seed: int
 ) -> None:
-    trial = Trial(load_backend(name))
+    trial = BackendTrial(load_backend(name))
     data = table(np.random.default_rng(seed), rows, missing=trial.capabilities.missing)
     grad = gradient(data, 2 if shared and trial.capabilities.vector_leaf else 1, seed) * weight
     growth = {"max_depth": depth, "max_leaves": leaves, "min_samples_leaf": least, "multi_output": shared}
