@@ -5,7 +5,7 @@ takes 20 ns with `TreeEnsemble`, and 9 ns with `GatherElements`.
 
 Blocks of rows, which stay in the cache of a processor, pass through all layers, as in our core. Rows are the last axis:
 all rows of a block read the tables of a tree in turn, and `ReduceSum` over the first axis adds terms and trees in the
-order of the core. Hidden units need the same bits, because steep leaves above them amplify rounding errors.
+order of the core. So all layers have its bits; hidden units need them, as steep leaves above amplify rounding errors.
 
 A categorical split becomes a column that is 0 where it sends a row left, and 1 elsewhere. A table has these columns by
 the category of a row, packed as bits, so that the columns of all splits of a feature are read together.
@@ -160,14 +160,14 @@ def add_raw_output(graph: Graph, model: Description, X: str, *, single: bool) ->
             units = model.forests[number - 1].n_outputs
             values = {units + column: known for column, known in model.categories.items()} if model.skip else {}
             inputs = features.next(graph, output, units, skip=model.skip)
-        output = layer_outputs(graph, forest, inputs, values, last=number == len(model.forests) - 1)
+        output = layer_outputs(graph, forest, inputs, values)
     if model.baseline.any():
         output = graph.op("Add", output, model.baseline[:, None])
     return graph.op("Transpose", output, perm=[1, 0])
 
 
-def layer_outputs(graph: Graph, forest: Forest, inputs: Input, values: Mapping[int, Floats], *, last: bool) -> str:
-    """Add a layer; returns the name of its outputs, (outputs, rows). All layers but the last have the bits of the core.
+def layer_outputs(graph: Graph, forest: Forest, inputs: Input, values: Mapping[int, Floats]) -> str:
+    """Add a layer; returns the name of its outputs, (outputs, rows), with the bits of the core.
 
     `values` are the numbers, (categories,), that represent the categories in a column of the layer's input.
     """
@@ -184,8 +184,8 @@ def layer_outputs(graph: Graph, forest: Forest, inputs: Input, values: Mapping[i
         leaf = once.op("CumSum", is_leaf, np.int64(0), exclusive=1)
         node = _walk(graph, tables, child, columns, compared, rows)
         leaves = ReachedLeaves(graph, tables, leaf, node, cells, inputs, rows, clip=forest.clip)
-        parts += leaves.parts(forest.leaves.tree_output[tables.tree, 0], forest.n_outputs, in_order=not last)
-    return total_of(graph, parts, forest.n_outputs, inputs, in_order=not last)
+        parts += leaves.parts(forest.leaves.tree_output[tables.tree, 0])
+    return total_of(graph, parts, forest.n_outputs, inputs)
 
 
 def _walk(graph: Graph, tables: TreeTables, child: str, columns: str, compared: Floats, rows: BlockRows) -> str:

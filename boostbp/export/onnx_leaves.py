@@ -111,12 +111,6 @@ class BlockRows:
             return begin
         return graph.reshaped(graph.op("Add", graph.reshaped(begin, count, -1), self.number), -1)
 
-    def total(self, graph: Graph, count: int, values: str) -> str:
-        """Add the sum of (count * rows,) values for each row, (1, rows)."""
-        if not self.count:  # a sum along the last axis is ten times faster
-            return graph.op("ReduceSum", graph.reshaped(values, 1, -1), int64(1))
-        return graph.op("ReduceSum", graph.reshaped(values, count, -1), int64(0))
-
 
 class OutputParts(NamedTuple):
     """Summands of a layer's outputs."""
@@ -128,11 +122,9 @@ class OutputParts(NamedTuple):
     order: NDArray[np.int64]
 
 
-def total_of(graph: Graph, parts: Sequence[OutputParts], n_outputs: int, inputs: Input, *, in_order: bool) -> str:
-    """Add the sums of parts, (outputs, rows); with `in_order`, which hidden units need, with the bits of the core."""
+def total_of(graph: Graph, parts: Sequence[OutputParts], n_outputs: int, inputs: Input) -> str:
+    """Add the sums of parts, (outputs, rows), in the order of the core, and so with its bits."""
     names = [part.name for part in parts]
-    if n_outputs == 1 and names and not in_order:
-        return graph.op("ReduceSum", concatenated(graph, names), int64(0))
     output, order = (np.concatenate([np.empty(0, np.int64), *(part[k] for part in parts)]) for k in (1, 2))
     part = np.lexsort([order, output])
     count = np.bincount(output, minlength=n_outputs)
@@ -164,7 +156,7 @@ class ReachedLeaves:
     rows: BlockRows
     clip: bool  # whether cells are clipped to the range of the leaf's training rows
 
-    def parts(self, output: NDArray[np.int64], n_outputs: int, *, in_order: bool) -> Iterator[OutputParts]:
+    def parts(self, output: NDArray[np.int64]) -> Iterator[OutputParts]:
         """Add the predictions of the leaves; `output`, (trees,), is the first output that each tree serves."""
         graph, tables, order = self.graph, self.tables, self.tables.tree << 32
         if tables.constant.shape[1] > 1:
@@ -174,12 +166,8 @@ class ReachedLeaves:
         constant = looked_up(graph, constant, self.node)
         if not tables.n_terms.any():
             yield OutputParts(graph.reshaped(constant, len(output), -1), output, order)
-        elif in_order or n_outputs > 1:
-            yield OutputParts(self._tree_by_tree(constant), output, order)
         else:
-            terms = self.rows.total(graph, sum(n * k for n, k in tables.groups), self._products())
-            both = concatenated(graph, [self.rows.total(graph, len(output), constant), terms])
-            yield OutputParts(both, output[:1].repeat(2), order[:1].repeat(2))
+            yield OutputParts(self._tree_by_tree(constant), output, order)
 
     def _standardised_cells(self) -> tuple[str, str]:
         """Add the places of the terms that are read, and their standardised cells, (terms read * rows,) each."""

@@ -21,7 +21,7 @@ pytest.importorskip("onnxruntime")
 def hidden_layer(forest, *, single):
     """A graph of a layer whose outputs are hidden units, for blocks of rows or a single row."""
     graph = Graph(np.dtype(np.float64))
-    units = layer_outputs(graph, forest, Input.of(graph, "X", single=single), {}, last=False)
+    units = layer_outputs(graph, forest, Input.of(graph, "X", single=single), {})
     graph.op("Transpose", units, perm=[1, 0], outputs=["units"])
     proto = graph.proto([graph.typed("X", shape=["rows", forest.n_features])], [graph.typed("units")])
     return onnx.helper.make_model(proto, opset_imports=[onnx.helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
