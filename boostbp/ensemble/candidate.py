@@ -43,30 +43,23 @@ class CandidateKind(Enum):
 
 
 class Trial(Protocol):
-    """The training of a candidate, piece by piece."""
+    """The training of a candidate, piece by piece.
+
+    `work` is that of the next piece, and `result` the best model so far. A trial is `finished` if no further piece gains,
+    or none is left. ``advance(over)`` returns the training with one piece more, which may end early if ``over()``.
+    """
 
     @property
-    def name(self) -> str:
-        """Name of the candidate."""
-
+    def name(self) -> str: ...
     @property
-    def n_pieces(self) -> int:
-        """Number of pieces so far."""
-
+    def n_pieces(self) -> int: ...
     @property
-    def finished(self) -> bool:
-        """Whether no further piece gains, or is left."""
-
+    def finished(self) -> bool: ...
     @property
-    def work(self) -> float:
-        """Work of the next piece."""
-
+    def work(self) -> float: ...
     @property
-    def result(self) -> TrainedCandidate:
-        """The best model so far."""
-
-    def advance(self, over: Over | None = None) -> Trial:
-        """Return the training with one piece more, which may end early if ``over()``."""
+    def result(self) -> TrainedCandidate: ...
+    def advance(self, over: Over | None = None) -> Trial: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,7 @@ def _blocks_of_table(
     """Yield blocks of a table's features, with the columns in `names`; a regressor's y is numbers, however spelt."""
     text = {"y": False} if kind == "regressor" else {}
     kinds = {column: table.type_of(column) for column in table.roles.verbatim}
-    ways: dict[str, dict[str, object]] = {column: {} for name in text for column in names[name]}
+    ways: dict[str, dict[str, object]] = {column: {} for name in text for column in names.get(name, ())}
     for features, verbatim in table.batches():
         if len(features):
             for column, known in ways.items():
