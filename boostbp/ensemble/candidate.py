@@ -43,23 +43,36 @@ class CandidateKind(Enum):
 
 
 class Trial(Protocol):
-    """The training of a candidate, piece by piece.
-
-    `work` is that of the next piece, and `result` the best model so far. A trial is `finished` if no further piece gains,
-    or none is left. ``advance(over)`` returns the training with one piece more, which may end early if ``over()``.
-    """
+    """The training of a candidate, piece by piece."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Name of the candidate."""
+        ...
+
     @property
-    def n_pieces(self) -> int: ...
+    def n_pieces(self) -> int:
+        """Number of pieces so far."""
+        ...
+
     @property
-    def finished(self) -> bool: ...
+    def finished(self) -> bool:
+        """Whether no further piece gains, or none is left."""
+        ...
+
     @property
-    def work(self) -> float: ...
+    def work(self) -> float:
+        """Work of the next piece."""
+        ...
+
     @property
-    def result(self) -> TrainedCandidate: ...
-    def advance(self, over: Over | None = None) -> Trial: ...
+    def result(self) -> TrainedCandidate:
+        """The best model so far."""
+        ...
+
+    def advance(self, over: Over | None = None) -> Trial:
+        """Return the training with one piece more, which may end early if ``over()``."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
