@@ -164,10 +164,9 @@ class ReachedLeaves:
             return
         constant = graph.outermost.op("Gather", graph.table(tables.constant.ravel()), self.leaf)
         constant = looked_up(graph, constant, self.node)
-        if not tables.n_terms.any():
-            yield OutputParts(graph.reshaped(constant, len(output), -1), output, order)
-        else:
-            yield OutputParts(self._tree_by_tree(constant), output, order)
+        has_terms = tables.n_terms.any()
+        total = self._tree_by_tree(constant) if has_terms else graph.reshaped(constant, len(output), -1)
+        yield OutputParts(total, output, order)
 
     def _standardised_cells(self) -> tuple[str, str]:
         """Add the places of the terms that are read, and their standardised cells, (terms read * rows,) each."""
