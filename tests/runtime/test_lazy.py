@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import builtins
 import json
 import subprocess
 import sys
-
-import pytest
-
-from boostbp.runtime.lazy import lazy_imports
 
 
 def in_fresh_process(code: str) -> str:
@@ -28,15 +23,3 @@ def test_an_import_loads_what_is_used():
     unused = {"boostbp.export", "boostbp.storage", *(f"boostbp.estimators.{name}" for name in others)}
     assert "boostbp.estimators.regressor" in regressor
     assert not unused & regressor
-
-
-def test_imports_are_put_off_in_the_block_alone():
-    importer, namespace = builtins.__import__, {"__name__": "boostbp", "lazy_imports": lazy_imports}
-    block = "with lazy_imports(globals()):\n    from boostbp.losses import Loss, no_such_name\n"
-    exec(block + "import json", namespace)
-    assert builtins.__import__ is importer
-    assert "Loss" not in namespace
-    assert namespace["json"] is json
-    assert {"Loss", "losses", "no_such_name"} <= {*namespace["__dir__"]()}
-    with pytest.raises(AttributeError, match="no_such_name"):
-        namespace["__getattr__"]("no_such_name")
