@@ -59,7 +59,7 @@ def test_rows_that_were_held_out_are_learnt_from_in_the_end(backend, before_refi
     rounds = rounds_of(chosen)
     assert rounds_of(forest) == rounds < 40
     assert model.history_.scores == before.history_.scores
-    assert [one.summary().endswith(REFITTED) for one in (model, before)] == [True, False]
+    assert [REFITTED in one.summary() for one in (model, before)] == [True, False]
     alone = BoostBPRegressor((), **parameters(**{**how, "n_estimators": rounds}, early_stopping=False)).fit(X, Y)
     assert_close(model.predict(X), alone.predict(X), 0.02 * Y.std())  # but for units, of nine tenths of the rows
     assert np.abs(before.predict(X) - alone.predict(X)).max() > 0.1 * Y.std()
