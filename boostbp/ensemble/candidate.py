@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
@@ -42,37 +42,8 @@ class CandidateKind(Enum):
     OUTPUT_LAYER = "network under an output layer that is boosted to its end"
 
 
-class Trial(Protocol):
-    """The training of a candidate, piece by piece."""
-
-    @property
-    def name(self) -> str:
-        """Name of the candidate."""
-        ...
-
-    @property
-    def n_pieces(self) -> int:
-        """Number of pieces so far."""
-        ...
-
-    @property
-    def finished(self) -> bool:
-        """Whether no further piece gains, or none is left."""
-        ...
-
-    @property
-    def work(self) -> float:
-        """Work of the next piece."""
-        ...
-
-    @property
-    def result(self) -> TrainedCandidate:
-        """The best model so far."""
-        ...
-
-    def advance(self, over: Over | None = None) -> Trial:
-        """Return the training with one piece more, which may end early if ``over()``."""
-        ...
+# The training of a candidate, piece by piece: ``advance(over)`` returns it with one piece more.
+Trial: TypeAlias = "LayerTraining | NetworkTraining"
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ def candidates_for(
     if deep == "auto":
         trained = level.networks is not None and (problem.settings.epochs > 0 or network_needed)
         kinds |= set(CandidateKind) if trained else {CandidateKind.DIRECTIONS, CandidateKind.ENCODINGS}
-        if problem.has_several_classes and not (level.thorough or network_needed or problem.resume is not None):
+        if problem.has_several_classes and not (level.thorough or network_needed):
             kinds -= {CandidateKind.NETWORK, CandidateKind.OUTPUT_LAYER}
     tried: dict[str, Candidate] = {}
     for candidate in CANDIDATES:

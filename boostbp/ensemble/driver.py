@@ -1,4 +1,4 @@
-"""Driver: the only loop over trials of candidates. It counts their work, and has their sum on the held-out rows."""
+"""Driver: trials of candidates, piece by piece, their work so far, and their sum on the held-out rows."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Driver:
 
     problem: Problem  # layers that are trained at the same time share its threads
     budget: Budget
-    plan: Plan = field(default_factory=Plan)
+    plan: Plan
     # by name of the candidate; failed ones are left out, or keep the pieces from before the failure
     failed: dict[str, Exception] = field(default_factory=dict)
     layers: dict[str, LayerTraining] = field(default_factory=dict)
@@ -121,15 +121,14 @@ class Driver:
             waiting = [candidate for candidate in waiting if candidate not in wave]
             self.report(stage)
             over, first = partial(self.budget.over, later), wave[0] if not self.layers else None
-            self.train({layer.name: self._step(layer, n_pieces, over, required=layer is first) for layer in wave})
+            self.train({layer.name: self._turn(layer, n_pieces, over, required=layer is first) for layer in wave})
 
-    def _step(self, candidate: Candidate, n_pieces: int | None, over: Over, *, required: bool) -> Turn:
-        """Return the step that begins a candidate, or takes one that was begun on to `n_pieces`."""
+    def _turn(self, candidate: Candidate, n_pieces: int | None, over: Over, *, required: bool) -> Turn:
+        """Return the turn that begins a candidate, or takes one that was begun on to `n_pieces`."""
         if (begun := self.layers.get(candidate.name)) is None:
             return self._pieces(partial(self._begun, candidate, over, required), n_pieces, over)
-        return self._pieces(
-            partial(_same, begun), None if n_pieces is None else max(n_pieces - begun.n_pieces, 0), over
-        )
+        left = None if n_pieces is None else max(n_pieces - begun.n_pieces, 0)
+        return self._pieces(lambda: begun, left, over)
 
     def _pieces(self, begin: Callable[[], Trial | None], n_pieces: int | None, over: Over) -> Turn:
         return Turn(begin, n_pieces, over, cuts=self.budget.seconds is not None)
@@ -179,7 +178,10 @@ class Driver:
             self.layers = {name: self.layers[name] for name in workers().agree(kept)}
 
     def is_worse(self, layer: LayerTraining, other: LayerTraining, limit: float) -> bool:
-        """Return whether the held-out loss of a layer exceeds that of another by more standard errors than `limit`."""
+        """Return whether the held-out loss of a layer exceeds that of another by more standard errors than `limit`.
+
+        Layers on few features are compared in this way, too.
+        """
         losses, others = [self.problem.row_losses(training.best_raw) for training in (layer, other)]
         with np.errstate(invalid="ignore"):  # infinite losses
             excess, error = self.problem.mean_of(losses - others)
@@ -202,18 +204,18 @@ class Driver:
     def _boost(self, names: Iterable[str], n_pieces: int | None, over: Over) -> None:
         """Boost layers that were begun."""
         layers = {name: self.layers[name] for name in names}
-        self.train({name: self._pieces(partial(_same, layer), n_pieces, over) for name, layer in layers.items()})
+        self.train({name: self._pieces(partial(layers.get, name), n_pieces, over) for name in layers})
 
-    def train(self, steps: Mapping[str, Turn]) -> None:
+    def train(self, turns: Mapping[str, Turn]) -> None:
         """Train trials, as many at a time as threads allow.
 
         Work is counted and layers are kept, also those before Ctrl-C; a network counts and keeps its own.
         """
         outcomes: dict[str, Outcome] = {}
         try:
-            run_tasks({name: step.run for name, step in steps.items()}, self.problem.split_threads()[1], outcomes)
+            run_tasks({name: turn.run for name, turn in turns.items()}, self.problem.split_threads()[1], outcomes)
         finally:
-            for name in steps:
+            for name in turns:
                 trial, failure = outcomes.get(name, Outcome())
                 if failure is not None:
                     self.failed[name] = failure
@@ -266,10 +268,6 @@ class Driver:
                 if gain >= min_gain:
                     gain_per_work[name] = gain / training.work
         return workers().agree(sorted(gain_per_work, key=lambda name: -gain_per_work[name])[: constants.WAVE])
-
-
-def _same(trial: Trial) -> Trial:
-    return trial
 
 
 def promised_gain(training: LayerTraining, weight: float, raw: Floats, problem: Problem) -> float:

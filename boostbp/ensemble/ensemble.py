@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidate_settings import first_layer, varied
 from boostbp.ensemble.driver import Driver
 from boostbp.ensemble.few_features import on_all_features
-from boostbp.ensemble.many_rows import train_many
+from boostbp.ensemble.many_rows import train_first_of_many, train_many
 from boostbp.ensemble.output_layers import distinct
 from boostbp.ensemble.plan import OF_ONE_MODEL, Plan, Schedule
 from boostbp.ensemble.problem import HeldOutScore, Problem
@@ -41,11 +40,11 @@ from boostbp.runtime.group import training_in
 SEED_STEP = 1_000_003  # between the seeds of members; large, as the pieces of a layer have successive seeds
 
 
-def train_model(problem: Problem, plan: Plan, others: Iterable[Problem] = ()) -> tuple[Network, History]:
+def train_model(problem: Problem, plan: Plan, others: Sequence[Callable[[], Problem]] = ()) -> tuple[Network, History]:
     """Train the model of a fit, as its plan says.
 
-    `others` are problems of the same table with other rows held out. The quality says for how many of them such a sum
-    is trained, too; the model is the mean of the sums.
+    `others` return problems of the same table with other rows held out. The quality says for how many of them such a
+    sum is trained, too; the model is the mean of the sums.
 
     Sums are rounded, which makes files small (`Network.rounded`). A single network or layer stays as it was trained,
     and so does a sum with monotone constraints, which rounded leaves might violate.
@@ -106,7 +105,7 @@ def _finished_alone(network: Network, history: History, problem: Problem) -> tup
 
 
 def _mean_with_others(
-    first: _Member, problem: Problem, plan: Plan, others: Iterable[Problem]
+    first: _Member, problem: Problem, plan: Plan, others: Sequence[Callable[[], Problem]]
 ) -> tuple[Network, History]:
     """Train an average of candidates on each other problem; return the mean of all, with the history of the first."""
     budget, fit = Budget(plan.max_time), clock.of_fit()
@@ -114,15 +113,14 @@ def _mean_with_others(
     n_members = 1 if fit.interrupt is not None else plan.level.effort(networks=first.networks).members
     assert history.choice is not None
     failed, cut_by_time = list(history.choice.failed), history.choice.cut_by_time
-    for number, other in enumerate(islice(others, n_members - 1), start=1):
+    member: _Member | Exception | None = None
+    for number, draw in enumerate(others[: n_members - 1], start=1):
         if budget.over(budget.elapsed / number):  # a member has taken so long so far
             cut_by_time = True
             break
-        seed = (other.settings.seed + number * SEED_STEP) % 2**31
-        other = replace(other, settings=replace(other.settings, seed=seed))
-        with fit.ending_early(), training_in(other.rows.group):
-            member = attempted(partial(_train_average, other, plan.on(other, networks=first.networks)))
-        if fit.interrupt is not None:
+        with fit.ending_early():
+            member = attempted(partial(_train_other, draw, plan, number, networks=first.networks))
+        if fit.interrupt is not None or member is None:
             break
         if isinstance(member, Exception):
             failed += in_words({f"member {number + 1}": member})
@@ -138,6 +136,15 @@ def _mean_with_others(
     return _rounded(weighted_sum([member.model for member in members], weights), problem), history
 
 
+def _train_other(draw: Callable[[], Problem], plan: Plan, number: int, *, networks: bool) -> _Member:
+    """Train an average on other rows, which ``draw()`` returns, with a seed of its own."""
+    problem = draw()
+    seed = (problem.settings.seed + number * SEED_STEP) % 2**31
+    problem = replace(problem, settings=replace(problem.settings, seed=seed))
+    with training_in(problem.rows.group):
+        return _train_average(problem, plan.on(problem, networks=networks))
+
+
 class _Member(NamedTuple):
     """An average of candidates."""
 
@@ -151,6 +158,7 @@ SCHEDULES: Mapping[Schedule, Callable[[Driver], None]] = {
     Schedule.ONE_NETWORK: train_one_network,
     Schedule.FIRST_LAYERS: train_first_layers,
     Schedule.STAGES: train_stages,
+    Schedule.FIRST_OF_MANY: train_first_of_many,
     Schedule.SAMPLE: train_many,
 }
 

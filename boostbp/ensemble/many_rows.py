@@ -18,22 +18,30 @@ from boostbp.network.monitor import Stage
 from boostbp.runtime.group import training_in
 
 
+def train_first_of_many(driver: Driver) -> None:
+    """Choose the first layer on a sample of the rows, and boost it to its end on all of them."""
+    tried: list[TrainedCandidate] = []  # on the sample
+    try:
+        first = _first_layer(driver, tried)
+        if driver.budget.spent:
+            driver.others += tried
+        _boost(first, driver, FIRST_STAGE)
+    except KeyboardInterrupt:
+        driver.others = driver.others or tried
+        raise
+
+
 def train_many(driver: Driver) -> None:
     """Train the candidates of a driver.
 
     A sample of the rows chooses the first layer, which is boosted to its end on all rows. Then all stages of a fit on a
-    smaller table run on a sample: trials, the driver, networks. Finally, the models with weight in that fit get new
-    output layers, boosted to their end on all rows above the same hidden layers, in the order of their weights.
+    smaller table run on a sample. Finally, the models with weight in that fit get new output layers, boosted to their
+    end on all rows above the same hidden layers, in the order of their weights.
     """
-    tried: list[TrainedCandidate] = []
-    try:
-        _boost(_first_layer(driver, tried), driver, FIRST_STAGE)
-    finally:
-        if driver.budget.spent or not driver.others:
-            driver.others += _on_some_rows(tried)
+    train_first_of_many(driver)
     first = driver.spent
     driver.total = constants.ALL_ROWS_WORK * driver.plan.level.effort(networks=True).work * first
-    if driver.plan.level.first_layers or len(driver.plan.candidates) == 1 or driver.budget.over():
+    if len(driver.plan.candidates) == 1 or driver.budget.over():
         return
     sample = _sample_of(driver)
     try:
@@ -58,17 +66,15 @@ def _first_layer(driver: Driver, tried: list[TrainedCandidate]) -> Candidate:
 
     What was trained on the sample is added to `tried`, also before Ctrl-C.
     """
-    candidates = [
-        candidate for candidate in driver.plan.of_kind(CandidateKind.SINGLE_LAYER) if candidate.least_quality == 1
-    ]
+    candidates = driver.plan.first_layers
     if len(candidates) == 1:
         return candidates[0]
-    sample = Driver(driver.problem.on_some_rows(), driver.budget, failed=driver.failed)
+    sample = Driver(driver.problem.on_some_rows(), driver.budget, driver.plan, failed=driver.failed)
     try:
         with training_in(sample.problem.rows.group):
             sample.audition(candidates, stage=FIRST_STAGE)
     finally:
-        tried += sample.trained()
+        tried += _on_some_rows(sample.trained())
     chosen = [candidate for candidate in candidates if candidate.name in sample.layers]
     return (chosen or candidates)[0]
 

@@ -38,31 +38,32 @@ class Schedule(Enum):
     ONE_NETWORK = "layers on the features, the network, and output layers on it"
     FIRST_LAYERS = "the first layers, without those that are clearly worse in a trial"
     STAGES = "the first two layers, trials of the others, then what promises most"
-    SAMPLE = "all stages on a sample of the rows, then what they chose on all rows"
+    FIRST_OF_MANY = "the first layer that a sample of the rows chose, on all rows"
+    SAMPLE = "the first layer that a sample of the rows chose, all stages on the sample, and their choice on all rows"
 
 
 LAYER_KINDS = (CandidateKind.SINGLE_LAYER, CandidateKind.DIRECTIONS, CandidateKind.ENCODINGS)
 OF_ONE_MODEL = (Schedule.HIDDEN_UNITS, Schedule.ALONE, Schedule.FIXED_LAYER)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What a fit trains, and the limits of its training."""
 
     # parameters: average networks and single layers ("auto"), train the user's network (True), or average single layers
     # only (False); the quality; and whether the user's network is trained even if it promises little, at least for some
     # epochs, because callbacks see it or its state is kept
-    deep: Deep = "auto"
-    quality: int = DEFAULT_QUALITY
-    network_needed: bool = False
+    deep: Deep
+    quality: int
+    network_needed: bool
     # decisions
-    way: Way = Way.AVERAGE
-    schedule: Schedule = Schedule.STAGES
-    level: QualityLevel = LEVELS[DEFAULT_QUALITY]
-    candidates: tuple[Candidate, ...] = ()
-    refit: bool = False  # whether the leaves of what has weight are fitted again on all rows at the end
-    drops_features: bool = False  # whether features that gain nothing may be left out
-    max_time: float | None = None  # seconds
+    way: Way
+    schedule: Schedule
+    level: QualityLevel
+    candidates: tuple[Candidate, ...]
+    refit: bool  # whether the leaves of what has weight are fitted again on all rows at the end
+    drops_features: bool  # whether features that gain nothing may be left out
+    max_time: float | None  # seconds
 
     @classmethod
     def of(
@@ -89,17 +90,18 @@ class Plan:
             is_sum = schedule not in OF_ONE_MODEL
             candidates = candidates_for(problem, deep, quality, level, network_needed) if is_sum else []
         refit = level.refit and judged and problem.learns_held_out
+        is_refitted = not many_rows if is_sum else _is_refitted_alone(problem, deep, schedule)
         return cls(
-            deep,
-            quality,
-            network_needed,
-            way,
-            schedule,
-            level,
-            tuple(candidates),
-            refit and (not many_rows if is_sum else _is_refitted_alone(problem, deep, schedule)),
-            schedule is Schedule.FIRST_LAYERS and _may_drop_features(problem, candidates),
-            problem.settings.max_time,
+            deep=deep,
+            quality=quality,
+            network_needed=network_needed,
+            way=way,
+            schedule=schedule,
+            level=level,
+            candidates=tuple(candidates),
+            refit=refit and is_refitted,
+            drops_features=schedule is Schedule.FIRST_LAYERS and _may_drop_features(problem, candidates),
+            max_time=problem.settings.max_time,
         )
 
     def on(self, problem: Problem, *, networks: bool = True) -> Plan:
@@ -111,6 +113,11 @@ class Plan:
         """Return the candidates of some kinds."""
         return [candidate for candidate in self.candidates if candidate.kind in kinds]
 
+    @property
+    def first_layers(self) -> list[Candidate]:
+        """The layers on the features that the lowest quality tries."""
+        return [layer for layer in self.of_kind(CandidateKind.SINGLE_LAYER) if layer.least_quality == 1]
+
     def __str__(self) -> str:
         return f"Plan: {'; '.join([self.schedule.value, *self._facts()])}."
 
@@ -118,12 +125,18 @@ class Plan:
         """Yield candidates and limits in words."""
         networks = self.of_kind(CandidateKind.NETWORK)
         if self.schedule not in OF_ONE_MODEL:
-            parts = {"layer": self.of_kind(*LAYER_KINDS), "network": networks}
+            layers = self.first_layers if self.schedule is Schedule.FIRST_OF_MANY else self.of_kind(*LAYER_KINDS)
+            parts = {"layer": layers, "network": networks}
             yield ", ".join(counted(len(part), what) for what, part in parts.items() if part)
-        if self.schedule in (Schedule.STAGES, Schedule.SAMPLE):
-            work = f"at most {self.level.layers.work:g} times the work of the first layers"
+        of_unit = {
+            Schedule.STAGES: (1.0, "the first layers"),
+            Schedule.SAMPLE: (constants.ALL_ROWS_WORK, "the first layer"),
+        }
+        if self.schedule in of_unit:
+            factor, unit = of_unit[self.schedule]
+            work = f"at most {factor * self.level.layers.work:g} times the work of {unit}"
             of_networks = self.level.networks if networks else None
-            yield work if of_networks is None else f"{work} ({of_networks.work:g} with networks)"
+            yield work if of_networks is None else f"{work} ({factor * of_networks.work:g} with networks)"
         members = max(self.level.effort(networks=trained).members for trained in (False, bool(networks)))
         if self.schedule not in OF_ONE_MODEL and members > 1:
             yield f"up to {members} times, with other held-out rows each time"
@@ -169,7 +182,7 @@ def _schedule(problem: Problem, deep: Deep, level: QualityLevel, way: Way, many_
     if deep is True:
         return Schedule.ONE_NETWORK
     if many_rows:
-        return Schedule.SAMPLE
+        return Schedule.FIRST_OF_MANY if level.first_layers else Schedule.SAMPLE
     return Schedule.FIRST_LAYERS if level.first_layers else Schedule.STAGES
 
 

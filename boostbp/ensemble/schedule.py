@@ -48,7 +48,7 @@ def train_stages(driver: Driver) -> None:
 
     The order depends only on losses and counted work, and so not on the number of threads.
     """
-    problem, plan = driver.problem, driver.plan
+    plan = driver.plan
     level, layers, networks = plan.level, plan.of_kind(*LAYER_KINDS), plan.of_kind(CandidateKind.NETWORK)
     begun = time.perf_counter()
     while layers and not driver.layers:  # the next ones, if the first ones fail
@@ -63,7 +63,7 @@ def train_stages(driver: Driver) -> None:
     trials = max(constants.TRIALS_WORK * level.layers.work * first, 1.01 * first)
     layers = layers[: level.trials]
     driver.begin(layers, constants.TRIAL_PIECES, limit=trials)
-    if not (plan.network_needed or problem.resume is not None or depth_promises(driver)):
+    if not (plan.network_needed or depth_promises(driver)):
         networks = []
     driver.total = limit = level.effort(networks=bool(networks)).work * first
     layers = [layer for layer in layers if layer.name not in driver.layers and layer.name not in driver.failed]

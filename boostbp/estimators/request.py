@@ -67,7 +67,9 @@ class Request:
     @classmethod
     def of(cls, estimator: Any, arguments: Arguments = NO_ARGUMENTS) -> Self:
         """Read the parameters of an estimator; raise ValueError if one is out of bounds."""
-        names = {field.name for field in fields(SupervisedParameters)} | estimator.get_params(deep=False).keys()
+        names = dict.fromkeys(
+            [field.name for field in fields(SupervisedParameters)] + [*estimator.get_params(deep=False)]
+        )
         values = {name: getattr(estimator, name, None) for name in names}  # derived classes may have fewer parameters
         fewest = estimator._min_hidden
         deep: Literal["auto"] | bool = checks.one_of("deep", values["deep"], ("auto", True, False))

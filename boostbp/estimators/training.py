@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -54,7 +55,7 @@ class Training:
         """Return the call that trains, from the start or from the state."""
         problem = replace(self.problem, callbacks=callbacks, resume=self.state, report=report)
         like = self.data.targets, problem.evaluation.metric, problem.backend, problem.settings
-        others = (problem_of(draw(), *like) for draw in self.data.others)
+        others = [partial(_problem_of_other, draw, *like) for draw in self.data.others]
         return partial(ensemble.train_model, problem, self.plan, others)
 
     def with_targets(self, targets: Targets) -> Training:
@@ -168,6 +169,10 @@ def problem_of(
     evaluation = Evaluation(tuple(sets), metric, outcome)
     task = NetworkTask(rows=counted, backend=backend, loss=targets.loss, settings=settings, evaluation=evaluation)
     return Problem.of(task, targets.to_loss)
+
+
+def _problem_of_other(draw: Callable[[], Drawing], *like: Any) -> Problem:
+    return problem_of(draw(), *like)
 
 
 def _refuse_divided(loss: Loss, rows: Rows) -> None:

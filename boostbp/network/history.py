@@ -150,7 +150,7 @@ class History:
     refits : list of Refit
         The calls of ``refit`` since the fit. Epochs, looks and scores precede them.
     plan : str
-        What was to be trained, how far, and from which candidates; "" in files of version 9.
+        What was to be trained, how far, and from which candidates; "" in older files.
     held_out : (rows, outputs) or None
         Raw output on the first evaluation set before leaves were fitted again, until the estimator has its model.
     """

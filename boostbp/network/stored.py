@@ -46,7 +46,7 @@ def history_from(facts: object, *, hidden: int | None = None) -> History:
 
     Raises ValueError if a field is missing or has another type, or if epochs describe other layers or evaluation sets.
     """
-    # Histories of version 9 have no refits and no plan.
+    # Older histories have no refits, or no plan.
     history: History = plain.decode_as(
         History, {"refits": [], "plan": "", **facts} if isinstance(facts, dict) else facts
     )

@@ -33,7 +33,7 @@ def few_rounds_per_piece(tune):
 
 def driver_of(problem=None, n_at_once=1, *, refit=False, budget=None):
     problem = problem or problem_of(n_threads=n_at_once)
-    return Driver(problem, budget or Budget(None), Plan(refit=refit))
+    return Driver(problem, budget or Budget(None), replace(Plan.of(problem), refit=refit))
 
 
 def pieces_of(driver):
@@ -129,7 +129,7 @@ def test_work_of_the_refit_is_that_of_what_has_weight():
     parts = {"right": layer_at([0.1], [0.0]), "wrong": layer_at([50.0], [40.0])}
     driver = driver_with([0.0], **parts)
     assert driver.refit_share() == 0.0
-    driver.plan, driver.spent = Plan(refit=True), 12.0
+    driver.plan, driver.spent = replace(driver.plan, refit=True), 12.0
     assert driver.refit_share() == pytest.approx(parts["right"].refit_work / 12.0)
 
 

@@ -6,17 +6,21 @@ import numpy as np
 import pytest
 from flat_parameters import parameters
 from helpers import ONE_AT_ONCE, interrupted_fit
+from problems import problem_of
 from sklearn.datasets import load_breast_cancer, load_digits, make_friedman1
 from sklearn.metrics import log_loss, root_mean_squared_error
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.ensemble.candidate import NetworkTraining
+from boostbp.ensemble.ensemble import train_model
 from boostbp.ensemble.output_layers import TrainedCandidate, distinct
+from boostbp.ensemble.plan import Plan
 from boostbp.ensemble.problem import Problem
 from boostbp.estimators import training
 from boostbp.network.choice import CandidateResult
 from boostbp.network.history import Stop
 from boostbp.network.network import Network
+from boostbp.runtime import clock
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
 HELD = make_friedman1(200, n_features=5, random_state=1)
@@ -254,3 +258,15 @@ def test_candidates_that_predict_the_same_are_one():
     assert distinct([same, other, trained(y.copy())]) == [same, other]
     network = trained(y, deep=True)
     assert distinct([same, network, trained(y.copy(), deep=True)]) == [same, network]
+
+
+def test_an_interrupt_while_the_rows_of_another_member_are_drawn_keeps_the_first():
+    def interrupted():
+        raise KeyboardInterrupt
+
+    problem = problem_of()
+    plan = Plan.of(problem, deep=False, quality=5)
+    with clock.counting():
+        _, history = train_model(problem, plan, [interrupted])
+        assert clock.of_fit().interrupt is not None
+    assert history.choice.members == 1

@@ -178,7 +178,7 @@ def test_a_member_that_fails_is_left_out_of_the_mean(fails):
     problems = [problem_of(seed=seed) for seed in (0, 0)]
     fails(ensemble, "_train_average", UNSOLVED, lambda problem, *rest: problem.settings.seed > 0)
     plan = Plan.of(problems[0], deep=False, quality=max(ensemble_qualities()))
-    _, history = train_model(problems[0], plan, problems[1:])
+    _, history = train_model(problems[0], plan, [lambda: problems[1]])
     assert history.choice.members == 1
     assert history.choice.failed == (f"member 2 (LinAlgError: {UNSOLVED})",)
 

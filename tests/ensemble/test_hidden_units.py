@@ -26,6 +26,7 @@ from boostbp.ensemble.hidden_units import (
     paired_directions,
     sizes_and_directions,
 )
+from boostbp.ensemble.plan import Plan
 from boostbp.network.history import Stop
 from boostbp.network.network import HIDDEN_BITS
 
@@ -65,7 +66,7 @@ def problem_along(rows=1500, **how):
 
 
 def trained(problem, n_candidates=3, pieces=4):
-    driver = Driver(problem, Budget(None))
+    driver = Driver(problem, Budget(None), Plan.of(problem))
     driver.begin(CANDIDATES[:n_candidates], pieces)
     return driver
 
@@ -340,7 +341,7 @@ def test_numbers_of_few_bits_move_no_rows_across_splits(tune, backend):
     layer = replace(SMOOTH, growth=replace(SMOOTH.growth, min_samples_leaf=5, max_depth=4))
     problem = problem_of((X, y), (X_held, y_held), layer=layer, backend=backend)
     one = single_layer("single layer", lambda problem: layer)
-    driver = Driver(problem, Budget(None))
+    driver = Driver(problem, Budget(None), Plan.of(problem))
     driver.begin([one, directions_of("single layer", lambda problem: layer, name="directions")], 20)
     _, directions = driver.trained()
     np.testing.assert_allclose(directions.model.rounded().predict(X_held), directions.held_out, atol=0.01)

@@ -156,6 +156,19 @@ def test_an_interrupt_between_the_sample_and_all_rows_leaves_the_layers_of_the_s
     assert np.mean((model.predict(X) - Y) ** 2) < np.var(Y)
 
 
+@pytest.mark.parametrize("quality", [1, 3])
+def test_where_no_layer_on_all_rows_can_be_boosted_the_sample_is_no_model(fails, quality):
+    fails(
+        Boosted, "advance", FloatingPointError("too many rows"), lambda boosted, **_: len(boosted.problem.rows) > SAMPLE
+    )
+    if quality == 1:
+        with pytest.raises(FloatingPointError, match="too many rows"):
+            regressor(quality=1).fit(X, Y)
+    else:
+        names = names_of(regressor(quality=quality, deep=False).fit(X, Y))
+        assert len(set(names)) == len(names)
+
+
 def test_progress_never_goes_back():
     shares = []
     problem = problem_of((X, (Y[:, None] - 14.4) / 5))

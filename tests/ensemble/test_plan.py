@@ -120,6 +120,9 @@ def test_many_rows_are_planned_on_a_sample(plan_of, tune):
     plan = plan_of(BoostBPRegressor())
     assert plan.schedule is Schedule.SAMPLE
     assert not plan.refit
+    assert "at most 1.6 times the work of the first layer (4 with networks)" in str(plan)
+    words = "Plan: the first layer that a sample of the rows chose, on all rows; 2 layers."
+    assert str(plan_of(BoostBPRegressor(quality=1))) == words
 
 
 def test_what_needs_the_network_changes_the_plan(plan_of):

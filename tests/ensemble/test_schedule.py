@@ -15,6 +15,7 @@ from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidate import NetworkTraining, network, single_layer
 from boostbp.ensemble.candidate_settings import as_asked
 from boostbp.ensemble.driver import Driver
+from boostbp.ensemble.plan import Plan
 from boostbp.losses import SquaredError
 from boostbp.network.history import Stop
 
@@ -103,7 +104,7 @@ def test_metrics_that_grow_are_errors_from_1_down():
 def trained(tune, problem, *, least_fall, near=1e9, limit=1e9, names=("network",), budget=None):
     """Networks beside a sum of one poor single layer."""
     tune(MIN_FALL=least_fall, NEAR=near, FIRST_NEAR=near)
-    driver = Driver(problem, budget or Budget(None))
+    driver = Driver(problem, budget or Budget(None), Plan.of(problem))
     driver.begin([single_layer("poor", lambda problem: problem.settings.layers[-1])], 1)
     before = driver.spent
     interrupt = None
