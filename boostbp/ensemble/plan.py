@@ -143,7 +143,7 @@ class Plan:
         if self.drops_features:
             yield "features that gain nothing may be left out"
         if self.max_time is not None:
-            yield f"at most {self.max_time:g} s"
+            yield f"at most {float(self.max_time):g} s"  # it may be a fraction
 
 
 def _moves_target(problem: Problem, deep: Deep) -> bool:
