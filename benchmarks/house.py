@@ -139,6 +139,9 @@ class Walk:
     """
 
     def __init__(self, *ends: str) -> None:
+        import boostbp
+
+        self.package = str(Path(boostbp.__file__).parent)  # installed elsewhere, it isn't the checkout's
         self.files: Counter[str] = Counter()
         self.moves = self.depth = self.until = 0
         self._ends, self._stack = ends, list[str]()
@@ -146,7 +149,7 @@ class Walk:
     def __call__(self, frame: Any, event: str, argument: object) -> None:
         """Count a call or a return; the signature is that of `sys.setprofile`."""
         file = frame.f_code.co_filename
-        if event not in ("call", "return") or not file.startswith(str(PACKAGE)):
+        if event not in ("call", "return") or not file.startswith(self.package):
             return
         if event == "return":
             if self._stack:
