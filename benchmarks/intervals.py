@@ -21,7 +21,7 @@ from sklearn.model_selection import train_test_split
 from benchmarks.accuracy.data import SETS, Table
 from benchmarks.frontier.models import fit_of, hold_out, prepare_of
 from boostbp import BoostBPRegressor
-from boostbp.cli.report.contenders import Contender, Split, train_contender
+from boostbp.comparison.contenders import Contender, Split, train_contender
 from boostbp.estimators.conformal import Calibration
 
 __all__ = ["intervals", "models_of", "tables"]

@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.accuracy.data import SETS, cut
 from benchmarks.rivals.tuning import score_of
 from boostbp import BoostBPClassifier, BoostBPRegressor
-from boostbp.cli.report.contenders import SINGLE_LAYER, Split, train_contender
+from boostbp.comparison.contenders import SINGLE_LAYER, Split, train_contender
 from boostbp.search import parameters
 
 __all__ = ["MODES", "TASKS", "mode", "peers", "tasks"]

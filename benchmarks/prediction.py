@@ -17,7 +17,7 @@ from benchmarks.accuracy.data import SETS, cut
 from benchmarks.cases import Case, bound, data, objective
 from benchmarks.timing import alternate, ratio, seconds
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
-from boostbp.cli.report.contenders import Split
+from boostbp.comparison.contenders import Split
 from boostbp.network import layers
 from boostbp.trees.basis import Polynomial
 

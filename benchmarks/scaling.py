@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks import bare
 from benchmarks.cases import Case, bound, data, objective
 from benchmarks.timing import alternate
-from boostbp.cli.report.comparison import Peak
+from boostbp.comparison.measuring import Peak
 from boostbp.network import layers
 
 __all__ = ["growth", "memory"]

@@ -7,6 +7,7 @@ from boostbp.runtime.versions import __version__, show_versions
 
 if TYPE_CHECKING:
     from boostbp.backends import check_backend
+    from boostbp.comparison.comparing import compare
     from boostbp.estimators import (
         BoostBPAutoencoder,
         BoostBPClassifier,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from boostbp.trees.basis import Elementwise
 else:
     _MODULES = {
-        "backends": "check_backend",
+        "backends": "check_backend", "comparison.comparing": "compare",
         "estimators": "BoostBPAutoencoder BoostBPClassifier BoostBPRanker BoostBPRegressor BoostBPSurvival",
         "estimators.nested_parameters": "paper_settings", "estimators.single_layer": "fit_layer",
         "export": "lightgbm_linear_to_onnx to_c to_onnx", "losses.check_loss": "check_loss", "metrics": "",
@@ -36,6 +37,6 @@ else:
 
 __all__ = [
     "BackpropSpec", "BoostBPAutoencoder", "BoostBPClassifier", "BoostBPRanker", "BoostBPRegressor", "BoostBPSurvival",
-    "Elementwise", "LayerSpec", "__version__", "callbacks", "check_backend", "check_loss", "fit_layer",
-    "lightgbm_linear_to_onnx", "load", "paper_settings", "save", "show_versions", "to_c", "to_onnx",
+    "Elementwise", "LayerSpec", "__version__", "callbacks", "check_backend", "check_loss", "compare",
+    "fit_layer", "lightgbm_linear_to_onnx", "load", "paper_settings", "save", "show_versions", "to_c", "to_onnx",
 ]  # fmt: skip

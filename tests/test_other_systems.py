@@ -17,7 +17,7 @@ from limits import HANGS
 import boostbp
 import hatch_build
 from boostbp import BoostBPRegressor
-from boostbp.cli.report.comparison import Peak
+from boostbp.comparison.measuring import Peak
 from boostbp.inputs.files import parts
 from boostbp.runtime import atomic_write as room
 from boostbp.runtime.atomic_write import atomic_write

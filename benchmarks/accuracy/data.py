@@ -25,8 +25,8 @@ from sklearn.model_selection import (
 )
 
 from benchmarks.accuracy import synthetic, unseen
-from boostbp.cli.report.contenders import Split
-from boostbp.cli.report.datasets import load_dataset
+from boostbp.comparison.contenders import Split
+from boostbp.comparison.datasets import load_dataset
 from boostbp.losses.base import Task
 
 __all__ = ["SETS", "Fold", "Table", "cut", "train_rows"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from benchmarks.accuracy.data import SETS
 from benchmarks.rivals.contenders import average, rival
-from boostbp.cli.report.contenders import Contender, deep
+from boostbp.comparison.contenders import Contender, deep
 
 __all__ = [
     "CONTROLS",

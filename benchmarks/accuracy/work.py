@@ -16,7 +16,7 @@ from benchmarks.accuracy.plan import Cell, contender
 from benchmarks.rivals.contenders import train
 from benchmarks.rivals.tuning import Metric, score_of, tune
 from benchmarks.source import source
-from boostbp.cli.report.contenders import Split, deep
+from boostbp.comparison.contenders import Split, deep
 
 __all__ = ["run"]
 

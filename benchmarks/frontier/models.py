@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
-from boostbp.cli.report.contenders import Contender, Split, train_contender
+from boostbp.comparison.contenders import Contender, Split, train_contender
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.held_out import MIN_HELD, SHARE
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.cli.report import contenders
-from boostbp.cli.report.contenders import MAX_ROUNDS, RATE, SINGLE_LAYER, Contender, Fitted, Split, Trainer, length_of
+from boostbp.comparison import contenders
+from boostbp.comparison.contenders import MAX_ROUNDS, RATE, SINGLE_LAYER, Contender, Fitted, Split, Trainer, length_of
 
 __all__ = ["CONTROLS", "MIXTURES", "RIVALS", "Average", "average", "rival", "train", "trees_of"]
 
@@ -87,7 +87,7 @@ def _network(
     name: str,
     contender: Contender,
     split: Split,
-    classes: bool,
+    task: str,
     n_jobs: int,
     seed: int,
     length: int | None,
@@ -99,12 +99,12 @@ def _network(
         length_of(contender, split, length, 0)
     elif split.whole and length is not None:
         params["early_stopping"] = False
-    kind = getattr(import_module(module), f"{name}{'Classifier' if classes else 'Regressor'}")
+    kind = getattr(import_module(module), f"{name}{'Classifier' if task == 'classification' else 'Regressor'}")
     model = kind(**params).fit(split.X, split.y, eval_set=None if split.whole else [(split.X_valid, split.y_valid)])
     return Fitted(model, model.history_.best_epoch)
 
 
-def _average(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: int, length: int | None) -> Fitted:
+def _average(contender: Contender, split: Split, task: str, n_jobs: int, seed: int, length: int | None) -> Fitted:
     """LightGBM models on samples of rows and features, until there are as many trees as the parameter ``trees``."""
     if split.whole:
         raise ValueError(f"{contender.label} needs rows to stop by: each of its models has a length of its own.")
@@ -116,11 +116,11 @@ def _average(contender: Contender, split: Split, classes: bool, n_jobs: int, see
         len(average.models) < _MOST_AVERAGED and (trees_of(average) or 0) < contender.params["trees"]
     ):
         number = seed + len(average.models)
-        average.models.append(contenders.TRAINERS["lightgbm"](one, split, classes, n_jobs, number, length).model)
+        average.models.append(contenders.TRAINERS["lightgbm"](one, split, task, n_jobs, number, length).model)
     return Fitted(average, len(average.models))
 
 
-def _hist(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: int, length: int | None) -> Fitted:
+def _hist(contender: Contender, split: Split, task: str, n_jobs: int, seed: int, length: int | None) -> Fitted:
     from sklearn import ensemble
     from threadpoolctl import threadpool_limits
 
@@ -130,7 +130,9 @@ def _hist(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: 
         "early_stopping": not split.whole,
     }
     params |= {"n_iter_no_change": _PATIENCE, "random_state": seed, **contender.params}
-    kind = ensemble.HistGradientBoostingClassifier if classes else ensemble.HistGradientBoostingRegressor
+    kind = (
+        ensemble.HistGradientBoostingClassifier if task == "classification" else ensemble.HistGradientBoostingRegressor
+    )
     model = kind(**params)
     if "X_val" not in inspect.signature(model.fit).parameters:
         raise ImportError(f"{contender.label} needs scikit-learn 1.7 or newer, which stops by rows that are given.")

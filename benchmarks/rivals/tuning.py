@@ -13,7 +13,7 @@ from sklearn.metrics import accuracy_score, log_loss, root_mean_squared_error
 
 from benchmarks.rivals.contenders import TRAINERS, train, trees_of
 from benchmarks.rivals.spaces import SPACES
-from boostbp.cli.report.contenders import Contender, Fitted, Split, Trainer
+from boostbp.comparison.contenders import Contender, Fitted, Split, Trainer
 from boostbp.search import Space, nested, sample
 
 __all__ = ["Metric", "Trial", "Tuned", "candidates", "score_of", "tune"]

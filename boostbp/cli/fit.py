@@ -49,7 +49,7 @@ def fit_file(
     """
     from boostbp import storage
     from boostbp.cli.assignments import implied_task, settings
-    from boostbp.cli.report.datasets import task_of_data
+    from boostbp.comparison.datasets import task_of_data
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
     from boostbp.inputs.files.reading import columns_like, first_rows, numbers_of, read_table, size_in_float64
     from boostbp.inputs.files.tables import ColumnRoles, open_table

@@ -23,7 +23,7 @@ from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 
 from benchmarks.rivals.contenders import MIXTURES, rival, train
 from benchmarks.rivals.tuning import score_of, tune
-from boostbp.cli.report.contenders import Contender, Split
+from boostbp.comparison.contenders import Contender, Split
 from examples.paper import tasks
 from examples.paper.common import Cell, Options
 

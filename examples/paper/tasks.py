@@ -193,7 +193,7 @@ def _file(data_dir: Path | None, name: str) -> Path | None:
 
 
 def _openml(number: str, files: str, address: str) -> tuple[Any, NDArray[Any]]:
-    from boostbp.cli.report import datasets
+    from boostbp.comparison import datasets
 
     try:
         found = datasets.load_dataset(f"openml:{number}", task="classification")

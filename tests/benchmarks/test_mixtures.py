@@ -15,7 +15,7 @@ from sklearn.model_selection import train_test_split
 from benchmarks.mixtures import GBDTNNClassifier, GBDTNNRegressor, NNGBDTClassifier, NNGBDTRegressor
 from benchmarks.rivals.contenders import rival, train
 from boostbp import save
-from boostbp.cli.report.contenders import Split
+from boostbp.comparison.contenders import Split
 from boostbp.losses import SquaredError
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'boostbp[torch]'")

@@ -13,8 +13,8 @@ from benchmarks.rivals import tuning
 from benchmarks.rivals.contenders import CONTROLS, RIVALS, TRAINERS, average, rival, train, trees_of
 from benchmarks.rivals.spaces import SPACES
 from benchmarks.rivals.tuning import score_of, tune
-from boostbp.cli.report.comparison import Data, Job, measure
-from boostbp.cli.report.contenders import Contender, Split, deep
+from boostbp.comparison.contenders import Contender, Split, deep
+from boostbp.comparison.measuring import Data, Job, measure
 from boostbp.search import sample
 
 NEEDS_TORCH = {"mlp", "gbdt-nn", "nn-gbdt"}

@@ -14,7 +14,7 @@ from pyarrow import csv, parquet
 from sklearn.datasets import load_diabetes, load_iris
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, save
-from boostbp.cli.report import comparison
+from boostbp.comparison import comparison
 
 TINY = {"n_estimators": 3, "min_samples_leaf": 5, "epochs": 2, "early_stopping": False, "random_state": 0}
 DEEP = TINY | {"deep": True}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from command_line import QUICK, error_of, run
 
-from boostbp.cli.report.contenders import SINGLE_LAYER
+from boostbp.comparison.contenders import SINGLE_LAYER
 from tests.cli.test_documents import SHORT, counts
 
 

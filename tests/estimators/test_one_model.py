@@ -15,8 +15,8 @@ from sklearn.metrics import root_mean_squared_error
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, load, plots, save
 from boostbp.cli.inspect import description_of
-from boostbp.cli.report.page import groups
-from boostbp.cli.report.result import Evidence, Result, curve_of
+from boostbp.comparison.page import groups
+from boostbp.comparison.rendering import Evidence, Result, curve_of
 from boostbp.ensemble import average, ensemble
 from boostbp.network.choice import CandidateResult, ModelChoice, weight_in_words
 from boostbp.network.layers.layer import rounds_of

@@ -19,7 +19,7 @@ from flat_parameters import parameters
 from limits import HANGS
 
 from boostbp import BoostBPRegressor, callbacks, save
-from boostbp.cli.report import page
+from boostbp.comparison import page
 from boostbp.runtime import atomic_write as room
 from boostbp.runtime.atomic_write import atomic_write, check_writable, remove_partial
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from boostbp.cli.report.page import Study
-from boostbp.cli.report.result import Curve, Evidence, Result, over_folds
+from boostbp.comparison.page import Study
+from boostbp.comparison.rendering import Curve, Evidence, Result, over_folds
 from boostbp.network.choice import NETWORK, CandidateResult, ModelChoice
 from boostbp.network.history import Epoch, History, Stop
 

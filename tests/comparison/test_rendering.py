@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from boostbp.cli.report.result import Result, columns, depth_in_words, table, tables_for
+from boostbp.comparison.rendering import Result, columns, depth_in_words, table, tables_for
 
 SINGLE = ["LightGBM", "LightGBM linear_tree", "XGBoost"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from boostbp.cli.report.datasets import DATASETS, load_dataset, task_of_data
+from boostbp.comparison.datasets import DATASETS, load_dataset, task_of_data
 
 
 @pytest.mark.parametrize("name", DATASETS)

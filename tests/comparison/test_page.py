@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from studies import MODELS, study, weighed_at
 
-from boostbp.cli.report.comparison import Job, measure, splits
-from boostbp.cli.report.contenders import SINGLE_LAYER, deep
-from boostbp.cli.report.page import check_report, write_report
-from boostbp.cli.report.result import Result, over_folds
+from boostbp.comparison.contenders import SINGLE_LAYER, deep
+from boostbp.comparison.measuring import Job, measure, splits
+from boostbp.comparison.page import check_report, write_report
+from boostbp.comparison.rendering import Result, over_folds
 
 TINY = {"epochs": 2, "hidden_layer_sizes": (2,), "n_estimators": 3, "deep": True}
 OUTSIDE = {"src", "srcset", "href", "action", "data", "poster"}

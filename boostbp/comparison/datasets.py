@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import datasets
 
-from boostbp.cli.report.contenders import Table
+from boostbp.comparison.contenders import Table
 from boostbp.inputs.categories import EACH, refuse_numbers_as_text
 from boostbp.inputs.files.parts import is_table
 from boostbp.inputs.files.reading import read_table
@@ -22,6 +22,7 @@ from boostbp.runtime.messages import require
 
 _MAX_CLASSES = 20  # limit on distinct whole numbers that count as labels, not as an amount. Arbitrary
 _MANY_CLASSES = 1000  # more classes take too long to train unasked. Arbitrary
+_EVENT, _NO_EVENT = ("1", "1.0", "true"), ("0", "0.0", "false")
 _TASK = "or say --task regression, which reads numbers so, or --task classification for labels"
 
 
@@ -33,6 +34,14 @@ class Dataset:
     X: Table  # (rows, features): float64, and categories of a data frame
     y: NDArray[Any]  # (rows,) array: labels, or float64
     task: Task
+    beside: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # (rows,): columns of a file that are no features
+
+    def with_events(self, event: str) -> NDArray[Any]:
+        """Return survival times, (rows,): the target, negative where the column `event` has no event."""
+        words = [str(value).strip().lower() for value in self.beside[event].tolist()]
+        if wrong := sorted(set(words) - {*_EVENT, *_NO_EVENT}):
+            raise ValueError(f"event={event!r}: the column holds {wrong[0]!r}: 1 is an event, and 0 is none.")
+        return np.where(np.isin(words, _EVENT), self.y, -self.y)
 
 
 def task_of_data(y: NDArray[Any], task: Task | None = None, *, n_offsets: int = 0) -> Task:
@@ -91,6 +100,9 @@ def load_dataset(
 
     `target` is the column to predict: required for a file, with a default for OpenML.
     """
+    beside: dict[str, NDArray[Any]] = {}
+    if columns is not None and columns.verbatim and not is_table(Path(source)):
+        raise ValueError(f"{source!r} has no columns {columns.verbatim} of groups, queries or events: give a file.")
     if source in _LOADERS:
         loader, known_task = _LOADERS[source]
         if target is not None or task not in (None, known_task):
@@ -101,12 +113,13 @@ def load_dataset(
     elif is_table(Path(source)):
         if target is None:
             raise ValueError(f"target=None: {source} needs the name of the column that is predicted.")
-        X, y, _ = read_table(Path(source), target, columns, text=False if task == "regression" else None)
+        X, y, verbatim = read_table(Path(source), target, columns, text=False if task == "regression" else None)
+        beside = {name: np.asarray(verbatim[name].to_pylist()) for name in (columns.verbatim if columns else ())}
     else:
         cure = f"give one of {', '.join(DATASETS)}, openml:NAME, or the path of a .csv, .csv.gz or .parquet file"
         raise ValueError(f"source={source!r} is not a data set: {cure}.")
     task = task_of_data(y, task)
-    return Dataset(Path(source).name, X, y.astype(np.float64) if task == "regression" else y, task)
+    return Dataset(Path(source).name, X, y.astype(np.float64) if task == "regression" else y, task, beside)
 
 
 def _openml(name: str, target: str | None) -> tuple[Table, NDArray[Any]]:

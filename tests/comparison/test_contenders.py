@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from boostbp.cli.report.comparison import Job, compare_models, measure, splits
-from boostbp.cli.report.contenders import SINGLE_LAYER, deep
-from tests.cli.report.test_comparison import DEEP, split
+from boostbp.comparison.contenders import SINGLE_LAYER, deep
+from boostbp.comparison.measuring import Job, compare_models, measure, splits
+from tests.comparison.test_measuring import DEEP, split
 
 SINGLE = ["LightGBM", "LightGBM linear_tree", "XGBoost"]
 

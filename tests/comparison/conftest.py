@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from studies import study
 
-from boostbp.cli.report.page import write_report
+from boostbp.comparison.page import write_report
 
 
 @pytest.fixture(scope="package")

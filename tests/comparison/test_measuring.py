@@ -11,8 +11,8 @@ import pytest
 from sklearn.datasets import load_diabetes, load_iris
 
 from benchmarks.rivals.contenders import trees_of
-from boostbp.cli.report.comparison import Job, Peak, compare_models, measure, rehearse, splits
-from boostbp.cli.report.contenders import SINGLE_LAYER, deep
+from boostbp.comparison.contenders import SINGLE_LAYER, deep
+from boostbp.comparison.measuring import Job, Peak, compare_models, measure, rehearse, splits
 
 QUICK = {"epochs": 1, "hidden_layer_sizes": (2,), "n_estimators": 3, "deep": True}
 DEEP = [deep(backend, QUICK) for backend in ("lightgbm", "xgboost")]

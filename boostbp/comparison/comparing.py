@@ -1,0 +1,227 @@
+"""`compare`: models on the same folds of one table, each in a process of its own, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import _safe_indexing, check_consistent_length
+
+from boostbp.comparison.comparison import Comparison, ComparisonPlan, Watch
+from boostbp.comparison.contenders import ComparedTask
+from boostbp.comparison.datasets import task_of_data
+from boostbp.comparison.folds import folds_of
+from boostbp.comparison.measures import measures_of, with_metric
+from boostbp.comparison.measuring import TableData
+from boostbp.comparison.models import DEFAULT_QUALITIES, ModelLike, contenders_of, reference_of
+from boostbp.comparison.searches import searched
+from boostbp.inputs.survival_times import read_survival
+from boostbp.inputs.targets import read_groups
+from boostbp.runtime.arrays import TableLike
+from boostbp.runtime.threads import count
+
+
+def compare(
+    X: TableLike,
+    y: ArrayLike,
+    *,
+    models: Iterable[ModelLike] | None = None,
+    reference: str | None = None,
+    task: ComparedTask | None = None,
+    metric: str | Callable[..., float] | None = None,
+    folds: int | str | Any = 5,
+    repeats: int = 2,
+    groups: ArrayLike | None = None,
+    qid: ArrayLike | None = None,
+    tune: int = 0,
+    boostbp_params: Mapping[str, Any] | None = None,
+    n_jobs: int = 1,
+    random_state: int = 0,
+    name: str = "table",
+    watch: Watch | None = None,
+) -> Comparison:
+    """Compare models on the same folds of a table, and say which one to use.
+
+    Each model learns from all training rows of a fold, in a process of its own. LightGBM, XGBoost and CatBoost by name
+    have early stopping on a fifth of these rows, and are then trained again on all of them. An error of a model is
+    reported, and the other models go on. After Ctrl-C the result has the folds that all models completed.
+
+    Parameters
+    ----------
+    X : array-like, data frame or sparse matrix, (rows, features)
+    y : array-like, (rows,) or (rows, 2)
+        Labels, numbers, relevances, or survival times in a form of `BoostBPSurvival`.
+    models : iterable, optional
+        Names (``"lightgbm"``, ``"linear_tree"``, ``"xgboost"``, ``"catboost"``, ``"quality=1"`` to ``"quality=5"``),
+        files of an estimator by joblib, whose settings are used (such a file can run any code), functions as
+        ``"package.module:make_model"``, estimators of scikit-learn's interface, or tuples of a label and one of these
+        estimators. The default is LightGBM, XGBoost if it is installed, and qualities 1 and 3.
+    reference : str, optional
+        Label of the model that others must beat. The default is LightGBM, or else the first model.
+    task : {"classification", "regression", "ranking", "survival"}, optional
+        The default is "ranking" with `qid`, "survival" for two columns, and otherwise inferred from `y`.
+    metric : str or callable, optional
+        What the verdict rests on: ``"auc"`` (default for two classes), ``"average_precision"``, ``"log_loss"`` (default
+        for more), ``"brier"``, ``"balanced_accuracy"``, ``"rmse"`` (default for numbers), ``"mae"``, ``"r2"``,
+        ``"pinball@0.9"``, ``"ndcg@10"``, ``"concordance"``, the name of a scorer of scikit-learn, or a scorer
+        ``f(model, X, y)``, of which greater is better.
+    folds : int, "time" or splitter
+        Number of folds, stratified by class; ``"time"`` tests blocks that follow their training rows; or a splitter of
+        scikit-learn.
+    repeats : int
+        Number of times that the rows are divided into folds.
+    groups : array-like, (rows,), optional
+        Groups of rows, which are not divided between training and test rows.
+    qid : array-like, (rows,), optional
+        Query of each row of a ranking.
+    tune : int
+        From 2 on, models of other libraries by name try so many random settings, and go on until they have used the
+        seconds of the slowest other model.
+    boostbp_params : mapping, optional
+        Parameters of boostbp models by name.
+    n_jobs : int
+        Threads of each model, also of estimators with a parameter for it.
+    random_state : int
+        Seed of the folds, and of models without one.
+    name : str
+        Name of the table in the result.
+    watch : callable, optional
+        Is called with a label, the number of the fold and the number of all folds before each training.
+
+    Returns
+    -------
+    Comparison
+        It prints as the verdict and a table; `verdict`, `scores`, `to_json`, `to_html`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not usable; the message names it and the cure.
+    KeyboardInterrupt
+        If no fold was complete.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.dummy import DummyRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> result = compare(X, y, models=[DummyRegressor(), Ridge()], reference="DummyRegressor", repeats=1)
+    >>> result.verdict.partition(" (")[0]
+    'Ridge has 24 % less RMSE than DummyRegressor'
+    """
+    plan = planned(
+        X,
+        y,
+        models=models,
+        reference=reference,
+        task=task,
+        metric=metric,
+        folds=folds,
+        repeats=repeats,
+        groups=groups,
+        qid=qid,
+        tune=tune,
+        boostbp_params=boostbp_params,
+        n_jobs=n_jobs,
+        random_state=random_state,
+        name=name,
+    )
+    return plan.run(watch)
+
+
+def planned(
+    X: TableLike,
+    y: ArrayLike,
+    *,
+    models: Iterable[ModelLike] | None = None,
+    reference: str | None = None,
+    task: ComparedTask | None = None,
+    metric: str | Callable[..., float] | None = None,
+    folds: int | str | Any = 5,
+    repeats: int = 2,
+    groups: ArrayLike | None = None,
+    qid: ArrayLike | None = None,
+    tune: int = 0,
+    boostbp_params: Mapping[str, Any] | None = None,
+    n_jobs: int = 1,
+    random_state: int = 0,
+    name: str = "table",
+) -> ComparisonPlan:
+    """Return a comparison that is checked, and can run; arguments are those of `compare`."""
+    data = _data(X, y, task, groups, qid)
+    contenders = contenders_of(default_models(data.task) if models is None else models, boostbp_params)
+    place = [contender.label for contender in contenders].index(reference_of(contenders, reference))
+    if tune > 1:
+        contenders = tuple(replace(c, label=f"{c.label} tuned") if searched(c) else c for c in contenders)
+    strata = data.y if data.task == "classification" else None
+    splits = folds_of(len(data.y), folds, repeats, strata=strata, groups=data.groups, seed=random_state)
+    metric_name, measures = with_metric(measures_of(data.task, data.y, data.classes), metric)
+    settings: dict[str, Any] = {
+        "folds": folds,
+        "repeats": repeats,
+        "tune": tune,
+        "n_jobs": n_jobs,
+        "random_state": random_state,
+    }
+    settings |= dict(boostbp_params or {})
+    judged = metric_name, measures, contenders[place].label
+    return ComparisonPlan(name, data, contenders, *judged, splits, tune, count(n_jobs), random_state, settings)
+
+
+def default_models(task: ComparedTask, qualities: Iterable[int] = ()) -> list[str]:
+    """Return the names of LightGBM, XGBoost if it is installed, and boostbp of some qualities, 1 and 3 by default."""
+    libraries = ["lightgbm"] if task != "survival" else []
+    if find_spec("xgboost") is not None:
+        libraries.append("xgboost")
+    return [*libraries, *(f"quality={quality}" for quality in tuple(qualities) or DEFAULT_QUALITIES)]
+
+
+def _data(
+    X: TableLike, y: ArrayLike, task: ComparedTask | None, groups: ArrayLike | None, qid: ArrayLike | None
+) -> TableData:
+    """Return the rows of a comparison; rows of a query are put together."""
+    table: Any = X.to_pandas() if hasattr(X, "to_pandas") else X if hasattr(X, "shape") else np.asarray(X)
+    check_consistent_length(table, y)
+    n_rows = table.shape[0]
+    if task is None:
+        values = np.asarray(y)
+        is_survival = values.dtype.names is not None or values.ndim == 2
+        task = "ranking" if qid is not None else "survival" if is_survival else task_of_data(_typed(values))
+    if (task == "ranking") != (qid is not None):
+        raise ValueError(f"task={task!r} and qid={'given' if qid is not None else None}: qid is for rankings alone.")
+    units = groups if qid is None else qid
+    numbers = None if units is None else read_groups(units, n_rows, "groups" if qid is None else "qid").astype(np.intp)
+    target, classes = _target(y, task, n_rows)
+    if qid is None:
+        return TableData(table, target, task, classes, numbers)
+    assert numbers is not None  # as rows have queries
+    order = np.argsort(numbers, kind="stable")
+    return TableData(_safe_indexing(table, order), target[order], task, classes, numbers[order])
+
+
+def _target(y: ArrayLike, task: ComparedTask, n_rows: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the target of a task, as `TableData` has it, and the classes, if any."""
+    if task == "survival":
+        lower, upper = read_survival(y, n_rows).T
+        if not (np.isinf(upper) | (upper == lower)).all():
+            raise ValueError("y has intervals of times: a comparison takes events and right-censored rows alone.")
+        return np.where(np.isinf(upper), -lower, lower), np.array([])
+    if task == "classification":
+        classes, numbers = np.unique(_typed(np.asarray(y)), return_inverse=True)
+        return numbers, classes
+    with suppress(TypeError, ValueError):
+        target = np.asarray(y, np.float64)
+        if target.ndim == 1 and np.isfinite(target).all():
+            return target, np.array([])
+    raise ValueError(f"y must hold one finite number for each row; task={task!r}.")
+
+
+def _typed(y: NDArray[Any]) -> NDArray[Any]:
+    """Return labels of objects as text or numbers."""
+    return np.array(y.tolist()) if y.dtype.kind == "O" else y
