@@ -16,7 +16,9 @@ from failing import failing
 from helpers import few_rounds
 from hypothesis import HealthCheck, settings
 from sklearn import datasets
+from studies import one_process as in_this_process
 
+from boostbp.comparison import comparison
 from boostbp.ensemble import average, constants, driver, ensemble
 from boostbp.ensemble.budget import LEVELS, Effort
 from boostbp.network.network import Network
@@ -92,6 +94,12 @@ def tune(monkeypatch):
             monkeypatch.setattr(module, name, value)
 
     return tune
+
+
+@pytest.fixture
+def one_process(monkeypatch):
+    """Models of a comparison are trained in this process; tests/comparison/test_processes.py has others."""
+    monkeypatch.setattr(comparison, "model_processes", in_this_process)
 
 
 @pytest.fixture

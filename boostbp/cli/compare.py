@@ -64,6 +64,7 @@ def compare_file(
     from boostbp.cli.assignments import implied_task, settings
     from boostbp.comparison import page, rendering
     from boostbp.comparison.comparing import default_models, planned
+    from boostbp.comparison.comparison import run
     from boostbp.comparison.datasets import DATASETS, load_dataset
     from boostbp.runtime.versions import versions
 
@@ -97,7 +98,7 @@ def compare_file(
     results = {}
     for source, plan in plans.items():
         with cli.console().status("") as status:
-            results[source] = result = plan.run(partial(_show_progress, status, source))
+            results[source] = result = run(plan, partial(_show_progress, status, source))
         cli.output().print(printable(f"{plan.name}: {result.verdict}"), soft_wrap=True)
         for table in rendering.tables_for(result, cli.output()):
             cli.output().print(table)

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing, check_consistent_length
 
-from boostbp.comparison.comparison import Comparison, ComparisonPlan, Watch
+from boostbp.comparison.comparison import Comparison, Watch, run
 from boostbp.comparison.contenders import ComparedTask
 from boostbp.comparison.datasets import task_of_data
 from boostbp.comparison.folds import folds_of
+from boostbp.comparison.measured import ComparisonPlan
 from boostbp.comparison.measures import measures_of, with_metric
 from boostbp.comparison.measuring import TableData
 from boostbp.comparison.models import DEFAULT_QUALITIES, ModelLike, contenders_of, reference_of
@@ -132,7 +133,7 @@ def compare(
         random_state=random_state,
         name=name,
     )
-    return plan.run(watch)
+    return run(plan, watch)
 
 
 def planned(

@@ -234,7 +234,9 @@ def _estimator(contender: Contender, split: Split, task: str, n_jobs: int, seed:
     """
     model = clone(contender.params["estimator"])
     known = model.get_params()
-    threads = {name: n_jobs for name in known if name.rpartition("__")[2] in _THREADS}
+    # None means one thread in scikit-learn, and those of the process in LightGBM and XGBoost; CatBoost takes all.
+    numbered = [name for name, value in known.items() if value is not None or name.endswith("thread_count")]
+    threads = {name: n_jobs for name in numbered if name.rpartition("__")[2] in _THREADS}
     seeds = {name: seed for name, value in known.items() if name.rpartition("__")[2] in _SEEDS and value is None}
     model.set_params(**threads, **seeds)
     queries: dict[str, Any] = {}

@@ -59,6 +59,6 @@ def _check(n_rows: int, folds: int, repeats: int, strata: NDArray[Any] | None, g
         raise ValueError(f"{found}: {cure}, or give fewer folds.")
 
 
-def test_ratio(folds: Sequence[Fold]) -> float:
+def ratio_of_rows(folds: Sequence[Fold]) -> float:
     """Return the mean ratio of test rows to training rows."""
     return float(np.mean([len(test) / len(train) for train, test in folds]))

@@ -33,17 +33,17 @@ class Measure:
     scorer: Callable[..., float] | None = None  # scorer(model, X, y); greater is better
 
 
-def _plain(function: Callable[..., Any], **options: Any) -> Function:
-    return lambda y, predicted, groups: float(function(y, predicted, **options))
+def _plain(function: Callable[..., Any], y: NDArray[Any], predicted: Floats, groups: object, **options: Any) -> float:
+    return float(function(y, predicted, **options))
 
 
-def _of_second(function: Callable[..., Any]) -> Function:
+def _of_second(function: Callable[..., Any], y: NDArray[Any], predicted: Floats, groups: object) -> float:
     """Return a metric of two classes, of the probability of the second one."""
-    return lambda y, predicted, groups: float(function(y, predicted[:, 1]))
+    return float(function(y, predicted[:, 1]))
 
 
-def _average_precision(rare: int) -> Function:
-    return lambda y, predicted, groups: float(metrics.average_precision_score(y == rare, predicted[:, rare]))
+def _average_precision(rare: int, y: NDArray[Any], predicted: Floats, groups: object) -> float:
+    return float(metrics.average_precision_score(y == rare, predicted[:, rare]))
 
 
 def _log_loss(y: NDArray[Any], predicted: Floats, groups: object) -> float:
@@ -74,10 +74,14 @@ _REGRESSION = {
         "RMSE",
         "root of the mean squared error, in units of the target",
         False,
-        _plain(metrics.root_mean_squared_error),
+        partial(_plain, metrics.root_mean_squared_error),
     ),
-    "mae": Measure("MAE", "mean absolute error, in units of the target", False, _plain(metrics.mean_absolute_error)),
-    "r2": Measure("R2", "share of the variance of the test rows that is explained", True, _plain(metrics.r2_score)),
+    "mae": Measure(
+        "MAE", "mean absolute error, in units of the target", False, partial(_plain, metrics.mean_absolute_error)
+    ),
+    "r2": Measure(
+        "R2", "share of the variance of the test rows that is explained", True, partial(_plain, metrics.r2_score)
+    ),
 }
 _SEVERAL = {
     "log_loss": _LOG_LOSS,
@@ -100,14 +104,18 @@ def measures_of(task: ComparedTask, y: NDArray[Any], classes: NDArray[Any]) -> d
     rare = rarer(y)
     of_rare = f"average precision of {str(classes[rare])!r}, the rarer class"
     return {
-        "auc": Measure("AUC", "chance that a row of one class is ranked above one of the other", True, _of_auc),
-        "average_precision": Measure("avg. precision", of_rare, True, _average_precision(rare)),
+        "auc": Measure(
+            "AUC",
+            "chance that a row of one class is ranked above one of the other",
+            True,
+            partial(_of_second, metrics.roc_auc_score),
+        ),
+        "average_precision": Measure("avg. precision", of_rare, True, partial(_average_precision, rare)),
         "log_loss": _LOG_LOSS,
-        "brier": Measure("Brier", "mean squared error of the probability", False, _of_second(metrics.brier_score_loss)),
+        "brier": Measure(
+            "Brier", "mean squared error of the probability", False, partial(_of_second, metrics.brier_score_loss)
+        ),
     }
-
-
-_of_auc = _of_second(metrics.roc_auc_score)
 
 
 def rarer(y: NDArray[Any]) -> int:
@@ -125,7 +133,7 @@ def measure_by_name(name: str, known: Mapping[str, Measure]) -> Measure:
         heading = f"NDCG@{places}" if places else "NDCG"
         return Measure(heading, "gain of the order of a query over the best one", True, partial(_ndcg, places))
     if stem == "pinball" and number:
-        function = _plain(metrics.mean_pinball_loss, alpha=float(number))
+        function = partial(_plain, metrics.mean_pinball_loss, alpha=float(number))
         return Measure(f"pinball {number}", f"pinball loss of the quantile of level {number}", False, function)
     if name == "accuracy" and "log_loss" in known:
         return _ACCURACY

@@ -56,15 +56,16 @@ class TableData:
 
     def table_for(self, contender: Contender) -> Table:
         """Return the features as the library of a contender takes them."""
-        if isinstance(self.X, np.ndarray) or not hasattr(self.X, "columns"):
+        if contender.kind not in ("lightgbm", "xgboost", "catboost") or not hasattr(self.X, "columns"):
             return self.X
+        table: Any = self.X
+        text = [name for name in table.columns if table[name].dtype.kind == "O"]  # categories, too
         if contender.kind == "catboost":  # takes no missing value in a category
-            text = [column for column in self.X.columns if self.X[column].dtype.kind not in "fiub"]
-            return self.X.assign(**{column: self.X[column].astype(object).fillna("").astype(str) for column in text})
-        is_refused = any(set(str(name)) & _REFUSED_CHARACTERS for name in self.X.columns)
-        if contender.kind in ("lightgbm", "xgboost") and is_refused:
-            return self.X.set_axis([f"x{column}" for column in range(self.X.shape[1])], axis=1)
-        return self.X
+            return table.assign(**{name: table[name].astype(object).fillna("").astype(str) for name in text})
+        table = table.astype(dict.fromkeys(text, "category"))
+        if any(set(str(name)) & _REFUSED_CHARACTERS for name in table.columns):
+            return table.set_axis([f"x{column}" for column in range(table.shape[1])], axis=1)
+        return table
 
     def rows(self, contender: Contender, rows: NDArray[np.intp]) -> Split:
         """Return rows to train on as a contender takes them."""
@@ -114,7 +115,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class FoldOutcome:
     """What was measured of one model on one fold."""
 
     state: Literal["ran", "skipped", "failed"]  # skipped: its library is not installed
@@ -128,17 +129,17 @@ class Outcome:
     predicted: Floats = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
 
 
-def measure(job: Job, data: TableData) -> Outcome:
+def measure(job: Job, data: TableData) -> FoldOutcome:
     """Train, predict and score; a failure is an outcome, too."""
     try:
         return _measured(job, data)
     except Exception as error:
         skipped = isinstance(error, ImportError)
         reason = str(error) if skipped else f"{type(error).__name__}: {error}"
-        return Outcome("skipped" if skipped else "failed", reason)
+        return FoldOutcome("skipped" if skipped else "failed", reason)
 
 
-def _measured(job: Job, data: TableData) -> Outcome:
+def _measured(job: Job, data: TableData) -> FoldOutcome:
     if job.rehearse:
         rehearse(job, data)
     rows = data.rows(job.contender, job.fold[0])
@@ -157,7 +158,7 @@ def _measured(job: Job, data: TableData) -> Outcome:
     fit_seconds, peak_bytes = time.perf_counter() - start, peak.bytes()
     scores, predicted = scores_of(job.measures, model, X, y, groups, data, job.contender)
     size = len(pickle.dumps(model, protocol=5))
-    return Outcome("ran", "", scores, fit_seconds, _latency(data, model, X), peak_bytes, size, predicted)
+    return FoldOutcome("ran", "", scores, fit_seconds, _latency(data, model, X), peak_bytes, size, predicted)
 
 
 def rehearse(job: Job, data: TableData) -> None:

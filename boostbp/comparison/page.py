@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp import plots
+from boostbp.comparison.measured import Measured
 from boostbp.comparison.rendering import columns
 from boostbp.plots.axes import as_text, figure
 from boostbp.runtime.arrays import Floats
@@ -25,7 +26,6 @@ from boostbp.runtime.versions import versions
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from boostbp.comparison.comparison import Comparison
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _BINS, _PLOTTED_ROWS = 10, 1500  # groups of a calibration; points of a picture. Arbitrary
@@ -43,7 +43,7 @@ def _require(package: str) -> ModuleType:
     return require(package, extra="report", what="an HTML report")
 
 
-def write_report(path: Path, comparisons: Sequence[Comparison]) -> None:
+def write_report(path: Path, comparisons: Sequence[Measured]) -> None:
     """Write a report of comparisons, atomically."""
     jinja2 = _require("jinja2")
     options = {"trim_blocks": True, "lstrip_blocks": True, "undefined": jinja2.StrictUndefined}
@@ -111,7 +111,7 @@ class PageGroup(NamedTuple):
         self.pictures.append(Picture(uri, round(width), round(height), title, alt, keys))
 
 
-def groups(comparison: Comparison) -> list[PageGroup]:
+def groups(comparison: Measured) -> list[PageGroup]:
     """Return the groups of pictures of a comparison that are not empty."""
     colours = {model: f"C{number}" for number, model in enumerate(comparison.ran)}
     candidates = [_gains(comparison, colours), _folds(comparison, colours)]
@@ -119,7 +119,7 @@ def groups(comparison: Comparison) -> list[PageGroup]:
     return [group for group in candidates if group.pictures]
 
 
-def _gains(comparison: Comparison, colours: Mapping[str, str]) -> PageGroup:
+def _gains(comparison: Measured, colours: Mapping[str, str]) -> PageGroup:
     judgement = comparison.judgement
     reading = f"Above 0, a model is better than {judgement.reference}; a bar is its interval, which counts chance."
     group = PageGroup("Gain against seconds", reading, [])
@@ -130,7 +130,7 @@ def _gains(comparison: Comparison, colours: Mapping[str, str]) -> PageGroup:
         for model, scored in judgement.models.items():
             difference = judgement.differences.get(model)
             ends = (0.0, 0.0, 0.0) if difference is None else (difference.mean, difference.low, difference.high)
-            mean, low, high = map(judgement.shown, ends)
+            mean, low, high = [judgement.shown(end) for end in ends]
             bars = [[mean - low], [high - mean]]
             ax.errorbar([scored.seconds], [mean], bars, fmt="o", color=colours[model], capsize=3)
             ax.plot([], [], "o", color=colours[model], label=model)
@@ -140,7 +140,7 @@ def _gains(comparison: Comparison, colours: Mapping[str, str]) -> PageGroup:
     return group
 
 
-def _folds(comparison: Comparison, colours: Mapping[str, str]) -> PageGroup:
+def _folds(comparison: Measured, colours: Mapping[str, str]) -> PageGroup:
     judgement = comparison.judgement
     group = PageGroup("Fold by fold", f"A dot is the gain over {judgement.reference} on a fold, a line the mean.", [])
     if not judgement.differences:
@@ -159,7 +159,7 @@ def _folds(comparison: Comparison, colours: Mapping[str, str]) -> PageGroup:
     return group
 
 
-def _predictions(comparison: Comparison, colours: Mapping[str, str]) -> PageGroup:
+def _predictions(comparison: Measured, colours: Mapping[str, str]) -> PageGroup:
     data, predicted = comparison.plan.data, comparison.predicted
     observed = data.y[comparison.predicted_rows]
     if data.task == "classification":

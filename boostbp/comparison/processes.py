@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import joblib
 from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor
 
-from boostbp.comparison.measuring import Job, Outcome, TableData, measure
+from boostbp.comparison.measuring import FoldOutcome, Job, TableData, measure
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -27,15 +27,15 @@ class ModelProcesses:
         self._folder, self._stack = folder, stack
         self._started: dict[str, tuple[ProcessPoolExecutor, Path]] = {}
 
-    def run(self, job: Job) -> Outcome:
+    def run(self, job: Job) -> FoldOutcome:
         """Run a job in the process of its model."""
         executor, log = self._process(job)
         try:
-            outcome: Outcome = executor.submit(_work, self._folder, job).result()
+            outcome: FoldOutcome = executor.submit(_work, self._folder, job).result()
         except BrokenProcessPool as error:
             lines = log.read_text(errors="backslashreplace").strip().splitlines() if log.exists() else []
             ended = str(error).rpartition("exit codes of the workers are ")[2].strip("{}.\n ")
-            return Outcome("failed", f"its process ended: {': '.join([ended, *lines[-1:]])}")
+            return FoldOutcome("failed", f"its process ended: {': '.join([ended, *lines[-1:]])}")
         return outcome
 
     def _process(self, job: Job) -> tuple[ProcessPoolExecutor, Path]:
@@ -57,7 +57,7 @@ def model_processes(data: TableData) -> Iterator[ModelProcesses]:
         yield ModelProcesses(Path(name), stack)
 
 
-def _work(folder: Path, job: Job) -> Outcome:
+def _work(folder: Path, job: Job) -> FoldOutcome:
     return measure(job, _read(folder))
 
 

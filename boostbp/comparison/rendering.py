@@ -5,21 +5,19 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from boostbp.comparison.measured import Measured
 from boostbp.comparison.verdict import Judgement, percent
 from boostbp.runtime.messages import printable
 
-if TYPE_CHECKING:
-    from boostbp.comparison.comparison import Comparison
-
 _UNLIMITED = 10_000  # a width that fits any table
-# Heading, format, meaning, field of `Outcome` and its unit.
+# Heading, format, meaning, field of `FoldOutcome` and its unit.
 _COSTS = (
     ("fit s", ".2f", "wall time of one fit, mean", "fit_seconds", 1),
     ("row ms", ".3f", "wall time of predicting one row", "row_seconds", 1e-3),
@@ -45,7 +43,7 @@ class Column(NamedTuple):
     cells: Sequence[Cell]
 
 
-def columns(comparison: Comparison) -> list[Column]:
+def columns(comparison: Measured) -> list[Column]:
     """Return all columns except the model's name: scores, the difference from the reference, costs."""
     ran, judgement = comparison.ran, comparison.judgement
     shown = []
@@ -67,7 +65,7 @@ def columns(comparison: Comparison) -> list[Column]:
     return shown
 
 
-def _differences(comparison: Comparison, judgement: Judgement) -> list[Column]:
+def _differences(comparison: Measured, judgement: Judgement) -> list[Column]:
     """Return the columns of the difference from the reference and of the chance to be better."""
     cells, chances = [], []
     for model in comparison.models:
@@ -93,15 +91,16 @@ def difference_facts(judgement: Judgement, model: str) -> dict[str, Any] | None:
     return None if difference is None else {**asdict(difference), "is_log_ratio": judgement.is_ratio}
 
 
-def tables_for(comparison: Comparison, console: Console) -> list[Table]:
-    """Render a comparison as one table, or as two, scores and costs, if the console is too narrow."""
+def tables_for(comparison: Measured, console: Console) -> list[Table]:
+    """Render a comparison as one table, or as several if the console is too narrow for all columns."""
+    parts, unlimited = [list[Column]()], console.options.update(width=_UNLIMITED)
+    for column in columns(comparison):
+        wider = table(comparison.models, "", [*parts[-1], column])
+        if parts[-1] and Measurement.get(console, unlimited, wider).maximum > console.options.max_width:
+            parts.append([])
+        parts[-1].append(column)
     title = printable(f"{comparison.plan.name}: {comparison.facts}")
-    shown, n_scores = columns(comparison), len(comparison.plan.measures) + 2
-    whole = table(comparison.models, title, shown)
-    unlimited = console.options.update(width=_UNLIMITED)
-    if Measurement.get(console, unlimited, whole).maximum <= console.options.max_width:
-        return [whole]
-    return [table(comparison.models, title, shown[:n_scores]), table(comparison.models, "", shown[n_scores:])]
+    return [table(comparison.models, title if number == 0 else "", part) for number, part in enumerate(parts)]
 
 
 def table(models: Sequence[str], title: str, shown: Sequence[Column]) -> Table:
@@ -117,7 +116,7 @@ def table(models: Sequence[str], title: str, shown: Sequence[Column]) -> Table:
     return rendered
 
 
-def as_html(comparison: Comparison) -> str:
+def as_html(comparison: Measured) -> str:
     """Return the verdict and the table for a notebook."""
     shown = columns(comparison)
     head = "".join(f'<th title="{html.escape(c.note)}">{html.escape(c.heading)}</th>' for c in shown)

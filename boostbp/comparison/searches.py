@@ -80,7 +80,7 @@ def fit_contender(
     if not searched(contender):
         return train(contender, rows).model
     start, best, chosen = time.perf_counter(), np.inf, None
-    split = hold_out(rows, task, seed)
+    split = with_validation(rows, task, seed)
     for number, params in enumerate(_settings(contender, seed), 1):
         drawn = replace(contender, params=params)
         fitted = train(drawn, split)
@@ -101,7 +101,7 @@ def _settings(contender: Contender, seed: int) -> Iterator[dict[str, Any]]:
         yield sample(rng, TUNED_SPACES[contender.space or contender.kind], contender.params)
 
 
-def hold_out(rows: Split, task: str, seed: int) -> Split:
+def with_validation(rows: Split, task: str, seed: int) -> Split:
     """Return training rows with a fifth of them as validation rows: of each class, or of whole groups and queries."""
     number = np.arange(len(rows.y))
     if rows.groups is not None:

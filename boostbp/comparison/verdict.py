@@ -63,8 +63,8 @@ class Judgement:
         return not self.measure.greater_is_better and all([bool((values > 0).all()) for values in scores])
 
     def shown(self, gain: Any) -> Any:
-        """Return gains as people read them: per cent less of an error, or the difference of a score."""
-        return 100 * (1 - np.exp(-np.asarray(gain))) if self.is_ratio else np.asarray(gain)
+        """Return gains as people read them: per cent less of an error, at least -999, or the difference of a score."""
+        return np.maximum(-100 * np.expm1(-np.asarray(gain)), -999.0) if self.is_ratio else np.asarray(gain)
 
     @property
     def unit(self) -> str:

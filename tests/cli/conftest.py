@@ -1,8 +1,6 @@
-"""Files and models that commands read, made once, and comparisons without a process for each model."""
+"""Files and models that commands read, made once."""
 
 from __future__ import annotations
-
-import pickle
 
 import numpy as np
 import pandas as pd
@@ -14,7 +12,6 @@ from pyarrow import csv, parquet
 from sklearn.datasets import load_diabetes, load_iris
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, save
-from boostbp.comparison import comparison
 
 TINY = {"n_estimators": 3, "min_samples_leaf": 5, "epochs": 2, "early_stopping": False, "random_state": 0}
 DEEP = TINY | {"deep": True}
@@ -109,18 +106,3 @@ def table(tmp_path):
     frame = pd.DataFrame(X, columns=list("abc")).assign(y=X[:, 0] + 0.1 * rng.standard_normal(120))
     frame.to_csv(tmp_path / "table.csv", index=False)
     return tmp_path / "table.csv"
-
-
-@pytest.fixture
-def one_process(tune):
-    """Models of a comparison are trained in this process, from the files that another one would read.
-
-    A process takes seconds to start: tests/cli/report has those.
-    """
-
-    def run(folder, job):
-        (folder / "job.pkl").write_bytes(pickle.dumps(job))
-        comparison._work(folder)
-        return pickle.loads((folder / "result.pkl").read_bytes())
-
-    tune(comparison, _run=run)

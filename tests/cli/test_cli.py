@@ -128,7 +128,12 @@ def test_header_that_is_not_utf8_names_its_file(model, tmp_path):
         (["fit", "{folder}/iris.csv", "-t", "species", "-m", "m", "-s", "epochs=-1"], 1, "epochs=-1"),
         (["fit", "{folder}/iris.csv", "-t", "species", "-m", "m", "--task", "regression"], 1, "must hold numbers"),
         (["compare", "no_such"], 1, "source='no_such' is not a data set"),
-        (["compare", "iris", "--test-size", "1.5"], 2, "--test-size 1.5 is not between 0 and 1"),
+        (["compare", "iris", "--with", "random_forest"], 1, "model 'random_forest' is not known: use one of lightgbm"),
+        (["compare", "iris", "--metric", "gini"], 1, "metric='gini' is not known: give one of log_loss"),
+        (["compare", "iris", "--reference", "ridge"], 1, "reference='ridge' is none of the models: give one of Light"),
+        (["compare", "iris", "--folds", "weeks"], 1, "folds='weeks': give a whole number, 'time'"),
+        (["compare", "iris", "-s", "quality=2"], 2, "--set quality is --quality here"),
+        (["compare", "iris", "--groups", "who"], 1, "'iris' has no columns ['who'] of groups"),
         (["compare", "iris", "-s", "epoch=3"], 2, "did you mean 'epochs'?"),
     ],
 )

@@ -6,7 +6,8 @@ import json
 import shutil
 
 import pytest
-from studies import MODELS
+
+from tests.comparison.conftest import QUICK
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 DRIVER = shutil.which("chromedriver")
@@ -14,7 +15,7 @@ FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync --disable-dev-shm-usage"
 )
-PHONE, DESK = 375, 1280
+PHONE, DESK = 390, 1280
 
 pytestmark = pytest.mark.skipif(
     BROWSER is None or DRIVER is None, reason="needs Chromium: apt-get install chromium chromium-driver"
@@ -66,27 +67,28 @@ def order(browser):
 @pytest.mark.slow
 def test_click_sorts_better_first_and_then_the_other_way(browser, url):
     at_width(browser, url, DESK)
-    deep, lightgbm, xgboost = MODELS
-    assert order(browser) == [*MODELS, "GBDT-NN"]
-    click(browser, "accuracy")  # more is better; ties keep their order
-    assert order(browser) == [lightgbm, deep, xgboost, "GBDT-NN"]
-    assert head(browser, "accuracy").get_attribute("aria-sort") == "descending"
-    click(browser, "fit s")  # less is better
-    assert order(browser) == [xgboost, lightgbm, deep, "GBDT-NN"]
-    assert head(browser, "fit s").get_attribute("aria-sort") == "ascending"
-    assert head(browser, "accuracy").get_attribute("aria-sort") == "none"
-    click(browser, "fit s")  # 0.1, 1.0 and 10.0 are sorted as numbers; what did not run stays last
-    assert order(browser) == [deep, lightgbm, xgboost, "GBDT-NN"]
+    dummy, good, tree = QUICK[:3]
+    assert order(browser) == [dummy, good, tree]
+    click(browser, "AUC")  # more is better
+    first = order(browser)
+    assert first[-1] == dummy
+    assert head(browser, "AUC").get_attribute("aria-sort") == "descending"
+    click(browser, "log-loss")  # less is better
+    assert head(browser, "log-loss").get_attribute("aria-sort") == "ascending"
+    assert head(browser, "AUC").get_attribute("aria-sort") == "none"
+    once = order(browser)
+    click(browser, "log-loss")
+    assert order(browser) == once[::-1]
     click(browser, "model")
-    assert order(browser) == [deep, "GBDT-NN", lightgbm, xgboost]
+    assert order(browser) == sorted(order(browser))
     (status, _) = browser.find_elements("css selector", "[role=status]")
     assert status.text == "Sorted by model, ascending."
 
 
 def test_headings_sort_by_keyboard(browser, url):
     at_width(browser, url, DESK)
-    head(browser, "kept").find_element("tag name", "button").send_keys("\n")
-    assert head(browser, "kept").get_attribute("aria-sort") == "ascending"
+    head(browser, "fit s").find_element("tag name", "button").send_keys("\n")
+    assert head(browser, "fit s").get_attribute("aria-sort") == "ascending"
 
 
 @pytest.mark.parametrize("width", [PHONE, DESK])
@@ -106,7 +108,7 @@ def test_page_does_not_scroll_sideways(browser, url, width):
 def test_phone_shows_the_first_scores_and_keeps_names_in_sight(browser, url):
     at_width(browser, url, PHONE)
     box = browser.find_element("css selector", ".scroll")
-    assert head(browser, "accuracy").rect["x"] < 200
+    assert head(browser, "AUC").rect["x"] < 200
     browser.execute_script("arguments[0].scrollLeft = 400", box)
     name = browser.find_element("xpath", "(//table)[1]/tbody/tr[1]/th")
     assert abs(name.rect["x"] - box.rect["x"]) < 3
@@ -130,7 +132,7 @@ def test_page_asks_the_network_for_nothing_and_the_console_is_clean(browser, url
     browser.get_log("performance")
     browser.get_log("browser")
     at_width(browser, url, DESK)
-    click(browser, "kept")
+    click(browser, "fit s")
     events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
     assert asked.count(url) == 1

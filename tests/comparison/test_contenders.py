@@ -1,51 +1,73 @@
-"""The models of a comparison: what each library is trained with, and what is absent."""
+"""The trainers of a comparison: what each library is trained with."""
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType, SimpleNamespace
+
 import numpy as np
+import pandas as pd
 import pytest
-from sklearn.datasets import load_iris
 
-from boostbp.comparison.contenders import SINGLE_LAYER, deep
-from boostbp.comparison.measuring import Job, compare_models, measure, splits
-from tests.comparison.test_measuring import DEEP, split
+from boostbp.comparison.contenders import SINGLE_LAYER, Contender, Split, deep, length_of, train_contender
+from boostbp.comparison.measuring import TableData
 
-SINGLE = ["LightGBM", "LightGBM linear_tree", "XGBoost"]
-
-
-@pytest.mark.slow
-def test_every_model_runs_on_classification():
-    X, y = load_iris(return_X_y=True)
-    names = np.array(["setosa", "versicolor", "virginica"])
-    seen = []
-    parts = splits(X, names[y], "classification")
-    results = compare_models(parts, [*DEEP, *SINGLE_LAYER], watch=lambda label, fold: seen.append(label))
-    assert [result.model for result in results] == ["boostbp (lightgbm)", "boostbp (xgboost)", *SINGLE] == seen
-    for result in results:
-        assert (result.state, result.reason) == ("ran", "")
-        assert set(result.scores) == {"accuracy", "log_loss"}
-        assert 0.6 < result.scores["accuracy"] <= 1.0
-        assert result.fit_seconds > 0.0
-        assert result.predict_seconds > 0.0
-
-
-@pytest.mark.slow
-def test_missing_library_is_skipped_with_the_cure(xgboost_that):
-    xgboost_that("raise ModuleNotFoundError('No module', name='xgboost')")
-    X, y = load_iris(return_X_y=True)
-    results = compare_models(splits(X, y, "classification"), [DEEP[1], *SINGLE_LAYER[::2]])
-    assert [result.state for result in results] == ["skipped", "ran", "skipped"]
-    assert "pip install 'boostbp[xgboost]'" in results[0].reason
-    assert "XGBoost needs the xgboost package" in results[-1].reason
+RNG = np.random.default_rng(0)
+X = RNG.uniform(size=(200, 3))
+Y = np.sin(6 * X[:, 0]) + X[:, 1]
 
 
 @pytest.mark.parametrize("params", [{}, {"deep": True, "epochs": 2, "hidden_layer_sizes": (2,)}])
 def test_length_of_a_deep_model_is_that_of_its_leading_piece(params):
-    rng = np.random.default_rng(0)
-    X = rng.uniform(size=(200, 3))
-    data = split(X, np.sin(6 * X[:, 0]) + X[:, 1], "regression")
-    outcome = measure(Job(deep("lightgbm", params), 1, 0, evidence=True), data)
-    assert outcome.length == outcome.evidence.history.best_iteration
-    assert outcome.length > 0 or not outcome.evidence.history.by_rounds
-    assert outcome.unit == ("rounds" if outcome.evidence.history.by_rounds else "epochs")
-    assert outcome.depth == outcome.evidence.history.choice.depth_in_words
+    split = Split(X[:150], Y[:150], X[150:], Y[150:])
+    fitted = train_contender(deep("lightgbm", params), split, task="regression", n_jobs=1, seed=0)
+    assert fitted.length == fitted.model.history_.best_iteration
+
+
+def test_a_single_layer_needs_validation_rows_or_a_length():
+    with pytest.raises(ValueError, match="LightGBM needs validation rows for early stopping, or a length"):
+        length_of(SINGLE_LAYER[0], Split(X, Y), None, 10)
+    assert length_of(SINGLE_LAYER[0], Split(X, Y), 7, 10) == 7
+    assert length_of(SINGLE_LAYER[0], Split(X, Y, X, Y), None, 10) == 10
+
+
+@pytest.mark.parametrize("contender", [SINGLE_LAYER[0], SINGLE_LAYER[2]], ids=["lightgbm", "xgboost"])
+def test_a_ranking_stops_early_and_has_the_same_rounds_again(contender):
+    queries, grades = np.arange(200) // 10, np.digitize(Y, [0.3, 1.0])
+    parts = Split(X[:150], grades[:150], X[150:], grades[150:], queries[:150], queries[150:])
+    fitted = train_contender(contender, parts, task="ranking", n_jobs=1, seed=0)
+    assert 0 < fitted.length < 2000
+    again = train_contender(contender, Split(X, grades, groups=queries), task="ranking", n_jobs=1, seed=0, length=4)
+    assert again.length == 4
+
+
+@pytest.mark.parametrize(("task", "loss"), [("regression", None), ("ranking", "YetiRank"), ("survival", "Cox")])
+def test_catboost_gets_text_its_loss_and_the_queries(monkeypatch, task, loss):
+    calls = {}
+
+    class Model:
+        best_iteration_ = 11
+
+        def __init__(self, **params):
+            calls["params"] = params
+
+        def fit(self, pool, **options):
+            calls["pool"], calls["options"] = pool, options
+            return self
+
+    catboost = ModuleType("catboost")
+    catboost.CatBoostRegressor = catboost.CatBoostRanker = Model
+    catboost.Pool = lambda X, y, **options: SimpleNamespace(X=X, y=y, **options)
+    monkeypatch.setitem(sys.modules, "catboost", catboost)
+    frame = pd.DataFrame(X, columns=list("abc")).assign(d=pd.Categorical(np.where(X[:, 0] > 0.9, None, "u")))
+    data = TableData(frame, Y, task, groups=np.arange(200) // 10 if task == "ranking" else None)
+    contender = Contender("CatBoost", "catboost")
+    rows = data.rows(contender, np.arange(200))
+    fitted = train_contender(contender, rows._replace(X_valid=rows.X, y_valid=rows.y), task=task, n_jobs=2, seed=1)
+    assert fitted.length == 12
+    assert calls["params"].get("loss_function") == loss
+    assert (calls["params"]["thread_count"], calls["params"]["n_estimators"]) == (2, 2000)
+    assert calls["pool"].cat_features == ["d"]
+    assert set(calls["pool"].X["d"]) == {"u", ""}  # it takes no missing category
+    assert (calls["pool"].group_id is not None) == (task == "ranking")
+    assert calls["options"]["early_stopping_rounds"] == 50

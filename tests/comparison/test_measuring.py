@@ -1,130 +1,190 @@
-"""The comparison: one split for all, honest measures, and no model that takes the others down."""
+"""One model on one fold: honest scores, costs and failures."""
 
 from __future__ import annotations
 
-import signal
 import sys
 
 import lightgbm
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import recall_score
+from sklearn.svm import LinearSVC
 
-from benchmarks.rivals.contenders import trees_of
-from boostbp.comparison.contenders import SINGLE_LAYER, deep
-from boostbp.comparison.measuring import Job, Peak, compare_models, measure, rehearse, splits
+from boostbp.comparison.contenders import SINGLE_LAYER, Contender
+from boostbp.comparison.folds import folds_of
+from boostbp.comparison.measures import measures_of, with_metric
+from boostbp.comparison.measuring import Job, Peak, TableData, measure
+from boostbp.comparison.models import contenders_of
 
-QUICK = {"epochs": 1, "hidden_layer_sizes": (2,), "n_estimators": 3, "deep": True}
-DEEP = [deep(backend, QUICK) for backend in ("lightgbm", "xgboost")]
-
-
-@pytest.mark.slow
-def test_same_seed_gives_same_scores():
-    X, y = load_diabetes(return_X_y=True)
-    models = [DEEP[0], SINGLE_LAYER[0]]
-    once, again = (compare_models(splits(X, y, "regression", seed=3), models, seed=3) for _ in range(2))
-    assert [result.scores for result in once] == [result.scores for result in again]
-    assert all(set(result.scores) == {"r2", "rmse"} for result in once)
+IRIS = load_iris(return_X_y=True)
+NAMES = np.array(["setosa", "versicolor", "virginica"])
 
 
-def split(X, y, task):
-    (data,) = splits(X, y, task)
-    return data
+def classes(X=IRIS[0], y=IRIS[1], labels=NAMES):
+    return TableData(X, y, "classification", labels)
 
 
-def test_rehearsal_learns_nothing_and_ends_soon():
-    data = split(*load_iris(return_X_y=True), "classification")
-    fitted = rehearse(Job(deep("lightgbm", {**QUICK, "deep": "auto"}), 1, 0), data)
-    np.testing.assert_array_equal(fitted.model.classes_, [0, 1, 2])
-    assert 0 < trees_of(fitted.model) < 1000  # thousands if boosting went on to its end
+def job_of(model, data, metric=None, **more):
+    contender = model if isinstance(model, Contender) else contenders_of([model])[0]
+    strata = data.y if data.task == "classification" else None
+    fold = folds_of(len(data.y), 4, 1, strata=strata, groups=data.groups)[0]
+    _, measures = with_metric(measures_of(data.task, data.y, data.classes), metric)
+    return Job(contender, fold, measures, 1, 0, **more)
 
 
-@pytest.mark.parametrize("task", ["classification", "regression"])
-def test_split_keeps_test_rows_apart(task):
-    X = np.arange(200.0)[:, None]
-    y = np.repeat([0, 1], [150, 50])
-    data = split(X, y, task)
-    parts = [data.split.X[:, 0], data.split.X_valid[:, 0], data.X_test[:, 0]]
-    assert [len(part) for part in parts] == [120, 30, 50]
-    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), X[:, 0])
-    if task == "classification":
-        shares = [data.split.y.mean(), data.split.y_valid.mean(), data.y_test.mean()]
-        np.testing.assert_allclose(shares, 0.25, atol=0.02)
+def outcome_of(model, data, metric=None, **more):
+    return measure(job_of(model, data, metric, **more), data)
 
 
-@pytest.mark.parametrize("task", ["classification", "regression"])
-def test_each_row_is_a_test_row_in_one_fold(task):
-    X = np.arange(100.0)[:, None]
-    y = np.repeat([0, 1], [75, 25])
-    folds = list(splits(X, y, task, folds=4))
-    np.testing.assert_array_equal(np.sort(np.concatenate([data.X_test[:, 0] for data in folds])), X[:, 0])
-    for data in folds:
-        parts = [data.split.X[:, 0], data.split.X_valid[:, 0], data.X_test[:, 0]]
-        assert [len(part) for part in parts] == [60, 15, 25]
-        np.testing.assert_array_equal(np.sort(np.concatenate(parts)), X[:, 0])
-        np.testing.assert_array_equal(data.y_test, y[data.X_test[:, 0].astype(int)])
-        if task == "classification":
-            assert 0.2 < data.y_test.mean() < 0.3
+def by_hand(job, data, task, **params):
+    """LightGBM's own API: rounds by a fifth of the training rows, then all of them."""
+    from boostbp.comparison.searches import with_validation
 
-
-@pytest.mark.parametrize(("folds", "rows"), [(1, 40), (41, 40)])
-def test_folds_that_do_not_split_are_refused(folds, rows):
-    with pytest.raises(ValueError, match=f"folds={folds} does not split {rows} rows"):
-        splits(np.zeros((rows, 2)), np.arange(rows), "regression", folds=folds)
-
-
-def trained_by_hand(data, **params):
-    train_set = lightgbm.Dataset(data.split.X, data.split.y)
-    held = lightgbm.Dataset(data.split.X_valid, data.split.y_valid, reference=train_set)
-    shared = {"learning_rate": 0.05, "num_threads": 1, "verbosity": -1, "seed": 0}
+    rows = data.rows(job.contender, job.fold[0])
+    held = with_validation(rows, task, 0)
+    train_set = lightgbm.Dataset(held.X, held.y)
+    valid = lightgbm.Dataset(held.X_valid, held.y_valid, reference=train_set)
+    shared = {"learning_rate": 0.05, "num_threads": 1, "verbosity": -1, "seed": 0, **params}
     stop = lightgbm.early_stopping(50, verbose=False)
-    return lightgbm.train({**shared, **params}, train_set, 2000, valid_sets=[held], callbacks=[stop])
+    early = lightgbm.train(shared, train_set, 2000, valid_sets=[valid], callbacks=[stop])
+    booster = lightgbm.train(shared, lightgbm.Dataset(rows.X, rows.y), early.best_iteration)
+    return booster.predict(data.X[job.fold[1]]), data.y[job.fold[1]]
 
 
 def test_scores_of_a_classifier_match_the_library_used_by_hand():
-    X, y = load_iris(return_X_y=True)
-    data = split(X, y, "classification")
-    outcome = measure(Job(SINGLE_LAYER[0], 1, 0), data)
-    booster = trained_by_hand(data, objective="multiclass", num_class=3)
-    predicted = booster.predict(data.X_test)
-    log_loss = -np.mean(np.log(predicted[np.arange(len(predicted)), data.y_test]))
-    assert outcome.scores["log_loss"] == pytest.approx(log_loss, rel=1e-12)
-    assert outcome.scores["accuracy"] == np.mean(predicted.argmax(axis=1) == data.y_test)
-    assert outcome.length == booster.best_iteration
+    data = classes()
+    job = job_of("lightgbm", data)
+    outcome = measure(job, data)
+    predicted, y = by_hand(job, data, "classification", objective="multiclass", num_class=3)
+    log_loss = -np.mean(np.log(predicted[np.arange(len(predicted)), y]))
+    assert outcome.scores["log_loss"] == pytest.approx(log_loss, rel=1e-9)
+    assert outcome.scores["accuracy"] == np.mean(predicted.argmax(axis=1) == y)
 
 
 def test_scores_of_a_regressor_match_the_library_used_by_hand():
     X, y = load_diabetes(return_X_y=True)
-    data = split(X, y, "regression")
-    outcome = measure(Job(SINGLE_LAYER[1], 1, 0), data)
-    booster = trained_by_hand(data, objective="regression", linear_tree=True)
-    residual = data.y_test - booster.predict(data.X_test)
-    assert outcome.scores["rmse"] == pytest.approx(np.sqrt(np.mean(residual**2)), rel=1e-12)
-    r2 = 1.0 - np.mean(residual**2) / np.var(data.y_test)
-    assert outcome.scores["r2"] == pytest.approx(r2, rel=1e-12)
+    data = TableData(X, y, "regression")
+    job = job_of("linear_tree", data)
+    predicted, truth = by_hand(job, data, "regression", objective="regression", linear_tree=True)
+    assert measure(job, data).scores["rmse"] == pytest.approx(np.sqrt(np.mean((truth - predicted) ** 2)), rel=1e-9)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
-def test_library_that_kills_its_process_leaves_the_others_alone(xgboost_that):
-    xgboost_that("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
-    X, y = load_iris(return_X_y=True)
-    results = compare_models(splits(X, y, "classification"), SINGLE_LAYER[::2])
-    assert [result.state for result in results] == ["ran", "failed"]
-    assert "code -9" in results[-1].reason
+def test_costs_are_measured():
+    outcome = outcome_of("lightgbm", classes())
+    assert outcome.state == "ran"
+    assert outcome.fit_seconds > 0
+    assert outcome.row_seconds > 0
+    assert outcome.model_bytes > 1000
+    assert outcome.predicted.shape == (38, 3)
 
 
-@pytest.mark.slow
-def test_model_that_raises_is_reported_with_its_reason():
-    X, y = load_iris(return_X_y=True)
-    [result] = compare_models(splits(X, y, "classification"), [deep("catboost", {})])
-    assert (result.state, result.scores) == ("failed", {})
-    assert "catboost" in result.reason
+def test_model_that_raises_or_knows_no_probability_is_reported_with_its_reason():
+    failed = outcome_of(LinearSVC(), classes())
+    assert (failed.state, failed.scores) == ("failed", {})
+    assert "it has no predict_proba: wrap it in sklearn.calibration.CalibratedClassifierCV" in failed.reason
+    with_nan = TableData(np.where(IRIS[0] > 6, np.nan, IRIS[0]), IRIS[1], "classification", NAMES)
+    assert outcome_of(LogisticRegression(), with_nan).reason.startswith("ValueError: Input X contains NaN")
 
 
-def test_class_too_small_to_split_is_refused():
-    with pytest.raises(ValueError, match=r"smallest with 3 rows.*merge small classes"):
-        splits(np.zeros((40, 2)), np.repeat([0, 1], [37, 3]), "classification")
+def test_a_library_that_is_absent_is_skipped(without):
+    without("xgboost")
+    outcome = outcome_of("xgboost", classes())
+    assert outcome.state == "skipped"
+    assert "pip install 'boostbp[xgboost]'" in outcome.reason
+
+
+class Seen(DummyClassifier):
+    """Keeps the target that it gets."""
+
+    def fit(self, X, y):
+        Seen.y = y
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("model", [Seen(), "lightgbm", "quality=1"])
+def test_scorers_see_labels_and_estimators_of_the_user_too(model):
+    outcome = outcome_of(model, classes(), score)
+    assert outcome.state == "ran", outcome.reason
+    assert outcome.scores["score"] > 0.5 or isinstance(model, Seen)
+    if isinstance(model, Seen):
+        assert set(Seen.y) == set(NAMES)
+
+
+def score(model, X, y):
+    assert set(y) <= set(NAMES)
+    assert set(model.predict(X)) <= set(NAMES)
+    return recall_score(y, model.predict(X), labels=["virginica"], average="macro")
+
+
+def test_named_scorers_of_scikit_learn_take_every_classifier():
+    two = TableData(IRIS[0][:100], IRIS[1][:100], "classification", np.array([0, 1]))
+    for model in ("lightgbm", "xgboost", "quality=1", LogisticRegression()):
+        outcome = outcome_of(model, two, "neg_brier_score")
+        assert outcome.state == "ran", outcome.reason
+        assert outcome.scores["neg_brier_score"] == pytest.approx(-outcome.scores["brier"])
+
+
+def test_columns_that_libraries_refuse_or_cannot_read_are_no_obstacle():
+    X = pd.DataFrame(IRIS[0], columns=["a[0]", "b<c", "d,e", "f"])
+    X["text"] = np.array(["u", "v", None], object)[IRIS[1]]
+    for model in ("lightgbm", "xgboost", "quality=1"):
+        outcome = outcome_of(model, classes(X))
+        assert outcome.state == "ran", outcome.reason
+
+
+def test_a_class_without_training_rows_has_probability_zero():
+    data = classes()
+    model = LogisticRegression(max_iter=500).fit(IRIS[0][50:], NAMES[IRIS[1][50:]])
+    shares = data.predicted(model, IRIS[0][:5])
+    assert shares.shape == (5, 3)
+    assert (shares[:, 0] == 0).all()
+
+
+def test_rankings_are_of_queries_and_survival_of_risks():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(240, 3))
+    grades = np.digitize(X[:, 0] + 0.3 * rng.normal(size=240), [-0.5, 0.5]).astype(float)
+    ranking = TableData(X, grades, "ranking", groups=np.arange(240) // 8)
+    for model in ("lightgbm", "xgboost", "quality=1", Ridge()):
+        outcome = outcome_of(model, ranking)
+        assert outcome.state == "ran", outcome.reason
+        assert outcome.scores["ndcg@10"] > 0.85
+    time = np.exp(-X[:, 0] + 0.2 * rng.normal(size=240))
+    survival = TableData(X, np.where(rng.uniform(size=240) < 0.7, time, -time), "survival")
+    for model in ("xgboost", "quality=1", Risk()):
+        outcome = outcome_of(model, survival)
+        assert outcome.state == "ran", outcome.reason
+        assert outcome.scores["concordance"] > 0.8
+    assert "LightGBM has no loss for survival" in outcome_of(SINGLE_LAYER[0], survival).reason
+
+
+class Risk(Ridge):
+    """Takes events and times as scikit-survival does, and predicts times."""
+
+    _predict_risk_score = False
+
+    def fit(self, X, y):
+        assert y.dtype.names == ("event", "time")
+        return super().fit(X, y["time"])
+
+
+def test_threads_and_seeds_are_set_where_an_estimator_has_them():
+    from sklearn.ensemble import ExtraTreesRegressor
+    from sklearn.pipeline import make_pipeline
+
+    from boostbp.comparison.contenders import Split, train_contender
+
+    rows = Split(*load_diabetes(return_X_y=True))
+    for seed, kept in ((None, 5), (3, 3)):
+        model = make_pipeline(ExtraTreesRegressor(5, n_jobs=7, random_state=seed))
+        [contender] = contenders_of([model])
+        fitted = train_contender(contender, rows, task="regression", n_jobs=1, seed=5).model
+        assert (fitted[-1].n_jobs, fitted[-1].random_state, fitted[-1].n_estimators) == (1, kept, 5)
+        assert model[-1].n_jobs == 7  # a copy was trained
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can reset its high-water mark")
@@ -137,19 +197,3 @@ def test_peak_counts_what_was_held_since_and_only_that():
     held = peak.bytes()
     assert 95_000_000 < held < 130_000_000, held
     assert Peak().bytes() < 20_000_000
-
-
-@pytest.mark.parametrize("params", [{}, {"deep": True, "backprop": {"output_target": "moved"}}])
-@pytest.mark.usefixtures("everything")
-def test_hidden_representations_are_of_the_network_that_is_compared(params, weights_of):
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1.0, 1.0, (200, 1))  # of one feature there are no directions
-    data = split(X, np.sin(6 * X[:, 0]), "regression")
-    weights_of(lambda one: 1.0)
-    job = Job(deep("lightgbm", {"epochs": 2, "hidden_layer_sizes": (2,), **params}), 1, 0, evidence=True)
-    evidence = measure(job, data).evidence
-    best = evidence.history.best_epoch
-    assert evidence.history.weight() > 0.0
-    assert set(evidence.hidden) == ({0, best} if params else {best})
-    if params:
-        assert {H.shape for H in evidence.hidden.values()} == {(50, 2)}

@@ -1,4 +1,4 @@
-"""Summary, health, hidden units, plots, pages, files and LightGBM's names describe one and the same model."""
+"""Summary, health, hidden units, plots, files and LightGBM's names describe one and the same model."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from sklearn.metrics import root_mean_squared_error
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, load, plots, save
 from boostbp.cli.inspect import description_of
-from boostbp.comparison.page import groups
-from boostbp.comparison.rendering import Evidence, Result, curve_of
 from boostbp.ensemble import average, ensemble
 from boostbp.network.choice import CandidateResult, ModelChoice, weight_in_words
 from boostbp.network.layers.layer import rounds_of
@@ -106,16 +104,10 @@ def test_all_views_are_of_one_model(kind, fitted, tmp_path):
         assert f"of a network with {history.network_in_words}" in str(health)
     check_names_of_lightgbm(model)
     check_pictures(model, hidden)
-    # The page and files.
-    curve = curve_of(model, None)
-    if curve is not None:
-        assert (curve.steps[curve.kept], curve.epochs) == (model.best_iteration_, not history.by_rounds)
-    evidence = Evidence(Y, Y + 0.1, curve, history, {})
-    made_of = [group for group in groups([Result("m", "ran", "", {"r2": 1.0}, evidence=evidence)]) if group.notes]
     if history.choice is not None:
-        assert history.choice.parts_in_words in made_of[0].notes[0]
         for part in history.choice.parts:
             assert re.search(rf"(\d%|<1%)  \S+ +{re.escape(part.name)}\n", text)
+    # Files.
     facts = description_of(model)
     assert (facts["training"]["network"], facts["training"]["weight_of_hidden_layers"]) == (
         history.network,
