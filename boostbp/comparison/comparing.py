@@ -116,45 +116,29 @@ def compare(
     >>> result.verdict.partition(" (")[0]
     'Ridge has 24 % less RMSE than DummyRegressor'
     """
-    plan = planned(
-        X,
-        y,
-        models=models,
-        reference=reference,
-        task=task,
-        metric=metric,
-        folds=folds,
-        repeats=repeats,
-        groups=groups,
-        qid=qid,
-        tune=tune,
-        boostbp_params=boostbp_params,
-        n_jobs=n_jobs,
-        random_state=random_state,
-        name=name,
-    )
-    return run(plan, watch)
+    arguments = {name: value for name, value in locals().items() if name != "watch"}
+    return run(planned(**arguments), watch)
 
 
 def planned(
     X: TableLike,
     y: ArrayLike,
     *,
-    models: Iterable[ModelLike] | None = None,
-    reference: str | None = None,
-    task: ComparedTask | None = None,
-    metric: str | Callable[..., float] | None = None,
-    folds: int | str | Any = 5,
-    repeats: int = 2,
-    groups: ArrayLike | None = None,
-    qid: ArrayLike | None = None,
-    tune: int = 0,
-    boostbp_params: Mapping[str, Any] | None = None,
-    n_jobs: int = 1,
-    random_state: int = 0,
-    name: str = "table",
+    models: Iterable[ModelLike] | None,
+    reference: str | None,
+    task: ComparedTask | None,
+    metric: str | Callable[..., float] | None,
+    folds: int | str | Any,
+    repeats: int,
+    groups: ArrayLike | None,
+    qid: ArrayLike | None,
+    tune: int,
+    boostbp_params: Mapping[str, Any] | None,
+    n_jobs: int,
+    random_state: int,
+    name: str,
 ) -> ComparisonPlan:
-    """Return a comparison that is checked, and can run; arguments are those of `compare`."""
+    """Return a comparison that is checked, and can run; the arguments are those of `compare`."""
     data = _data(X, y, task, groups, qid)
     contenders = contenders_of(default_models(data.task) if models is None else models, boostbp_params)
     place = [contender.label for contender in contenders].index(reference_of(contenders, reference))
@@ -187,7 +171,11 @@ def _data(
     X: TableLike, y: ArrayLike, task: ComparedTask | None, groups: ArrayLike | None, qid: ArrayLike | None
 ) -> TableData:
     """Return the rows of a comparison; rows of a query are put together."""
-    table: Any = X.to_pandas() if hasattr(X, "to_pandas") else X if hasattr(X, "shape") else np.asarray(X)
+    table: Any = X
+    if hasattr(table, "to_pandas"):  # of polars or pyarrow
+        table = table.to_pandas()
+    elif not hasattr(table, "shape"):
+        table = np.asarray(table)
     check_consistent_length(table, y)
     n_rows = table.shape[0]
     if task is None:

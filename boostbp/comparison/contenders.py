@@ -29,28 +29,9 @@ _PLACES = 10  # of a query, whose NDCG stops a ranking of LightGBM; that of all 
 ComparedTask: TypeAlias = Literal["classification", "regression", "ranking", "survival"]
 Table: TypeAlias = "NDArray[Any] | DataFrame"  # (rows, features)
 Model: TypeAlias = "BaseBoostBP | BaseEstimator"  # of any library: each has the interface of scikit-learn
-# Kind of a contender -> task -> name of the estimator in its library.
-_ESTIMATORS: Mapping[str, Mapping[str, str]] = {
-    "deep": {
-        "classification": "BoostBPClassifier",
-        "regression": "BoostBPRegressor",
-        "ranking": "BoostBPRanker",
-        "survival": "BoostBPSurvival",
-    },
-    "lightgbm": {"classification": "LGBMClassifier", "regression": "LGBMRegressor", "ranking": "LGBMRanker"},
-    "xgboost": {
-        "classification": "XGBClassifier",
-        "regression": "XGBRegressor",
-        "ranking": "XGBRanker",
-        "survival": "XGBRegressor",
-    },
-    "catboost": {
-        "classification": "CatBoostClassifier",
-        "regression": "CatBoostRegressor",
-        "ranking": "CatBoostRanker",
-        "survival": "CatBoostRegressor",
-    },
-}
+# Names of estimators: those of a library begin alike, and end by their task.
+_STARTS = {"deep": "BoostBP", "lightgbm": "LGBM", "xgboost": "XGB", "catboost": "CatBoost"}
+_ENDS = {"classification": "Classifier", "ranking": "Ranker", "regression": "Regressor", "survival": "Regressor"}
 # Names by which libraries call the threads and the seed of an estimator.
 _THREADS, _SEEDS = ("n_jobs", "thread_count", "nthread"), ("random_state", "random_seed", "seed")
 
@@ -127,10 +108,10 @@ def train_contender(
 
 def _class_of(contender: Contender, task: str, module: Any) -> Any:
     """Return the estimator of a library for a task."""
-    name = _ESTIMATORS[contender.kind].get(task)
-    if name is None:
-        raise ValueError(f"{contender.label} has no loss for {task}: leave it out, or compare with xgboost.")
-    return getattr(module, name)
+    if contender.kind == "lightgbm" and task == "survival":
+        raise ValueError(f"{contender.label} has no loss of survival times: leave it out, or compare with xgboost.")
+    end = "Survival" if contender.kind == "deep" and task == "survival" else _ENDS[task]
+    return getattr(module, f"{_STARTS[contender.kind]}{end}")
 
 
 def _deep(contender: Contender, split: Split, task: str, n_jobs: int, seed: int, length: int | None) -> Fitted:

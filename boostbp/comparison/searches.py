@@ -110,6 +110,6 @@ def with_validation(rows: Split, task: str, seed: int) -> Split:
     else:
         strata = {"classification": rows.y, "survival": np.signbit(rows.y)}.get(task)
         fit, valid = train_test_split(number, test_size=_VALID_SIZE, random_state=seed, stratify=strata)
-    parts = [_safe_indexing(values, part) for part in (fit, valid) for values in (rows.X, rows.y)]
-    groups = (None, None) if rows.groups is None else (rows.groups[fit], rows.groups[valid])
-    return Split(*parts, *groups)
+    X, X_valid = (_safe_indexing(rows.X, part) for part in (fit, valid))
+    groups, groups_valid = (None, None) if rows.groups is None else (rows.groups[fit], rows.groups[valid])
+    return Split(X, rows.y[fit], X_valid, rows.y[valid], groups, groups_valid)

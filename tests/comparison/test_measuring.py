@@ -159,7 +159,7 @@ def test_rankings_are_of_queries_and_survival_of_risks():
         outcome = outcome_of(model, survival)
         assert outcome.state == "ran", outcome.reason
         assert outcome.scores["concordance"] > 0.8
-    assert "LightGBM has no loss for survival" in outcome_of(SINGLE_LAYER[0], survival).reason
+    assert "LightGBM has no loss of survival" in outcome_of(SINGLE_LAYER[0], survival).reason
 
 
 class Risk(Ridge):
