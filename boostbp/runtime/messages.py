@@ -163,6 +163,13 @@ NOT_THERE: Mapping[str, str] = {
         "layers choose their rounds on held-out rows without it; for epochs of a network, "
         "deep=True with backprop={'n_iter_no_change': ...}.",
     ),
+    **dict.fromkeys(
+        ("aft_loss_distribution", "aft_loss_distribution_scale"),
+        "use loss=losses.AFT(distribution, scale=...) of BoostBPSurvival.",
+    ),
+    "tweedie_variance_power": "use loss=losses.Tweedie(power) of BoostBPRegressor.",
+    "huber_slope": "use loss=losses.Huber(delta) of BoostBPRegressor.",
+    "missing": "only NaN is missing: recode other values as NaN.",
     "tol": "the best epoch is kept, however small its gain; n_iter_no_change decides when to stop.",
 }
 
