@@ -9,8 +9,10 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
+from html import escape
 from importlib import import_module
 from types import FrameType, ModuleType
+from typing import Any
 
 # Packages whose frames may be between the user's line and a warning: this one, and those that wrap or call its methods.
 _BETWEEN = {"boostbp", "concurrent", "contextlib", "functools", "joblib", "sklearn", "threading"}
@@ -88,6 +90,18 @@ def require(module: str, *, extra: str, what: str) -> ModuleType:
         if error.name != module.partition(".")[0]:
             raise
         raise ImportError(f"{what} needs the {error.name} package: pip install 'boostbp[{extra}]'.") from error
+
+
+class Lines(str):
+    """Text that notebooks show as it is printed, line by line."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self)}</pre>"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(self)
 
 
 def counted(number: int, what: str) -> str:

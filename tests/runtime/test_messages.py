@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import unicodedata
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boostbp.runtime.messages import printable
+from boostbp.runtime.messages import Lines, printable
 
 
 @given(st.text(st.characters()))
@@ -33,3 +34,11 @@ def test_what_terminals_and_readers_fall_for():
     assert printable("caf\udce9") == r"caf\udce9"
     joined = "👩\u200d🔬 \u0645\u06cc\u200c\u062e\u0648"
     assert printable(joined) == joined
+
+
+def test_notebooks_show_lines_as_they_are_printed():
+    text = Lines("loss < 1\nrounds 3")
+    assert text == "loss < 1\nrounds 3"
+    assert text._repr_html_() == "<pre>loss &lt; 1\nrounds 3</pre>"
+    formatters = pytest.importorskip("IPython.core.formatters", reason="needs IPython: pip install ipython")
+    assert formatters.PlainTextFormatter()(text) == text
