@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
+from types import SimpleNamespace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,5 +40,6 @@ def test_notebooks_show_lines_as_they_are_printed():
     text = Lines("loss < 1\nrounds 3")
     assert text == "loss < 1\nrounds 3"
     assert text._repr_html_() == "<pre>loss &lt; 1\nrounds 3</pre>"
-    formatters = pytest.importorskip("IPython.core.formatters", reason="needs IPython: pip install ipython")
-    assert formatters.PlainTextFormatter()(text) == text
+    written: list[str] = []
+    text._repr_pretty_(SimpleNamespace(text=written.append), cycle=False)
+    assert written == [text]
