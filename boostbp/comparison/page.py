@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from boostbp import plots
 from boostbp.comparison.measured import Measured
+from boostbp.comparison.measures import rarer
 from boostbp.comparison.rendering import columns
 from boostbp.plots.axes import as_text, figure
 from boostbp.runtime.arrays import Floats
@@ -114,48 +115,40 @@ class PageGroup(NamedTuple):
 def groups(comparison: Measured) -> list[PageGroup]:
     """Return the groups of pictures of a comparison that are not empty."""
     colours = {model: f"C{number}" for number, model in enumerate(comparison.ran)}
-    candidates = [_gains(comparison, colours), _folds(comparison, colours)]
-    candidates.append(_predictions(comparison, colours))
-    return [group for group in candidates if group.pictures]
+    return [group for group in (_gains(comparison, colours), _predictions(comparison, colours)) if group.pictures]
 
 
 def _gains(comparison: Measured, colours: Mapping[str, str]) -> PageGroup:
     judgement = comparison.judgement
-    reading = f"Above 0, a model is better than {judgement.reference}; a bar is its interval, which counts chance."
-    group = PageGroup("Gain against seconds", reading, [])
+    reference, unit = judgement.reference, f"gain in {judgement.unit}"
+    reading = f"Above 0, a model is better than {reference}. A bar is an interval, which counts chance."
+    group = PageGroup("Gains", f"{reading} By fold, a dot is a fold, and a line the mean.", [])
     if not judgement.differences:
         return group
-    told = "; ".join(f"{model} has {judgement.gain_in_words(model)}" for model in judgement.differences)
-    with group.picture(f"Gain over {judgement.reference} against seconds of a fit: {told}.") as ax:
+    told = "; ".join([f"{model} has {judgement.gain_in_words(model)}" for model in judgement.differences])
+    with group.picture(f"Gain over {reference} against seconds of a fit: {told}.") as ax:
         for model, scored in judgement.models.items():
             difference = judgement.differences.get(model)
             ends = (0.0, 0.0, 0.0) if difference is None else (difference.mean, difference.low, difference.high)
             mean, low, high = [judgement.shown(end) for end in ends]
-            bars = [[mean - low], [high - mean]]
-            ax.errorbar([scored.seconds], [mean], bars, fmt="o", color=colours[model], capsize=3)
-            ax.plot([], [], "o", color=colours[model], label=model)
+            ax.errorbar(
+                [scored.seconds], [mean], [[mean - low], [high - mean]], fmt="o", color=colours[model], capsize=3
+            )
+            ax.plot([], [], "o", color=colours[model], label=as_text(model))
         ax.axhline(0.0, color="gray", linewidth=0.8, zorder=0)
-        ax.set(xscale="log", xlabel="seconds of a fit", ylabel=f"gain in {judgement.unit}")
+        ax.set(xlim=(0, None), xlabel="seconds of a fit", ylabel=unit, title="Against seconds")
         ax.legend()
-    return group
-
-
-def _folds(comparison: Measured, colours: Mapping[str, str]) -> PageGroup:
-    judgement = comparison.judgement
-    group = PageGroup("Fold by fold", f"A dot is the gain over {judgement.reference} on a fold, a line the mean.", [])
-    if not judgement.differences:
-        return group
-    gains = {model: judgement.shown(judgement.gains(judgement.reference, model)) for model in judgement.differences}
-    won = ", ".join(f"{model} on {np.sum(values > 0)} of {len(values)} folds" for model, values in gains.items())
-    with group.picture(f"Gain over {judgement.reference} by fold. Better: {won}.") as ax:
+    gains = {model: judgement.shown(judgement.gains(reference, model)) for model in judgement.differences}
+    won = ", ".join([f"{model} on {np.sum(values > 0)} of {len(values)} folds" for model, values in gains.items()])
+    with group.picture(f"Gain over {reference} by fold. Better: {won}.") as ax:
         for row, (model, values) in enumerate(gains.items()):
             ax.plot(values, [row] * len(values), "o", color=colours[model], alpha=0.6, markersize=5)
-            ax.plot([values.mean()] * 2, [row - 0.3, row + 0.3], color=colours[model], label=model)
+            ax.plot([values.mean()] * 2, [row - 0.3, row + 0.3], color=colours[model], label=as_text(model))
         ax.axvline(0.0, color="gray", linewidth=0.8, zorder=0)
         ax.set_yticks([])
         ax.invert_yaxis()
         ax.legend()
-        ax.set(xlabel=f"gain in {judgement.unit}")
+        ax.set(xlabel=unit, title="By fold")
     return group
 
 
@@ -180,7 +173,12 @@ def _predictions(comparison: Measured, colours: Mapping[str, str]) -> PageGroup:
 
 def _calibration(observed: NDArray[Any], predicted: Mapping[str, Floats], classes: NDArray[Any]) -> PageGroup:
     """Return observed shares against probabilities; axes end at the largest one, as that of a rare class is small."""
-    of_class = f"of class {str(classes[1])!r}" if len(classes) == 2 else "of the likeliest class"
+    of_class = "of the likeliest class"
+    if len(classes) == 2:  # the rarer one is of interest
+        rare = rarer(observed)
+        of_class = f"of class {str(classes[rare])!r}"
+        observed = (observed == rare).astype(int)
+        predicted = {model: values[:, [1 - rare, rare]] for model, values in predicted.items()}
     size = f"{_BINS} groups of {len(observed) // _BINS} rows by probability"
     reading = f"Probabilities {of_class}, in {size}; a calibrated model lies on the diagonal."
     group = PageGroup("Calibration", reading, [])

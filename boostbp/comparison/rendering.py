@@ -92,15 +92,22 @@ def difference_facts(judgement: Judgement, model: str) -> dict[str, Any] | None:
 
 
 def tables_for(comparison: Measured, console: Console) -> list[Table]:
-    """Render a comparison as one table, or as several if the console is too narrow for all columns."""
-    parts, unlimited = [list[Column]()], console.options.update(width=_UNLIMITED)
-    for column in columns(comparison):
-        wider = table(comparison.models, "", [*parts[-1], column])
-        if parts[-1] and Measurement.get(console, unlimited, wider).maximum > console.options.max_width:
-            parts.append([])
-        parts[-1].append(column)
+    """Render a comparison as one table, or scores and costs in tables of their own if the console is too narrow."""
+    shown, unlimited = columns(comparison), console.options.update(width=_UNLIMITED)
+
+    def fits(part: Sequence[Column]) -> bool:
+        wanted = Measurement.get(console, unlimited, table(comparison.models, "", part)).maximum
+        return bool(wanted <= console.options.max_width)
+
+    parts: list[list[Column]] = []
+    for section in [shown] if fits(shown) else [shown[: -len(_COSTS)], shown[-len(_COSTS) :]]:
+        parts.append([])
+        for column in section:
+            if parts[-1] and not fits([*parts[-1], column]):
+                parts.append([])
+            parts[-1].append(column)
     title = printable(f"{comparison.plan.name}: {comparison.facts}")
-    return [table(comparison.models, title if number == 0 else "", part) for number, part in enumerate(parts)]
+    return [table(comparison.models, "" if number else title, part) for number, part in enumerate(parts)]
 
 
 def table(models: Sequence[str], title: str, shown: Sequence[Column]) -> Table:

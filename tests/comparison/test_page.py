@@ -88,7 +88,7 @@ def test_pictures_are_told_in_words(text):
 def test_calibration_names_the_class_and_counts_rows(labels):
     calibration = groups(labels)[-1]
     assert calibration.title == "Calibration"
-    assert "of class 'well', in 10 groups of 37 rows" in calibration.reading
+    assert "of class '<sick>', in 10 groups of 37 rows" in calibration.reading
 
 
 def test_names_are_text_and_ids_are_unique(text):
