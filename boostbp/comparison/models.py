@@ -26,6 +26,8 @@ def contenders_of(models: Iterable[ModelLike], params: Mapping[str, Any] | None 
     contenders: list[Contender] = []
     for model in models:
         contender = _contender(model, params or {})
+        if contender in contenders:  # named twice
+            continue
         labels = [other.label for other in contenders]
         if contender.label in labels:
             raise ValueError(f"models: two are called {contender.label!r}: give names, as ('mine', LGBMRegressor()).")

@@ -30,7 +30,7 @@ LINES = [line.strip() for block in BLOCKS for line in block.splitlines() if line
 COMPARE = [line for line in LINES if line.startswith("boostbp compare")]
 SHORT = {
     "fit": ["--set", "deep=true", "--set", "n_estimators=4", "--set", "hidden.n_estimators=4"],
-    "compare": ["--quality", "1", "--set", "n_estimators=4", "--folds", "2", "--repeats", "1"],
+    "compare": ["--quality", "1", "--set", "n_estimators=4", "--folds", "2", "--repeats", "1", "--tune", "0"],
 }
 
 

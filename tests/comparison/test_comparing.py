@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from inspect import signature
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,6 +21,11 @@ X, Y = load_diabetes(return_X_y=True)
 FLOWERS, SPECIES = load_iris(return_X_y=True)
 RNG = np.random.default_rng(0)
 TIME, EVENT = RNG.exponential(size=442), RNG.uniform(size=442) < 0.5
+DEFAULTS = {name: p.default for name, p in signature(boostbp.compare).parameters.items() if name not in "Xy"}
+
+
+def plan_of(X, y, **options):
+    return planned(X, y, **{name: options.get(name, value) for name, value in DEFAULTS.items() if name != "watch"})
 
 
 @pytest.mark.parametrize(
@@ -36,7 +43,7 @@ TIME, EVENT = RNG.exponential(size=442), RNG.uniform(size=442) < 0.5
     ],
 )
 def test_the_task_follows_the_target(y, options, task):
-    plan = planned(X, y, models=[DummyRegressor()], **options)
+    plan = plan_of(X, y, models=[DummyRegressor()], **options)
     assert plan.data.task == task
     if task == "survival":
         np.testing.assert_array_equal(plan.data.y > 0, EVENT)
@@ -47,7 +54,7 @@ def test_the_task_follows_the_target(y, options, task):
 
 def test_rows_of_a_query_are_put_together():
     qid = np.arange(442) % 20
-    data = planned(X, Y, models=[Ridge()], qid=qid).data
+    data = plan_of(X, Y, models=[Ridge()], qid=qid).data
     assert (np.diff(data.groups) >= 0).all()
     order = np.argsort(qid, kind="stable")
     np.testing.assert_array_equal(data.X, X[order])
@@ -64,7 +71,7 @@ def test_the_same_seed_gives_the_same_scores_and_tuned_models_a_name():
 
 
 def test_searches_come_last_and_have_the_seconds_of_the_others():
-    plan = planned(X, Y, models=["lightgbm", "quality=1"], tune=3, folds=2, repeats=1)
+    plan = plan_of(X, Y, models=["lightgbm", "quality=1"], tune=3, folds=2, repeats=1)
     seen = []
 
     class Processes:
@@ -119,14 +126,14 @@ def test_ctrl_c_before_a_fold_is_complete_goes_on():
 )
 def test_wrong_targets_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
-        planned(*arguments, models=[Ridge()])
+        plan_of(*arguments, models=[Ridge()])
 
 
 def test_queries_are_for_rankings_and_intervals_for_none():
     with pytest.raises(ValueError, match=r"task='ranking' and qid=None"):
-        planned(X, Y, task="ranking")
+        plan_of(X, Y, task="ranking")
     with pytest.raises(ValueError, match="y has intervals of times"):
-        planned(X, np.column_stack([TIME, TIME + 1]), task="survival")
+        plan_of(X, np.column_stack([TIME, TIME + 1]), task="survival")
 
 
 def test_groups_are_whole_and_every_row_has_one():

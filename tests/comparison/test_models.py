@@ -24,6 +24,7 @@ def test_names_and_estimators_become_contenders():
     ]
     assert listed[4].params == {"epochs": 3, "quality": 2}
     assert contenders_of([Ridge()])[0].label == "Ridge"
+    assert len(contenders_of(["lightgbm", "LightGBM", "quality=1", "quality=1"])) == 2
 
 
 def test_a_file_and_a_function_hold_the_settings_of_a_team(here):
@@ -49,7 +50,7 @@ def test_the_reference_is_lightgbm_the_named_one_or_the_first():
         (["ridge"], ValueError, "model 'ridge' is not known: use one of lightgbm, linear_tree"),
         (["json:no_such"], ValueError, "model 'json:no_such' does not exist"),
         ([Ridge], TypeError, "is no estimator with fit and get_params"),
-        ([Ridge(), Ridge(2)], ValueError, r"two are called 'Ridge': give names"),
+        ([Ridge(1), Ridge(2)], ValueError, r"two are called 'Ridge': give names"),
     ],
 )
 def test_models_that_are_none_are_refused_with_the_cure(models, error, message):

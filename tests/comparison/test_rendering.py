@@ -26,7 +26,7 @@ def test_table_marks_the_best_and_says_who_did_not_run(numbers):
 def test_no_number_is_cut_in_a_narrow_terminal(labels, width):
     console = Console(width=width, record=True, file=io.StringIO())
     shown = tables_for(labels, console)
-    assert len(shown) == {60: 4, 110: 2, 200: 1}[width]
+    assert len(shown) == {60: 3, 110: 2, 200: 1}[width]
     for part in shown:
         console.print(part)
     text = console.export_text()
