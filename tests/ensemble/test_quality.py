@@ -255,7 +255,7 @@ def test_a_network_that_time_did_not_reach_cannot_go_on():
 
 def test_a_member_that_missed_it_hardly_counts(tune):
     """The second of two is 1,000 too high: its share of the mean is that of its loss."""
-    trained, first = ensemble._train_average, regressor(quality=4, deep=False).fit(X, Y)
+    trained, first = ensemble._trained, regressor(quality=4, deep=False).fit(X, Y)
     members = []
 
     def missing(problem, plan):
@@ -266,7 +266,7 @@ def test_a_member_that_missed_it_hardly_counts(tune):
         members.append(member)
         return member
 
-    tune(ensemble, _train_average=missing)
+    tune(ensemble, _trained=missing)
     with_missed = regressor(quality=4, deep=False).fit(X, Y)
     assert len(members) == first.history_.choice.members == 2
     share = members[0].score.mean / 5e5
