@@ -65,7 +65,7 @@ def train_model(problem: Problem, plan: Plan, others: Sequence[Callable[[], Prob
     network, history = _mean_with_others(first, problem, plan, others) if is_sum else (first.model, first.history)
     if plan.schedule is not Schedule.HIDDEN_UNITS:
         refuse_undefined(network, problem)
-    history.plan = str(plan)
+    history.plan = plan.in_words(problem.settings.max_time)
     return network, history
 
 
@@ -73,7 +73,7 @@ def _mean_with_others(
     first: _Member, problem: Problem, plan: Plan, others: Sequence[Callable[[], Problem]]
 ) -> tuple[Network, History]:
     """Train an average of candidates on each other problem; return the mean of all, with the history of the first."""
-    budget, fit = Budget(plan.max_time), clock.of_fit()
+    budget, fit = Budget(problem.settings.max_time), clock.of_fit()
     history, members = first.history, [first]
     n_members = 1 if fit.interrupt is not None else plan.level.effort(networks=first.networks).members
     assert history.choice is not None
@@ -134,7 +134,7 @@ SCHEDULES: Mapping[Schedule, Callable[[Driver], None]] = {
 def _trained(problem: Problem, plan: Plan) -> _Member:
     """Train what the plan says, and make a model of it; after Ctrl-C, of what was trained so far."""
     stages, fit, n_features = StageSeconds(FIRST_STAGE, problem.report), clock.of_fit(), problem.rows.X.shape[1]
-    driver = Driver(replace(problem, report=stages), Budget(plan.max_time), plan)
+    driver = Driver(replace(problem, report=stages), Budget(problem.settings.max_time), plan)
     with fit.ending_early():
         SCHEDULES[plan.schedule](driver)
     if not (driver.layers or driver.networks or driver.others):
