@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
@@ -20,11 +20,12 @@ from boostbp.ensemble.candidate import Candidate, NetworkTraining, Over, Trial
 from boostbp.ensemble.output_layers import LayerTraining, TrainedCandidate
 from boostbp.ensemble.plan import Plan
 from boostbp.ensemble.problem import Problem
-from boostbp.network.monitor import Stage
+from boostbp.network.monitor import Stage, StageSeconds
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 from boostbp.runtime.threads import run_tasks
 
+FIRST_STAGE = "first layers"  # the stage with which every fit begins
 SHARES_TRIED = (0.1, 0.25, 0.5, 0.75, 1.0)  # weights that are tried for a layer; the values were not varied
 
 
@@ -81,6 +82,13 @@ class Driver:
     total: float = np.inf  # work of the whole fit; infinite until it is known
     begin_seconds: float = 0.0  # that it took to begin a candidate, at most
     columns: NDArray[np.intp] | None = None  # the features of the problem, if it leaves out some of the table's
+    seconds: StageSeconds | None = None  # of the stages so far
+
+    @classmethod
+    def of(cls, problem: Problem, plan: Plan) -> Driver:
+        """Return the driver of a whole fit, before its first trial."""
+        seconds = StageSeconds(FIRST_STAGE, problem.report)
+        return cls(replace(problem, report=seconds), Budget(problem.settings.max_time), plan, seconds=seconds)
 
     def continue_as(self, other: Driver) -> None:
         """Continue as another driver, with what that one has trained."""
@@ -137,6 +145,11 @@ class Driver:
 
     def _pieces(self, begin: Callable[[], T | None], n_pieces: int | None, over: Over) -> Turn[T]:
         return Turn(begin, n_pieces, over, cuts=self.budget.seconds is not None)
+
+    def turn_of(self, network: NetworkTraining, n_pieces: int | None = None) -> dict[str, Turn[NetworkTraining]]:
+        """Return the turn of a network until its next looks, or to its end."""
+        over = partial(self.budget.over, self.refit_seconds())
+        return {network.name: self._pieces(lambda: network, n_pieces, over)}
 
     def _begun(self, candidate: Candidate, over: Over, required: bool) -> Any:
         """Return a candidate's training before its first piece; None if time is up and it is not required."""
@@ -211,11 +224,6 @@ class Driver:
         """Boost layers that were begun."""
         layers = {name: self.layers[name] for name in names}
         self.train({name: self._pieces(partial(layers.get, name), n_pieces, over) for name in layers}, self.layers)
-
-    def train_network(self, network: NetworkTraining, n_pieces: int | None = None) -> None:
-        """Train a network until its next looks, or to its end."""
-        over = partial(self.budget.over, self.refit_seconds())
-        self.train({network.name: self._pieces(lambda: network, n_pieces, over)}, self.networks)
 
     def train(self, turns: Mapping[str, Turn[T]], trials: dict[str, T]) -> None:
         """Train some of the layers or of the networks, `trials`, as many at a time as threads allow.

@@ -22,7 +22,6 @@ from boostbp.ensemble.problem import HeldOutScore, Problem
 from boostbp.ensemble.refits import refit_all, refit_single_layer
 from boostbp.ensemble.safeguard import no_worse_than_constant, refuse_undefined, refuse_unlearned, training_loss
 from boostbp.ensemble.schedule import (
-    FIRST_STAGE,
     train_alone,
     train_first_layers,
     train_fixed_layer,
@@ -36,7 +35,7 @@ from boostbp.network.choice import CONSTANT, NETWORK
 from boostbp.network.history import Epoch, History, Look, Stop
 from boostbp.network.layers import Layer
 from boostbp.network.layers.layer import rounds_of, stage_forests, stages
-from boostbp.network.monitor import Stage, StageSeconds
+from boostbp.network.monitor import Stage
 from boostbp.network.network import Network
 from boostbp.runtime import clock
 from boostbp.runtime.group import training_in
@@ -60,7 +59,12 @@ def train_model(problem: Problem, plan: Plan, others: Sequence[Callable[[], Prob
     the user's network was trained alone and diverged in its first epoch, ValueError if the user's own loss, backend,
     basis or step is broken (`boostbp.ensemble.safeguard`), and the failure of the first candidate if all failed.
     """
-    first = _trained(problem, plan)
+    driver, fit = Driver.of(problem, plan), clock.of_fit()
+    with fit.ending_early():
+        SCHEDULES[plan.schedule](driver)
+    if not (driver.layers or driver.networks or driver.others):
+        raise fit.interrupt or first_of(driver.failed)
+    first = fit.completed(partial(_member_of, driver, problem.rows.X.shape[1]))
     is_sum = plan.schedule not in OF_ONE_MODEL
     network, history = _mean_with_others(first, problem, plan, others) if is_sum else (first.model, first.history)
     if plan.schedule is not Schedule.HIDDEN_UNITS:
@@ -107,7 +111,11 @@ def _train_other(draw: Callable[[], Problem], plan: Plan, number: int, *, networ
     seed = (problem.settings.seed + number * SEED_STEP) % 2**31
     problem = replace(problem, settings=replace(problem.settings, seed=seed))
     with training_in(problem.rows.group):
-        return _trained(problem, plan.on(problem, networks=networks))
+        driver = Driver.of(problem, plan.on(problem, networks=networks))
+        SCHEDULES[plan.schedule](driver)
+        if not driver.layers:
+            raise first_of(driver.failed)
+        return _member_of(driver, problem.rows.X.shape[1])
 
 
 class _Member(NamedTuple):
@@ -131,24 +139,23 @@ SCHEDULES: Mapping[Schedule, Callable[[Driver], None]] = {
 }
 
 
-def _trained(problem: Problem, plan: Plan) -> _Member:
-    """Train what the plan says, and make a model of it; after Ctrl-C, of what was trained so far."""
-    stages, fit, n_features = StageSeconds(FIRST_STAGE, problem.report), clock.of_fit(), problem.rows.X.shape[1]
-    driver = Driver(replace(problem, report=stages), Budget(problem.settings.max_time), plan)
-    with fit.ending_early():
-        SCHEDULES[plan.schedule](driver)
-    if not (driver.layers or driver.networks or driver.others):
-        raise fit.interrupt or first_of(driver.failed)
-    if plan.schedule in OF_ONE_MODEL:
-        return fit.completed(partial(_alone, driver))
-    member = fit.completed(partial(_averaged, driver))
-    _note_seconds(member.history, stages)
-    if driver.columns is not None:
-        member = member._replace(model=on_all_features(member.model, driver.columns, n_features))
-        left_out = tuple(np.setdiff1d(np.arange(n_features), driver.columns).tolist())
-        assert member.history.choice is not None
-        member.history.choice = replace(member.history.choice, left_out=left_out)
-    return member
+def _member_of(driver: Driver, n_features: int) -> _Member:
+    """Return the model of what was trained on a table of `n_features` features."""
+    if driver.plan.schedule in OF_ONE_MODEL:
+        return _alone(driver)
+    member = _averaged(driver)
+    history, choice = member.history, member.history.choice
+    assert driver.seconds is not None
+    assert choice is not None
+    driver.seconds.end()
+    history.choice = choice = replace(choice, seconds=driver.seconds.seconds)
+    if history.network is None:  # epoch 0 describes the whole model
+        history.epochs[0] = replace(history[0], seconds=math.fsum(choice.seconds.values()))
+    if driver.columns is None:
+        return member
+    left_out = tuple(np.setdiff1d(np.arange(n_features), driver.columns).tolist())
+    history.choice = replace(choice, left_out=left_out)
+    return member._replace(model=on_all_features(member.model, driver.columns, n_features))
 
 
 def _alone(driver: Driver) -> _Member:
@@ -171,15 +178,6 @@ def _alone(driver: Driver) -> _Member:
     if driver.plan.refit and not (stopped or driver.budget.over()):
         model = refit_single_layer(model, history, problem, driver.budget)
     return _Member(model, history)
-
-
-def _note_seconds(history: History, stages: StageSeconds) -> None:
-    """Record the seconds of each stage; their sum is that of epoch 0, if this epoch describes the whole model."""
-    stages.end()
-    assert history.choice is not None
-    history.choice = replace(history.choice, seconds=stages.seconds)
-    if history.network is None:
-        history.epochs[0] = replace(history[0], seconds=math.fsum(stages.seconds.values()))
 
 
 def _rounded(model: Network, problem: Problem) -> Network:

@@ -14,14 +14,13 @@ from boostbp.ensemble import constants
 from boostbp.ensemble.budget import LEVELS, QualityLevel
 from boostbp.ensemble.candidate import Candidate, CandidateKind, NetworkTraining
 from boostbp.ensemble.candidate_settings import first_layer, varied
-from boostbp.ensemble.driver import Driver
+from boostbp.ensemble.driver import FIRST_STAGE, Driver
 from boostbp.ensemble.few_features import clearly_better, on_few_features
 from boostbp.ensemble.plan import LAYER_KINDS
 from boostbp.network.choice import NETWORK
 from boostbp.network.layers.layer_spec import OUTPUT
 from boostbp.runtime.group import workers
 
-FIRST_STAGE = "first layers"  # the stage with which every fit begins
 LAYERS_TIME = 0.5  # share of a time limit for the layers that precede a network. Not varied
 LONG = 60.0  # seconds; a fit that may take longer reports the seconds of lower qualities. Arbitrary
 
@@ -110,7 +109,7 @@ def _train_one(candidate: Candidate, driver: Driver) -> None:
         while going:
             before = network.n_pieces
             driver.report(network.name)
-            driver.train_network(network, 1)
+            driver.train(driver.turn_of(network, 1), driver.networks)
             if network.name in driver.failed:
                 raise driver.failed[network.name]
             going = not network.finished and network.n_pieces > before
@@ -123,7 +122,7 @@ def train_alone(driver: Driver) -> None:
     """Train the user's network or single layer to its end, without models beside it."""
     network = NetworkTraining(NETWORK, driver.problem)
     try:
-        driver.train_network(network)
+        driver.train(driver.turn_of(network), driver.networks)
     finally:
         network.leave(driver.budget)
     if NETWORK in driver.failed:
@@ -201,7 +200,7 @@ def train_networks(candidates: Sequence[Candidate], driver: Driver, limit: float
         driver.report(network.name)
         if not network.n_pieces:
             begun.append(network)
-        driver.train_network(network, 1)
+        driver.train(driver.turn_of(network, 1), driver.networks)
         if required:  # it leaves work for output layers
             driver.spent = min(driver.spent, max(before, limit))
         if network.name in driver.failed:

@@ -89,6 +89,12 @@ def run_tasks(
     fails or Ctrl-C comes, the others end at their next `interrupts.check`. Raises the error of the first task, in
     order, that failed, or the KeyboardInterrupt.
     """
+    if n_at_once <= 1 or len(tasks) <= 1:
+        with interrupts.deferred():
+            for name, task in tasks.items():
+                task(partial(results.__setitem__, name))
+                interrupts.check()
+        return
     received: list[KeyboardInterrupt] = []
     failed: dict[str, BaseException] = {}
     team = Team(min(n_at_once, len(tasks)))

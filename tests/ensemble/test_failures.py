@@ -176,7 +176,7 @@ def test_a_refit_that_fails_leaves_the_layer_as_it_was(fails):
 
 def test_a_member_that_fails_is_left_out_of_the_mean(fails):
     problems = [problem_of(seed=seed) for seed in (0, 0)]
-    fails(ensemble, "_trained", UNSOLVED, lambda problem, *rest: problem.settings.seed > 0)
+    fails(ensemble, "_member_of", UNSOLVED, lambda driver, *rest: driver.problem.settings.seed > 0)
     plan = Plan.of(problems[0], Way.LAYERS, quality=max(ensemble_qualities()))
     _, history = train_model(problems[0], plan, [lambda: problems[1]])
     assert history.choice.members == 1

@@ -173,9 +173,10 @@ def test_an_error_is_not_lost_to_the_key():
         os.kill(os.getpid(), signal.SIGINT)
         raise ValueError("no such thing")
 
-    for n_at_once in (1, 2):
-        with pytest.raises(ValueError, match="no such thing"):
-            _with_handler(signal.default_int_handler, [failing], n_at_once)
+    with pytest.raises(ValueError, match="no such thing"):
+        _with_handler(signal.default_int_handler, [failing, lambda: 1], 2)
+    _, interrupt = _with_handler(signal.default_int_handler, [failing], 1)
+    assert str(interrupt.__context__) == "no such thing"  # as in any code of one thread
 
 
 @pytest.mark.parametrize("backend", ONE_AT_ONCE)
