@@ -212,10 +212,10 @@ class NetworkTraining:
     @property
     def epoch(self) -> int:
         """Epoch of the last look."""
-        return self._look(self.n_pieces - 1) if self.n_pieces else 0
+        return self._epoch_of(self.n_pieces)
 
-    def _look(self, number: int) -> int:
-        return min(self._first_look << number, self._problem.settings.epochs)
+    def _epoch_of(self, n_pieces: int) -> int:
+        return min(self._first_look << n_pieces - 1, self._problem.settings.epochs) if n_pieces else 0
 
     @property
     def finished(self) -> bool:
@@ -230,11 +230,11 @@ class NetworkTraining:
     @property
     def work(self) -> float:
         """Work of the epochs until the next look."""
-        return self.epoch_work * (self._look(self.n_pieces) - self.epoch)
+        return self.epoch_work * (self._epoch_of(self.n_pieces + 1) - self.epoch)
 
     def work_since(self, n_pieces: int) -> float:
         """Return the work of the epochs between the look `n_pieces` and the last one."""
-        return self.epoch_work * (self.epoch - (self._look(n_pieces - 1) if n_pieces else 0))
+        return self.epoch_work * (self.epoch - self._epoch_of(n_pieces))
 
     def advance(self, over: Over | None = None) -> NetworkTraining:
         """Train until the next look, or until ``over(seconds)`` for the seconds of an epoch; return this training.
@@ -243,7 +243,7 @@ class NetworkTraining:
         """
         over = over or Budget(None).over
         self._over, self._result = partial(over, here=True), None  # callbacks are called on rank 0 only
-        self._training.advance(self._look(self.n_pieces))
+        self._training.advance(self._epoch_of(self.n_pieces + 1))
         self.n_pieces += 1
         if self.history.stop is Stop.CALLBACK and over(self.history[-1].seconds):
             self._training.leave(Stop.TIME)

@@ -210,7 +210,7 @@ class Driver:
         """Boost the layers that promise most until none promises enough, or `limit` of work with the refit is spent."""
         while self.layers:
             weights, raw = self.sum()
-            later = self._refit_work(weights)
+            later = self.refit_work(weights)
             over = partial(self.budget.over, self.refit_seconds(weights))
             if self.spent + later > limit or over():
                 return
@@ -258,10 +258,6 @@ class Driver:
         """Return the held-out loss of the sum."""
         return workers().agree(self.problem.score(self.sum()[1]))
 
-    def refit_share(self) -> float:
-        """Return the work of refitting all models with weight, as a multiple of the work so far."""
-        return self._refit_work(self.sum()[0]) / self.spent if self.spent else 0.0
-
     def refit_seconds(self, weights: dict[str, float] | None = None) -> float:
         """Return the expected seconds of refitting all models with weight."""
         if not self.plan.refit or self.budget.seconds is None:
@@ -273,9 +269,11 @@ class Driver:
         """Return the expected seconds of work, at the rate of the layers so far."""
         return work * max((training.seconds_per_work for training in self.layers.values()), default=0.0)
 
-    def _refit_work(self, weights: dict[str, float]) -> float:
+    def refit_work(self, weights: dict[str, float] | None = None) -> float:
+        """Return the work of refitting all models with weight."""
         if not self.plan.refit:
             return 0.0
+        weights = self.sum()[0] if weights is None else weights
         return sum(training.refit_work for name, training in self.layers.items() if weights[name])
 
     def most_promising(self, weights: dict[str, float], raw: Floats) -> list[str]:

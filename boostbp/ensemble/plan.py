@@ -84,7 +84,8 @@ class Plan:
             if hidden_units:
                 schedule = Schedule.HIDDEN_UNITS
             elif not judged and way is not Way.FIXED_LAYER:
-                way = Way.NETWORK if _trains_unjudged(way, level, network_needed) else Way.FIXED_LAYER
+                has_network = way is Way.NETWORK or (way is Way.AVERAGE and network_needed)
+                way = Way.NETWORK if has_network else Way.FIXED_LAYER
                 schedule = Schedule.ALONE if way is Way.NETWORK else Schedule.FIXED_LAYER
             else:
                 schedule = _schedule(problem, way, level, many_rows)
@@ -143,11 +144,6 @@ class Plan:
             yield f"up to {members} times, with other held-out rows each time"
         if self.drops_features:
             yield "features that gain nothing may be left out"
-
-
-def _trains_unjudged(way: Way, level: QualityLevel, network_needed: bool) -> bool:
-    """Return whether the user's network is trained without held-out rows to choose a model by."""
-    return way is Way.NETWORK or (way is Way.AVERAGE and level.networks is not None and network_needed)
 
 
 def _schedule(problem: Problem, way: Way, level: QualityLevel, many_rows: bool) -> Schedule:

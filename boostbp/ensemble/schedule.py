@@ -77,7 +77,7 @@ def train_stages(driver: Driver) -> None:
     weights, _ = driver.sum()
     on_networks = [layer for layer in plan.of_kind(CandidateKind.OUTPUT_LAYER) if weights.get(layer.needs or "")]
     for layer in sorted(on_networks, key=lambda layer: -weights[str(layer.needs)]):
-        if driver.spent * (1.0 + driver.refit_share()) < constants.OUTPUTS_WORK * limit:
+        if driver.spent + driver.refit_work() < constants.OUTPUTS_WORK * limit:
             driver.begin([layer], constants.TRIAL_PIECES, stage=layer.name)
     driver.run(limit)
 

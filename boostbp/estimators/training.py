@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -55,7 +54,7 @@ class Training:
         """Return the call that trains, from the start or from the state."""
         problem = replace(self.problem, callbacks=callbacks, resume=self.state, report=report)
         like = self.data.targets, problem.evaluation.metric, problem.backend, problem.settings
-        others = [partial(_problem_of_other, draw, *like) for draw in self.data.others]
+        others = [partial(lambda draw: problem_of(draw(), *like), draw) for draw in self.data.others]
         return partial(ensemble.train_model, problem, self.plan, others)
 
     def with_targets(self, targets: Targets) -> Training:
@@ -169,10 +168,6 @@ def problem_of(
     evaluation = Evaluation(tuple(sets), metric, outcome)
     task = NetworkTask(rows=counted, backend=backend, loss=targets.loss, settings=settings, evaluation=evaluation)
     return Problem.of(task, targets.to_loss)
-
-
-def _problem_of_other(draw: Callable[[], Drawing], *like: Any) -> Problem:
-    return problem_of(draw(), *like)
 
 
 def _refuse_divided(loss: Loss, rows: Rows) -> None:

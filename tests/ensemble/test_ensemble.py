@@ -113,6 +113,7 @@ def test_interrupt_in_a_network_ends_the_fit_and_keeps_what_is_there(tune, numbe
         original(self, *args)
         if self.name == networks[-1]:
             raise KeyboardInterrupt
+        return self
 
     tune(NetworkTraining, advance=advance)
     model = interrupted_fit(BoostBPRegressor((3,), **parameters(**FAST)), X, Y)
