@@ -32,34 +32,27 @@ SHARES_TRIED = (0.1, 0.25, 0.5, 0.75, 1.0)  # weights that are tried for a layer
 T = TypeVar("T", bound=Trial)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome(Generic[T]):
-    """A trial after its turn."""
-
-    trial: T | None = None  # None if there is no model yet
-    failure: Exception | None = None  # that ended the turn
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Turn(Generic[T]):
-    """Pieces of one trial."""
+    """Pieces of one trial, which are trained by a thread."""
 
     begin: Callable[[], T | None]  # None if there is no time for it
     n_pieces: int | None  # None for all
     over: Over  # asked before each piece but the first of all
     cuts: bool = False  # whether ``over()`` also ends a piece after some of its rounds
+    trial: T | None = None  # with the pieces so far, also if the turn fails or is interrupted
+    failure: Exception | None = None  # that ended the turn
 
-    def run(self, keep: Callable[[Outcome[T]], None]) -> None:
-        """Train the pieces, and `keep` the outcome, also if the turn fails or is interrupted."""
-        trial, failure, done = None, None, 0
+    def run(self) -> None:
+        """Train the pieces."""
         try:
-            trial = self.begin()
-            while trial and done != self.n_pieces and not trial.finished and not (trial.n_pieces and self.over()):
-                trial, done = trial.advance(self.over if self.cuts else None), done + 1
+            self.trial, done = self.begin(), 0
+            while (trial := self.trial) and done != self.n_pieces and not trial.finished:
+                if trial.n_pieces and self.over():
+                    break
+                self.trial, done = trial.advance(self.over if self.cuts else None), done + 1
         except Exception as error:
-            failure = numerical(error)
-        finally:
-            keep(Outcome(trial if trial and trial.is_trained else None, failure))
+            self.failure = numerical(error)
 
 
 @dataclass
@@ -230,18 +223,16 @@ class Driver:
 
         Work is counted and trials are kept, also after Ctrl-C.
         """
-        outcomes: dict[str, Outcome[T]] = {}
         before = {name: trials[name].n_pieces for name in turns if name in trials}
         try:
-            run_tasks({name: turn.run for name, turn in turns.items()}, self.problem.split_threads()[1], outcomes)
+            run_tasks([turn.run for turn in turns.values()], self.problem.split_threads()[1])
         finally:
-            for name in turns:
-                outcome = outcomes.get(name, Outcome())
-                if outcome.failure is not None:
-                    self.failed[name] = outcome.failure
-                if (trial := outcome.trial) is not None:
-                    self.spent += trial.work_since(before.get(name, 0))
-                    trials[name] = trial
+            for name, turn in turns.items():
+                if turn.failure is not None:
+                    self.failed[name] = turn.failure
+                if turn.trial is not None and turn.trial.is_trained:
+                    self.spent += turn.trial.work_since(before.get(name, 0))
+                    trials[name] = turn.trial
 
     def sum(self) -> tuple[dict[str, float], Floats]:
         """Return the weights of all models so far, by name, and the raw output of their sum on the held-out rows."""

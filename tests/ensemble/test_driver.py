@@ -308,11 +308,12 @@ def test_a_thread_that_is_stopped_hands_over_its_pieces(interrupted_at):
     driver = driver_of()
     driver.begin(CANDIDATES[:1], 1)
     interrupted_at(2, interrupts.Stopped)
-    outcomes = []
+    turn = Turn(lambda: driver.layers["deep"], 5, bool)
     with pytest.raises(interrupts.Stopped):
-        Turn(lambda: driver.layers["deep"], 5, bool).run(outcomes.append)
-    assert [after.trial.n_pieces for after in outcomes] == [2]
+        turn.run()
+    assert turn.trial.n_pieces == 2
     interrupted_at(1, interrupts.Stopped)
+    turn = Turn(lambda: CANDIDATES[1].begin(driver.problem, None), 2, bool)
     with pytest.raises(interrupts.Stopped):
-        Turn(lambda: CANDIDATES[1].begin(driver.problem, None), 2, bool).run(outcomes.append)
-    assert outcomes[1].trial is None
+        turn.run()
+    assert not turn.trial.is_trained
