@@ -32,7 +32,7 @@ SHARES_TRIED = (0.1, 0.25, 0.5, 0.75, 1.0)  # weights that are tried for a layer
 T = TypeVar("T", bound=Trial)
 
 
-@dataclass(slots=True)
+@dataclass
 class Turn(Generic[T]):
     """Pieces of one trial, which are trained by a thread."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,21 +30,13 @@ from boostbp.runtime.group import training_in, workers
 from boostbp.runtime.messages import named_in_errors
 from boostbp.trees.sparse import Matrix, Table
 
-if TYPE_CHECKING:
-    from boostbp.estimators.training import Training
-
 ColumnNames: TypeAlias = tuple[str, ...] | None  # names of the columns of a target
 # the targets, the target as the loss reads it, (rows, columns), and the weights of the rows
 Learnt: TypeAlias = tuple[Targets, Floats, Floats]
 
 
-class Trainable(Protocol):
-    """An estimator, whose attributes a fit sets, and what it decides: how its target is read, and what is trained."""
-
-    model_: Model
-    verbose: Any
-
-    def _plan(self, training: Training) -> Training: ...
+class Reader(Protocol):
+    """What an estimator decides about the reading of its data."""
 
     def _read_target(self, values: Any, weight: Floats, earlier: Model | None, names: ColumnNames) -> Learnt: ...
 
@@ -61,7 +53,7 @@ class FitData:
     calibrate: Callable[[Model], Model] | None  # on rows that are reserved for it
 
 
-def read_data(estimator: Trainable, request: Request) -> tuple[FitData, Drawing]:
+def read_data(estimator: Reader, request: Request) -> tuple[FitData, Drawing]:
     """Read the data of a fit; return the training rows and evaluation sets, too, in the units of the user.
 
     The rows of an earlier model are read as its own. The estimator gets the attributes that scikit-learn

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from traceback import clear_frames
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from boostbp.ensemble.plan import Way
 from boostbp.estimators.arguments import Arguments
-from boostbp.estimators.data import Trainable, read_data
+from boostbp.estimators.data import Reader, read_data
 from boostbp.estimators.parameter_use import warn_after
 from boostbp.estimators.request import Request
 from boostbp.estimators.training import Training, training_of
@@ -34,6 +34,15 @@ from boostbp.runtime import checks, clock, interrupts, messages
 from boostbp.runtime.arrays import numpy_errstate
 from boostbp.runtime.group import training_in
 from boostbp.runtime.threads import single_threaded_blas
+
+
+class Trainable(Reader, Protocol):
+    """An estimator, whose attributes a fit sets."""
+
+    model_: Model
+    verbose: Any
+
+    def _plan(self, training: Training) -> Training: ...
 
 
 class Trained(NamedTuple):
