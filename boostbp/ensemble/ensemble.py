@@ -62,8 +62,6 @@ def train_model(problem: Problem, plan: Plan, others: Sequence[Callable[[], Prob
     driver, fit = Driver.of(problem, plan), clock.of_fit()
     with fit.ending_early():
         SCHEDULES[plan.schedule](driver)
-    if not (driver.layers or driver.networks or driver.others):
-        raise fit.interrupt or first_of(driver.failed)
     first = fit.completed(partial(_member_of, driver, problem.rows.X.shape[1]))
     is_sum = plan.schedule not in OF_ONE_MODEL
     network, history = _mean_with_others(first, problem, plan, others) if is_sum else (first.model, first.history)
@@ -112,9 +110,7 @@ def _train_other(draw: Callable[[], Problem], plan: Plan, number: int, *, networ
     problem = replace(problem, settings=replace(problem.settings, seed=seed))
     with training_in(problem.rows.group):
         driver = Driver.of(problem, plan.on(problem, networks=networks))
-        SCHEDULES[plan.schedule](driver)
-        if not driver.layers:
-            raise first_of(driver.failed)
+        SCHEDULES[driver.plan.schedule](driver)
         return _member_of(driver, problem.rows.X.shape[1])
 
 
@@ -140,7 +136,9 @@ SCHEDULES: Mapping[Schedule, Callable[[Driver], None]] = {
 
 
 def _member_of(driver: Driver, n_features: int) -> _Member:
-    """Return the model of what was trained on a table of `n_features` features."""
+    """Return the model of what was trained on a table of `n_features` features; raise an error if nothing was."""
+    if not (driver.layers or driver.networks or driver.others):
+        raise clock.of_fit().interrupt or first_of(driver.failed)
     if driver.plan.schedule in OF_ONE_MODEL:
         return _alone(driver)
     member = _averaged(driver)
