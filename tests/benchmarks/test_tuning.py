@@ -14,7 +14,6 @@ from benchmarks.rivals.contenders import CONTROLS, RIVALS, TRAINERS, average, ri
 from benchmarks.rivals.spaces import SPACES
 from benchmarks.rivals.tuning import score_of, tune
 from boostbp.comparison.contenders import Contender, Split, deep
-from boostbp.comparison.measuring import Data, Job, measure
 from boostbp.search import sample
 
 NEEDS_TORCH = {"mlp", "gbdt-nn", "nn-gbdt"}
@@ -140,12 +139,11 @@ def test_library_that_is_not_there_is_no_failed_candidate(without):
         tune(Contender("XGBoost", "xgboost"), NUMBERS, task="regression", trials=2, seed=0)
 
 
-def test_what_a_search_found_is_measured_as_it_was():
+def test_what_a_search_found_is_trained_again_as_it_was():
     found = tune(rival("linear_tree"), NUMBERS, task="regression", trials=3, seed=0)
-    job = Job(rival("linear_tree", **found.params), 1, 0)
-    outcome = measure(job, Data(NUMBERS, NUMBERS.X_valid, NUMBERS.y_valid))
-    assert outcome.scores["rmse"] == pytest.approx(found.score)
-    assert outcome.length == found.length
+    again = train(rival("linear_tree", **found.params), NUMBERS, task="regression", n_jobs=1, seed=0)
+    assert score_of("rmse", again.model, NUMBERS.X_valid, NUMBERS.y_valid) == pytest.approx(found.score)
+    assert again.length == found.length
     assert found.params != {"linear_tree": True}
 
 
