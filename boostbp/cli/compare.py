@@ -12,7 +12,6 @@ from rich.text import Text
 from typer import Argument, Option
 
 from boostbp.cli import console as cli
-from boostbp.inputs.files.tables import ColumnRoles
 from boostbp.runtime.atomic_write import atomic_write
 from boostbp.runtime.messages import printable
 
@@ -22,6 +21,7 @@ _DATA = f"Data sets: names, openml:NAME, .csv or .parquet files. Default: {' '.j
 
 
 def compare(
+    file_options: cli.StatedOptions,
     data: Annotated[list[str] | None, Argument(help=_DATA)] = None,
     target: Annotated[str | None, Option("--target", "-t", help="Column to predict, for a file.")] = None,
     task: cli.TaskOption = cli.Task.auto,
@@ -32,7 +32,6 @@ def compare(
     categorical: cli.Categorical = None,
     numeric: cli.Numeric = None,
     drop: cli.Drop = None,
-    missing: cli.Missing = None,
     seed: cli.Seed = 0,
     n_jobs: cli.Jobs = 1,
     json_out: Annotated[Path | None, Option("--json", help="Write the results to this file, too.")] = None,
@@ -49,6 +48,8 @@ def compare(
     from boostbp.cli.report.datasets import DATASETS, load_dataset
     from boostbp.cli.report.result import depth_in_words, tables_for
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
+    from boostbp.inputs.files.options import FileOptions
+    from boostbp.inputs.files.tables import ColumnRoles
     from boostbp.runtime.versions import versions
 
     if not 0.0 < test_size < 1.0:
@@ -59,7 +60,9 @@ def compare(
     if html_out is not None:
         cli.check_output("--html", html_out, *inputs, ("--json", json_out))
         page.check_report(html_out)
-    columns = ColumnRoles(categorical=categorical or (), numeric=numeric or (), drop=drop or (), missing=missing or ())
+    with cli.usage_errors():
+        options = FileOptions(numeric=tuple(numeric or ())).replaced(file_options)
+    columns = ColumnRoles(categorical=categorical or (), numeric=numeric or (), drop=drop or (), options=options)
     implied = implied_task(assigned=assigned)
     jobs = []
     for source in dict.fromkeys(data or _DEFAULT_DATA):  # raise errors before hours of training
