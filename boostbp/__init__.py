@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from boostbp.estimators.nested_parameters import paper_settings
     from boostbp.estimators.single_layer import fit_layer
     from boostbp.export import lightgbm_linear_to_onnx, to_c, to_onnx
+    from boostbp.interop.switching import from_lightgbm, from_xgboost
     from boostbp.losses.check_loss import check_loss
     from boostbp.network import callbacks
     from boostbp.network.layers import LayerSpec
@@ -28,7 +29,8 @@ else:
         "backends": "check_backend",
         "estimators": "BoostBPAutoencoder BoostBPClassifier BoostBPRanker BoostBPRegressor BoostBPSurvival",
         "estimators.nested_parameters": "paper_settings", "estimators.single_layer": "fit_layer",
-        "export": "lightgbm_linear_to_onnx to_c to_onnx", "losses.check_loss": "check_loss", "metrics": "",
+        "export": "lightgbm_linear_to_onnx to_c to_onnx", "interop.switching": "from_lightgbm from_xgboost",
+        "losses.check_loss": "check_loss", "metrics": "",
         "network": "callbacks", "network.layers": "LayerSpec", "network.settings": "BackpropSpec",
         "storage": "load save", "trees.basis": "Elementwise",
     }  # fmt: skip
@@ -37,5 +39,6 @@ else:
 __all__ = [
     "BackpropSpec", "BoostBPAutoencoder", "BoostBPClassifier", "BoostBPRanker", "BoostBPRegressor", "BoostBPSurvival",
     "Elementwise", "LayerSpec", "__version__", "callbacks", "check_backend", "check_loss", "fit_layer",
-    "lightgbm_linear_to_onnx", "load", "paper_settings", "save", "show_versions", "to_c", "to_onnx",
+    "from_lightgbm", "from_xgboost", "lightgbm_linear_to_onnx", "load", "paper_settings", "save", "show_versions",
+    "to_c", "to_onnx",
 ]  # fmt: skip

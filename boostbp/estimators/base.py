@@ -265,11 +265,14 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self
 
     def summary(self) -> str:
-        """Describe the training, the parts of the model and the gain from hidden layers in a few sentences."""
+        """Describe the training, the parts of the model and the gain from hidden layers in a few sentences.
+
+        A notebook shows the text line by line.
+        """
         history = self.model_.history
         text, asked_for = history.summary(), self.deep and not np.size(self.hidden_layer_sizes)
         network = asked_for or self.deep is True or len(history) > 1
-        return text if history.choice or network else f"{text}\n{ONE_SINGLE_LAYER}"
+        return messages.Lines(text if history.choice or network else f"{text}\n{ONE_SINGLE_LAYER}")
 
     @property
     def best_iteration_(self) -> int:

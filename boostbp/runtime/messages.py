@@ -9,8 +9,10 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
+from html import escape
 from importlib import import_module
 from types import FrameType, ModuleType
+from typing import Any
 
 # Packages whose frames may be between the user's line and a warning: this one, and those that wrap or call its methods.
 _BETWEEN = {"boostbp", "concurrent", "contextlib", "functools", "joblib", "sklearn", "threading"}
@@ -90,6 +92,18 @@ def require(module: str, *, extra: str, what: str) -> ModuleType:
         raise ImportError(f"{what} needs the {error.name} package: pip install 'boostbp[{extra}]'.") from error
 
 
+class Lines(str):
+    """Text that notebooks show as it is printed, line by line."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self)}</pre>"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(self)
+
+
 def counted(number: int, what: str) -> str:
     """Return a number of things in words: "1 epoch", "2 epochs"."""
     return f"{number} {what}{'' if number == 1 else 's'}"
@@ -163,6 +177,13 @@ NOT_THERE: Mapping[str, str] = {
         "layers choose their rounds on held-out rows without it; for epochs of a network, "
         "deep=True with backprop={'n_iter_no_change': ...}.",
     ),
+    **dict.fromkeys(
+        ("aft_loss_distribution", "aft_loss_distribution_scale"),
+        "use loss=losses.AFT(distribution, scale=...) of BoostBPSurvival.",
+    ),
+    "tweedie_variance_power": "use loss=losses.Tweedie(power) of BoostBPRegressor.",
+    "huber_slope": "use loss=losses.Huber(delta) of BoostBPRegressor.",
+    "missing": "only NaN is missing: recode other values as NaN.",
     "tol": "the best epoch is kept, however small its gain; n_iter_no_change decides when to stop.",
 }
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import unicodedata
+from types import SimpleNamespace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boostbp.runtime.messages import printable
+from boostbp.runtime.messages import Lines, printable
 
 
 @given(st.text(st.characters()))
@@ -33,3 +34,12 @@ def test_what_terminals_and_readers_fall_for():
     assert printable("caf\udce9") == r"caf\udce9"
     joined = "👩\u200d🔬 \u0645\u06cc\u200c\u062e\u0648"
     assert printable(joined) == joined
+
+
+def test_notebooks_show_lines_as_they_are_printed():
+    text = Lines("loss < 1\nrounds 3")
+    assert text == "loss < 1\nrounds 3"
+    assert text._repr_html_() == "<pre>loss &lt; 1\nrounds 3</pre>"
+    written: list[str] = []
+    text._repr_pretty_(SimpleNamespace(text=written.append), cycle=False)
+    assert written == [text]
