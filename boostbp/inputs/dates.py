@@ -61,13 +61,15 @@ def day_order(texts: Iterable[str]) -> bool | None:
 def moments_of(values: Sequence[Any], day_first: bool | None = None) -> NDArray[np.datetime64]:
     """Return the moments, in UTC, that dates or texts mean, (rows,); a time without a date is of 1970-01-01.
 
-    Raises ValueError if a text is no date, or `day_first` contradicts it.
+    Raises ValueError if a text is no date, or `day_first` contradicts it, or does not say what 03/01/2024 means.
     """
     pandas = require("pandas", extra="frames", what="reading dates")
     texts = [f"1970-01-01 {value}" if TIME_ONLY.match(str(value)) else value for value in values]
     is_ordered = np.array([isinstance(text, str) and ORDERED.match(text) is not None for text in texts], np.bool_)
-    order = day_order(text for text in texts if isinstance(text, str))
-    if order not in (None, day_first):
+    if day_first is None and is_ordered.any():
+        which = "pass dates, not text, or say --day-first or --month-first"
+        raise ValueError(f"{texts[is_ordered.argmax()]!r:.99} may have the day or the month first: {which}")
+    if (order := day_order(text for text in texts if isinstance(text, str))) not in (None, day_first):
         raise ValueError(f"the {'day' if order else 'month'} comes first in some dates, and not in others")
     moments = np.full(len(texts), "NaT", "M8[us]")
     for chosen, first in ((is_ordered, bool(day_first)), (~is_ordered, False)):

@@ -75,6 +75,8 @@ def test_orders_that_contradict_each_other_are_refused():
         day_order(["13/01/2024", "01/13/2024"])
     with pytest.raises(ValueError, match="the month comes first in some dates"):
         moments_of(["01/13/2024"], day_first=True)
+    with pytest.raises(ValueError, match="'03/01/2024' may have the day or the month first: pass dates, not text"):
+        moments_of(["2024-01-03", "03/01/2024"])
 
 
 def test_names_of_parts_lead_back_to_their_column():
