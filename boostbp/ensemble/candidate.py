@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
-from typing import TypeAlias
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -42,8 +42,36 @@ class CandidateKind(Enum):
     OUTPUT_LAYER = "network under an output layer that is boosted to its end"
 
 
-# The training of a candidate, piece by piece: ``advance(over)`` returns it with one piece more.
-Trial: TypeAlias = "LayerTraining | NetworkTraining"
+class Trial(Protocol):
+    """The training of a candidate, piece by piece."""
+
+    @property
+    def n_pieces(self) -> int:
+        """Number of pieces so far."""
+        ...
+
+    @property
+    def finished(self) -> bool:
+        """Whether no piece is left."""
+        ...
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether there is a model, also after a piece that failed or was interrupted."""
+        ...
+
+    def work_since(self, n_pieces: int) -> float:
+        """Return the work of all pieces but the first `n_pieces`; see `boostbp.ensemble.budget`."""
+        ...
+
+    def advance(self, over: Over | None = None) -> Self:
+        """Return the training with one piece more, which may end early if ``over()``."""
+        ...
+
+    @property
+    def result(self) -> TrainedCandidate:
+        """The model so far."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +80,9 @@ class Candidate:
 
     name: str
     kind: CandidateKind
-    # ``begin(problem, needed)``; it must depend on nothing else
-    begin: Callable[[Problem, TrainedCandidate | None], Trial]
+    # ``begin(problem, needed)`` returns a `NetworkTraining` for a network, and otherwise a `LayerTraining`. It must
+    # depend on nothing else.
+    begin: Callable[[Problem, TrainedCandidate | None], Any]
     when: tuple[Condition, ...] = ()  # the candidate is tried if all of these hold
     needs: str | None = None  # name of the candidate whose result is passed as `needed`
     least_quality: int = 2  # lowest quality of a fit that tries the candidate
@@ -139,9 +168,7 @@ def mean_and_quantiles(candidate: Candidate) -> Candidate:
     """
 
     def begin(problem: Problem, needed: TrainedCandidate | None) -> LayerTraining:
-        training = candidate.begin(problem_of_mean(problem), needed)
-        assert isinstance(training, LayerTraining)
-        return replace(training, levels=problem)
+        return replace(candidate.begin(problem_of_mean(problem), needed), levels=problem)
 
     return replace(candidate, begin=begin)
 
@@ -171,6 +198,7 @@ class NetworkTraining:
 
     def __init__(self, name: str, problem: Problem) -> None:
         self.name, self._problem = name, problem
+        self._result: TrainedCandidate | None = None
         self.n_pieces = 0  # number of looks so far
         self._over: Callable[[float], bool] = bool
         ends = [*problem.callbacks, lambda progress: self._over(progress.epoch.seconds)]
@@ -184,10 +212,10 @@ class NetworkTraining:
     @property
     def epoch(self) -> int:
         """Epoch of the last look."""
-        return self._look(self.n_pieces - 1) if self.n_pieces else 0
+        return self._epoch_of(self.n_pieces)
 
-    def _look(self, number: int) -> int:
-        return min(self._first_look << number, self._problem.settings.epochs)
+    def _epoch_of(self, n_pieces: int) -> int:
+        return min(self._first_look << n_pieces - 1, self._problem.settings.epochs) if n_pieces else 0
 
     @property
     def finished(self) -> bool:
@@ -195,9 +223,18 @@ class NetworkTraining:
         return self._training.finished and self._training.epoch <= self.epoch
 
     @property
+    def is_trained(self) -> bool:
+        """Whether an epoch is over."""
+        return bool(self.history.epochs)
+
+    @property
     def work(self) -> float:
         """Work of the epochs until the next look."""
-        return self.epoch_work * (self._look(self.n_pieces) - self.epoch)
+        return self.epoch_work * (self._epoch_of(self.n_pieces + 1) - self.epoch)
+
+    def work_since(self, n_pieces: int) -> float:
+        """Return the work of the epochs between the look `n_pieces` and the last one."""
+        return self.epoch_work * (self.epoch - self._epoch_of(n_pieces))
 
     def advance(self, over: Over | None = None) -> NetworkTraining:
         """Train until the next look, or until ``over(seconds)`` for the seconds of an epoch; return this training.
@@ -205,8 +242,8 @@ class NetworkTraining:
         Raises FloatingPointError if the network diverges in its first epoch, and KeyboardInterrupt.
         """
         over = over or Budget(None).over
-        self._over = partial(over, here=True)  # callbacks are called on rank 0 only
-        self._training.advance(self._look(self.n_pieces))
+        self._over, self._result = partial(over, here=True), None  # callbacks are called on rank 0 only
+        self._training.advance(self._epoch_of(self.n_pieces + 1))
         self.n_pieces += 1
         if self.history.stop is Stop.CALLBACK and over(self.history[-1].seconds):
             self._training.leave(Stop.TIME)
@@ -225,12 +262,18 @@ class NetworkTraining:
         return float(errors[min(self.epoch // 2, len(errors) - 1)]), float(errors[-1])
 
     @property
+    def network(self) -> Network:
+        """The network of the best epoch; without evaluation sets, of the last."""
+        return self._training.network
+
+    @property
     def result(self) -> TrainedCandidate:
-        """The network of the best epoch."""
-        problem, model = self._problem, self._training.network.with_short_hidden()
-        held_out = model.predict(problem.held_out.X, n_jobs=problem.settings.n_threads)
-        plan = None
-        if problem.settings.output_target == "loss":
-            rounds = rounds_of(model.layers[-1].forest)
-            plan = OutputLayerPlan(replace(problem.settings.layers[-1], n_estimators=rounds), model.layers[-1:])
-        return TrainedCandidate(self.name, self.name, model, held_out, plan, self.history)
+        """The network of the best epoch, in a sum."""
+        if self._result is None:
+            problem, model, plan = self._problem, self.network.with_short_hidden(), None
+            held_out = model.predict(problem.held_out.X, n_jobs=problem.settings.n_threads)
+            if problem.settings.output_target == "loss":
+                rounds = rounds_of(model.layers[-1].forest)
+                plan = OutputLayerPlan(replace(problem.settings.layers[-1], n_estimators=rounds), model.layers[-1:])
+            self._result = TrainedCandidate(self.name, self.name, model, held_out, plan, self.history)
+        return self._result

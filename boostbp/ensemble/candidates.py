@@ -7,13 +7,10 @@ A candidate of your own is a function of a `Problem` and a line here, or ``CANDI
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
 
 from boostbp.ensemble import candidate_settings as how
-from boostbp.ensemble.budget import QualityLevel
 from boostbp.ensemble.candidate import (
     Candidate,
-    CandidateKind,
     directions_of,
     encodings_below,
     mean_and_quantiles,
@@ -21,7 +18,6 @@ from boostbp.ensemble.candidate import (
     output_layer_on,
     single_layer,
 )
-from boostbp.ensemble.problem import Problem
 from boostbp.network.choice import CONSTANT_LEAVES, NETWORK
 
 _constant_of_quantiles = (how.has_copies, how.may_be_constant)
@@ -64,30 +60,3 @@ CANDIDATES: list[Candidate] = [
     network(NETWORK, how.as_asked),
     output_layer_on(NETWORK, how.output_layer),
 ]
-
-# The candidates with deep=True: the network itself, and layers boosted to their end on its units and on the features.
-# All have leaves with slopes. Layers of constant leaves would often predict better, and take the network's weight.
-OF_ONE_NETWORK = ("single layer", NETWORK, f"{NETWORK}, final output layer")
-
-
-def candidates_for(
-    problem: Problem, deep: Literal["auto"] | bool, quality: int, level: QualityLevel, network_needed: bool
-) -> list[Candidate]:
-    """Return the candidates that are tried on a problem, those with hidden layers only if `deep` requests them.
-
-    Networks for several classes are tried at high qualities only, unless the user's network is needed.
-    """
-    kinds = {CandidateKind.SINGLE_LAYER}
-    if deep == "auto":
-        trained = level.networks is not None and (problem.settings.epochs > 0 or network_needed)
-        kinds |= set(CandidateKind) if trained else {CandidateKind.DIRECTIONS, CandidateKind.ENCODINGS}
-        if problem.has_several_classes and not (level.thorough or network_needed):
-            kinds -= {CandidateKind.NETWORK, CandidateKind.OUTPUT_LAYER}
-    tried: dict[str, Candidate] = {}
-    for candidate in CANDIDATES:
-        in_average = quality >= candidate.least_quality and candidate.kind in kinds
-        is_member = candidate.name in OF_ONE_NETWORK if deep is True else in_average
-        applies = is_member and all(condition(problem) for condition in candidate.when)
-        if applies and candidate.needs in {None, *tried}:
-            tried[candidate.name] = candidate
-    return list(tried.values())

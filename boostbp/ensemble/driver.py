@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,47 +16,43 @@ from boostbp.backends.failures import numerical
 from boostbp.ensemble import constants
 from boostbp.ensemble.average import stacked_weights, summed
 from boostbp.ensemble.budget import Budget
-from boostbp.ensemble.candidate import Candidate, Over, Trial
+from boostbp.ensemble.candidate import Candidate, NetworkTraining, Over, Trial
 from boostbp.ensemble.output_layers import LayerTraining, TrainedCandidate
 from boostbp.ensemble.plan import Plan
 from boostbp.ensemble.problem import Problem
-from boostbp.network.monitor import Stage
+from boostbp.network.monitor import Stage, StageSeconds
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 from boostbp.runtime.threads import run_tasks
 
+FIRST_STAGE = "first layers"  # the stage with which every fit begins
 SHARES_TRIED = (0.1, 0.25, 0.5, 0.75, 1.0)  # weights that are tried for a layer; the values were not varied
 
 
-class Outcome(NamedTuple):
-    """A trial after some pieces; `trial` is None if it has no piece yet."""
-
-    trial: Trial | None = None
-    failure: Exception | None = None  # of the next piece
+T = TypeVar("T", bound=Trial)
 
 
-Keep = Callable[[Outcome], None]  # takes the outcome so far
+@dataclass
+class Turn(Generic[T]):
+    """Pieces of one trial, which are trained by a thread."""
 
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """Pieces of one trial."""
-
-    begin: Callable[[], Trial | None]  # None if there is no time for it
+    begin: Callable[[], T | None]  # None if there is no time for it
     n_pieces: int | None  # None for all
     over: Over  # asked before each piece but the first of all
     cuts: bool = False  # whether ``over()`` also ends a piece after some of its rounds
+    trial: T | None = None  # with the pieces so far, also if the turn fails or is interrupted
+    failure: Exception | None = None  # that ended the turn
 
-    def run(self, keep: Keep) -> None:
-        """Train the pieces, and `keep` the outcome after each."""
-        trial = None
+    def run(self) -> None:
+        """Train the pieces."""
         try:
-            trial, done = self.begin(), 0
-            while trial and done != self.n_pieces and not trial.finished and not (trial.n_pieces and self.over()):
-                trial, done = trial.advance(self.over if self.cuts else None), done + 1
-                keep(Outcome(trial))
+            self.trial, done = self.begin(), 0
+            while (trial := self.trial) and done != self.n_pieces and not trial.finished:
+                if trial.n_pieces and self.over():
+                    break
+                self.trial, done = trial.advance(self.over if self.cuts else None), done + 1
         except Exception as error:
-            keep(Outcome(trial if trial and trial.n_pieces else None, failure=numerical(error)))
+            self.failure = numerical(error)
 
 
 @dataclass
@@ -73,11 +69,19 @@ class Driver:
     # by name of the candidate; failed ones are left out, or keep the pieces from before the failure
     failed: dict[str, Exception] = field(default_factory=dict)
     layers: dict[str, LayerTraining] = field(default_factory=dict)
-    others: list[TrainedCandidate] = field(default_factory=list)  # trained networks, part of the sum, too
+    networks: dict[str, NetworkTraining] = field(default_factory=dict)
+    others: list[TrainedCandidate] = field(default_factory=list)  # of other trainings, part of the sum, too
     spent: float = 0.0  # work so far
     total: float = np.inf  # work of the whole fit; infinite until it is known
     begin_seconds: float = 0.0  # that it took to begin a candidate, at most
     columns: NDArray[np.intp] | None = None  # the features of the problem, if it leaves out some of the table's
+    seconds: StageSeconds | None = None  # of the stages so far
+
+    @classmethod
+    def of(cls, problem: Problem, plan: Plan) -> Driver:
+        """Return the driver of a whole fit, before its first trial."""
+        seconds = StageSeconds(FIRST_STAGE, problem.report)
+        return cls(replace(problem, report=seconds), Budget(problem.settings.max_time), plan, seconds=seconds)
 
     def continue_as(self, other: Driver) -> None:
         """Continue as another driver, with what that one has trained."""
@@ -98,8 +102,9 @@ class Driver:
         return self.spent / self.total if self.total else 0.0
 
     def trained(self) -> list[TrainedCandidate]:
-        """Return the models so far: layers in the order in which they were begun, then the others."""
-        return [training.result for training in self.layers.values()] + self.others
+        """Return the models so far: layers and networks in the order in which they were begun, then the others."""
+        trials: list[Trial] = [*self.layers.values(), *self.networks.values()]
+        return [trial.result for trial in trials] + self.others
 
     def begin(
         self, candidates: Sequence[Candidate], n_pieces: int | None, *, stage: str = "layers", limit: float = np.inf
@@ -114,31 +119,38 @@ class Driver:
             later = self.refit_seconds() if self.layers else 0.0
             if self.layers and (self.spent >= limit or self.budget.over(later)):
                 break
-            ready = {None, *self.layers, *(model.name for model in self.others)}
+            ready = {None, *self.layers, *self.networks, *(model.name for model in self.others)}
             wave = [candidate for candidate in waiting if candidate.needs in ready][: constants.WAVE]
             if not wave:
                 break
             waiting = [candidate for candidate in waiting if candidate not in wave]
             self.report(stage)
             over, first = partial(self.budget.over, later), wave[0] if not self.layers else None
-            self.train({layer.name: self._turn(layer, n_pieces, over, required=layer is first) for layer in wave})
+            turns = {layer.name: self._turn(layer, n_pieces, over, required=layer is first) for layer in wave}
+            self.train(turns, self.layers)
 
-    def _turn(self, candidate: Candidate, n_pieces: int | None, over: Over, *, required: bool) -> Turn:
-        """Return the turn that begins a candidate, or takes one that was begun on to `n_pieces`."""
+    def _turn(self, candidate: Candidate, n_pieces: int | None, over: Over, *, required: bool) -> Turn[LayerTraining]:
+        """Return the turn that begins a layer, or takes one that was begun on to `n_pieces`."""
         if (begun := self.layers.get(candidate.name)) is None:
             return self._pieces(partial(self._begun, candidate, over, required), n_pieces, over)
         left = None if n_pieces is None else max(n_pieces - begun.n_pieces, 0)
         return self._pieces(lambda: begun, left, over)
 
-    def _pieces(self, begin: Callable[[], Trial | None], n_pieces: int | None, over: Over) -> Turn:
+    def _pieces(self, begin: Callable[[], T | None], n_pieces: int | None, over: Over) -> Turn[T]:
         return Turn(begin, n_pieces, over, cuts=self.budget.seconds is not None)
 
-    def _begun(self, candidate: Candidate, over: Over, required: bool) -> Trial | None:
+    def turn_of(self, network: NetworkTraining, n_pieces: int | None = None) -> dict[str, Turn[NetworkTraining]]:
+        """Return the turn of a network until its next looks, or to its end."""
+        over = partial(self.budget.over, self.refit_seconds())
+        return {network.name: self._pieces(lambda: network, n_pieces, over)}
+
+    def _begun(self, candidate: Candidate, over: Over, required: bool) -> Any:
         """Return a candidate's training before its first piece; None if time is up and it is not required."""
         if not required and over(self.begin_seconds):
             return None
         starts = time.perf_counter()
-        needed = self.layers[candidate.needs].result if candidate.needs in self.layers else None
+        trials: dict[Any, Trial] = {**self.layers, **self.networks}
+        needed = trials[candidate.needs].result if candidate.needs in trials else None
         needed = needed or next((model for model in self.others if model.name == candidate.needs), None)
         trial = candidate.begin(self.problem.split_threads()[0], needed)
         self.begin_seconds = max(self.begin_seconds, time.perf_counter() - starts)
@@ -191,7 +203,7 @@ class Driver:
         """Boost the layers that promise most until none promises enough, or `limit` of work with the refit is spent."""
         while self.layers:
             weights, raw = self.sum()
-            later = self._refit_work(weights)
+            later = self.refit_work(weights)
             over = partial(self.budget.over, self.refit_seconds(weights))
             if self.spent + later > limit or over():
                 return
@@ -204,29 +216,28 @@ class Driver:
     def _boost(self, names: Iterable[str], n_pieces: int | None, over: Over) -> None:
         """Boost layers that were begun."""
         layers = {name: self.layers[name] for name in names}
-        self.train({name: self._pieces(partial(layers.get, name), n_pieces, over) for name in layers})
+        self.train({name: self._pieces(partial(layers.get, name), n_pieces, over) for name in layers}, self.layers)
 
-    def train(self, turns: Mapping[str, Turn]) -> None:
-        """Train trials, as many at a time as threads allow.
+    def train(self, turns: Mapping[str, Turn[T]], trials: dict[str, T]) -> None:
+        """Train some of the layers or of the networks, `trials`, as many at a time as threads allow.
 
-        Work is counted and layers are kept, also those before Ctrl-C; a network counts and keeps its own.
+        Work is counted and trials are kept, also after Ctrl-C.
         """
-        outcomes: dict[str, Outcome] = {}
+        before = {name: trials[name].n_pieces for name in turns if name in trials}
         try:
-            run_tasks({name: turn.run for name, turn in turns.items()}, self.problem.split_threads()[1], outcomes)
+            run_tasks([turn.run for turn in turns.values()], self.problem.split_threads()[1])
         finally:
-            for name in turns:
-                trial, failure = outcomes.get(name, Outcome())
-                if failure is not None:
-                    self.failed[name] = failure
-                if isinstance(trial, LayerTraining):
-                    before = self.layers[name].n_pieces if name in self.layers else 0
-                    self.spent += (trial.n_pieces - before) * trial.work
-                    self.layers[name] = trial
+            for name, turn in turns.items():
+                if turn.failure is not None:
+                    self.failed[name] = turn.failure
+                if turn.trial is not None and turn.trial.is_trained:
+                    self.spent += turn.trial.work_since(before.get(name, 0))
+                    trials[name] = turn.trial
 
     def sum(self) -> tuple[dict[str, float], Floats]:
         """Return the weights of all models so far, by name, and the raw output of their sum on the held-out rows."""
         raws = {name: training.held_out for name, training in self.layers.items()}
+        raws |= {name: training.result.held_out for name, training in self.networks.items()}
         raws |= {model.name: model.held_out for model in self.others}
         if not raws:
             return {}, self.problem.constant_raw
@@ -237,10 +248,6 @@ class Driver:
     def score(self) -> float:
         """Return the held-out loss of the sum."""
         return workers().agree(self.problem.score(self.sum()[1]))
-
-    def refit_share(self) -> float:
-        """Return the work of refitting all models with weight, as a multiple of the work so far."""
-        return self._refit_work(self.sum()[0]) / self.spent if self.spent else 0.0
 
     def refit_seconds(self, weights: dict[str, float] | None = None) -> float:
         """Return the expected seconds of refitting all models with weight."""
@@ -253,9 +260,11 @@ class Driver:
         """Return the expected seconds of work, at the rate of the layers so far."""
         return work * max((training.seconds_per_work for training in self.layers.values()), default=0.0)
 
-    def _refit_work(self, weights: dict[str, float]) -> float:
+    def refit_work(self, weights: dict[str, float] | None = None) -> float:
+        """Return the work of refitting all models with weight."""
         if not self.plan.refit:
             return 0.0
+        weights = self.sum()[0] if weights is None else weights
         return sum(training.refit_work for name, training in self.layers.items() if weights[name])
 
     def most_promising(self, weights: dict[str, float], raw: Floats) -> list[str]:

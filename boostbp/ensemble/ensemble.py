@@ -13,7 +13,6 @@ import numpy as np
 from boostbp.backends.failures import attempted, first_of, in_words
 from boostbp.ensemble.average import average_of, member_weights
 from boostbp.ensemble.budget import Budget
-from boostbp.ensemble.candidate_settings import first_layer, varied
 from boostbp.ensemble.driver import Driver
 from boostbp.ensemble.few_features import on_all_features
 from boostbp.ensemble.many_rows import train_first_of_many, train_many
@@ -21,18 +20,22 @@ from boostbp.ensemble.output_layers import distinct
 from boostbp.ensemble.plan import OF_ONE_MODEL, Plan, Schedule
 from boostbp.ensemble.problem import HeldOutScore, Problem
 from boostbp.ensemble.refits import refit_all, refit_single_layer
-from boostbp.ensemble.safeguard import back_propagate_alone, no_worse_than_constant, refuse_undefined, training_loss
-from boostbp.ensemble.schedule import FIRST_STAGE, train_first_layers, train_one_network, train_stages
+from boostbp.ensemble.safeguard import no_worse_than_constant, refuse_undefined, refuse_unlearned, training_loss
+from boostbp.ensemble.schedule import (
+    train_alone,
+    train_first_layers,
+    train_fixed_layer,
+    train_one_network,
+    train_stages,
+)
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.inputs.rows import Rows
 from boostbp.losses import traits_of
-from boostbp.network.backprop import BackPropagation
 from boostbp.network.choice import CONSTANT, NETWORK
 from boostbp.network.history import Epoch, History, Look, Stop
 from boostbp.network.layers import Layer
 from boostbp.network.layers.layer import rounds_of, stage_forests, stages
-from boostbp.network.layers.layer_spec import OUTPUT
-from boostbp.network.monitor import Stage, StageSeconds
+from boostbp.network.monitor import Stage
 from boostbp.network.network import Network
 from boostbp.runtime import clock
 from boostbp.runtime.group import training_in
@@ -56,59 +59,23 @@ def train_model(problem: Problem, plan: Plan, others: Sequence[Callable[[], Prob
     the user's network was trained alone and diverged in its first epoch, ValueError if the user's own loss, backend,
     basis or step is broken (`boostbp.ensemble.safeguard`), and the failure of the first candidate if all failed.
     """
-    if plan.schedule is Schedule.HIDDEN_UNITS:
-        network, history = back_propagate_alone(problem)
-    elif plan.schedule in OF_ONE_MODEL:
-        network, history = _train_alone(problem, plan)
-    else:
-        first = _train_average(problem, plan)
-        network, history = _mean_with_others(first, problem, plan, others)
+    driver, fit = Driver.of(problem, plan), clock.of_fit()
+    with fit.ending_early():
+        SCHEDULES[plan.schedule](driver)
+    first = fit.completed(partial(_member_of, driver, problem.rows.X.shape[1]))
+    is_sum = plan.schedule not in OF_ONE_MODEL
+    network, history = _mean_with_others(first, problem, plan, others) if is_sum else (first.model, first.history)
     if plan.schedule is not Schedule.HIDDEN_UNITS:
         refuse_undefined(network, problem)
-    history.plan = str(plan)
+    history.plan = plan.in_words(problem.settings.max_time)
     return network, history
-
-
-def _train_alone(problem: Problem, plan: Plan) -> tuple[Network, History]:
-    """Train the network or the single layer of a problem, without candidates beside it."""
-    if plan.schedule is Schedule.FIXED_LAYER:
-        problem = _fixed_layer_of(problem)
-    budget, training = Budget(plan.max_time), BackPropagation(problem)
-    with clock.of_fit().ending_early():
-        training.advance()
-    network, history = _finished_alone(training.network, training.history, problem)
-    stopped = history.choice is not None or history.stop in (Stop.INTERRUPTED, Stop.NOT_FINITE)
-    if plan.refit and not (stopped or budget.over()):
-        network = refit_single_layer(network, history, problem, budget)
-    return network, history
-
-
-def _fixed_layer_of(problem: Problem) -> Problem:
-    """Return the problem of the first layer alone, with the user's or the default number of rounds."""
-    layer = varied(problem, first_layer(problem), n_estimators=OUTPUT.n_estimators)
-    settings = replace(problem.settings, layers=(layer,), units=(), epochs=0, output_target="loss")
-    return replace(problem, settings=replace(settings, structure_samples=None), backend=problem.growing_backend)
-
-
-def _finished_alone(network: Network, history: History, problem: Problem) -> tuple[Network, History]:
-    """Return a network or layer that was trained alone, shrunk if it is worse than the constant, and its history."""
-    model = no_worse_than_constant(network, history, problem)
-    choice = history.choice
-    if problem.evaluation.sets and traits_of(problem.loss).task == "survival":
-        history.held_out = model.predict(problem.held_out.X, n_jobs=problem.settings.n_threads)
-    if history.by_rounds:
-        led_by_constant = choice is not None and choice.lead == CONSTANT
-        history.looks = _looks_of(Network((), problem.baseline) if led_by_constant else network, problem)
-    if choice is not None and not problem.settings.units:
-        history.epochs = _history_without_network(model, problem, choice.metrics).epochs
-    return model, history
 
 
 def _mean_with_others(
     first: _Member, problem: Problem, plan: Plan, others: Sequence[Callable[[], Problem]]
 ) -> tuple[Network, History]:
     """Train an average of candidates on each other problem; return the mean of all, with the history of the first."""
-    budget, fit = Budget(plan.max_time), clock.of_fit()
+    budget, fit = Budget(problem.settings.max_time), clock.of_fit()
     history, members = first.history, [first]
     n_members = 1 if fit.interrupt is not None else plan.level.effort(networks=first.networks).members
     assert history.choice is not None
@@ -132,7 +99,7 @@ def _mean_with_others(
     history.choice = replace(history.choice, failed=failures, cut_by_time=cut_by_time, members=len(members))
     if len(members) == 1:
         return first.model, history
-    weights = member_weights([member.score for member in members], problem.scale_of)
+    weights = member_weights([member.score for member in members if member.score], problem.scale_of)
     return _rounded(weighted_sum([member.model for member in members], weights), problem), history
 
 
@@ -142,19 +109,24 @@ def _train_other(draw: Callable[[], Problem], plan: Plan, number: int, *, networ
     seed = (problem.settings.seed + number * SEED_STEP) % 2**31
     problem = replace(problem, settings=replace(problem.settings, seed=seed))
     with training_in(problem.rows.group):
-        return _train_average(problem, plan.on(problem, networks=networks))
+        driver = Driver.of(problem, plan.on(problem, networks=networks))
+        SCHEDULES[driver.plan.schedule](driver)
+        return _member_of(driver, problem.rows.X.shape[1])
 
 
 class _Member(NamedTuple):
-    """An average of candidates."""
+    """A model, or a member of the mean of several."""
 
     model: Network
     history: History
-    score: HeldOutScore  # on its held-out rows
-    networks: bool  # whether networks were trained
+    networks: bool = False  # whether networks were trained for an average
+    score: HeldOutScore | None = None  # of an average, on its held-out rows
 
 
 SCHEDULES: Mapping[Schedule, Callable[[Driver], None]] = {
+    Schedule.HIDDEN_UNITS: train_alone,
+    Schedule.ALONE: train_alone,
+    Schedule.FIXED_LAYER: train_fixed_layer,
     Schedule.ONE_NETWORK: train_one_network,
     Schedule.FIRST_LAYERS: train_first_layers,
     Schedule.STAGES: train_stages,
@@ -163,31 +135,47 @@ SCHEDULES: Mapping[Schedule, Callable[[Driver], None]] = {
 }
 
 
-def _train_average(problem: Problem, plan: Plan) -> _Member:
-    """Train candidates and average them; after Ctrl-C, average the candidates so far."""
-    stages, fit, n_features = StageSeconds(FIRST_STAGE, problem.report), clock.of_fit(), problem.rows.X.shape[1]
-    driver = Driver(replace(problem, report=stages), Budget(plan.max_time), plan)
-    with fit.ending_early():
-        SCHEDULES[plan.schedule](driver)
-    if not (driver.layers or driver.others):
-        raise fit.interrupt or first_of(driver.failed)
-    member = fit.completed(partial(_averaged, driver))
-    _note_seconds(member.history, stages)
-    if driver.columns is not None:
-        member = member._replace(model=on_all_features(member.model, driver.columns, n_features))
-        left_out = tuple(np.setdiff1d(np.arange(n_features), driver.columns).tolist())
-        assert member.history.choice is not None
-        member.history.choice = replace(member.history.choice, left_out=left_out)
-    return member
+def _member_of(driver: Driver, n_features: int) -> _Member:
+    """Return the model of what was trained on a table of `n_features` features; raise an error if nothing was."""
+    if not (driver.layers or driver.networks or driver.others):
+        raise clock.of_fit().interrupt or first_of(driver.failed)
+    if driver.plan.schedule in OF_ONE_MODEL:
+        return _alone(driver)
+    member = _averaged(driver)
+    history, choice = member.history, member.history.choice
+    assert driver.seconds is not None
+    assert choice is not None
+    driver.seconds.end()
+    history.choice = choice = replace(choice, seconds=driver.seconds.seconds)
+    if history.network is None:  # epoch 0 describes the whole model
+        history.epochs[0] = replace(history[0], seconds=math.fsum(choice.seconds.values()))
+    if driver.columns is None:
+        return member
+    left_out = tuple(np.setdiff1d(np.arange(n_features), driver.columns).tolist())
+    history.choice = replace(choice, left_out=left_out)
+    return member._replace(model=on_all_features(member.model, driver.columns, n_features))
 
 
-def _note_seconds(history: History, stages: StageSeconds) -> None:
-    """Record the seconds of each stage; their sum is that of epoch 0, if this epoch describes the whole model."""
-    stages.end()
-    assert history.choice is not None
-    history.choice = replace(history.choice, seconds=stages.seconds)
-    if history.network is None:
-        history.epochs[0] = replace(history[0], seconds=math.fsum(stages.seconds.values()))
+def _alone(driver: Driver) -> _Member:
+    """Return the network or layer that was trained alone, shrunk if it is worse than the constant, and refitted."""
+    [training], problem = driver.networks.values(), driver.problem
+    network, history = training.network, training.history
+    if driver.plan.schedule is Schedule.HIDDEN_UNITS:  # its hidden units do not shrink
+        refuse_unlearned([network], problem)
+        return _Member(network, history)
+    model = no_worse_than_constant(network, history, problem)
+    choice = history.choice
+    if problem.evaluation.sets and traits_of(problem.loss).task == "survival":
+        history.held_out = model.predict(problem.held_out.X, n_jobs=problem.settings.n_threads)
+    if history.by_rounds:
+        led_by_constant = choice is not None and choice.lead == CONSTANT
+        history.looks = _looks_of(Network((), problem.baseline) if led_by_constant else network, problem)
+    if choice is not None and not problem.settings.units:
+        history.epochs = _history_without_network(model, problem, choice.metrics).epochs
+    stopped = choice is not None or history.stop in (Stop.INTERRUPTED, Stop.NOT_FINITE)
+    if driver.plan.refit and not (stopped or driver.budget.over()):
+        model = refit_single_layer(model, history, problem, driver.budget)
+    return _Member(model, history)
 
 
 def _rounded(model: Network, problem: Problem) -> Network:
@@ -226,7 +214,7 @@ def _averaged(driver: Driver) -> _Member:
         model = _rounded(average.network(refitted), problem)
     failed, cut_by_time = in_words(driver.failed), driver.budget.spent
     history.choice = replace(average.choice, cut_by_time=cut_by_time, metrics=metrics, failed=failed)
-    return _Member(model, history, score, any(candidate.history is not None for candidate in driver.others))
+    return _Member(model, history, any(part.history is not None for part in trained), score)
 
 
 def _history_without_network(model: Network, problem: Problem, metrics: dict[str, float]) -> History:

@@ -36,7 +36,7 @@ def on_few_features(driver: Driver) -> Driver | None:
     if columns is None or driver.budget.over(whole.seconds):
         return None
     few = _on_columns(problem, columns)
-    return Driver(few, driver.budget, driver.plan.on(few), columns=columns)
+    return Driver(few, driver.budget, driver.plan.on(few), columns=columns, seconds=driver.seconds)
 
 
 def clearly_better(few: Driver, driver: Driver) -> bool:

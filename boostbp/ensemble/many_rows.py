@@ -10,10 +10,10 @@ from boostbp.ensemble import constants
 from boostbp.ensemble.average import average_of
 from boostbp.ensemble.candidate import Candidate, CandidateKind
 from boostbp.ensemble.candidate_settings import most_rounds
-from boostbp.ensemble.driver import Driver
+from boostbp.ensemble.driver import FIRST_STAGE, Driver
 from boostbp.ensemble.output_layers import LayerTraining, TrainedCandidate, distinct
 from boostbp.ensemble.problem import Problem
-from boostbp.ensemble.schedule import FIRST_STAGE, train_stages
+from boostbp.ensemble.schedule import train_stages
 from boostbp.network.monitor import Stage
 from boostbp.runtime.group import training_in
 

@@ -162,6 +162,11 @@ class LayerTraining:
         return len(self.boosted.pieces)
 
     @property
+    def is_trained(self) -> bool:
+        """Whether there is a piece."""
+        return self.n_pieces > 0
+
+    @property
     def finished(self) -> bool:
         """Whether the loss has stopped falling, or no rounds are left."""
         patience = min(constants.MAX_PATIENCE, max(constants.MIN_PATIENCE, self.best))
@@ -208,6 +213,10 @@ class LayerTraining:
     def work(self) -> float:
         """Work of a piece; see `boostbp.ensemble.budget`."""
         return self._work(1.0)
+
+    def work_since(self, n_pieces: int) -> float:
+        """Return the work of all pieces but the first `n_pieces`."""
+        return (self.n_pieces - n_pieces) * self.work
 
     @property
     def refit_work(self) -> float:

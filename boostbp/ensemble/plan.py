@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Literal
 
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import DEFAULT_QUALITY, LEVELS, QualityLevel
 from boostbp.ensemble.candidate import Candidate, CandidateKind
-from boostbp.ensemble.candidates import candidates_for
+from boostbp.ensemble.candidates import CANDIDATES
 from boostbp.ensemble.problem import Problem
+from boostbp.network.choice import NETWORK
 from boostbp.runtime.group import training_in
 from boostbp.runtime.messages import counted
 from boostbp.trees.sparse import Sparse
-
-Deep = Literal["auto"] | bool
 
 
 class Way(Enum):
@@ -44,70 +42,72 @@ class Schedule(Enum):
 
 LAYER_KINDS = (CandidateKind.SINGLE_LAYER, CandidateKind.DIRECTIONS, CandidateKind.ENCODINGS)
 OF_ONE_MODEL = (Schedule.HIDDEN_UNITS, Schedule.ALONE, Schedule.FIXED_LAYER)
+# The candidates with deep=True: the network itself, and layers boosted to their end on its units and on the features.
+# All have leaves with slopes. Layers of constant leaves would often predict better, and take the network's weight.
+OF_ONE_NETWORK = ("single layer", NETWORK, f"{NETWORK}, final output layer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What a fit trains, and the limits of its training."""
 
-    # parameters: average networks and single layers ("auto"), train the user's network (True), or average single layers
-    # only (False); the quality; and whether the user's network is trained even if it promises little, at least for some
-    # epochs, because callbacks see it or its state is kept
-    deep: Deep
     quality: int
+    # whether the user's network is trained even if it promises little, at least for some epochs, because callbacks see
+    # it or its state is kept
     network_needed: bool
-    # decisions
     way: Way
     schedule: Schedule
     level: QualityLevel
     candidates: tuple[Candidate, ...]
     refit: bool  # whether the leaves of what has weight are fitted again on all rows at the end
     drops_features: bool  # whether features that gain nothing may be left out
-    max_time: float | None  # seconds
 
     @classmethod
     def of(
         cls,
         problem: Problem,
+        way: Way = Way.AVERAGE,
         *,
-        deep: Deep = "auto",
         quality: int = DEFAULT_QUALITY,
         network_needed: bool = False,
         hidden_units: bool = False,
         level: QualityLevel | None = None,
     ) -> Plan:
-        """Return the plan of a fit.
+        """Return the plan of a fit, of which the parameters request a way for the case that there are held-out rows.
 
         `hidden_units` says whether the model consists of the hidden layers of the problem's network. `level` has the
         limits, if they are not those of the quality.
         """
-        level = level or LEVELS[quality]
-        judged, units = bool(problem.evaluation.sets), problem.settings.units
-        way = way_of(deep, units, level, held_out=judged, network_needed=network_needed)
+        level, judged = level or LEVELS[quality], bool(problem.evaluation.sets)
         with training_in(problem.rows.group):
             many_rows = problem.has_many_rows
-            schedule = Schedule.HIDDEN_UNITS if hidden_units else _schedule(problem, deep, level, way, many_rows)
+            if hidden_units:
+                schedule = Schedule.HIDDEN_UNITS
+            elif not judged and way is not Way.FIXED_LAYER:
+                has_network = way is Way.NETWORK or (way is Way.AVERAGE and network_needed)
+                way = Way.NETWORK if has_network else Way.FIXED_LAYER
+                schedule = Schedule.ALONE if way is Way.NETWORK else Schedule.FIXED_LAYER
+            else:
+                schedule = _schedule(problem, way, level, many_rows)
             is_sum = schedule not in OF_ONE_MODEL
-            candidates = candidates_for(problem, deep, quality, level, network_needed) if is_sum else []
-        refit = level.refit and judged and problem.learns_held_out
-        is_refitted = not many_rows if is_sum else _is_refitted_alone(problem, deep, schedule)
+            candidates = _candidates(problem, way, quality, level, network_needed) if is_sum else ()
+        boosts_loss = schedule is Schedule.ALONE and problem.settings.output_target == "loss"
+        is_refitted = not many_rows if is_sum else boosts_loss
         return cls(
-            deep=deep,
             quality=quality,
             network_needed=network_needed,
             way=way,
             schedule=schedule,
             level=level,
-            candidates=tuple(candidates),
-            refit=refit and is_refitted,
+            candidates=candidates,
+            refit=level.refit and judged and problem.learns_held_out and is_refitted,
             drops_features=schedule is Schedule.FIRST_LAYERS and _may_drop_features(problem, candidates),
-            max_time=problem.settings.max_time,
         )
 
     def on(self, problem: Problem, *, networks: bool = True) -> Plan:
         """Return the plan with the same parameters for another problem, without networks if these are not to be."""
         level = self.level if networks else replace(self.level, networks=None)
-        return Plan.of(problem, deep=self.deep, quality=self.quality, network_needed=self.network_needed, level=level)
+        return Plan.of(problem, self.way, quality=self.quality, network_needed=self.network_needed, level=level)
 
     def of_kind(self, *kinds: CandidateKind) -> list[Candidate]:
         """Return the candidates of some kinds."""
@@ -118,11 +118,13 @@ class Plan:
         """The layers on the features that the lowest quality tries."""
         return [layer for layer in self.of_kind(CandidateKind.SINGLE_LAYER) if layer.least_quality == 1]
 
-    def __str__(self) -> str:
-        return f"Plan: {'; '.join([self.schedule.value, *self._facts()])}."
+    def in_words(self, max_time: float | None = None) -> str:
+        """Return the plan in words, with a limit in seconds if there is one."""
+        limit = [] if max_time is None else [f"at most {float(max_time):g} s"]  # it may be a fraction
+        return f"Plan: {'; '.join([self.schedule.value, *self._facts(), *limit])}."
 
     def _facts(self) -> Iterator[str]:
-        """Yield candidates and limits in words."""
+        """Yield candidates and limits on their work in words."""
         networks = self.of_kind(CandidateKind.NETWORK)
         if self.schedule not in OF_ONE_MODEL:
             layers = self.first_layers if self.schedule is Schedule.FIRST_OF_MANY else self.of_kind(*LAYER_KINDS)
@@ -142,48 +144,40 @@ class Plan:
             yield f"up to {members} times, with other held-out rows each time"
         if self.drops_features:
             yield "features that gain nothing may be left out"
-        if self.max_time is not None:
-            yield f"at most {float(self.max_time):g} s"  # it may be a fraction
 
 
-def _moves_target(problem: Problem, deep: Deep) -> bool:
-    return deep is True and problem.settings.output_target != "loss"
-
-
-def _is_refitted_alone(problem: Problem, deep: Deep, schedule: Schedule) -> bool:
-    return schedule is Schedule.ALONE and not _moves_target(problem, deep)
-
-
-def way_of(
-    deep: Deep, units: Sequence[int], level: QualityLevel, *, held_out: bool = True, network_needed: bool = False
-) -> Way:
-    """Return the way of training.
-
-    `held_out` says whether there are held-out rows or an evaluation set to choose a model by.
-    """
-    if deep and not units:
-        return Way.FIXED_LAYER
-    if deep is True:
-        return Way.NETWORK
-    has_networks = deep == "auto" and level.networks is not None
-    if not held_out:
-        return Way.NETWORK if has_networks and network_needed else Way.FIXED_LAYER
-    if deep is False:
-        return Way.LAYERS
-    return Way.AVERAGE if has_networks else Way.ONE_LAYER
-
-
-def _schedule(problem: Problem, deep: Deep, level: QualityLevel, way: Way, many_rows: bool) -> Schedule:
-    judged, is_single = bool(problem.evaluation.sets), bool(deep) and not problem.settings.units
-    if way is Way.FIXED_LAYER and not is_single:
-        return Schedule.FIXED_LAYER
-    if not judged or is_single or _moves_target(problem, deep):
+def _schedule(problem: Problem, way: Way, level: QualityLevel, many_rows: bool) -> Schedule:
+    """Return the schedule of a way; all but the fixed layer have held-out rows."""
+    if way is Way.NETWORK:
+        return Schedule.ONE_NETWORK if problem.settings.output_target == "loss" else Schedule.ALONE
+    if way is Way.FIXED_LAYER:
         return Schedule.ALONE
-    if deep is True:
-        return Schedule.ONE_NETWORK
     if many_rows:
         return Schedule.FIRST_OF_MANY if level.first_layers else Schedule.SAMPLE
     return Schedule.FIRST_LAYERS if level.first_layers else Schedule.STAGES
+
+
+def _candidates(
+    problem: Problem, way: Way, quality: int, level: QualityLevel, network_needed: bool
+) -> tuple[Candidate, ...]:
+    """Return the candidates that are tried on a problem, those with hidden layers only if the way has some.
+
+    Networks for several classes are tried at high qualities only, unless the user's network is needed.
+    """
+    kinds = {CandidateKind.SINGLE_LAYER}
+    if way in (Way.AVERAGE, Way.ONE_LAYER):
+        trained = level.networks is not None and (problem.settings.epochs > 0 or network_needed)
+        kinds |= set(CandidateKind) if trained else {CandidateKind.DIRECTIONS, CandidateKind.ENCODINGS}
+        if problem.has_several_classes and not (level.thorough or network_needed):
+            kinds -= {CandidateKind.NETWORK, CandidateKind.OUTPUT_LAYER}
+    tried: dict[str, Candidate] = {}
+    for candidate in CANDIDATES:
+        in_average = quality >= candidate.least_quality and candidate.kind in kinds
+        is_member = candidate.name in OF_ONE_NETWORK if way is Way.NETWORK else in_average
+        applies = is_member and all(condition(problem) for condition in candidate.when)
+        if applies and candidate.needs in {None, *tried}:
+            tried[candidate.name] = candidate
+    return tuple(tried.values())
 
 
 def _may_drop_features(problem: Problem, candidates: Sequence[Candidate]) -> bool:

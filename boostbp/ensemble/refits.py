@@ -34,9 +34,9 @@ def refit_all(
     models: dict[str, Network | Exception] = {}
     with clock.of_fit().ending_early():
         all_rows = problem.on_all_rows()
-        tasks = {candidate.name: partial(_refit, candidate, all_rows, budget) for candidate in chosen}
+        tasks = [partial(_refit, candidate, all_rows, budget, models) for candidate in chosen]
         with training_in(all_rows.rows.group):
-            run_tasks(tasks, n_at_once, models)
+            run_tasks(tasks, n_at_once)
     refitted, failed = [], {}
     for candidate in chosen:
         model = models.get(candidate.name, candidate.model)
@@ -47,9 +47,9 @@ def refit_all(
 
 
 def _refit(
-    candidate: TrainedCandidate, all_rows: Problem, budget: Budget, keep: Callable[[Network | Exception], None]
+    candidate: TrainedCandidate, all_rows: Problem, budget: Budget, models: dict[str, Network | Exception]
 ) -> None:
-    keep(attempted(partial(_refitted, candidate, all_rows, budget)))
+    models[candidate.name] = attempted(partial(_refitted, candidate, all_rows, budget))
 
 
 def _refitted(candidate: TrainedCandidate, all_rows: Problem, budget: Budget) -> Network:

@@ -15,11 +15,9 @@ from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.inputs.rows import Rows
 from boostbp.losses import traits_of
-from boostbp.network.backprop import BackPropagation
 from boostbp.network.choice import CONSTANT, NETWORK, CandidateResult, ModelChoice
 from boostbp.network.history import History
 from boostbp.network.network import Network
-from boostbp.runtime import clock
 from boostbp.runtime.arrays import Floats
 from boostbp.runtime.group import workers
 from boostbp.trees.basis import Elementwise
@@ -61,15 +59,6 @@ def no_worse_than_constant(network: Network, history: History, problem: Problem)
     )
     history.choice = ModelChoice(results, 0.0, 0.0, metrics=problem.metrics_of(model))
     return model
-
-
-def back_propagate_alone(problem: Problem) -> tuple[Network, History]:
-    """Train a network that is needed for its hidden units, so it is not shrunk; see `refuse_unlearned`."""
-    training = BackPropagation(problem)
-    with clock.of_fit().ending_early():
-        training.advance()
-    refuse_unlearned([training.network], problem)
-    return training.network, training.history
 
 
 def refuse_unlearned(models: Sequence[Network], problem: Problem) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -12,13 +13,14 @@ from boostbp.backends.failures import attempted
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import LEVELS, QualityLevel
 from boostbp.ensemble.candidate import Candidate, CandidateKind, NetworkTraining
-from boostbp.ensemble.driver import Driver, Turn
+from boostbp.ensemble.candidate_settings import first_layer, varied
+from boostbp.ensemble.driver import FIRST_STAGE, Driver
 from boostbp.ensemble.few_features import clearly_better, on_few_features
 from boostbp.ensemble.plan import LAYER_KINDS
 from boostbp.network.choice import NETWORK
+from boostbp.network.layers.layer_spec import OUTPUT
 from boostbp.runtime.group import workers
 
-FIRST_STAGE = "first layers"  # the stage with which every fit begins
 LAYERS_TIME = 0.5  # share of a time limit for the layers that precede a network. Not varied
 LONG = 60.0  # seconds; a fit that may take longer reports the seconds of lower qualities. Arbitrary
 
@@ -70,12 +72,12 @@ def train_stages(driver: Driver) -> None:
     driver.begin(layers, constants.TRIAL_PIECES, limit=constants.TRIALS_WORK * limit)
     driver.run(limit * (constants.LAYERS_WORK if networks else 1.0))
     train_networks(networks, driver, constants.NETWORKS_WORK * limit)
-    if not driver.others:
+    if not driver.networks:
         return
     weights, _ = driver.sum()
     on_networks = [layer for layer in plan.of_kind(CandidateKind.OUTPUT_LAYER) if weights.get(layer.needs or "")]
     for layer in sorted(on_networks, key=lambda layer: -weights[str(layer.needs)]):
-        if driver.spent * (1.0 + driver.refit_share()) < constants.OUTPUTS_WORK * limit:
+        if driver.spent + driver.refit_work() < constants.OUTPUTS_WORK * limit:
             driver.begin([layer], constants.TRIAL_PIECES, stage=layer.name)
     driver.run(limit)
 
@@ -93,40 +95,48 @@ def train_one_network(driver: Driver) -> None:
         _train_one(network, driver)
         driver.begin(driver.plan.of_kind(CandidateKind.OUTPUT_LAYER), None, stage="output layers")
     finally:
-        if not driver.others:
+        if not driver.networks:
             driver.layers.clear()
 
 
 def _train_one(candidate: Candidate, driver: Driver) -> None:
     """Train a network until its error has hardly fallen in the second half of its epochs, or to its end."""
-    training = candidate.begin(driver.problem, None)
-    assert isinstance(training, NetworkTraining)
-    driver.total = driver.spent + training.epoch_work * driver.problem.settings.epochs
-    to_end = driver.plan.level.thorough or training.required
+    network: NetworkTraining = candidate.begin(driver.problem, None)
+    driver.total = driver.spent + network.epoch_work * driver.problem.settings.epochs
+    to_end = driver.plan.level.thorough or network.required
     try:
         going = True
         while going:
-            before = training.n_pieces
-            driver.report(training.name)
-            driver.spent += training.work
-            driver.train({training.name: _to_next_look(training, driver, driver.refit_seconds())})
-            if training.name in driver.failed:
-                raise driver.failed[training.name]
-            going = not training.finished and training.n_pieces > before
-            going = going and (to_end or falls(*training.best_errors()))
+            before = network.n_pieces
+            driver.report(network.name)
+            driver.train(driver.turn_of(network, 1), driver.networks)
+            if network.name in driver.failed:
+                raise driver.failed[network.name]
+            going = not network.finished and network.n_pieces > before
+            going = going and (to_end or falls(*network.best_errors()))
     finally:
-        _keep([training], driver)
+        network.leave(driver.budget)
 
 
-def _to_next_look(training: NetworkTraining, driver: Driver, later: float) -> Turn:
-    return Turn(lambda: training, 1, partial(driver.budget.over, later), cuts=True)
+def train_alone(driver: Driver) -> None:
+    """Train the user's network or single layer to its end, without models beside it."""
+    network = NetworkTraining(NETWORK, driver.problem)
+    try:
+        driver.train(driver.turn_of(network), driver.networks)
+    finally:
+        network.leave(driver.budget)
+    if NETWORK in driver.failed:
+        raise driver.failed[NETWORK]
 
 
-def _keep(networks: Sequence[NetworkTraining], driver: Driver) -> None:
-    """End the training of networks, and let those with an epoch be part of the sum."""
-    for training in networks:
-        training.leave(driver.budget)
-    driver.others += [training.result for training in networks if training.history.epochs]
+def train_fixed_layer(driver: Driver) -> None:
+    """Train the first layer alone, with the user's or the default number of rounds."""
+    problem = driver.problem
+    layer = varied(problem, first_layer(problem), n_estimators=OUTPUT.n_estimators)
+    settings = replace(problem.settings, layers=(layer,), units=(), epochs=0, output_target="loss")
+    settings = replace(settings, structure_samples=None)
+    driver.problem = replace(problem, settings=settings, backend=problem.growing_backend)
+    train_alone(driver)
 
 
 def depth_promises(driver: Driver) -> bool:
@@ -179,44 +189,43 @@ def train_networks(candidates: Sequence[Candidate], driver: Driver, limit: float
     """
     begun: list[NetworkTraining] = []
     going: list[NetworkTraining] = []
-    problem = driver.problem
+    problem, promised = driver.problem, False
     layers_error = workers().agree(problem.error_of(problem.evaluation.score(driver.sum()[1], problem.held_out)))
 
-    def look(training: NetworkTraining, *, required: bool) -> bool:
+    def look(network: NetworkTraining, *, required: bool) -> bool:
         """Train until the next look if there is work left for it, and return whether the network promises enough."""
-        later, left = driver.refit_seconds(), limit - driver.spent
-        epoch = 0.0 if required else driver.seconds_of(training.epoch_work)
-        if (training.work > left and not required) or driver.budget.over(later, epoch):
+        before, epoch = driver.spent, 0.0 if required else driver.seconds_of(network.epoch_work)
+        if (network.work > limit - before and not required) or driver.budget.over(driver.refit_seconds(), epoch):
             return False
-        driver.report(training.name)
-        driver.spent += min(training.work, max(left, 0.0))
-        if not training.n_pieces:
-            begun.append(training)
-        driver.train({training.name: _to_next_look(training, driver, later)})
-        if training.name in driver.failed:
+        driver.report(network.name)
+        if not network.n_pieces:
+            begun.append(network)
+        driver.train(driver.turn_of(network, 1), driver.networks)
+        if required:  # it leaves work for output layers
+            driver.spent = min(driver.spent, max(before, limit))
+        if network.name in driver.failed:
             return False
-        promising = promises(*training.best_errors(), layers_error, first_look=training.n_pieces == 1)
-        if promising and not training.finished:
-            going.append(training)
+        promising = promises(*network.best_errors(), layers_error, first_look=network.n_pieces == 1)
+        if promising and not network.finished:
+            going.append(network)
         return promising
 
     try:
-        promised = False
         for candidate in candidates:
-            training = attempted(partial(candidate.begin, problem, None))
-            if isinstance(training, Exception):
-                driver.failed[candidate.name] = training
+            network: NetworkTraining | Exception = attempted(partial(candidate.begin, problem, None))
+            if isinstance(network, Exception):
+                driver.failed[candidate.name] = network
                 continue
-            assert isinstance(training, NetworkTraining)
-            required = training.required or (driver.plan.network_needed and training.name == NETWORK)
-            if required or promised or training.name != NETWORK or not begun:
-                promised |= look(training, required=required)
+            required = network.required or (driver.plan.network_needed and network.name == NETWORK)
+            if required or promised or network.name != NETWORK or not begun:
+                promised |= look(network, required=required)
         while going:
-            training = min(going, key=lambda training: expected_error(*training.best_errors()))
-            going.remove(training)
-            look(training, required=training.required)
+            network = min(going, key=lambda network: expected_error(*network.best_errors()))
+            going.remove(network)
+            look(network, required=network.required)
     finally:
-        _keep(begun, driver)
+        for network in begun:
+            network.leave(driver.budget)
 
 
 def expected_error(before: float, now: float) -> float:

@@ -53,14 +53,15 @@ class FitData:
     calibrate: Callable[[Model], Model] | None  # on rows that are reserved for it
 
 
-def read_data(reader: Reader, request: Request) -> tuple[FitData, Drawing]:
+def read_data(estimator: Reader, request: Request) -> tuple[FitData, Drawing]:
     """Read the data of a fit; return the training rows and evaluation sets, too, in the units of the user.
 
-    The rows of an earlier model are read as its own. The reader gets the attributes that scikit-learn expects.
+    The rows of an earlier model are read as its own. The estimator gets the attributes that scikit-learn
+    expects.
     """
     arguments, n_threads = request.arguments, request.n_threads
     earlier = None if arguments.init_model is None else earlier_model(request)
-    schema, table = _read_table(reader, request, earlier)
+    schema, table = _read_table(estimator, request, earlier)
     n_rows, strata = len(table.X), None
     values: Any = table
     if request.task is not None:  # without a task the table is its own target
@@ -69,13 +70,13 @@ def read_data(reader: Reader, request: Request) -> tuple[FitData, Drawing]:
     weight, reserves = passed_weight.copy(), request.values.get("calibration") is not None
     reserved = calibration_rows(request, table, passed_weight, strata) if reserves else np.arange(0)
     weight[reserved] = 0.0
-    targets, target, weight = reader._read_target(values, weight, earlier, label_names(arguments.y))
+    targets, target, weight = estimator._read_target(values, weight, earlier, label_names(arguments.y))
     if earlier is not None:
         check_target(earlier, targets.loss, targets.n_outputs)
     check = CheckedLoss(targets.loss).check
     check(target, weight)
     known = partial(_known_output, targets=targets, earlier=earlier, n_threads=n_threads)
-    sets = list(_eval_sets(arguments, targets, partial(read_input, cast(Any, reader), schema=schema), known))
+    sets = list(_eval_sets(arguments, targets, partial(read_input, cast(Any, estimator), schema=schema), known))
     rows = Rows(table, target, weight, known(table.X, arguments.offset), workers())
     drawn = (rows, sets) if sets else hold_out(request, rows, strata, check=check)
     if earlier is None and targets.classes is None:
@@ -88,13 +89,13 @@ def read_data(reader: Reader, request: Request) -> tuple[FitData, Drawing]:
     return FitData(schema, targets, arguments.offset is not None, earlier, others, calibrate), drawn
 
 
-def _read_table(reader: Any, request: Request, earlier: Model | None) -> tuple[Schema, Table]:
+def _read_table(estimator: Any, request: Request, earlier: Model | None) -> tuple[Schema, Table]:
     X, categorical_features = request.arguments.X, cast(Any, request.values["categorical_features"])
     if earlier is None:
-        return learn_schema(reader, X, categorical_features=categorical_features)
-    vars(reader).pop("feature_names_in_", None)  # the names are those of the model, also if it has none
-    vars(reader).update(fitted_attributes(earlier))
-    return earlier.schema, read_input(reader, X, earlier.schema)
+        return learn_schema(estimator, X, categorical_features=categorical_features)
+    vars(estimator).pop("feature_names_in_", None)  # the names are those of the model, also if it has none
+    vars(estimator).update(fitted_attributes(earlier))
+    return earlier.schema, read_input(estimator, X, earlier.schema)
 
 
 def _eval_sets(

@@ -49,7 +49,7 @@ def hold_out_others(
     The list is empty unless rows are drawn at random. `sets` are the evaluation sets of the first member.
     """
     random = isinstance(request.validation, Real) and len(sets) == 1 and sets[0].from_training
-    if not random or request.deep is True:
+    if not random or request.way in (Way.NETWORK, Way.FIXED_LAYER):
         return []
     # what the user passed would stay in memory with the training
     request = replace(request, arguments=Arguments(groups=request.arguments.groups))

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import get_tags
 
 from boostbp.ensemble.budget import LEVELS, QualityLevel
-from boostbp.ensemble.plan import Way, way_of
+from boostbp.ensemble.plan import Way
 from boostbp.estimators.arguments import NO_ARGUMENTS, Arguments
 from boostbp.estimators.constructor import SupervisedParameters, check_validation
 from boostbp.estimators.nested_parameters import LAYER_PARAMETERS, OUTPUT_PARAMETERS
@@ -109,19 +109,15 @@ class Request:
         return is_constrained(self.output.monotone_constraints)
 
     @property
-    def takes_networks(self) -> bool:
-        """Whether networks are candidates of an average."""
-        return self.deep == "auto" and self.level.networks is not None and not self.constrained
-
-    @property
-    def depth(self) -> Literal["auto"] | bool:
-        """The parameter `deep`; False if the model must be monotone, as hidden units mix features."""
-        return False if self.constrained and self.units else self.deep
-
-    @property
     def way(self) -> Way:
-        """The way of training if rows are held out."""
-        return way_of(self.depth, self.units, self.level)
+        """The way of training if rows are held out; no model with hidden units, which mix features, is monotone."""
+        if self.deep is False or (self.constrained and self.units):
+            return Way.LAYERS
+        if not self.units:
+            return Way.FIXED_LAYER
+        if self.deep is True:
+            return Way.NETWORK
+        return Way.ONE_LAYER if self.level.networks is None else Way.AVERAGE
 
     def settings(self, n_rows: int, n_outputs: int, seed: int, schema: Schema | None = None) -> Settings:
         """Return the settings of a training on `n_rows` rows; raise ValueError if a parameter does not suit them.

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from traceback import clear_frames
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from boostbp.model.model import Model
 from boostbp.network import checkpoints
 from boostbp.network.callbacks import Checkpoint, StopOnInterrupt, log_evaluation
 from boostbp.network.displays import ProgressBar, current_display, showing
-from boostbp.network.history import History
 from boostbp.network.monitor import Progress, State
 from boostbp.runtime import checks, clock, interrupts, messages
 from boostbp.runtime.arrays import numpy_errstate
@@ -46,15 +45,22 @@ class Trainable(Reader, Protocol):
     def _plan(self, training: Training) -> Training: ...
 
 
+class Trained(NamedTuple):
+    """What a session leaves in an estimator."""
+
+    model: Model
+    way: Way
+    kept: Training | None  # for `fit_more`, if the user requested it
+
+
 def run_fit(estimator: Trainable, arguments: Arguments) -> None:
     """Train an estimator, and store the model in it."""
     with _all_or_nothing(estimator) as clock_of_fit:
         request = Request.of(estimator, arguments)
-        if request.task is not None and is_blocks(arguments.X):
-            _fit_blocks(estimator, request)
-        else:
-            _run(estimator, _begin(estimator, request))
-    _tell(estimator.model_.history, request, clock_of_fit.interrupt)
+        in_blocks = request.task is not None and is_blocks(arguments.X)
+        trained = _from_blocks(estimator, request) if in_blocks else _run(_begin(estimator, request))
+        _store(estimator, trained)
+    _tell(trained, request, clock_of_fit.interrupt)
 
 
 def run_more(estimator: Trainable, epochs: int, arguments: Arguments) -> None:
@@ -75,8 +81,9 @@ def run_more(estimator: Trainable, epochs: int, arguments: Arguments) -> None:
         state = replace(training.state, elapsed=0.0, since=training.state.epoch)
         settings = replace(training.problem.settings, epochs=state.epoch + epochs)
         request, problem = replace(training.request, arguments=arguments), replace(training.problem, settings=settings)
-        _run(estimator, replace(training, request=request, problem=problem, state=state))
-    _tell(estimator.model_.history, request, clock_of_fit.interrupt)
+        trained = _run(replace(training, request=request, problem=problem, state=state))
+        _store(estimator, trained)
+    _tell(trained, request, clock_of_fit.interrupt)
 
 
 @contextmanager
@@ -97,11 +104,20 @@ def _all_or_nothing(estimator: Trainable) -> Iterator[clock.Clock]:
             raise
 
 
-def _tell(history: History, request: Request, interrupt: KeyboardInterrupt | None) -> None:
+def _store(estimator: Trainable, trained: Trained) -> None:
+    """Set the fitted attributes of an estimator."""
+    estimator.model_ = trained.model
+    vars(estimator).pop("_training", None)
+    if trained.kept is not None:
+        vars(estimator)["_training"] = trained.kept
+
+
+def _tell(trained: Trained, request: Request, interrupt: KeyboardInterrupt | None) -> None:
     """Warn of what a fit found, and raise the interrupt that ended it, now that the estimator has its model."""
+    history = trained.model.history
     try:
         warn_if_ill(history)
-        if history.choice is not None and request.way is Way.AVERAGE:
+        if history.choice is not None and trained.way is Way.AVERAGE:
             warn_after(request, history.choice)
     finally:
         if interrupt is not None:
@@ -129,8 +145,8 @@ def _state_to_resume(request: Request, *, n_rows: int) -> State | None:
     return None if path is None else checkpoints.find(path, n_rows)
 
 
-def _fit_blocks(estimator: Trainable, request: Request) -> None:
-    """Fit to a path or an iterator of blocks; the model is the same as with these rows as arrays."""
+def _from_blocks(estimator: Trainable, request: Request) -> Trained:
+    """Train on a path or an iterator of blocks; the model is the same as with these rows as arrays."""
     passed = request.arguments
     if passed.keep_state:
         raise ValueError(
@@ -144,24 +160,25 @@ def _fit_blocks(estimator: Trainable, request: Request) -> None:
         X, columns = rows_of(passed.X, named, **how)
         request = replace(request, arguments=replace(passed, X=X, **columns))
         try:
-            _run(estimator, _begin(estimator, request))
+            trained = _run(_begin(estimator, request))
         except BaseException as error:
             clear_frames(error.__traceback__)  # frames would keep arrays, and their disk space
             raise
         finally:
             del X, columns, request
             gc.collect()  # a training refers to its rows in a cycle
-    model = estimator.model_
+    model = trained.model
     # copies that are not in the files of the fit
     targets = model.targets
     if targets.multilabel and schema is None and isinstance(y, list | tuple) and isinstance(y[0], str):
         targets = replace(targets, classes=np.array(y))  # several labels have the names of their columns
     names = ("network", "calibration", "event_times", "hazard")
-    estimator.model_ = replace(model, targets=targets, **{name: copy.deepcopy(getattr(model, name)) for name in names})
+    copied = {name: copy.deepcopy(getattr(model, name)) for name in names}
+    return trained._replace(model=replace(model, targets=targets, **copied))
 
 
-def _run(estimator: Trainable, training: Training) -> None:
-    """Run a training, and store the model in the estimator."""
+def _run(training: Training) -> Trained:
+    """Run a training, with callbacks for its display and for the state that is kept."""
     arguments, display = training.request.arguments, current_display()
     callbacks = arguments.checked_callbacks()
     if display is not None:
@@ -176,9 +193,8 @@ def _run(estimator: Trainable, training: Training) -> None:
     train = training.call(callbacks, bool if display is None else display.stage)
     with training_in(training.problem.rows.group):
         network, history = train()
-    estimator.model_ = training.model(network, history)
-    vars(estimator).pop("_training", None)
-    if arguments.keep_state:
-        vars(estimator)["_training"] = training.kept(states[-1] if states else training.state)
+    model = training.model(network, history)
     if any(isinstance(callback, StopOnInterrupt) for callback in callbacks):
         clock.of_fit().interrupt = None
+    kept = training.kept(states[-1] if states else training.state) if arguments.keep_state else None
+    return Trained(model, training.plan.way, kept)

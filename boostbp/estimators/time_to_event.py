@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
 
 from boostbp import losses
-from boostbp.ensemble.plan import Plan
+from boostbp.ensemble.plan import Plan, Way
 from boostbp.estimators.base import public_methods
 from boostbp.estimators.constructor import SurvivalParameters, takes
 from boostbp.estimators.data import ColumnNames, Learnt
@@ -251,7 +251,7 @@ def first_model(training: Training) -> Floats:
     sets = (replace(problem.evaluation.sets[0], from_training=False),)  # nothing is refitted
     settings = replace(problem.settings, max_time=None if time_limit is None else time_limit / 4)
     problem = replace(problem, settings=settings, evaluation=replace(problem.evaluation, sets=sets))
-    alone, plan = replace(training.data, others=()), Plan.of(problem, deep=False, quality=1)
+    alone, plan = replace(training.data, others=()), Plan.of(problem, Way.LAYERS, quality=1)
     train = replace(training, data=alone, problem=problem, plan=plan).call(())
     with training_in(problem.rows.group):
         _, history = train()

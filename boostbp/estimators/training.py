@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from boostbp.backends import load_backend
 from boostbp.backends.base import Backend
 from boostbp.ensemble import ensemble
-from boostbp.ensemble.plan import Plan
+from boostbp.ensemble.plan import Plan, Way
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.weighted_sum import continued
 from boostbp.estimators.arguments import NO_ARGUMENTS
@@ -55,7 +54,7 @@ class Training:
         """Return the call that trains, from the start or from the state."""
         problem = replace(self.problem, callbacks=callbacks, resume=self.state, report=report)
         like = self.data.targets, problem.evaluation.metric, problem.backend, problem.settings
-        others = [partial(_problem_of_other, draw, *like) for draw in self.data.others]
+        others = [partial(lambda draw: problem_of(draw(), *like), draw) for draw in self.data.others]
         return partial(ensemble.train_model, problem, self.plan, others)
 
     def with_targets(self, targets: Targets) -> Training:
@@ -113,11 +112,11 @@ def training_of(request: Request, data: FitData, drawn: Drawing) -> Training:
     metric = metric_of(request, targets, drawn[1])
     network_needed = bool(arguments.callbacks or any(arguments.of_networks.values()))
     if data.earlier is not None:
-        check_sum(data.earlier.network, settings, networks=request.depth is not False)
+        check_sum(data.earlier.network, settings, networks=request.way is not Way.LAYERS)
     problem = problem_of(drawn, targets, metric, backend, settings)
     plan = Plan.of(
         problem,
-        deep=request.depth,
+        request.way,
         quality=request.quality,
         network_needed=workers().agree(network_needed),  # only rank 0 may have callbacks
         hidden_units=request.needs_hidden,  # such a model has no other parts
@@ -127,7 +126,7 @@ def training_of(request: Request, data: FitData, drawn: Drawing) -> Training:
 
 def _check_network(request: Request) -> None:
     """Raise ValueError if an argument stores the training of a network, and none is trained."""
-    if request.deep is True or request.takes_networks:
+    if request.way not in (Way.ONE_LAYER, Way.LAYERS):
         return
     why = "monotone_constraints" if request.constrained else f"quality={request.quality}"
     why = "deep=False" if request.deep is False else why
@@ -169,10 +168,6 @@ def problem_of(
     evaluation = Evaluation(tuple(sets), metric, outcome)
     task = NetworkTask(rows=counted, backend=backend, loss=targets.loss, settings=settings, evaluation=evaluation)
     return Problem.of(task, targets.to_loss)
-
-
-def _problem_of_other(draw: Callable[[], Drawing], *like: Any) -> Problem:
-    return problem_of(draw(), *like)
 
 
 def _refuse_divided(loss: Loss, rows: Rows) -> None:

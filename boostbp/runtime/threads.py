@@ -7,11 +7,10 @@ After a fork, GNU OpenMP (LightGBM, XGBoost, scikit-learn) would wait in the chi
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
-from functools import partial
 from threading import Event, RLock, get_ident
 from typing import TypeVar
 
@@ -80,44 +79,47 @@ class Team:
             self._pool.shutdown(cancel_futures=kind is not None)
 
 
-def run_tasks(
-    tasks: Mapping[str, Callable[[Callable[[T], None]], object]], n_at_once: int, results: dict[str, T]
-) -> None:
+def run_tasks(tasks: Sequence[Callable[[], object]], n_at_once: int) -> None:
     """Run independent tasks in order, `n_at_once` at a time.
 
-    A task calls its argument with its result so far, from time to time; `results` gets the last one of each. If a task
-    fails or Ctrl-C comes, the others end at their next `interrupts.check`. Raises the error of the first task, in
-    order, that failed, or the KeyboardInterrupt.
+    If a task fails or Ctrl-C comes, the others end at their next `interrupts.check`. Raises the error of the first
+    task, in order, that failed, or the KeyboardInterrupt.
     """
+    if n_at_once <= 1 or len(tasks) <= 1:
+        with interrupts.deferred():
+            for task in tasks:
+                task()
+                interrupts.check()
+        return
     received: list[KeyboardInterrupt] = []
-    failed: dict[str, BaseException] = {}
+    failed: dict[int, BaseException] = {}
     team = Team(min(n_at_once, len(tasks)))
 
-    def run(name: str) -> None:
+    def run(number: int) -> None:
         if failed or received:
             return
         try:
-            tasks[name](partial(results.__setitem__, name))
+            tasks[number]()
             interrupts.check()
         except interrupts.Stopped:
             return
         except KeyboardInterrupt as interrupt:
             received.append(interrupt)
         except BaseException as error:
-            failed[name] = error
+            failed[number] = error
         else:
             return
         team.stop()
 
     try:
         with interrupts.deferred(), team:
-            team.map(run, tasks)
+            team.map(run, range(len(tasks)))
             if not failed:  # a flag of this thread may have ended the tasks, rather than that of the team
                 interrupts.check()
     except KeyboardInterrupt as interrupt:  # came while this thread waited
         received.append(interrupt)
     if failed:
-        raise failed[min(failed, key=list(tasks).index)]
+        raise failed[min(failed)]
     if received:
         raise received[0]
 

@@ -128,9 +128,9 @@ def test_what_promises_too_little_ends_it():
 def test_work_of_the_refit_is_that_of_what_has_weight():
     parts = {"right": layer_at([0.1], [0.0]), "wrong": layer_at([50.0], [40.0])}
     driver = driver_with([0.0], **parts)
-    assert driver.refit_share() == 0.0
-    driver.plan, driver.spent = replace(driver.plan, refit=True), 12.0
-    assert driver.refit_share() == pytest.approx(parts["right"].refit_work / 12.0)
+    assert driver.refit_work() == 0.0
+    driver.plan = replace(driver.plan, refit=True)
+    assert driver.refit_work() == parts["right"].refit_work
 
 
 # Training.
@@ -169,7 +169,7 @@ def test_the_driver_ends_at_its_limit(refit):
     driver.begin(CANDIDATES[:2], 2)
     begun, limit = driver.spent, 3 * driver.spent
     driver.run(limit)
-    later = driver.refit_share() * driver.spent
+    later = driver.refit_work()
     assert (later > 0) == refit
     most = constants.RACE_PIECES * sum(training.work for training in driver.layers.values())
     assert limit < driver.spent + later
@@ -244,9 +244,9 @@ def test_time_for_the_refit_is_kept(refit):
     driver.begin(CANDIDATES[1:2], 2)
     assert set(asked) == {seconds}
     asked.clear()
-    seconds, share = driver.refit_seconds(), driver.refit_share()
-    assert (seconds > 0) == (share > 0) == refit
-    driver.run(1.001 * (1.0 + share) * driver.spent)
+    seconds, work = driver.refit_seconds(), driver.refit_work()
+    assert (seconds > 0) == (work > 0) == refit
+    driver.run(1.001 * (driver.spent + work))
     assert asked[0] == seconds
 
 
@@ -308,11 +308,12 @@ def test_a_thread_that_is_stopped_hands_over_its_pieces(interrupted_at):
     driver = driver_of()
     driver.begin(CANDIDATES[:1], 1)
     interrupted_at(2, interrupts.Stopped)
-    outcomes = []
+    turn = Turn(lambda: driver.layers["deep"], 5, bool)
     with pytest.raises(interrupts.Stopped):
-        Turn(lambda: driver.layers["deep"], 5, bool).run(outcomes.append)
-    assert [after.trial.n_pieces for after in outcomes] == [2]
+        turn.run()
+    assert turn.trial.n_pieces == 2
     interrupted_at(1, interrupts.Stopped)
+    turn = Turn(lambda: CANDIDATES[1].begin(driver.problem, None), 2, bool)
     with pytest.raises(interrupts.Stopped):
-        Turn(lambda: CANDIDATES[1].begin(driver.problem, None), 2, bool).run(outcomes.append)
-    assert len(outcomes) == 1
+        turn.run()
+    assert not turn.trial.is_trained

@@ -14,7 +14,7 @@ from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.ensemble.candidate import NetworkTraining
 from boostbp.ensemble.ensemble import train_model
 from boostbp.ensemble.output_layers import TrainedCandidate, distinct
-from boostbp.ensemble.plan import Plan
+from boostbp.ensemble.plan import Plan, Way
 from boostbp.ensemble.problem import Problem
 from boostbp.estimators import training
 from boostbp.network.choice import CandidateResult
@@ -113,6 +113,7 @@ def test_interrupt_in_a_network_ends_the_fit_and_keeps_what_is_there(tune, numbe
         original(self, *args)
         if self.name == networks[-1]:
             raise KeyboardInterrupt
+        return self
 
     tune(NetworkTraining, advance=advance)
     model = interrupted_fit(BoostBPRegressor((3,), **parameters(**FAST)), X, Y)
@@ -265,7 +266,7 @@ def test_an_interrupt_while_the_rows_of_another_member_are_drawn_keeps_the_first
         raise KeyboardInterrupt
 
     problem = problem_of()
-    plan = Plan.of(problem, deep=False, quality=5)
+    plan = Plan.of(problem, Way.LAYERS, quality=5)
     with clock.counting():
         _, history = train_model(problem, plan, [interrupted])
         assert clock.of_fit().interrupt is not None

@@ -14,7 +14,7 @@ from boostbp.backends.failures import is_numerical
 from boostbp.ensemble import ensemble, refits
 from boostbp.ensemble.candidate import LayerTraining, NetworkTraining
 from boostbp.ensemble.ensemble import train_model
-from boostbp.ensemble.plan import Plan
+from boostbp.ensemble.plan import Plan, Way
 from boostbp.losses import SquaredError
 from boostbp.network import stored
 from boostbp.runtime import plain
@@ -176,8 +176,8 @@ def test_a_refit_that_fails_leaves_the_layer_as_it_was(fails):
 
 def test_a_member_that_fails_is_left_out_of_the_mean(fails):
     problems = [problem_of(seed=seed) for seed in (0, 0)]
-    fails(ensemble, "_train_average", UNSOLVED, lambda problem, *rest: problem.settings.seed > 0)
-    plan = Plan.of(problems[0], deep=False, quality=max(ensemble_qualities()))
+    fails(ensemble, "_member_of", UNSOLVED, lambda driver, *rest: driver.problem.settings.seed > 0)
+    plan = Plan.of(problems[0], Way.LAYERS, quality=max(ensemble_qualities()))
     _, history = train_model(problems[0], plan, [lambda: problems[1]])
     assert history.choice.members == 1
     assert history.choice.failed == (f"member 2 (LinAlgError: {UNSOLVED})",)

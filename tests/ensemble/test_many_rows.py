@@ -73,6 +73,12 @@ def test_structures_of_rare_classes_are_grown_on_all_rows(tune, rare, sampled):
     assert isinstance(problem_of((X, y * 1.0)).growing_backend, RowSampling)
 
 
+def test_a_further_member_is_trained_on_all_rows_too():
+    model = regressor(quality=4, deep=False, n_estimators=10).fit(X, Y)
+    assert model.history_.choice.members == 2
+    assert model.history_.choice.failed == ()
+
+
 @pytest.mark.parametrize("backend", ONE_AT_ONCE)
 def test_networks_and_trials_see_the_sample_alone(backend):
     watched = Watched(backend)

@@ -255,18 +255,18 @@ def test_a_network_that_time_did_not_reach_cannot_go_on():
 
 def test_a_member_that_missed_it_hardly_counts(tune):
     """The second of two is 1,000 too high: its share of the mean is that of its loss."""
-    trained, first = ensemble._train_average, regressor(quality=4, deep=False).fit(X, Y)
+    trained, first = ensemble._member_of, regressor(quality=4, deep=False).fit(X, Y)
     members = []
 
-    def missing(problem, plan):
-        member = trained(problem, plan)
+    def missing(driver, n_features):
+        member = trained(driver, n_features)
         if members:
             model = replace(member.model, baseline=member.model.baseline + 1e3)
             member = member._replace(model=model, score=HeldOutScore(5e5, 1e3))
         members.append(member)
         return member
 
-    tune(ensemble, _train_average=missing)
+    tune(ensemble, _member_of=missing)
     with_missed = regressor(quality=4, deep=False).fit(X, Y)
     assert len(members) == first.history_.choice.members == 2
     share = members[0].score.mean / 5e5

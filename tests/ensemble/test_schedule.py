@@ -118,29 +118,29 @@ def trained(tune, problem, *, least_fall, near=1e9, limit=1e9, names=("network",
 @pytest.mark.parametrize(("least_fall", "epochs"), [(-1.0, 12), (1e9, 2)])
 def test_a_network_is_left_at_a_look(tune, least_fall, epochs):
     driver, work, interrupt = trained(tune, problem_of(**TINY), least_fall=least_fall)
-    history = driver.others[0].history
+    history = driver.trained()[1].history
     assert interrupt is None
     assert len(history) - 1 == epochs
     assert history.stop is (Stop.EPOCHS if epochs == 12 else Stop.QUALITY)
     whole = NetworkTraining("network", problem_of(**TINY))
     assert work == pytest.approx(whole.work / 2 * epochs)
-    assert driver.others[0].held_out.shape == (120, 1)
+    assert driver.trained()[1].held_out.shape == (120, 1)
 
 
 def test_a_network_that_is_far_off_is_left_at_the_first_look(tune):
     driver, _, _ = trained(tune, problem_of(**TINY), least_fall=-1.0, near=-0.9)
-    assert len(driver.others[0].history) - 1 == 2
-    assert driver.others[0].history.stop is Stop.QUALITY
+    assert len(driver.trained()[1].history) - 1 == 2
+    assert driver.trained()[1].history.stop is Stop.QUALITY
 
 
 def test_work_beyond_the_limit_is_not_begun(tune):
     one = NetworkTraining("network", problem_of(**TINY)).work / 2
     driver, work, _ = trained(tune, problem_of(**TINY), least_fall=-1.0, limit=0.0)
-    assert (driver.others, work) == ([], 0.0)
+    assert (driver.networks, work) == ({}, 0.0)
     spent = driver.spent
     driver, work, _ = trained(tune, problem_of(**TINY), least_fall=-1.0, limit=spent + 7.5 * one)
     assert work == pytest.approx(4 * one)
-    assert driver.others[0].history.stop is Stop.QUALITY
+    assert driver.trained()[1].history.stop is Stop.QUALITY
 
 
 def test_the_next_one_is_that_which_is_expected_to_be_best(tune):
@@ -152,6 +152,7 @@ def test_the_next_one_is_that_which_is_expected_to_be_best(tune):
         original(self, *args)
         self.history.epochs[:] = [replace(epoch, metrics={"held_out": errors[self.name]}) for epoch in self.history]
         errors[self.name] *= 0.5
+        return self
 
     errors = {"network": 3.0, "second": 2.0, "third": 1.0}
     tune(NetworkTraining, advance=advance)
@@ -164,7 +165,7 @@ def test_a_network_that_diverges_is_left_out(fails, tune, diverging):
     fails(NetworkTraining, "advance", FloatingPointError("too far"), lambda one, *_: one.name == diverging)
     names = ("network", "variant", "last")
     driver, _, interrupt = trained(tune, problem_of(), least_fall=-1.0, names=names)
-    assert [one.name for one in driver.others] == [name for name in names if name != diverging]
+    assert list(driver.networks) == [name for name in names if name != diverging]
     assert {name: str(failure) for name, failure in driver.failed.items()} == {diverging: "too far"}
     assert interrupt is None
 
@@ -179,12 +180,12 @@ def test_an_interrupt_keeps_the_best_epoch_and_the_other_networks(tune, epoch):
     problem = replace(problem_of(**TINY), callbacks=[press])
     driver, _, interrupt = trained(tune, problem, least_fall=-1.0)
     assert isinstance(interrupt, KeyboardInterrupt)
-    history = driver.others[0].history
+    history = driver.trained()[1].history
     assert len(history) - 1 == epoch
     assert history.stop is Stop.INTERRUPTED
     best = min(range(epoch + 1), key=history.metrics("held_out").__getitem__)
     assert history.best_epoch == best
-    value = metrics.default_metric(SquaredError())(driver.others[0].held_out, scaled(120, 1)[1], np.ones(120))
+    value = metrics.default_metric(SquaredError())(driver.trained()[1].held_out, scaled(120, 1)[1], np.ones(120))
     assert value == pytest.approx(history.metrics("held_out")[best])
 
 
@@ -198,7 +199,7 @@ def test_the_end_of_the_time_ends_a_network_at_its_epoch(tune):
 
     driver, _, interrupt = trained(tune, problem_of(**TINY), least_fall=-1.0, budget=Clock(1e9))
     assert interrupt is None
-    history = driver.others[0].history
+    history = driver.trained()[1].history
     assert history.stop is Stop.TIME
     assert 2 < len(history) - 1 < 12
 
@@ -209,10 +210,10 @@ def test_a_training_that_is_resumed_at_any_epoch_is_judged_as_at_first(tune):
     assert len(states) == 6
     for least_fall in (-1.0, 1e9):  # to the end, and left at epoch 4
         expected = trained(tune, problem, least_fall=least_fall)
-        left_at = expected[0].others[0].history.epochs[-1].epoch
+        left_at = expected[0].trained()[1].history.epochs[-1].epoch
         for state in states[: left_at + 1]:
             driver, work, _ = trained(tune, replace(problem, resume=state), least_fall=least_fall)
-            one, other = driver.others[0], expected[0].others[0]
+            one, other = driver.trained()[1], expected[0].trained()[1]
             np.testing.assert_array_equal(one.held_out, other.held_out)
             assert one.history.loss == other.history.loss
             assert one.history.metrics("held_out") == other.history.metrics("held_out")
@@ -226,5 +227,5 @@ def test_epochs_that_were_asked_for_are_all_run(tune):
     _, states = states_of(problem)
     more = replace(problem, resume=replace(states[3], since=3))
     driver, _, _ = trained(tune, more, least_fall=1e9, near=-0.9, limit=0.0)
-    assert len(driver.others[0].history) - 1 == 12
-    assert driver.others[0].history.stop is Stop.EPOCHS
+    assert len(driver.trained()[1].history) - 1 == 12
+    assert driver.trained()[1].history.stop is Stop.EPOCHS

@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, LayerSpec, callbacks, search
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import LEVELS
-from boostbp.ensemble.plan import Way, way_of
+from boostbp.ensemble.plan import Way
 from boostbp.estimators.nested_parameters import SPECS
 from boostbp.estimators.parameter_use import (
     IF_NETWORK,
@@ -142,7 +142,6 @@ def test_the_ways_are_told_apart():
     assert Request.of(BoostBPAutoencoder()).way is Way.NETWORK
     for quality, level in LEVELS.items():
         assert Request.of(BoostBPRegressor(quality=quality)).way is (Way.AVERAGE if level.networks else Way.ONE_LAYER)
-        assert way_of("auto", (16,), level, held_out=False) is Way.FIXED_LAYER
 
 
 @pytest.mark.parametrize(

@@ -117,26 +117,28 @@ def fit(
         if settings.leaves == "native":
             running.native_leaves()
         else:
-            _boost(running, over)
+            groups = groups_of(running)
+            if len(groups) == 1:
+                running.parts += Boosting(running, groups[0], over).boost()
+            else:
+                running.parts += _boosted_apart(running, groups)
         forest = running.forest
         kept = running.leaf[: forest.n_trees] if running.keeps_leaf else None
         return Fit(Layer(forest), np.ascontiguousarray(running.values.T), Trace(forest, bound.table.X, kept, n_threads))
 
 
-def _boost(running: RunningFit, over: Callable[[], bool] | None) -> None:
-    """Boost all rounds; trees of outputs that are boosted apart are put in the order of rounds."""
-    groups = groups_of(running)
-    if len(groups) == 1:
-        running.parts += Boosting(running, groups[0], over).boost()
-        return
+def _boosted_apart(running: RunningFit, groups: Sequence[Sequence[slice]]) -> list[Forest]:
+    """Boost all rounds of outputs that do not wait for each other, and put their trees in the order of rounds."""
     n_threads = min(running.threads_of_outputs, len(groups))
     boosted = threads.parallel_map(lambda outputs: Boosting(running, outputs).boost(), groups, n_threads)
-    if parts := [part for of_outputs in boosted for part in of_outputs]:
-        forest = Forest.concat(parts)
-        order = np.argsort(round_of(forest), kind="stable")
-        # Slices of neighbours, as the words of category sets must come in the order of trees, too.
-        neighbours = np.split(order, np.flatnonzero(np.diff(order) != 1) + 1)
-        running.parts += [forest.take(slice(some[0], some[-1] + 1)) for some in neighbours]
+    parts = [part for of_outputs in boosted for part in of_outputs]
+    if not parts:
+        return []
+    forest = Forest.concat(parts)
+    order = np.argsort(round_of(forest), kind="stable")
+    # Slices of neighbours, as the words of category sets must come in the order of trees, too.
+    neighbours = np.split(order, np.flatnonzero(np.diff(order) != 1) + 1)
+    return [forest.take(slice(some[0], some[-1] + 1)) for some in neighbours]
 
 
 def _check_native(bound: BoundInput, objective: Objective) -> None:
