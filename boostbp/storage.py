@@ -1,6 +1,6 @@
 """Files of fitted estimators, without pickle.
 
-The file is a `boostbp.runtime.archive`, kind "model", version 10. Its content is
+The file is a `boostbp.runtime.archive`, kind "model", version 11. Its content is
 
 - ``estimator``, the name of its class, and ``set_output``;
 - ``parameters``: arguments of the constructor (see `boostbp.runtime.plain`). ``{"loss": ...}``, ``{"step": ...}`` and

@@ -17,13 +17,13 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from cures import pasted
+from cures import options_in, pasted
 from helpers import needs_torch
 from sklearn.exceptions import NotFittedError
 
 import boostbp
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, plots
-from boostbp.inputs.files.reading import read_table
+from boostbp.inputs.files.reading import chunks, read_table
 from boostbp.runtime import messages
 
 ROOT = Path(__file__).parents[1]
@@ -114,9 +114,36 @@ def test_the_options_of_the_command_line_work(here, form):
     getattr(table, f"to_{form}")(f"rows.{form}", index=False)
     command = ["fit", f"rows.{form}", "-t", "y", "-m", "m", "-s", "quality=1", "-s", "n_estimators=2"]
     code, said = run(*command)
-    assert (code, "--missing '?' and --numeric" in said) == (1, True), said
-    assert run(*command, "--missing", "?", "--numeric", "x")[0] == 0
+    assert code == 1, said
+    assert run(*command, *options_in(said))[0] == 0
     assert run(*command, "--categorical", "x")[0] == 0
+
+
+@pytest.mark.parametrize("spelling", [*AMOUNTS, *DATES])
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_feature_in_a_file_is_read_with_the_options_of_the_message(here, form, spelling):
+    table = pd.DataFrame({"x": (AMOUNTS | DATES)[spelling], "z": np.arange(ROWS) // 2, "y": np.arange(ROWS) % 30})
+    getattr(table, f"to_{form}")(f"rows.{form}", index=False)
+    command = ["fit", f"rows.{form}", "-t", "y", "-m", "m", "-s", "quality=1", "-s", "n_estimators=2"]
+    code, said = run(*command)
+    if code == 0:
+        assert (form, spelling) in {("csv", "plain"), ("csv", "blanks")}  # which are numbers there
+        return
+    code, said = run(*command, *options_in(said))
+    assert code == 0, said
+    [(X, _)] = chunks(Path(f"rows.{form}"), boostbp.load("m").schema_.roles())
+    numbers = X["x"] if spelling in AMOUNTS else X["x_seconds"] / 86400
+    np.testing.assert_allclose(numbers, SPELT[spelling])
+
+
+@pytest.mark.parametrize("spelling", ["decimal comma", "both, as in Germany"])
+def test_a_decimal_comma_among_decimal_points_is_no_option(here, spelling):
+    X.assign(x=AMOUNTS[spelling], y=y).to_csv("rows.csv", index=False)
+    command = ["fit", "rows.csv", "-t", "y", "-m", "m", "-s", "quality=1", "-s", "n_estimators=2"]
+    code, said = run(*command)
+    assert (code, options_in(said)) == (1, ["--drop", "x"]), said
+    assert "which no option reads with the other columns" in said
+    assert run(*command, "--drop", "x")[0] == 0
 
 
 @pytest.mark.parametrize("spelling", [*AMOUNTS, *DATES])
@@ -204,8 +231,14 @@ def test_one_value_in_several_spellings_is_told_of_and_made_one(here, values, fe
     fit(X.assign(x=column.astype(str).astype("category")), y)  # declared
     assert "which are different categories" in message_of(fit, X, column.astype(str), BoostBPClassifier)
     if len({*map(type, values)}) == 1:
-        X.assign(x=column).to_csv("rows.csv", index=False)
+        X.assign(x=column, y=y).to_csv("rows.csv", index=False)
         assert "which are different categories" in message_of(read_table, Path("rows.csv"), "z")
+        command = ["fit", "rows.csv", "-t", "y", "-m", "m", "-s", "quality=1", "-s", "n_estimators=2"]
+        said = run(*command)[1]
+        assert "which are different categories" in said
+        if "--numeric" in said:
+            code, said = run(*command, "--numeric", "x")
+            assert (code, "different categories" in said) == (0, False), said
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from sklearn.exceptions import NotFittedError
 
 import boostbp
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, Elementwise
+from boostbp.inputs.files.options import FileOptions
 from boostbp.losses import Huber, Tweedie
 from boostbp.network.steps import Plain
 from boostbp.runtime import archive, plain
@@ -508,6 +509,17 @@ def test_later_and_earlier_files_are_refused(stored, tmp_path):
         boostbp.load(copy)
     with pytest.raises(FileNotFoundError):
         boostbp.load(tmp_path / "none")
+
+
+def test_files_of_earlier_versions_have_no_options_of_files(stored, tmp_path):
+    content, arrays = archive.read(stored, archive.Archive, kind="model", version=VERSION)
+    assert content["schema"].pop("file_options") is None
+    archive.write(tmp_path / "copy", kind="model", version=10, content=content, arrays=arrays)
+    assert boostbp.load(tmp_path / "copy").schema_ == boostbp.load(stored).schema_
+    content["schema"]["file_options"] = {**plain.encode(FileOptions(dates=("day",)), records=True), "sep": ";;"}
+    archive.write(tmp_path / "copy", kind="model", version=VERSION, content=content, arrays=arrays)
+    with pytest.raises(ValueError, match="is not consistent"):
+        boostbp.load(tmp_path / "copy")
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from typing import Annotated
 from typer import Argument, Exit, Option, Typer, echo
 
 from boostbp.cli.compare import compare_file
-from boostbp.cli.console import ModelFile, Quiet, UsageError, check_output, one_line_errors, say
+from boostbp.cli.console import ModelFile, Quiet, UsageError, check_output, one_line_errors, say, with_file_options
 from boostbp.cli.fit import fit_file
 from boostbp.cli.inspect import inspect
 from boostbp.cli.plot import plot
@@ -53,7 +53,7 @@ _HELP = "Multi-layered gradient boosted trees trained by back-propagation."
 app = Typer(name="boostbp", help=_HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 _COMMANDS: list[Callable[..., None]] = [fit_file, predict_file, transform_file, inspect, plot, export, compare_file]
 for _command in _COMMANDS:
-    app.command(_command.__name__.removesuffix("_file"))(one_line_errors(_command))
+    app.command(_command.__name__.removesuffix("_file"))(with_file_options(one_line_errors(_command)))
 
 
 @app.callback(invoke_without_command=True)

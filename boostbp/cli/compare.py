@@ -12,7 +12,6 @@ from rich.text import Text
 from typer import Argument, Exit, Option
 
 from boostbp.cli import console as cli
-from boostbp.inputs.files.tables import ColumnRoles
 from boostbp.runtime.atomic_write import atomic_write
 from boostbp.runtime.messages import printable
 
@@ -25,6 +24,7 @@ _QUALITY = "Quality of boostbp. Repeatable. Default: 1 and 3."
 
 
 def compare_file(
+    file_options: cli.StatedOptions,
     data: Annotated[list[str] | None, Argument(help=_DATA)] = None,
     target: Annotated[str | None, Option("--target", "-t", help="Column to predict, for a file.")] = None,
     task: cli.TaskOption = cli.Task.auto,
@@ -49,7 +49,6 @@ def compare_file(
     categorical: cli.Categorical = None,
     numeric: cli.Numeric = None,
     drop: cli.Drop = None,
-    missing: cli.Missing = None,
     seed: cli.Seed = 0,
     n_jobs: cli.Jobs = 1,
     json_out: Annotated[Path | None, Option("--json", help="Write the results to this file, too.")] = None,
@@ -66,6 +65,8 @@ def compare_file(
     from boostbp.comparison.comparing import default_models, planned
     from boostbp.comparison.comparison import run
     from boostbp.comparison.datasets import DATASETS, load_dataset
+    from boostbp.inputs.files.options import FileOptions
+    from boostbp.inputs.files.tables import ColumnRoles
     from boostbp.runtime.versions import versions
 
     inputs = [("DATA", Path(source)) for source in data or () if source not in DATASETS]
@@ -74,7 +75,9 @@ def compare_file(
     if html_out is not None:
         cli.check_output("--html", html_out, *inputs, ("--json", json_out))
         page.check_report(html_out)
-    columns = ColumnRoles(categorical=categorical or (), numeric=numeric or (), drop=drop or (), missing=missing or ())
+    with cli.usage_errors():
+        options = FileOptions(numeric=tuple(numeric or ())).replaced(file_options)
+    columns = ColumnRoles(categorical=categorical or (), numeric=numeric or (), drop=drop or (), options=options)
     columns = columns._replace(verbatim=[name for name in (groups, query, event) if name is not None])
     known_task = task.choice or implied_task(assigned=assigned)
     kind: Any = "ranking" if query is not None else "survival" if event is not None else None

@@ -6,11 +6,12 @@ Exit codes: 0 for success, 1 for a failure, 2 for a wrong command line, 130 for 
 from __future__ import annotations
 
 import functools
+import inspect
 import io
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 from rich.console import Console
 from typer import Argument, Exit, Option
 
+from boostbp.inputs.faults import on_command_line
 from boostbp.runtime.atomic_write import check_writable
 from boostbp.runtime.messages import brief, printable
 
@@ -88,6 +90,7 @@ def one_line_errors(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def wrapped(*args: object, **kwargs: object) -> None:
+        token = on_command_line.set(True)
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = lambda message, *_, **__: say(f"warning: {' '.join(str(message).split())}")
@@ -97,7 +100,28 @@ def one_line_errors(command: Callable[..., None]) -> Callable[..., None]:
             raise fail(str(error) or type(error).__name__, code) from error
         except KeyboardInterrupt as interrupt:
             raise fail("interrupted.", INTERRUPTED) from interrupt
+        finally:
+            on_command_line.reset(token)
 
+    return wrapped
+
+
+def with_file_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command with a parameter `file_options` the options of files, and it those that are stated, by name."""
+    parameters = dict(inspect.signature(command, eval_str=True).parameters)
+    if parameters.pop("file_options", None) is None:
+        return command
+
+    @functools.wraps(command)
+    def wrapped(**kwargs: object) -> None:
+        stated = {name: value for name in _FILE_OPTIONS if (value := kwargs.pop(name)) is not None}
+        command(file_options=stated, **kwargs)
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    of_files = [inspect.Parameter(name, keyword, default=None, annotation=hint) for name, hint in _FILE_OPTIONS.items()]
+    of_command = [parameter.replace(kind=keyword) for parameter in parameters.values()]
+    cast(Any, wrapped).__signature__ = inspect.Signature([*of_command, *of_files])
+    wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in (*of_command, *of_files)}
     return wrapped
 
 
@@ -124,12 +148,23 @@ Categorical = Annotated[_Names, _repeatable("--categorical", help="Column of cat
 Drop = Annotated[_Names, _repeatable("--drop", help="Column not to use.")]
 Jobs = Annotated[int, Option("--n-jobs", "-j", help="Threads; -1 for all cores.")]
 Keep = Annotated[_Names, _repeatable("--keep", help="Column to copy to the output.")]
-Missing = Annotated[_Names, _repeatable("--missing", metavar="TEXT", help="Text that means missing, as NA does.")]
 Model = Annotated[Path, Option("--model", "-m", help="File of the model.")]
 ModelFile = Annotated[Path, Argument(help="File of the model.")]
-Numeric = Annotated[_Names, _repeatable("--numeric", help="Column of numbers.")]
+Numeric = Annotated[_Names, _repeatable("--numeric", help="Column of numbers, amounts ($1,234; 12 %) or truth.")]
 Offset = Annotated[_Names, _repeatable("--offset", help=_OFFSET)]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing unless it fails.")]
 Seed = Annotated[int, Option("--seed", min=0, help="Seed of all random numbers.")]
 Set = Annotated[_Names, _repeatable("--set", "-s", metavar="KEY=VALUE", help="Parameter of the deep model.")]
 TaskOption = Annotated[Task, Option("--task", help="auto: by the target.")]
+
+_DAY_FIRST = "Whether 03/01/2024 is in January or in March, if other dates do not tell."
+_FILE_OPTIONS: dict[str, Any] = {  # fields of `boostbp.inputs.files.options.FileOptions`
+    "sep": Annotated[str | None, Option("--sep", help=r"Separator of CSV columns, as ';'; '\t' is a tab.")],
+    "decimal": Annotated[str | None, Option("--decimal", help="Decimal sign of numbers, as ','.")],
+    "thousands": Annotated[str | None, Option("--thousands", help="Sign between thousands, as ','.")],
+    "encoding": Annotated[str | None, Option("--encoding", help="Encoding of CSV text, as cp1252 or utf-16.")],
+    "missing": Annotated[_Names, _repeatable("--missing", metavar="TEXT", help="Text that means missing, as NA does.")],
+    "dates": Annotated[_Names, _repeatable("--dates", help="Column of dates: year, month, day, weekday, seconds.")],
+    "day_first": Annotated[bool | None, Option("--day-first/--month-first", help=_DAY_FIRST)],
+}
+StatedOptions: TypeAlias = Mapping[str, Any]  # of files

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,7 @@ def fit_file(
     data: Annotated[Path, Argument(help=_DATA)],
     target: Annotated[str, Option("--target", "-t", help="Column to predict.")],
     model: cli.Model,
+    file_options: cli.StatedOptions,
     task: cli.TaskOption = cli.Task.auto,
     backend: Annotated[str | None, Option("--backend", "-b", help="Library that grows the trees.")] = None,
     assigned: cli.Set = None,
@@ -37,7 +39,6 @@ def fit_file(
     init_model: Annotated[
         Path | None, Option(help="File of a model to continue; it says how columns are read.")
     ] = None,
-    missing: cli.Missing = None,
     seed: cli.Seed = 0,
     n_jobs: cli.Jobs = 1,
     progress: Annotated[bool | None, Option(help="Show a bar of the training. Default: on a terminal.")] = None,
@@ -51,7 +52,8 @@ def fit_file(
     from boostbp.cli.assignments import implied_task, settings
     from boostbp.comparison.datasets import task_of_data
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
-    from boostbp.inputs.files.reading import columns_like, first_rows, numbers_of, read_table, size_in_float64
+    from boostbp.inputs.files.options import FileOptions
+    from boostbp.inputs.files.reading import columns_like, numbers_of, read_table, size_in_float64
     from boostbp.inputs.files.tables import ColumnRoles, open_table
 
     inputs = ("DATA", data), ("--valid", valid), ("--config", config), ("--init-model", init_model)
@@ -62,27 +64,30 @@ def fit_file(
         raise cli.UsageError("--init-model says how columns are read: leave out --categorical and --numeric.")
     known_task = task.choice or implied_task(config=config, assigned=assigned)
     offsets = offset or []
-    columns = ColumnRoles(categorical=categorical or (), numeric=numeric or (), drop=drop or (), missing=missing or ())
+    with cli.usage_errors():
+        options = FileOptions(numeric=tuple(numeric or ())).replaced(file_options)
+    columns = ColumnRoles(categorical=categorical or (), numeric=numeric or (), drop=drop or (), options=options)
     columns = columns._replace(verbatim=offsets if groups is None else [groups, *offsets])
     initial = None
     if init_model is not None:
         initial = storage.load(init_model)
         known_task = _task_of(initial, task)
-        schema = initial.schema_.roles()
-        columns = columns._replace(features=schema.features, categorical=schema.categorical, numeric=schema.numeric)
+        options = initial.schema_.roles().options.replaced(file_options)
+        columns = initial.schema_.roles()._replace(drop=columns.drop, verbatim=columns.verbatim, options=options)
 
     text = False if known_task == "regression" else None
     if initial is not None:
         text = hasattr(initial, "classes_") and initial.classes_.dtype.kind == "U"
     rows: dict[str, Any]  # the arguments of `fit`
     by_blocks = data.is_dir() or size_in_float64(data) > LARGE
+    table = open_table(data, columns).resolve(beside=[target])
+    labels, n_rows = known_task == "classification", TARGET_ROWS if by_blocks else None
+    X, y, beside = read_table(table, target, text=text, labels=labels, n_rows=n_rows)
+    options = table.roles.options
     if by_blocks:
-        table = open_table(data, columns).resolve(beside=[target])
-        X, y = first_rows(table, target, TARGET_ROWS, text=text)
         rows = {"X": table, "y": target, "groups": groups, "offset": offset}
     else:
-        X, y, beside = read_table(data, target, columns, text=text)
-        rows = {"X": X, "y": y, "offset": numbers_of(beside, offsets, data.name)}
+        rows = {"X": X, "y": y, "offset": numbers_of(beside, offsets, data.name, options)}
         rows["groups"] = None if groups is None else beside[groups].to_pylist()
     learnt_task = task_of_data(y, known_task, n_offsets=len(offsets))
     estimator_type = BoostBPClassifier if learnt_task == "classification" else BoostBPRegressor
@@ -90,9 +95,9 @@ def fit_file(
     estimator = estimator_type(**{"random_state": seed, "n_jobs": n_jobs, **params})
     if valid is not None:
         # with the types of the training file, as a few rows of text may look like numbers
-        typed = columns_like(X, missing or ())._replace(verbatim=offsets)
+        typed = columns_like(X, options)._replace(verbatim=offsets)
         X_valid, y_valid, beside = read_table(valid, target, typed, text=y.dtype.kind == "U")
-        rows |= {"eval_set": [(X_valid, y_valid)], "eval_offset": numbers_of(beside, offsets, valid.name)}
+        rows |= {"eval_set": [(X_valid, y_valid)], "eval_offset": numbers_of(beside, offsets, valid.name, options)}
     count = "read block by block" if by_blocks else f"{len(y)} rows"
     cli.say(f"{data.name}: {count}, {X.shape[1]} features, {learnt_task} of {target!r}", quiet)
 
@@ -107,6 +112,8 @@ def fit_file(
             raise
         interrupted = True
     seconds = time.perf_counter() - start
+    schema = replace(estimator.schema_, file_options=options)
+    estimator.model_ = replace(estimator.model_, schema=schema)
     estimator.set_params(verbose=verbose)  # the bar belongs to this command, not to the model
     storage.save(estimator, model)
     for line in (*estimator.summary().splitlines(), f"Fitted in {seconds:.1f} s and saved to {model}."):

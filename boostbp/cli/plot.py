@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from boostbp.cli.console import Missing, ModelFile, Offset, Quiet, UsageError, check_output, say
+from boostbp.cli.console import ModelFile, Offset, Quiet, StatedOptions, UsageError, check_output, say
 from boostbp.cli.predict import roles_of
-from boostbp.inputs.files.tables import ColumnRoles
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pandas import DataFrame
 
     from boostbp.estimators.base import BaseBoostBP
+    from boostbp.inputs.files.tables import ColumnRoles
 
 _FORMATS = {".png", ".svg", ".pdf"}
 PlotKind = StrEnum("PlotKind", ["training", "health", "importances", "representation", "calibration", "residuals"])
@@ -26,6 +26,7 @@ Method = StrEnum("Method", ["pca", "tsne"])
 def plot(
     model: ModelFile,
     out: Annotated[Path, Option("--out", "-o", help="File to write: .png, .svg or .pdf.")],
+    file_options: StatedOptions,
     data: Annotated[
         Path | None, Argument(help="CSV or Parquet file, for representation, calibration, residuals.")
     ] = None,
@@ -37,7 +38,6 @@ def plot(
     method: Annotated[Method, Option(help="Projection of more than two units.")] = Method.pca,
     rows: Annotated[int, Option(min=2, help="Most rows to draw, chosen at random.")] = 2000,
     offset: Offset = None,
-    missing: Missing = None,
     quiet: Quiet = False,
 ) -> None:
     """Draw training curves, layer health, importances, a hidden representation, calibration or residuals."""
@@ -67,7 +67,7 @@ def plot(
         plots.importances(estimator, axes[0])
     else:
         assert data is not None
-        X, y, offsets = _sample(estimator, data, target, rows, roles_of(estimator, offset, missing))
+        X, y, offsets = _sample(estimator, data, target, rows, roles_of(estimator, file_options, offset))
         needed = {PlotKind.residuals: "regressor", PlotKind.calibration: "classifier"}.get(kind)
         if needed is not None and hasattr(estimator, "predict_proba") != (needed == "classifier"):
             raise ValueError(f"--kind {kind} needs a {needed}, but the model is a {type(estimator).__name__}.")
@@ -98,8 +98,8 @@ def _sample(
     else:
         classes = getattr(estimator, "classes_", None)
         text = False if is_regressor(estimator) else None if classes is None else classes.dtype.kind in "OU"
-        X, y, beside = read_table(data, target, columns, text=text)
-    offsets = numbers_of(beside, list(columns.verbatim), data.name)
+        X, y, beside = read_table(data, target, columns, text=text, labels=classes is not None)
+    offsets = numbers_of(beside, list(columns.verbatim), data.name, columns.options)
     chosen = np.sort(np.random.default_rng(0).permutation(len(X))[:n_rows])
     y, offsets = (None if values is None else values[chosen] for values in (y, offsets))
     return X.iloc[chosen], y, offsets

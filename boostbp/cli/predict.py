@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from typer import Argument, Option
 
-from boostbp.cli.console import Keep, Missing, Model, Offset, Quiet, UsageError, check_output, say
-from boostbp.inputs.files.parts import format_of, is_compressed
-from boostbp.inputs.files.tables import ColumnRoles
+from boostbp.cli.console import Keep, Model, Offset, Quiet, StatedOptions, UsageError, check_output, say
+from boostbp.inputs.files.parts import compression_of, format_of
 from boostbp.runtime.atomic_write import atomic_write
 from boostbp.runtime.messages import require
 
@@ -23,10 +22,11 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from boostbp.estimators.base import BaseBoostBP
+    from boostbp.inputs.files.tables import ColumnRoles
 
 Data = Annotated[Path, Argument(help="CSV file with a header, Parquet file, or folder of either.")]
 Escape = Annotated[bool, Option("--escape-formulas", help="Put ' before CSV text that a spreadsheet runs: = + - @.")]
-Out = Annotated[Path, Option("--out", "-o", help="File to write: .csv, .csv.gz or .parquet.")]
+Out = Annotated[Path, Option("--out", "-o", help="File to write: .csv, .csv.gz, .csv.bz2, .csv.zst or .parquet.")]
 Threads = Annotated[int | None, Option("--n-jobs", "-j", help="Threads; by default as in training.")]
 Outputs: TypeAlias = "Mapping[str, NDArray[Any]]"  # name of a column -> its values, (rows,)
 # First characters of formulas in spreadsheets, including those that some skip or convert (OWASP, "CSV Injection").
@@ -37,15 +37,15 @@ def predict_file(
     data: Data,
     model: Model,
     out: Out,
+    file_options: StatedOptions,
     proba: Annotated[bool, Option("--proba", help="Add a column of probability for each class.")] = False,
     offset: Offset = None,
     keep: Keep = None,
     escape: Escape = False,
-    missing: Missing = None,
     n_jobs: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Predict a CSV or Parquet file, which may be larger than memory.
+    """Predict a CSV or Parquet file, which may be larger than memory, read as the training file was.
 
     A model that was fitted with --offset adds that of these rows; without it, the offset is 0.
     """
@@ -57,7 +57,7 @@ def predict_file(
         raise ValueError("--proba needs a classifier, but the model is a regressor: leave it out.")
 
     def outputs_of(X: DataFrame, beside: pa.Table) -> Outputs:
-        offsets = numbers_of(beside, offset or (), data.name)
+        offsets = numbers_of(beside, offset or (), data.name, columns.options)
         if not is_classifier:
             predicted = estimator.predict(X, offset=offsets)
             if predicted.ndim == 1:
@@ -74,7 +74,7 @@ def predict_file(
             predicted = {"prediction": estimator.classes_[probability.argmax(axis=1)]}
         return predicted | (shares if proba else {})
 
-    columns = roles_of(estimator, dict.fromkeys([*(keep or ()), *(offset or ())]), missing)
+    columns = roles_of(estimator, file_options, dict.fromkeys([*(keep or ()), *(offset or ())]))
     parts = ((outputs_of(X, beside), beside) for X, beside in chunks(data, columns))
     _write(out, parts, keep or [], data, escape, quiet)
 
@@ -83,10 +83,10 @@ def transform_file(
     data: Data,
     model: Model,
     out: Out,
+    file_options: StatedOptions,
     layer: Annotated[int, Option(help="Hidden layer: 0 is next to the input, -1 next to the output.")] = -1,
     keep: Keep = None,
     escape: Escape = False,
-    missing: Missing = None,
     n_jobs: Threads = None,
     quiet: Quiet = False,
 ) -> None:
@@ -95,19 +95,17 @@ def transform_file(
     from boostbp.network.choice import weight_in_words
 
     estimator = _loaded(model, data, out, escape, n_jobs)
-    pieces = chunks(data, roles_of(estimator, keep, missing))
+    pieces = chunks(data, roles_of(estimator, file_options, keep))
     parts = ((_numbered("h", estimator.hidden_representation(X, layer)), beside) for X, beside in pieces)
     _write(out, parts, keep or [], data, escape, quiet)
     if words := weight_in_words(estimator.history_.weight()):
         say(f"They are the units of hidden layers with {words}.", quiet)
 
 
-def roles_of(
-    estimator: BaseBoostBP, verbatim: Iterable[str] | None = None, missing: Sequence[str] | None = None
-) -> ColumnRoles:
-    """Return the roles of the columns that the model reads, with their types in training."""
+def roles_of(estimator: BaseBoostBP, file_options: StatedOptions, verbatim: Iterable[str] | None = None) -> ColumnRoles:
+    """Return the roles of the columns that the model reads, as in training but for options that are stated."""
     columns: ColumnRoles = estimator.schema_.roles()
-    return columns._replace(verbatim=list(verbatim or ()), missing=missing or ())
+    return columns._replace(verbatim=list(verbatim or ()), options=columns.options.replaced(file_options))
 
 
 def _loaded(model: Path, data: Path, out: Path, escape: bool, n_jobs: int | None) -> Any:
@@ -152,7 +150,7 @@ def write_tables(path: Path, tables: Iterator[pa.Table]) -> int:
     if first is None:
         raise ValueError(f"There are no rows to write to {str(path)!r}.")
     open_writer = module.CSVWriter if file_format == "csv" else module.ParquetWriter
-    compression = "gzip" if is_compressed(path) else None
+    compression = compression_of(path)
     with (
         atomic_write(path) as part,
         pyarrow.output_stream(part, compression=compression) as stream,

@@ -113,10 +113,11 @@ def load_dataset(
     elif is_table(Path(source)):
         if target is None:
             raise ValueError(f"target=None: {source} needs the name of the column that is predicted.")
-        X, y, verbatim = read_table(Path(source), target, columns, text=False if task == "regression" else None)
+        text = False if task == "regression" else None
+        X, y, verbatim = read_table(Path(source), target, columns, text=text, labels=task == "classification")
         beside = {name: np.asarray(verbatim[name].to_pylist()) for name in (columns.verbatim if columns else ())}
     else:
-        cure = f"give one of {', '.join(DATASETS)}, openml:NAME, or the path of a .csv, .csv.gz or .parquet file"
+        cure = f"give one of {', '.join(DATASETS)}, openml:NAME, or the path of a .csv or .parquet file"
         raise ValueError(f"source={source!r} is not a data set: {cure}.")
     task = task_of_data(y, task)
     return Dataset(Path(source).name, X, y.astype(np.float64) if task == "regression" else y, task, beside)

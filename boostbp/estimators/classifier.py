@@ -287,8 +287,10 @@ def check_classes(classes: NDArray[Any], n_rows: int) -> None:
     """
     if classes.dtype.kind in "SUTO" and len(classes) > max(FEW, min(MAX_NUMERIC_CLASSES, n_rows / EACH)):
         counts = [n_rows / len(classes)] * len(classes)
-        refuse_numbers_as_text(classes.tolist(), counts, "y", name="y", otherwise=f"for BoostBPRegressor; {NAMES_CURE}")
-    warn_of_spellings(classes.tolist(), "y", "y")
+        refuse_numbers_as_text(
+            classes.tolist(), counts, "y", code_name="y", otherwise=f"for BoostBPRegressor; {NAMES_CURE}"
+        )
+    warn_of_spellings(classes.tolist(), "y", "", "y")
     numbers = classes.dtype.kind in "fiu" and len(classes) > MAX_NUMERIC_CLASSES
     if numbers and not (classes[0] in (0, 1) and classes[-1] - classes[0] == len(classes) - 1):
         what = f"y has {len(classes)} classes, which are numbers from {classes[0]} to {classes[-1]}"

@@ -21,8 +21,8 @@ from boostbp.network.stored import history_from, loss_from, loss_of, network_fro
 from boostbp.runtime import archive, plain
 from boostbp.runtime.archive import Arrays, take
 
-VERSION = 10  # of the content of files and pickles
-OLDEST = 9  # earlier versions have another format; version 9 has no runs and refits
+VERSION = 11  # of the content of files and pickles
+OLDEST = 9  # earlier versions have another format; version 9 has no runs and refits, 10 no options of files
 _STATE, _STATE_KIND = "_fitted_state", "state"
 # Attributes of a training that copies of a fitted estimator leave out; scikit-learn does the same since 1.9.
 TRAINING_ATTRIBUTES = ("_training", "_callback_fit_ctx", "_parent_callback_ctx")

@@ -17,7 +17,8 @@ from typing import Any, BinaryIO, NamedTuple, TypeAlias, TypeGuard, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boostbp.inputs.categories import Factors, check_categories
+from boostbp.inputs.categories import Factors, fault_of
+from boostbp.inputs.faults import refuse_faults
 from boostbp.inputs.files.parts import TableSource, check_regular
 from boostbp.inputs.files.reading import refuse_another_way, typed_columns
 from boostbp.inputs.files.tables import TableFiles, open_table, quoted
@@ -63,6 +64,7 @@ def rows_of(
         blocks, names, declared = _blocks_of_tuples(X), {"y": [], "sample_weight": []}, set[Any]()
     else:
         table = open_table(X)
+        refuse_faults([], table.name, table.noticed)
         if beside["y"] is None:
             raise ValueError(f"y=None with a table in files: name the target, one of {quoted(table.names)}.")
         names = {name: columns for name, value in beside.items() if (columns := _names(value))}
@@ -84,8 +86,9 @@ def blocks_of(X: Blocks, schema: Schema) -> Iterator[Any]:
     elif isinstance(X, Iterator):
         blocks = X
     else:
-        batches = open_table(X, schema.roles()).resolve().batches()
-        blocks = (features for features, _ in batches if len(features))
+        table = open_table(X, schema.roles())
+        refuse_faults([], table.name, table.noticed)
+        blocks = (features for features, _ in table.resolve().batches() if len(features))
     if (first := next(blocks, None)) is None:
         raise ValueError(NO_ROWS)
     yield first
@@ -121,8 +124,13 @@ def _blocks_of_table(
         if len(features):
             for column, known in ways.items():
                 refuse_another_way(verbatim[column], column, known)
-            beside = {name: typed_columns(verbatim, kinds, columns, text.get(name)) for name, columns in names.items()}
-            yield features, beside
+            yield (
+                features,
+                {
+                    name: typed_columns(verbatim, kinds, columns, text.get(name), table.roles.options)
+                    for name, columns in names.items()
+                },
+            )
 
 
 class _StoredValues:
@@ -216,12 +224,13 @@ class _BlockReader:
             start += n_rows
         if self.schema is None:
             warn_of_row_index(self.first)
-            by_name = not isinstance(self.categorical_features, str)
+            by_name, faults = not isinstance(self.categorical_features, str), []
             for j, categories in schema.categories.items():  # checked here, as this needs all rows
                 factors = Factors(np.nan_to_num(X[:, j], nan=-1.0).astype(np.int64), list(categories))
                 name = j if schema.names is None else schema.names[j]
                 is_declared = by_name or schema.dtypes[j] in DECLARED or name in declared
-                check_categories(factors, f"Column {name!r}", declared=is_declared)
+                faults.append(fault_of(factors, f"Column {name!r}", str(name), declared=is_declared))
+            refuse_faults([fault for fault in faults if fault is not None])
         arrays = {name: column.array() for name, column in self.columns.items()}
         if self.kind == "survival" and "y" in arrays:  # (rows, 2), which names declare as bounds
             arrays["y"] = arrays["y"].view([("lower", np.float64), ("upper", np.float64)])[:, 0]

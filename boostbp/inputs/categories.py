@@ -6,13 +6,24 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.inputs.conversions import SHOWN, code_for_dates, code_for_numbers
+from boostbp.inputs.conversions import (
+    NO,
+    SHOWN,
+    YES,
+    code_for_dates,
+    code_for_numbers,
+    options_for_dates,
+    options_for_numbers,
+    writing_of,
+)
+from boostbp.inputs.faults import Fault, cure
 from boostbp.runtime import messages
 from boostbp.runtime.arrays import Floats
 
@@ -159,17 +170,25 @@ def _check_kind(values: Sequence[Category], categories: Sequence[Category], labe
             raise ValueError(f"{label} holds categories such as {values[0]!r}, but {at_fit}.")
 
 
-def check_categories(factors: Factors, label: str, *, declared: bool) -> None:
-    """Refuse undeclared text that spells numbers or dates in a training column, and warn of nearly distinct values."""
+def fault_of(factors: Factors, label: str, name: str, *, declared: bool) -> Fault | None:
+    """Return what makes a training column no categories: text that spells numbers or dates, unless it is declared.
+
+    Warns of nearly distinct values. `name` is that of the column on the command line.
+    """
     counts = np.bincount(factors.place[factors.place >= 0], minlength=len(factors.values))
     used = np.flatnonzero(counts)
-    values, n_rows = [factors.values[i] for i in used], counts.sum()
+    values = [factors.values[i] for i in used]
+    n_rows = counts.sum()
     if not declared:
-        check_text(values, counts[used].tolist(), label)
+        if (fault := fault_of_text(values, counts[used].tolist(), label, name)) is not None:
+            return fault
+        warn_of_spellings(values, label, name)
     if n_rows >= MIN_TEXT_ROWS and len(values) >= DISTINCT_SHARE * n_rows:
-        cure = "which say nothing about other rows: drop it, group its values, or pass numbers as numbers"
-        what = f"{len(values)} distinct values in {n_rows} rows, such as {values[0]!r}"
-        messages.warn(f"{label} is read as categories, but has {what}, {cure}.")
+        drop = cure("drop it", [("drop", name)])
+        how = f"which say nothing about other rows: {drop}, group its values, or pass numbers as numbers"
+        what = f"{len(values)} distinct values in {n_rows} rows, such as {values[0]!r:.99}"
+        messages.warn(f"{label} is read as categories, but has {what}, {how}.")
+    return None
 
 
 # Text that spells numbers or dates
@@ -212,24 +231,18 @@ def spells_date(value: object) -> bool:
 
 
 SPELT_KINDS = (("dates or times", spells_date, code_for_dates), ("numbers", spells_number, code_for_numbers))
-_YES, _NO = {"true", "t", "yes", "y", "1"}, {"false", "f", "no", "n", "0"}
 
 
-def check_text(values: Sequence[Any], counts: Sequence[int], label: str) -> None:
-    """Refuse distinct values of a text column if they spell numbers or dates; warn of one value in two spellings."""
-    refuse_numbers_as_text(values, counts, label)
-    warn_of_spellings(values, label)
-
-
-def warn_of_spellings(values: Sequence[Any], label: str, name: str = "column") -> None:
+def warn_of_spellings(values: Sequence[Any], label: str, name: str, code_name: str = "column") -> None:
     """Warn of distinct texts that differ in case or blanks alone, or of yes and no in several spellings."""
     if text_in(values) is None or not all(isinstance(value, (str, bool)) for value in values):
         return
     folded = {value: str(value).strip().casefold() for value in values}
-    spelt, column = set(folded.values()), f"pandas.Series({name}, dtype=object)"
-    if spelt <= _YES | _NO and not spelt.isdisjoint({"true", "false", "yes", "no"}):
+    spelt, column = set(folded.values()), f"pandas.Series({code_name}, dtype=object)"
+    if spelt <= YES | NO and not spelt.isdisjoint({"true", "false", "yes", "no"}):
         alike = values if len(values) > 2 else ()
-        code = f"{column}.map({ {value: int(text in _YES) for value, text in folded.items()} })"
+        code = f"{column}.map({ {value: int(text in YES) for value, text in folded.items()} })"
+        code = cure(code, [("numeric", name)] if name else [])
     else:
         numbers = Counter(folded.values())
         alike = [value for value in values if numbers[folded[value]] > 1]
@@ -239,29 +252,32 @@ def warn_of_spellings(values: Sequence[Any], label: str, name: str = "column") -
         messages.warn(f"{label} holds {shown}, which are different categories; if some mean the same: {code}.")
 
 
-_CATEGORIES = "drop it, or declare categories (in categorical_features, by column.astype('category'), or --categorical)"
+_CATEGORIES = "drop it, or declare categories (in categorical_features, or by column.astype('category'))"
 
 
 def refuse_numbers_as_text(
-    values: Sequence[Any], counts: Sequence[float], label: str, *, name: str = "column", otherwise: str = _CATEGORIES
+    values: Sequence[Any], counts: Sequence[float], label: str, *, code_name: str = "column", otherwise: str
 ) -> None:
-    """Raise ValueError if text spells numbers or dates; see `reason_not_categorical`.
-
-    Code in the message calls the column `name`; the cure ends with `otherwise`.
-    """
-    if (reason := reason_not_categorical(values, counts, name)) is not None:
-        sentence, how = reason
-        cure = f"turn it into numbers: {how}; {otherwise}"
-        raise ValueError(f"{label} holds text, but {sentence}. As categories they would have no order: {cure}.")
+    """Raise ValueError if a target of text spells numbers or dates; the cure ends with `otherwise`."""
+    if (fault := fault_of_text(values, counts, label, "", code_name=code_name, otherwise=otherwise)) is not None:
+        raise ValueError(fault.sentence)
 
 
-def reason_not_categorical(
-    values: Sequence[Any], counts: Sequence[float], name: str = "column"
-) -> tuple[str, str] | None:
-    """Return why text should not be categorical, as it spells numbers or dates, and how to turn it into numbers.
+def fault_of_text(
+    values: Sequence[Any],
+    counts: Sequence[float],
+    label: str,
+    name: str,
+    *,
+    code_name: str = "column",
+    otherwise: str = _CATEGORIES,
+    decimal: str = ".",
+) -> Fault | None:
+    """Return why text should not be categorical, as it spells numbers or dates, and what turns it into numbers.
 
     `values` are distinct, and `counts` their numbers of rows. Returns None if they are text, or whole numbers alone
-    that are few or frequent, as codes (of stores, for example) are.
+    that are few or frequent, as codes (of stores, for example) are. Code calls the column `code_name`, and ends with
+    what to do `otherwise`. Options call the column `name`; the file has a `decimal` sign.
     """
     for what, spells, code in SPELT_KINDS:
         spelt = [spells(value) for value in values]
@@ -269,9 +285,14 @@ def reason_not_categorical(
             others = [str(value) for value, does in zip(values, spelt, strict=True) if not does]
             texts = [str(value) for value, does in zip(values, spelt, strict=True) if does]
             do = "do" if len(others) > 1 else "does"
-            rest = f"; {', '.join(map(repr, others[:SHOWN]))} {do} not" if others else ""
-            sentence = f"{len(texts)} of its {len(values)} distinct values spell {what}, such as {texts[0]!r}{rest}"
-            return sentence, code(texts, others, name)
+            rest = f"; {', '.join(f'{other!r:.99}' for other in others[:SHOWN])} {do} not" if others else ""
+            example = f"{texts[0]!r}{writing_of(texts) if what == 'numbers' else ''}"
+            count = f"{len(texts)} of its {len(values)} distinct values"
+            holds = f"text, but {count} spell {what}, such as {example}{rest}"
+            how = f"turn it into numbers: {code(texts, others, code_name)}; {otherwise}"
+            of_numbers = partial(options_for_numbers, decimal=decimal)
+            options = (of_numbers if what == "numbers" else options_for_dates)(texts, others, name)
+            return Fault(name, f"{label} holds {holds}. As categories they would have no order: {how}.", holds, options)
     return None
 
 

@@ -1,16 +1,25 @@
-"""Text that spells numbers or dates: the code that turns it into numbers, for messages, and the conversion itself."""
+"""Text that spells numbers or dates: code and options that read it as numbers, for messages.
+
+Options are those of the command line; see `boostbp.inputs.files.options`.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+
+from boostbp.inputs.dates import ORDERED, TIME_ONLY, day_order, is_order_open
+from boostbp.inputs.files.options import Change
 
 # What tells that the comma is the decimal sign, as 1.234,5  1.234.567  0,5  ,5 do. Exchanged, that the point is.
 _DECIMAL_COMMA = re.compile(r"\..*[,.]|,(?!\d{3}(?!\d))|(?<!\d)0?,")
 _EXCHANGED = str.maketrans(",.", ".,")
 CURRENCIES = "$\u20ac\u00a3\u00a5"
 _SIGNS = CURRENCIES + "%_'\u2019"  # and what separates thousands besides point, comma and blanks
-_TIME_ONLY, _ORDERED = re.compile(r"\s*\d{1,2}:"), re.compile(r"\s*\d{1,2}[-/.](\d{1,2})[-/.]")
+_THOUSANDS = re.compile(r"(?<=\d)([,.'\u2019_\s])(?=\d{3}(?!\d))")
+_PLAIN = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+YES, NO = {"true", "t", "yes", "y", "1"}, {"false", "f", "no", "n", "0"}
 SHOWN = 3  # values without a number that a message lists
 
 
@@ -34,26 +43,6 @@ def has_decimal_comma(texts: Iterable[str]) -> bool:
     return any(_DECIMAL_COMMA.search(text) for text in texts)
 
 
-def numbers_of_text(texts: Sequence[str]) -> list[float]:
-    """Return the numbers that all texts spell; raise ValueError if one spells none, or they are not written alike."""
-    if (steps := _replacements({*texts})) is None:
-        raise ValueError("some numbers have a decimal comma, and others a decimal point")
-    if 0 < sum("%" in text for text in texts) < len(texts):
-        raise ValueError("some numbers have a percent sign, and others none")
-    if len({sign for text in {*texts} for sign in text if sign in CURRENCIES}) > 1:
-        raise ValueError("they are amounts of several currencies")
-    numbers = []
-    for text in texts:
-        plain = text
-        for pattern, replacement in steps:
-            plain = re.sub(pattern, replacement, plain)
-        try:
-            numbers.append(float(plain))
-        except ValueError:
-            raise ValueError(f"{text!r} is none") from None
-    return numbers
-
-
 def code_for_numbers(texts: Sequence[str], others: Sequence[str], name: str) -> str:
     """Return pandas code that turns a column `name` into numbers, for a message.
 
@@ -69,21 +58,62 @@ def code_for_numbers(texts: Sequence[str], others: Sequence[str], name: str) -> 
     if len(others) > SHOWN or not all(pattern in reading for pattern, _ in steps):
         return code
     options = [reading[pattern] for pattern, _ in steps] + ([f"na_values={[*others]!r}"] if others else [])
-    missing = " ".join(f"--missing {other!r}" for other in others)
-    command = f" (on the command line, {missing} and --numeric)" if others and not steps else ""
-    return f"{code}, or read the file with {', '.join(options)}{command}"
+    return f"{code}, or read the file with {', '.join(options)}"
 
 
 def code_for_dates(texts: Sequence[str], others: Sequence[str], name: str) -> str:
     """Return pandas code that turns dates or times in a column `name` into days; see `code_for_numbers`."""
     column, order, hint = _column(name, others), "", ""
-    if texts and all(_TIME_ONLY.match(text) for text in texts):
+    if texts and all(TIME_ONLY.match(text) for text in texts):
         column = f"('1970-01-01 ' + {column})"
-    elif ordered := [match for text in texts if (match := _ORDERED.match(text))]:
-        day_first = all(int(match[1]) <= 12 for match in ordered)
+    elif ordered := [match for text in texts if (match := ORDERED.match(text))]:
+        day_first = all(int(match[3]) <= 12 for match in ordered)
         order, hint = f", dayfirst={day_first}", " (dayfirst=False if the month is first)" if day_first else ""
     moments = f"pandas.to_datetime({column}, format='mixed', utc=True{order}{_coerce(others)})"
     return f"({moments} - pandas.Timestamp(0, tz='UTC')) / pandas.Timedelta(days=1){hint}"
+
+
+def writing_of(texts: Collection[str]) -> str:
+    """Return how numbers are written, in words to follow an example; "" if as files write them."""
+    signs = {*"".join(texts)}
+    groups = {sign for text in texts for sign in _THOUSANDS.findall(text)} - {",."[not has_decimal_comma(texts)]}
+    words = {
+        "decimal commas": has_decimal_comma(texts),
+        "separators of thousands": bool(groups),
+        "a currency": bool(signs & {*CURRENCIES}),
+        "per cent signs": "%" in signs,
+    }
+    return f" (with {' and '.join(word for word, is_so in words.items() if is_so)})" * any(words.values())
+
+
+def options_for_numbers(texts: Collection[str], others: Sequence[str], name: str, decimal: str = ".") -> list[Change]:
+    """Return the options that read a column of these values as numbers; none if no options do.
+
+    A `decimal` comma is that of the whole file.
+    """
+    comma = decimal == "," or has_decimal_comma(texts)
+    point = "," if comma else "."
+    groups = {" " if sign.isspace() else sign for text in texts for sign in _THOUSANDS.findall(text)} - {point}
+    plain = [_THOUSANDS.sub(lambda sign: point if sign[1] == point else "", text.strip()) for text in texts]
+    if len(groups) > 1 or len(others) > SHOWN or (comma and any("." in text for text in plain)):
+        return []
+    changes: list[Change] = [("decimal", ",")] if point != decimal else []
+    changes += [("thousands", sign) for sign in groups]
+    changes += [("missing", other) for other in others]
+    is_plain = changes and all(_PLAIN.fullmatch(text.replace(point, ".")) for text in plain)
+    return changes if is_plain else [*changes, ("numeric", name)]
+
+
+def options_for_dates(texts: Collection[str], others: Sequence[str], name: str) -> list[Change]:
+    """Return the options that read a column of these values as dates; none if no options do.
+
+    The order of day and month is an option only if the dates do not tell it.
+    """
+    with suppress(ValueError):
+        is_open = is_order_open(texts) and day_order(texts) is None
+        order: list[Change] = [("day_first", True)] if is_open else []
+        return [("dates", name), *order, *(("missing", other) for other in others)] if len(others) <= SHOWN else []
+    return []
 
 
 def _column(name: str, others: Sequence[str]) -> str:

@@ -7,11 +7,12 @@ import re
 import numpy as np
 
 from boostbp.inputs.categories import MIN_TEXT_ROWS
+from boostbp.inputs.faults import cure
 from boostbp.inputs.files.parts import row_index_of
 from boostbp.inputs.sources import NO_NUMBER, Column, Source
 from boostbp.runtime import messages
 
-_IDENTIFIER = re.compile(r"(?i:\b|_)(?:id|key|no|nr|row|index)'|I[Dd]'")  # the end of a label, Column 'tx_id'
+_IDENTIFIER = re.compile(r"(?i:\b|_)(?i:id|key|no|nr|row|index)'|I[Dd]'")  # the end of a label, Column 'tx_id'
 
 
 def warn_of_row_index(source: Source) -> None:
@@ -21,14 +22,15 @@ def warn_of_row_index(source: Source) -> None:
     index = row_index_of(source.names, getattr(source.original, "schema", None))
     for name in sorted(index):
         fault = "looks like the row index of a table that was written to a file and read again"
-        cure = "drop it (index_col=0 in pandas.read_csv), or rename it to keep it"
-        messages.warn(f"Column {name!r} {fault}. As a feature it identifies training rows: {cure}.")
+        how = "drop it (index_col=0 in pandas.read_csv), or rename it to keep it"
+        messages.warn(f"Column {name!r} {fault}. As a feature it identifies training rows: {how}.")
     for name, column in zip(source.names, source.columns, strict=True):
         if name not in index and len(source.names) > 1 and _are_row_numbers(column):  # one column may be a grid
             what = f"{column.label} holds distinct whole numbers of a range, as row numbers do"
             pattern = re.escape(what).replace("\\ ", " ")
-            cure = f"drop it, or keep it without this warning: warnings.filterwarnings('ignore', {pattern!r})"
-            messages.warn(f"{what}. As a feature it identifies training rows: {cure}.")
+            keep = f"or keep it without this warning: warnings.filterwarnings('ignore', {pattern!r})"
+            how = cure(f"drop it, {keep}", [("drop", name)])
+            messages.warn(f"{what}. As a feature it identifies training rows: {how}.")
 
 
 def _are_row_numbers(column: Column) -> bool:

@@ -15,7 +15,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from boostbp.inputs.categories import Category, categories_of, check_categories, codes_of, sort_categories
+from boostbp.inputs.categories import Category, categories_of, codes_of, fault_of, sort_categories
+from boostbp.inputs.dates import with_date_numbers
+from boostbp.inputs.faults import Fault, refuse_faults
+from boostbp.inputs.files.options import FileOptions
 from boostbp.inputs.files.tables import ColumnRoles
 from boostbp.inputs.matrices import dense_rows, finite_rows, n_row_blocks
 from boostbp.inputs.row_numbers import warn_of_row_index
@@ -40,6 +43,7 @@ class Schema:
     categories: Mapping[int, tuple[Category, ...]]
     dtypes: tuple[str, ...]  # type of each column, for messages
     other_names: tuple[str, ...] | None = None  # column names that are not only strings, as `label_of` writes them
+    file_options: FileOptions | None = None  # how the training file was read; None for tables in memory
 
     @property
     def labels(self) -> tuple[str, ...] | None:
@@ -63,18 +67,20 @@ class Schema:
         """
         n_features = source.original.shape[1]
         chosen = _chosen(source, categorical_features)
-        numeric = [column for j, column in enumerate(source.columns) if j not in chosen]
+        names = source.names or tuple(map(str, range(n_features)))
+        numeric = {names[j]: column for j, column in enumerate(source.columns) if j not in chosen}
         if source.block is None:
-            _refuse_text(numeric, categorical_features)
-        for column in numeric:
-            _warn_of_rounding(column)
+            _refuse_text([*numeric.values()], categorical_features)
+        faults = [fault for name, column in numeric.items() if (fault := _fault_of_numbers(column, name))]
         by_name = not isinstance(categorical_features, str)
         categories: dict[int, tuple[Category, ...]] = {}
         for j in chosen:
             column = source.column(j)
             categories[j] = categories_of(column.factors, column.label)
-            if checked:
-                check_categories(column.factors, column.label, declared=by_name or column.dtype in DECLARED)
+            declared = by_name or column.dtype in DECLARED
+            if checked and (fault := fault_of(column.factors, column.label, names[j], declared=declared)):
+                faults.append(fault)
+        refuse_faults(faults)
         dtypes = tuple(column.dtype for column in source.columns) or (str(cast(Any, source.block).dtype),) * n_features
         return cls(n_features, source.names, categories, dtypes, None if source.names else source.labels)
 
@@ -150,13 +156,13 @@ class Schema:
             raise ValueError("The model was trained without feature names: train it on a table, or with boostbp fit.")
         # as text: float64 may not hold large whole numbers, and text that spells a number is the same category
         categorical = [self.names[j] for j in self.categories]
-        numeric = [name for name in self.names if name not in categorical]
-        return ColumnRoles(self.names, categorical, numeric)
+        return ColumnRoles.like(self.names, categorical, self.file_options or FileOptions())
 
     @classmethod
     def decoded(cls, facts: object) -> Schema:
         """Return the schema that `boostbp.runtime.plain.encode` received; raise ValueError if it is inconsistent."""
-        facts = {"other_names": None, **facts} if isinstance(facts, dict) else facts  # earlier files have none
+        new = {"other_names": None, "file_options": None}  # which earlier files have not
+        facts = {**new, **facts} if isinstance(facts, dict) else facts
         schema: Schema = plain.decode_as(cls, facts)
         n_features = schema.n_features
         if not (
@@ -178,17 +184,21 @@ def _refuse_text(columns: Sequence[Column], categorical_features: CategoricalFea
         raise ValueError(f"{labels} {fault}, and {given}: {cure}.")
 
 
-def _warn_of_rounding(column: Column) -> None:
-    """Warn if distinct whole numbers of a column, (rows,), are equal in float64."""
-    values = column.numbers()
+def _fault_of_numbers(column: Column, name: str) -> Fault | None:
+    """Return why a column holds no numbers; warn if distinct whole numbers, (rows,), are equal in float64."""
+    try:
+        values = column.numbers()
+    except ValueError as error:
+        return Fault(name, str(error))
     if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or not len(values):
-        return
+        return None
     if max(-int(values.min()), int(values.max())) > _EXACT:
         n_distinct, n_floats = len(np.unique(values)), len(np.unique(values.astype(np.float64)))
         if n_floats < n_distinct:
             fault = f"whole numbers beyond 2**53, of which {n_distinct} become {n_floats} in float64"
             cure = "subtract a constant, or name it in categorical_features if they are identifiers"
             messages.warn(f"{column.label} holds {fault}: {cure}.")
+    return None
 
 
 def _chosen(source: Source, categorical_features: CategoricalFeatures) -> list[int]:
@@ -273,6 +283,8 @@ def read_blocks(estimator: BaseEstimator, X: object, schema: Schema, n_threads: 
     if (numbers := _plain_numbers(X, schema)) is not None:
         return iter([numbers])
     with interrupts.deferred():
+        if (options := schema.file_options) is not None and options.dates:
+            X = with_date_numbers(X, options.dates, options.day_first)
         source = open_source(X, estimator=estimator)
         validate_data(estimator, _seen_by_sklearn(source), reset=False, skip_check_array=True)
         return schema.blocks(source, n_threads)

@@ -111,7 +111,7 @@ def test_header_that_is_not_utf8_names_its_file(model, tmp_path):
         ["compare", source, "-t", "y"],
     ):
         message = error_of(run(*arguments), 1)
-        assert "header of latin.csv holds bytes that are not UTF-8: save the file in UTF-8" in message
+        assert "latin.csv cannot be used as it is: its text is in cp1252. Add --encoding cp1252." in message
     assert [path.name for path in tmp_path.iterdir()] == ["latin.csv"]
 
 

@@ -53,6 +53,8 @@ def tables(here):
             people(seed=part).assign(price=rng.normal(size=150)).drop(
                 columns="price" if folder == "folder" else "income"
             ).to_parquet(f"{folder}/{part}.parquet", index=False)
+    houses = pd.DataFrame({"area": rng.uniform(30, 200, 150), "sold": pd.date_range("2024-01-01", periods=150)})
+    houses.assign(price=houses["area"] * 2).to_csv("houses.csv", sep=";", decimal=",", index=False)
     exposure = rng.uniform(0.2, 2.0, 200)
     claims = pd.DataFrame({"age": rng.uniform(18, 80, 200), "log_exposure": np.log(exposure)})
     claims.assign(claims=rng.poisson(exposure * np.exp(claims["age"] / 80))).to_csv("claims.csv", index=False)

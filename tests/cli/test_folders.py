@@ -63,7 +63,7 @@ def test_a_large_file_is_read_block_by_block(folder, tmp_path, tune, name):
 def test_folders_that_are_no_table_are_one_line(folder, tmp_path):
     (tmp_path / "empty").mkdir()
     for data, message in {
-        tmp_path / "empty": "has no file that ends in .csv, .csv.gz or .parquet",
+        tmp_path / "empty": "has no file that ends in .csv, .csv.gz, .csv.bz2, .csv.zst or .parquet",
         folder: "has CSV and Parquet files",
         folder / "parquet": "has no column 'cost'",
     }.items():

@@ -333,7 +333,9 @@ def test_folders_that_are_no_table_are_refused(tmp_path):
     folder, *_ = source_of("folder", tmp_path, TABLE, "target")()
     model = BoostBPRegressor()
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match=r"The folder '.*empty' has no file that ends in .csv, .csv.gz or .parquet"):
+    with pytest.raises(
+        ValueError, match=r"The folder '.*empty' has no file that ends in .csv, .csv.gz, .csv.bz2, .csv.zst or .parquet"
+    ):
         model.fit(tmp_path / "empty", "target")
     with pytest.raises(FileNotFoundError, match=r"nowhere.parquet' is neither a file nor a folder"):
         model.fit(tmp_path / "nowhere.parquet", "target")

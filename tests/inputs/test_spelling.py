@@ -12,7 +12,7 @@ from cures import pasted
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boostbp.inputs.categories import reason_not_categorical, spells_date, spells_number
+from boostbp.inputs.categories import fault_of_text, spells_date, spells_number
 
 
 @given(st.one_of(st.integers(), st.floats()))
@@ -54,7 +54,11 @@ def test_other_text_is_neither(text):
         ),
         ([str(x) for x in range(1, 11)] + ["?"], 50, "10 of its 11 distinct values spell numbers"),
         ([*map(str, range(1, 19)), 3.0, 4, "n/a", "-"], 50, "20 of its 22 .* '1'; 'n/a', '-' do not"),
-        (["1,234", "2,345", "3,456"], 100, "3 of its 3 distinct values spell numbers, such as '1,234'$"),
+        (
+            ["1,234", "2,345", "3,456"],
+            100,
+            "3 of its 3 distinct values spell numbers, such as '1,234' \\(with separators of thousands\\)$",
+        ),
         (["12%", "9 %", "7.5%"], 100, "spell numbers"),
         (["0,5", "1,5", "2,5"], 100, "spell numbers"),
         ([f"2024-01-{day:02}" for day in range(1, 29)], 100, "28 of its 28 distinct values spell dates or times"),
@@ -63,10 +67,11 @@ def test_other_text_is_neither(text):
     ],
 )
 def test_columns_that_spell_numbers_or_dates_are_no_categories(values, each, said):
-    sentence, code = reason_not_categorical(values, [each] * len(values))
+    fault = fault_of_text(values, [each] * len(values), "x", "x")
+    sentence, code = fault.holds, fault.sentence
     assert re.search(said, sentence), sentence
     numbers = pasted(code, column=values)
-    assert np.isfinite(numbers).sum() == int(sentence.partition(" ")[0])
+    assert np.isfinite(numbers).sum() == int(re.search("[0-9]+", sentence)[0])
 
 
 @pytest.mark.parametrize(
@@ -86,11 +91,11 @@ def test_columns_that_spell_numbers_or_dates_are_no_categories(values, each, sai
     ],
 )
 def test_codes_and_names_are_categories(values, each):
-    assert reason_not_categorical(values, [each] * len(values)) is None
+    assert fault_of_text(values, [each] * len(values), "x", "x") is None
 
 
 def test_rare_slips_among_few_numbers_are_told_by_their_rows():
     ratings, slips = ["1", "2", "3", "4", "5"], ["?"]
-    assert reason_not_categorical(ratings + slips, [100] * 5 + [3]) is not None
-    assert reason_not_categorical(ratings + slips, [100] * 5 + [200]) is None  # "?" is as good a category
-    assert reason_not_categorical(["0", "flyer", "post", "shop"], [970, 10, 10, 10]) is None
+    assert fault_of_text(ratings + slips, [100] * 5 + [3], "x", "x") is not None
+    assert fault_of_text(ratings + slips, [100] * 5 + [200], "x", "x") is None  # "?" is as good a category
+    assert fault_of_text(["0", "flyer", "post", "shop"], [970, 10, 10, 10], "x", "x") is None

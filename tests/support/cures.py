@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 from contextlib import suppress
 
 import numpy as np
@@ -25,3 +26,10 @@ def code_in(message, start):
 def pasted(message, start=r"\(*(pandas|numpy)\.", **names):
     """Return the value of the code in a message."""
     return eval(code_in(message, start), {"pandas": pd, "numpy": np, **names})
+
+
+def options_in(message):
+    """Return the options of the command line that a message adds, as words."""
+    found = re.search(r"[Aa]dd (--.*?)(?:; |\.?$)", message)
+    assert found, f"no option in {message!r}"
+    return shlex.split(found[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +12,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 from urllib.parse import unquote
 
+from boostbp.inputs.files.options import Change, FileOptions
 from boostbp.runtime.messages import require
 
 if TYPE_CHECKING:
@@ -25,8 +26,9 @@ _CSV_BLOCK = 8 << 20
 # groups: it takes 205 MB for a group of 144 MB, this 98 MB.
 _PARQUET_ROWS = 16_384
 _PARQUET_BUFFER = 1 << 16
-_ENDINGS = (".csv", ".csv.gz", ".parquet")
-_ENDINGS_IN_WORDS = ".csv, .csv.gz or .parquet"
+_HEAD = 1 << 20  # bytes of a CSV file from which its encoding and separator are guessed
+_ENDINGS = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst", ".parquet")
+_ENDINGS_IN_WORDS = ".csv, .csv.gz, .csv.bz2, .csv.zst or .parquet"
 _HIVE_MISSING = "__HIVE_DEFAULT_PARTITION__"  # missing value in folder names of Hive, Spark and Arrow
 _ROW_INDEX = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
 
@@ -102,23 +104,23 @@ def _is_constant(column: pa.Array, text: pa.Scalar) -> bool:
 
 
 @contextmanager
-def explained(part: str, names: Sequence[str] = (), *, is_csv: bool = False) -> Iterator[None]:
-    """Add the file, the column and the cure to errors of a reader."""
+def explained(part: str, names: Sequence[str] = (), options: FileOptions | None = None) -> Iterator[None]:
+    """Add the file, the column and the cure to errors of a reader; a CSV file has options."""
     pa = arrow()
     try:
         yield
     except UnicodeDecodeError as error:
-        raise ValueError(f"The header of {part} holds bytes that are not UTF-8: save the file in UTF-8.") from error
+        raise ValueError(f"{part} is not in {error.encoding}: give another --encoding, or save it in UTF-8.") from error
     except (pa.ArrowException, OSError) as error:
         if getattr(error, "errno", None) is not None:  # an error of the system, which has the file name
             raise
         name_of = dict(enumerate(names))
         reason = re.sub(r"CSV column #(\d+)", lambda at: f"column {name_of.get(int(at[1]), at[1])!r}", str(error))
         cure = "Write the file again if it is damaged."
-        if is_csv and not isinstance(error, OSError):
+        if options is not None and not isinstance(error, OSError):
             types = f"Types are inferred from the first {_CSV_BLOCK >> 20} MB of a CSV file"
             advice = "name a column of text categorical, say which text means missing (--missing '?'), or drop it"
-            cure = f"Columns are separated by commas, in UTF-8. {types}: {advice}."
+            cure = f"Columns are separated by {options.sep!r} (--sep), in {options.encoding}. {types}: {advice}."
         kind = OSError if isinstance(error, OSError) else ValueError
         raise kind(f"{part}: {reason}. ({cure})") from error
 
@@ -128,41 +130,53 @@ def is_dataset(source: object) -> TypeGuard[Dataset | Scanner]:
     return type(source).__module__ == "pyarrow._dataset" and hasattr(source, "to_batches")
 
 
-def open_parts(source: TableSource, missing: Collection[str]) -> list[TablePart]:
+def open_parts(source: TableSource, options: FileOptions) -> tuple[list[TablePart], list[Change]]:
     """Return the files of a path as parts; a dataset or scanner of pyarrow is one part.
 
-    Names and types come from the footers of Parquet files, or the first blocks of CSV files.
+    Names and types come from the footers of Parquet files, or the first blocks of CSV files. If these look otherwise
+    than the options say, they are read so, and the changes are returned.
     """
     if is_dataset(source):
         schema = source.schema if hasattr(source, "schema") else source.projected_schema
-        return [TablePart(type(source).__name__, schema, partial(_dataset_batches, source), {})]
-    path, parts = Path(source), []
-    for file in files_of(path):
+        return [TablePart(type(source).__name__, schema, partial(_dataset_batches, source), {})], []
+    path, files = Path(source), files_of(Path(source))
+    is_csv = format_of(files[0]) == "csv"
+    changes = options.noticed(_head_of(files[0])) if is_csv else []
+    options, parts = options.changed(changes), list[TablePart]()
+    for file in files:
         below = file.relative_to(path if path.is_dir() else path.parent)
         name = f"{path.name}/{below.as_posix()}" if path.is_dir() else path.name
-        is_csv = format_of(file) == "csv"
-        with explained(name, is_csv=is_csv):
-            schema = _open_csv(file, missing).schema if is_csv else arrow("pyarrow.parquet").read_schema(file)
+        with explained(name, options=options if is_csv else None):
+            schema = _open_csv(file, options).schema if is_csv else arrow("pyarrow.parquet").read_schema(file)
             _ = schema.names  # decoded here, where an error is explained
-        read = partial(_csv_batches, file, missing) if is_csv else partial(_parquet_batches, file)
+        read = partial(_csv_batches, file, options) if is_csv else partial(_parquet_batches, file)
         parts.append(TablePart(name, schema, read, partition_of(below), is_csv))
-    return parts
+    return parts, changes
 
 
-def _open_csv(path: Path, missing: Collection[str], **options: Any) -> Any:
+def _head_of(path: Path) -> bytes:
+    with explained(path.name), arrow().input_stream(path, compression="detect") as stream:
+        return bytes(stream.read(_HEAD))
+
+
+def _open_csv(path: Path, options: FileOptions, **types: Any) -> Any:
     csv = arrow("pyarrow.csv")
     return csv.open_csv(
         path,
         # Errors name the row only with one thread. Two threads are no faster.
-        read_options=csv.ReadOptions(block_size=_CSV_BLOCK, use_threads=False),
+        read_options=csv.ReadOptions(block_size=_CSV_BLOCK, use_threads=False, encoding=options.encoding),
+        parse_options=csv.ParseOptions(delimiter=options.sep),
         convert_options=csv.ConvertOptions(
-            strings_can_be_null=True, null_values=[*csv.ConvertOptions().null_values, *missing], **options
+            strings_can_be_null=True,
+            null_values=[*csv.ConvertOptions().null_values, *options.missing],
+            decimal_point=options.decimal,
+            **types,
         ),
     )
 
 
-def _csv_batches(path: Path, missing: Collection[str], types: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
-    with _open_csv(path, missing, column_types=types, include_columns=list(types)) as reader:
+def _csv_batches(path: Path, options: FileOptions, types: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
+    with _open_csv(path, options, column_types=types, include_columns=list(types)) as reader:
         yield from reader
 
 
@@ -183,9 +197,9 @@ def is_table(path: Path) -> bool:
     return path.name.lower().endswith(_ENDINGS)
 
 
-def is_compressed(path: Path) -> bool:
-    """Return whether a file is gzipped, by its name."""
-    return path.suffix.lower() == ".gz"
+def compression_of(path: Path) -> str | None:
+    """Return how a CSV file is compressed, by its name, as pyarrow calls it; None if it is not."""
+    return {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}.get(path.suffix.lower())
 
 
 def format_of(path: Path) -> str:

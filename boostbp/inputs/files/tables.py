@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from boostbp.inputs.conversions import code_for_dates
+from boostbp.inputs.dates import ORDERED, day_order, is_order_open, part_names, source_columns
+from boostbp.inputs.faults import Fault, refuse_faults
+from boostbp.inputs.files.cells import are_numbers, as_features, cast, types_to_read
+from boostbp.inputs.files.options import Change, FileOptions
 from boostbp.inputs.files.parts import (
     TablePart,
     TableSource,
@@ -35,7 +40,20 @@ class ColumnRoles(NamedTuple):
     # columns that are returned unchanged: text from CSV, the stored type from Parquet
     verbatim: Collection[str] = ()
     drop: Collection[str] = ()  # columns that are not read
-    missing: Collection[str] = ()  # text that means missing, in addition to empty cells and NA
+    options: FileOptions = FileOptions()
+
+    @classmethod
+    def like(cls, names: Sequence[str], categorical: Collection[str], options: FileOptions) -> ColumnRoles:
+        """Return the roles of the columns from which features with these names come, with known types."""
+        features = source_columns(names, options.dates)
+        numeric = [name for name in features if name not in (*categorical, *options.dates)]
+        return cls(features, categorical, numeric, options=options)
+
+    def changed(self, changes: Sequence[Change]) -> ColumnRoles:
+        """Return the roles with other options, and without the columns that these drop."""
+        dropped = [value for option, value in changes if option == "drop"]
+        features = None if self.features is None else [name for name in self.features if name not in dropped]
+        return self._replace(features=features, drop=[*self.drop, *dropped], options=self.options.changed(changes))
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -54,9 +72,11 @@ def _becomes_float(kind: pa.DataType) -> bool:
 class TableFiles:
     """A table in a file, or in the files of a folder, with the roles of its columns."""
 
+    source: TableSource
     name: str  # name in errors
     parts: Sequence[TablePart]
     roles: ColumnRoles
+    noticed: Sequence[Change] = ()  # options that its text seems to need and the caller did not state
 
     @property
     def names(self) -> list[str]:
@@ -85,7 +105,7 @@ class TableFiles:
         Warns if a row index is left out, as it would identify training rows. Raises ValueError if a named column is
         missing, a name is repeated, files have different columns, or there is no feature.
         """
-        roles = self.roles._replace(verbatim=[*self.roles.verbatim, *beside])
+        roles = self._with_known_dates()._replace(verbatim=[*self.roles.verbatim, *beside])
         features = [name for name in self._features_of(roles) if name not in beside]
         if not features:
             raise ValueError(f"{self.name} has no feature besides {quoted(beside)}.")
@@ -93,10 +113,44 @@ class TableFiles:
         dictionaries = {field.name for part in self.parts for field in part.schema if is_dictionary(field.type)}
         dictionaries |= {name for name in categorical if name in features and not _becomes_float(self.type_of(name))}
         declared = [*roles.categorical, *(name for name in features if name in dictionaries)]
-        return replace(self, roles=roles._replace(features=features, categorical=declared))
+        self._refuse_names_of_parts(features)
+        options = roles.options
+        if options.dates and options.day_first is None:
+            options = replace(options, day_first=self._day_order(options.dates))
+        return replace(self, roles=roles._replace(features=features, categorical=declared, options=options))
+
+    def _with_known_dates(self) -> ColumnRoles:
+        """Return the roles without dates whose numbers are in the files already."""
+        dates = self.roles.options.dates
+        known = [name for name in dates if name not in self.names and {*part_names(name)} <= {*self.names}]
+        if not known:
+            return self.roles
+        features = [
+            part for name in self.roles.features or () for part in (part_names(name) if name in known else [name])
+        ]
+        options = replace(self.roles.options, dates=tuple(name for name in dates if name not in known))
+        return self.roles._replace(features=features, options=options)
+
+    def _day_order(self, dates: Sequence[str]) -> bool | None:
+        """Return whether the day comes first in the first dates; None if it has none before the year."""
+        pa, part = arrow(), self.parts[0]
+        names = [name for name in dates if part.holds(name) and (part.is_csv or is_text(self.type_of(name)))]
+        batch = next(part.read(dict.fromkeys(names, pa.string())), None) if names else None
+        columns = [part.column(batch, name).unique().drop_null() for name in names] if batch is not None else []
+        texts = [text for column in columns for text in column.to_pylist() if ORDERED.match(text)]
+        if (order := day_order(texts)) is None and is_order_open(texts):
+            both = "--day-first or --month-first"
+            raise ValueError(f"{self.name} has dates in which the day or the month may come first: say {both}.")
+        return True if texts and order is None else order
+
+    def _refuse_names_of_parts(self, features: Sequence[str]) -> None:
+        for name in self.roles.options.dates:
+            if clashes := [part for part in part_names(name) if part in features and name in features]:
+                raise ValueError(f"{self.name} has columns {quoted(clashes)}, as the date {name!r} would: rename them.")
 
     def _features_of(self, roles: ColumnRoles) -> Sequence[str]:
-        named = (*(roles.features or ()), *roles.categorical, *roles.numeric, *roles.verbatim, *roles.drop)
+        options = (*roles.options.dates, *roles.options.numeric)
+        named = (*(roles.features or ()), *roles.categorical, *roles.numeric, *roles.verbatim, *roles.drop, *options)
         index = {name for part in self.parts for name in row_index_of(part.columns, part.schema)}.difference(named)
         left_out = {*index, *roles.drop, *roles.verbatim}
         for part in self.parts:
@@ -119,33 +173,55 @@ class TableFiles:
             messages.warn(f"{what}. {cure}.")
         return [name for name in self.names if name not in left_out]
 
+    def _type_fault(self, name: str) -> Fault | None:
+        """Return why no value of a feature of this type is a number or a category; None if they are."""
+        types, label, kind = arrow().types, f"Column {name!r} of {self.name}", self.type_of(name)
+        if is_text(kind) or _becomes_float(kind):
+            return None
+        if types.is_binary(kind):
+            options = [("encoding", "cp1252")] if self.parts[0].is_csv else []
+            holds = "bytes that are not UTF-8"
+            return Fault(name, f"{label} holds {holds}: save the file in UTF-8.", holds, options)
+        if types.is_temporal(kind) and not types.is_duration(kind):
+            how = f"drop it, or make it categorical or numbers, such as days: {code_for_dates((), (), 'column')}"
+            return Fault(name, f"{label} holds {kind}: {how}.", f"dates or times ({kind})", [("dates", name)])
+        return Fault(name, f"{label} holds {kind}: drop it, or make it categorical or numbers.", str(kind))
+
+    def without_faults(self) -> tuple[TableFiles, list[Fault]]:
+        """Return the table without features that are of no use by their type, and these."""
+        features, roles = self.roles.features or (), self.roles
+        known = {*roles.categorical, *roles.numeric, *roles.options.dates}
+        faults = {name: fault for name in features if name not in known and (fault := self._type_fault(name))}
+        left = [name for name in features if name not in faults]
+        return replace(self, roles=roles._replace(features=left)), list(faults.values())
+
     def _feature_type(self, name: str) -> pa.DataType:
-        """Return float64 for numbers, bools and empty columns; text for categories."""
-        pa = arrow()
-        if name in self.roles.numeric:
-            return pa.float64()
-        if name in self.roles.categorical or is_text(kind := self.type_of(name)):
+        """Return float64 for numbers, bools and empty columns; text for categories; a time stamp for dates."""
+        pa, roles = arrow(), self.roles
+        if name in roles.options.dates:
+            return pa.timestamp("us", "UTC")
+        if name in roles.categorical:
             return pa.string()
-        if _becomes_float(kind):
-            return pa.float64()
-        if pa.types.is_binary(kind):
-            raise ValueError(f"Column {name!r} of {self.name} holds bytes that are not UTF-8: save the file in UTF-8.")
-        raise ValueError(f"Column {name!r} of {self.name} holds {kind}: drop it, or make it categorical or numbers.")
+        return pa.float64() if name in roles.numeric or not is_text(self.type_of(name)) else pa.string()
 
     def batches(self) -> Iterator[tuple[pa.Table, pa.Table]]:
         """Yield tables of the named features, float64 or text, and of the verbatim columns of the same rows, unchanged.
 
-        A column may be both, as float64 may not represent an identifier that is also a feature.
+        A date is the five columns of its numbers. A column may be feature and verbatim, as float64 may not represent an
+        identifier that is also a feature. Raises ValueError for features that cannot be used.
         """
-        pa, missing = arrow(), self.roles.missing
+        pa, options = arrow(), self.roles.options
+        refuse_faults(self.without_faults()[1], self.name)
         features = {name: self._feature_type(name) for name in self.roles.features or ()}
         is_csv = self.parts[0].is_csv
         verbatim = {name: pa.string() if is_csv else self.type_of(name) for name in self.roles.verbatim}
         for part in self.parts:
-            with explained(part.name, part.schema.names, is_csv=is_csv):
-                for batch in part.read(_types_to_read(part, features | verbatim)):
-                    X = {name: _as_feature(part, batch, name, kind, missing) for name, kind in features.items()}
-                    beside = {name: _cast(part, part.column(batch, name), name, verbatim[name]) for name in verbatim}
+            with explained(part.name, part.schema.names, options if is_csv else None):
+                for batch in part.read(types_to_read(part, features | verbatim, options)):
+                    X = dict[str, Any]()
+                    for name, kind in features.items():
+                        X |= as_features(part, batch, name, kind, options)
+                    beside = {name: cast(part, part.column(batch, name), name, verbatim[name]) for name in verbatim}
                     # a table without columns keeps its number of rows
                     yield pa.table(X), pa.table(beside) if beside else pa.Table.from_batches([batch]).select([])
         pa.default_memory_pool().release_unused()  # otherwise the pool keeps a hundred megabytes
@@ -154,41 +230,6 @@ class TableFiles:
 def quoted(names: Collection[str]) -> str:
     """Return names as errors list them."""
     return ", ".join(map(repr, names)) or "none"
-
-
-def _reads_truth(part: TablePart, name: str, kind: pa.DataType) -> bool:
-    """Return whether a column of a file has bools that become numbers; ``true`` does not parse as a number."""
-    types = arrow().types
-    return part.holds(name) and types.is_floating(kind) and types.is_boolean(part.schema.field(name).type)
-
-
-def _as_feature(
-    part: TablePart, batch: pa.RecordBatch, name: str, kind: pa.DataType, missing: Collection[str]
-) -> pa.Array:
-    """Return a column as a feature; a column that is also verbatim was read as text."""
-    pa, column = arrow(), part.column(batch, name)
-    if missing and is_text(column.type):
-        compute = arrow("pyarrow.compute")
-        column = column.cast(pa.string())
-        column = compute.if_else(compute.is_in(column, pa.array(missing, pa.string())), None, column)
-    if _reads_truth(part, name, kind):
-        column = column.cast(pa.bool_())
-    return _cast(part, column, name, kind, safe=False)  # rounds integers beyond float64, as in arrays
-
-
-def _cast(part: TablePart, column: pa.Array, name: str, kind: pa.DataType, *, safe: bool = True) -> pa.Array:
-    try:
-        return column.cast(kind, safe=safe)
-    except arrow().ArrowException as error:
-        held = f"Column {name!r} of {part.name} holds {column.type}"
-        raise ValueError(f"{held}, and cannot be read as {kind}: {error}.") from error
-
-
-def _types_to_read(part: TablePart, types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
-    """Return the columns to read from a file, with types for a CSV file."""
-    bool_, string = arrow().bool_(), arrow().string()
-    read = {name: bool_ if _reads_truth(part, name, kind) else kind for name, kind in types.items() if part.holds(name)}
-    return read or {name: string for name in part.schema.names[:1]}  # any column, for the number of rows
 
 
 def _type_spelt(values: Sequence[str | None]) -> pa.DataType:
@@ -202,9 +243,23 @@ def _type_spelt(values: Sequence[str | None]) -> pa.DataType:
 
 
 def open_table(source: TableFiles | TableSource, roles: ColumnRoles | None = None) -> TableFiles:
-    """Open the table at a path, or in a dataset or scanner of pyarrow, without reading rows."""
+    """Open the table at a path, or in a dataset or scanner of pyarrow, without reading more than its first rows."""
     if isinstance(source, TableFiles):
         return source
     roles = roles or ColumnRoles()
-    parts = open_parts(source, roles.missing)
-    return TableFiles(parts[0].name if len(parts) == 1 else parts[0].name.partition("/")[0], parts, roles)
+    parts, noticed = open_parts(source, roles.options)
+    roles = roles._replace(options=roles.options.changed(noticed))
+    parts = [_with_spelt_numbers(part, roles.options) for part in parts]
+    name = parts[0].name if len(parts) == 1 else parts[0].name.partition("/")[0]
+    return TableFiles(source, name, parts, roles, noticed)
+
+
+def _with_spelt_numbers(part: TablePart, options: FileOptions) -> TablePart:
+    """Return a part whose columns of text are numbers if the options say so, or its first rows do."""
+    pa, names = arrow(), [field.name for field in part.schema if is_text(decoded_type(field.type))]
+    spelt = {*names}.intersection(options.numeric)
+    if part.is_csv and options.thousands and names and len({*part.schema.names}) == len(part.schema.names):
+        batch = next(part.read(dict.fromkeys(names, pa.string())), None)
+        spelt |= {name for name in names if batch is not None and are_numbers(batch[name], options)}
+    fields = [field.with_type(pa.float64()) if field.name in spelt else field for field in part.schema]
+    return replace(part, schema=pa.schema(fields, part.schema.metadata)) if spelt else part

@@ -9,8 +9,11 @@ import pytest
 from pyarrow import csv, parquet
 
 from boostbp import BoostBPRegressor
+from boostbp.inputs.files.options import FileOptions
 from boostbp.inputs.files.reading import chunks, columns_like, read_table
 from boostbp.inputs.files.tables import ColumnRoles
+
+MISSING = FileOptions(missing=("?",))
 
 
 def test_columns_become_float64_and_categories(path):
@@ -80,7 +83,9 @@ def test_type_that_changes_after_the_first_block_is_explained(tmp_path, small_bl
 
 
 def test_unknown_format_and_missing_file_are_told_apart(tmp_path):
-    with pytest.raises(ValueError, match=r"unknown format: give a file that ends in .csv, .csv.gz or .parquet"):
+    with pytest.raises(
+        ValueError, match=r"unknown format: give a file that ends in .csv, .csv.gz, .csv.bz2, .csv.zst or .parquet"
+    ):
         read_table(tmp_path / "rows.xlsx", "y")
     with pytest.raises(FileNotFoundError, match=r"rows\.csv' is neither a file nor a folder"):
         read_table(tmp_path / "rows.csv", "y")
@@ -101,11 +106,16 @@ def test_few_rows_are_typed_as_the_many(tmp_path):
 def test_what_is_no_table_of_numbers_and_text_is_explained(tmp_path):
     where = tmp_path / "rows.csv"
     where.write_bytes("city,y\nMünchen,1\nKöln,2\n".encode("latin-1"))
-    with pytest.raises(ValueError, match=r"Column 'city' of rows.csv holds bytes that are not UTF-8: save"):
+    with pytest.raises(
+        ValueError, match=r"rows.csv needs other options: pass pandas.read_csv\(path, encoding='cp1252'"
+    ):
         read_table(where, "y")
     where.write_text("a;y\n1;2\n3,4;5\n")
-    with pytest.raises(ValueError, match=r"rows.csv: .*separated by commas, in UTF-8"):
-        read_table(where, "a;y")
+    with pytest.raises(ValueError, match=r"rows.csv needs other options: pass pandas.read_csv\(path, sep=';'\)"):
+        read_table(where, "y")
+    where.write_text("a,y\n1,2\n3,4,5\n")
+    with pytest.raises(ValueError, match=r"rows.csv: .*Columns are separated by ',' \(--sep\), in utf-8"):
+        read_table(where, "y")
     where.write_text("day,x\n2024-01-02,1\n2024-01-03,2\n")
     with pytest.raises(ValueError, match=r"Target 'day' holds date.*turn it into numbers, such as days"):
         read_table(where, "day")
@@ -114,7 +124,7 @@ def test_what_is_no_table_of_numbers_and_text_is_explained(tmp_path):
 def test_header_that_is_not_utf8_is_explained(tmp_path):
     where = tmp_path / "rows.csv"
     where.write_bytes("größe,y\n1,2\n3,4\n".encode("latin-1"))
-    message = r"header of rows\.csv holds bytes that are not UTF-8: save the file in UTF-8"
+    message = r"rows\.csv needs other options: pass pandas.read_csv\(path, encoding='cp1252'\)"
     for reading in (lambda: read_table(where, "y"), lambda: list(chunks(where, ColumnRoles(features=("y",))))):
         with pytest.raises(ValueError, match=message):
             reading()
@@ -129,11 +139,13 @@ def test_text_that_spells_numbers_is_refused_unless_it_is_called_missing_or_cate
     values[7] = "?"
     table = pa.table({"x": values, "y": range(400)})
     (csv.write_csv if form == "csv" else parquet.write_table)(table, where)
-    with pytest.raises(ValueError, match=rf"Column 'x' of rows.{form} holds text, but .*'\?' does not.*--missing '\?'"):
+    with pytest.raises(
+        ValueError, match=rf"Column 'x' of rows.{form} holds text, but .*'\?' does not.*na_values=\['\?'\]"
+    ):
         read_table(where, "y")
-    X, _, _ = read_table(where, "y", ColumnRoles(missing=["?"], numeric=["x"]))
+    X, _, _ = read_table(where, "y", ColumnRoles(options=MISSING, numeric=["x"]))
     assert np.flatnonzero(X["x"].isna()).tolist() == [7]
-    [(streamed, _)] = chunks(where, columns_like(X, ["?"])._replace(drop=["y"]))
+    [(streamed, _)] = chunks(where, columns_like(X, MISSING)._replace(drop=["y"]))
     pd.testing.assert_frame_equal(streamed, X)
     X, _, _ = read_table(where, "y", ColumnRoles(categorical=["x"]))
     assert X["x"].cat.categories.size == 400
@@ -144,7 +156,7 @@ def test_a_number_misspelt_after_the_first_block_is_refused_with_the_cure(tmp_pa
     where.write_text("x,y\n" + "1.5,1\n" * 3000 + "?,1\n")
     with pytest.raises(ValueError, match=r"rows.csv: .*'\?'.*--missing"):
         read_table(where, "y")
-    X, _, _ = read_table(where, "y", ColumnRoles(missing=["?"]))
+    X, _, _ = read_table(where, "y", ColumnRoles(options=MISSING))
     assert X["x"].isna().sum() == 1
     where.write_text("x,y\n?,1\n" + "".join(f"{x / 7:.2f},1\n" for x in range(3000)))
     with pytest.raises(ValueError, match=r"Column 'x' of rows.csv holds text"):

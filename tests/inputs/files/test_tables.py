@@ -24,7 +24,7 @@ def test_types_can_be_overridden(path):
         (ColumnRoles(), "z", r"rows.\w+ has no column 'z': its columns are 'whole', 'real'"),
         (ColumnRoles(drop=["z"]), "y", r"has no column 'z'"),
         (ColumnRoles(features=("real", "w")), "y", r"has no column 'w'"),
-        (ColumnRoles(), "real", r"Target 'real' is missing in 1 rows of rows.\w+: remove these rows"),
+        (ColumnRoles(), "real", r"Column 'real' is missing in 1 rows, which only features may be: remove these rows"),
         (ColumnRoles(features=("y",)), "y", r"rows.\w+ has no feature besides 'y'"),
     ],
 )
