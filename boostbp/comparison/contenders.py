@@ -33,6 +33,7 @@ Model: TypeAlias = "BaseBoostBP | BaseEstimator"  # of any library: each has the
 _STARTS = {"deep": "BoostBP", "lightgbm": "LGBM", "xgboost": "XGB", "catboost": "CatBoost"}
 _ENDS = {"classification": "Classifier", "ranking": "Ranker", "regression": "Regressor", "survival": "Regressor"}
 # Names by which libraries call the threads and the seed of an estimator.
+_TAKE_ALL = ("lightgbm", "xgboost", "catboost")  # cores, if no number of threads is given
 _THREADS, _SEEDS = ("n_jobs", "thread_count", "nthread"), ("random_state", "random_seed", "seed")
 
 
@@ -215,8 +216,10 @@ def _estimator(contender: Contender, split: Split, task: str, n_jobs: int, seed:
     """
     model = clone(contender.params["estimator"])
     known = model.get_params()
-    # None means one thread in scikit-learn, and those of the process in LightGBM and XGBoost; CatBoost takes all.
-    numbered = [name for name, value in known.items() if value is not None or name.endswith("thread_count")]
+    # None means one thread in scikit-learn, and all cores in LightGBM, XGBoost and CatBoost.
+    owners = {name: known.get(name.rpartition("__")[0], model) for name in known}
+    greedy = [name for name, owner in owners.items() if type(owner).__module__.partition(".")[0] in _TAKE_ALL]
+    numbered = [name for name, value in known.items() if value is not None or name in greedy]
     threads = {name: n_jobs for name in numbered if name.rpartition("__")[2] in _THREADS}
     seeds = {name: seed for name, value in known.items() if name.rpartition("__")[2] in _SEEDS and value is None}
     model.set_params(**threads, **seeds)

@@ -8,6 +8,8 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from lightgbm import LGBMRegressor
+from sklearn.pipeline import make_pipeline
 
 from boostbp.comparison.contenders import SINGLE_LAYER, Contender, Split, deep, length_of, train_contender
 from boostbp.comparison.measuring import TableData
@@ -71,3 +73,13 @@ def test_catboost_gets_text_its_loss_and_the_queries(monkeypatch, task, loss):
     assert set(calls["pool"].X["d"]) == {"u", ""}  # it takes no missing category
     assert (calls["pool"].group_id is not None) == (task == "ranking")
     assert calls["options"]["early_stopping_rounds"] == 50
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_estimators_of_libraries_take_the_threads_of_the_comparison(nested):
+    estimator = LGBMRegressor(n_estimators=2, verbose=-1)  # its None is all cores
+    contender = Contender("ours", "estimator", {"estimator": make_pipeline(estimator) if nested else estimator})
+    fitted = train_contender(contender, Split(X, Y), task="regression", n_jobs=1, seed=3).model
+    trained = fitted[-1] if nested else fitted
+    assert (trained.n_jobs, trained.random_state) == (1, 3)
+    assert trained.booster_.params["num_threads"] == 1
