@@ -11,7 +11,7 @@ from flat_parameters import parameters
 from helpers import ONE_AT_ONCE
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, Elementwise, callbacks, load, save
-from boostbp.ensemble import candidates
+from boostbp.ensemble import plan
 from boostbp.ensemble.candidate import CandidateKind
 from boostbp.trees import linear
 
@@ -70,9 +70,7 @@ def test_a_classifier_is_that_of_the_dense_table(backend, make_sparse):
 def test_depth_is_weighed_as_on_the_dense_table(backend):
     S, X, y = make()
     with pytest.MonkeyPatch.context() as patch:  # a sparse table has no directions
-        patch.setattr(
-            candidates, "CANDIDATES", [one for one in candidates.CANDIDATES if one.kind is not CandidateKind.DIRECTIONS]
-        )
+        patch.setattr(plan, "CANDIDATES", [one for one in plan.CANDIDATES if one.kind is not CandidateKind.DIRECTIONS])
         held, dense = (BoostBPRegressor(**parameters(**SMALL, backend=backend)).fit(Z, y) for Z in (S, X))
     assert held.history_.choice == dense.history_.choice
     assert_same(held, dense, S, X, "predict")
