@@ -48,9 +48,9 @@ def compare(
 ) -> Comparison:
     """Compare models on the same folds of a table, and say which one to use.
 
-    Each model learns from all training rows of a fold, in a process of its own. LightGBM, XGBoost and CatBoost by name
-    have early stopping on a fifth of these rows, and are then trained again on all of them. An error of a model is
-    reported, and the other models go on. After Ctrl-C the result has the folds that all models completed.
+    Each model learns from all training rows of a fold, in a process of its own. Named models of other libraries, such
+    as ``"lightgbm"``, stop early on a fifth of these rows, and are then trained again on all of them. If a model fails,
+    the result says why, and the other models go on. After Ctrl-C, the result has the folds that all models completed.
 
     Parameters
     ----------
@@ -81,8 +81,8 @@ def compare(
     qid : array-like, (rows,), optional
         Query of each row of a ranking.
     tune : int
-        From 2 on, models of other libraries by name try so many random settings, and go on until they have used the
-        seconds of the slowest other model.
+        Number of random settings that named models of other libraries try. They go on until they have used as many
+        seconds as the slowest of the models that are not tuned here. 0 and 1 tune nothing.
     boostbp_params : mapping, optional
         Parameters of boostbp models by name.
     n_jobs : int

@@ -58,10 +58,10 @@ _CONFIGURED = ("generic_param", "tree_train_param", "learner_train_param", "obje
 
 
 def from_lightgbm(settings: Mapping[str, Any] | LGBMModel | LightGBMBooster) -> Estimator:
-    """Return an estimator with the settings of LightGBM; its ``repr`` is the constructor call.
+    """Return a boostbp estimator with the given LightGBM settings; its ``repr`` is the constructor call.
 
-    Settings at LightGBM's defaults are left out, as an estimator chooses these itself. A warning has a sentence for
-    each setting that has no equal here.
+    Settings at LightGBM's defaults are left out, as the estimator chooses these itself. A warning explains each setting
+    that has no equivalent here.
 
     Parameters
     ----------
