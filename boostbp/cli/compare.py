@@ -95,7 +95,7 @@ def compare_file(
         beside: dict[str, Any] = {"groups": dataset.beside.get(groups or ""), "qid": dataset.beside.get(query or "")}
         models = [*default_models(compared, quality or ()), *(others or ())]
         more: dict[str, Any] = {"task": compared, "boostbp_params": params, "name": dataset.name, **beside, **shared}
-        y = dataset.y if event is None else dataset.with_events(event)
+        y = dataset.y if event is None else dataset.with_events(event, target)
         plans[source] = planned(dataset.X, y, models=models, random_state=seed, **more)
 
     results = {}

@@ -36,11 +36,14 @@ class Dataset:
     task: Task
     beside: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # (rows,): columns of a file that are no features
 
-    def with_events(self, event: str) -> NDArray[Any]:
-        """Return survival times, (rows,): the target, negative where the column `event` has no event."""
+    def with_events(self, event: str, target: str | None) -> NDArray[Any]:
+        """Return survival times, (rows,): the `target`, negative where the column `event` has no event."""
         words = [str(value).strip().lower() for value in self.beside[event].tolist()]
         if wrong := sorted(set(words) - {*_EVENT, *_NO_EVENT}):
             raise ValueError(f"event={event!r}: the column holds {wrong[0]!r}: 1 is an event, and 0 is none.")
+        if (earliest := self.y.min()) < 0:
+            cure = "write times from 0 on, or leave these rows out"
+            raise ValueError(f"target={target!r}: the column holds the time {earliest:g}, which is negative: {cure}.")
         return np.where(np.isin(words, _EVENT), self.y, -self.y)
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 
-from boostbp.inputs.dates import ORDERED, TIME_ONLY, day_order, is_order_open
+from boostbp.inputs.dates import ORDERED, TIME_ONLY, day_order, is_order_open, refuse_unclear
 from boostbp.inputs.files.options import Change
 
 # What tells that the comma is the decimal sign, as 1.234,5  1.234.567  0,5  ,5 do. Exchanged, that the point is.
@@ -110,6 +110,8 @@ def options_for_dates(texts: Collection[str], others: Sequence[str], name: str) 
     The order of day and month is an option only if the dates do not tell it.
     """
     with suppress(ValueError):
+        for text in texts:
+            refuse_unclear(text)
         is_open = is_order_open(texts) and day_order(texts) is None
         order: list[Change] = [("day_first", True)] if is_open else []
         return [("dates", name), *order, *(("missing", other) for other in others)] if len(others) <= SHOWN else []

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from boostbp.comparison.datasets import DATASETS, load_dataset, task_of_data
+from boostbp.inputs.files.tables import ColumnRoles
 
 
 @pytest.mark.parametrize("name", DATASETS)
@@ -50,6 +51,18 @@ def test_text_is_no_target_of_a_regression(tmp_path):
     path.write_text("x,y\n1,a\n2,b\n")
     with pytest.raises(ValueError, match=r"Column 'y' must hold numbers: 'a' is none"):
         load_dataset(str(path), target="y", task="regression")
+
+
+def test_negative_times_are_refused(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("x,days,died\n1,4,1\n2,0,0\n3,-4,1\n")
+    columns = ColumnRoles(verbatim=["died"])
+    dataset = load_dataset(str(path), target="days", task="regression", columns=columns)
+    with pytest.raises(ValueError, match=r"target='days': the column holds the time -4, .* write times from 0 on"):
+        dataset.with_events("died", "days")
+    path.write_text("x,days,died\n1,4,1\n2,0,0\n3,4,0\n")
+    dataset = load_dataset(str(path), target="days", task="regression", columns=columns)
+    np.testing.assert_array_equal(np.signbit(dataset.with_events("died", "days")), [False, True, True])
 
 
 def test_openml_without_network_says_so(openml):

@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from cures import pasted
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,7 +42,9 @@ def test_missing_dates_are_missing_numbers():
     ("texts", "day_first"),
     [
         (["2024-02-03", "2024-02-03T00:00:00Z", "2024/02/03", "3 Feb 2024", "Feb 3, 2024"], None),
-        (["2024-02-03", "2024-02-03 02:00+02:00", "03.02.2024", "03/02/2024", "3-2-24"], True),
+        (["2024-02-03", "2024-02-03 02:00+02:00", "03.02.2024", "03/02/2024", "3-2-2024"], True),
+        (["Sat 03/02/2024", "saturday, 3-02/2024", "03 02 2024", "03 /02/2024", "3. 2. 2024", "Sat 2024-02-03"], True),
+        (["Sat 02/03/2024", "02 03 2024", "2024 02 03", "20240203T00", "03FEB2024", "Sat Feb  3 00:00:00 2024"], False),
         (["2024-02-03", "2024-02-02T19:00:00-0500", "02/03/2024 12:00 AM"], False),
     ],
 )
@@ -63,6 +66,8 @@ def test_times_are_of_the_first_day_and_missing_ones_stay():
         (["01/02/2024"], None, True),
         (["01.02.2024"], None, False),
         (["2024-01-13", "13 Jan 2024", "10:30"], None, False),
+        (["Sat 13/01/2024", "Fri 02/02/2024", "Fri 01/03/2024"], True, True),
+        (["03 01 2024", "03 /01/2024", "03-01/2024", "Sat, 03/01/2024"], None, True),
     ],
 )
 def test_the_order_of_day_and_month_is_told_by_numbers_above_twelve(texts, order, is_open):
@@ -77,6 +82,49 @@ def test_orders_that_contradict_each_other_are_refused():
         moments_of(["01/13/2024"], day_first=True)
     with pytest.raises(ValueError, match="'03/01/2024' may have the day or the month first: pass dates, not text"):
         moments_of(["2024-01-03", "03/01/2024"])
+
+
+@pytest.mark.parametrize("text", ["Wed 03/01/2024", "03 01 2024", "03 /01/2024", "03-01/2024"])
+def test_an_order_that_is_not_known_is_refused_however_it_is_written(text):
+    with pytest.raises(ValueError, match=f"{text!r} may have the day or the month first"):
+        moments_of([text])
+
+
+def test_an_order_is_that_of_all_dates():
+    found = moments_of(["Sat 13/01/2024", "Fri 02/02/2024", "Fri 01/03/2024"], day_first=True)
+    assert [moment.month for moment in found.tolist()] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("day_first", [True, False, None])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("24-01-03", "99-01-03", "14/02/75", "3.2.24", "3 Feb 24", "Feb 3", "3 Feb 24 10:00 +0000"),
+        *("today", "now", "Sat", "2024 10:30", "2024/13/01", "2024-Q1", "2024-061", "03/01 10:30", "100/01/2024"),
+    ],
+)
+def test_text_that_leaves_the_year_or_the_month_open_is_refused(text, day_first):
+    with pytest.raises(ValueError, match="is no time, and no date with a four-digit year: write dates as 2024-03-01"):
+        moments_of(["2024-01-03", text], day_first)
+
+
+@pytest.mark.parametrize("value", [20240301, 45352.5, 0, True, np.int64(20240301), "20240301", "2024", "2024.05"])
+def test_numbers_are_no_dates(value):
+    with pytest.raises(ValueError, match=r"is a number, which may count days .*format='%Y%m%d'|'True' is no time"):
+        moments_of([None, value])
+    with pytest.raises(ValueError, match=r"Column 'day' must hold dates: "):
+        with_date_numbers(pd.DataFrame({"day": [value]}), ["day"])
+
+
+def test_the_cure_of_numbers_makes_dates_of_them():
+    column = pd.Series([20240301])
+    with pytest.raises(ValueError, match="is a number") as caught:
+        moments_of(column.tolist())
+    assert pasted(str(caught.value), column=column).tolist() == [pd.Timestamp(2024, 3, 1)]
+
+
+def test_missing_values_of_any_kind_are_missing_dates():
+    assert np.isnat(moments_of([None, np.nan, pd.NaT, "", "NaN", "nat"])).all()
 
 
 def test_names_of_parts_lead_back_to_their_column():

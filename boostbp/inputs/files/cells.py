@@ -33,7 +33,7 @@ def _as_python(column: pa.Array, options: FileOptions, steps: Iterable[tuple[str
         text = compute.replace_substring_regex(text, pattern, replacement)
     sep = f"[{_BLANKS}]" if options.thousands.isspace() else re.escape(options.thousands)
     point = re.escape(options.decimal)
-    groups = rf"\d{{1,3}}(?:{sep}\d{{3}})+|" if sep else ""
+    groups = rf"[1-9]\d{{0,2}}(?:{sep}\d{{3}})+|" if sep else ""  # not 0,123, which may be 0.123
     shape = rf"^[-+]?(?:(?:{groups}\d+)(?:{point}\d*)?|{point}\d+)(?:[eE][-+]?\d+)?$"
     text = compute.if_else(compute.match_substring_regex(text, shape), text, None)
     if sep:
@@ -41,12 +41,28 @@ def _as_python(column: pa.Array, options: FileOptions, steps: Iterable[tuple[str
     return compute.replace_substring(text, options.decimal, ".")
 
 
-def numbers_in(column: pa.Array, options: FileOptions, name: str, *, amounts: bool = False) -> pa.Array:
+def _refuse_mixed_units(text: pa.Array, name: str, units: set[str]) -> None:
+    """Raise ValueError if some cells have a percent sign, and others none, or they are of several currencies.
+
+    `units` are the signs of earlier batches, to which those of these cells are added; "" is no percent sign.
+    """
+    compute, cure = arrow("pyarrow.compute"), "write all of them alike, or store numbers"
+    units |= {"%" if has else "" for has in compute.match_substring(text, "%").unique().drop_null().to_pylist()}
+    units |= {sign for sign in CURRENCIES if compute.any(compute.match_substring(text, sign)).as_py()}
+    if {"%", ""} <= units:
+        raise ValueError(f"Column {name!r} must hold numbers: some have a percent sign, and others none: {cure}.")
+    if len(units & {*CURRENCIES}) > 1:
+        raise ValueError(f"Column {name!r} must hold numbers: they are amounts of several currencies: {cure}.")
+
+
+def numbers_in(
+    column: pa.Array, options: FileOptions, name: str, *, amounts: bool = False, units: set[str] | None = None
+) -> pa.Array:
     """Return the numbers that the cells of a text column spell, float64; raise ValueError with the first that does not.
 
     Missing cells stay missing, and so do those of the options' texts for it. In columns of `amounts`, and those that
     the options call numeric, a currency, a per cent sign and brackets around an amount below 0 are read; in the latter
-    also words of truth.
+    also words of truth. Their signs must agree, also with the `units` of earlier batches, which are extended.
     """
     pa, compute = arrow(), arrow("pyarrow.compute")
     text = column.cast(pa.string())
@@ -59,6 +75,8 @@ def numbers_in(column: pa.Array, options: FileOptions, name: str, *, amounts: bo
     if len(wrong):
         cure = "Declare it as missing (--missing), or name a column of amounts (--numeric)"
         raise ValueError(f"Column {name!r} must hold numbers: {wrong[0].as_py()!r:.99} is none. {cure}.")
+    if amounts or is_numeric:
+        _refuse_mixed_units(text, name, set() if units is None else units)
     return numbers.cast(pa.float64())
 
 
@@ -74,9 +92,12 @@ def reads_truth(part: TablePart, name: str, kind: pa.DataType) -> bool:
 
 
 def as_features(
-    part: TablePart, batch: pa.RecordBatch, name: str, kind: pa.DataType, options: FileOptions
+    part: TablePart, batch: pa.RecordBatch, name: str, kind: pa.DataType, options: FileOptions, units: set[str]
 ) -> dict[str, pa.Array]:
-    """Return a column as features by name; a column that is also verbatim was read as text."""
+    """Return a column as features by name; a column that is also verbatim was read as text.
+
+    `units` are the signs of the column in earlier batches, for `numbers_in`.
+    """
     pa, column = arrow(), part.column(batch, name)
     if options.missing and is_text(column.type):
         compute = arrow("pyarrow.compute")
@@ -88,16 +109,16 @@ def as_features(
         column = column.cast(pa.bool_())
     elif is_text(column.type) and pa.types.is_floating(kind) and options.spell_numbers(name):
         with named_in_errors(part.name):
-            return {name: numbers_in(column, options, name)}
+            return {name: numbers_in(column, options, name, units=units)}
     return {name: cast(part, column, name, kind, safe=False)}  # rounds integers beyond float64, as in arrays
 
 
 def _moments(
     part: TablePart, column: pa.Array, name: str, kind: pa.DataType, options: FileOptions
 ) -> NDArray[np.datetime64]:
-    """Return the moments of a column of dates, in UTC; each text is parsed once."""
+    """Return the moments of a column of dates, in UTC; each text is parsed once, and numbers are refused."""
     pa = arrow()
-    if not (is_text(column.type) or pa.types.is_time(column.type)):
+    if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type) or pa.types.is_null(column.type):
         column = column.cast(pa.timestamp("us")) if pa.types.is_date(column.type) else column
         moments = cast(part, column, name, kind, safe=False)
         return np.asarray(moments.to_numpy(zero_copy_only=False)).astype("M8[us]")

@@ -79,10 +79,6 @@ def typed_values(
 def _spelt_numbers(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
     """Return the numbers that text spells, such as "$1,234", as it looks, and warn of how it is read."""
     texts = column.unique().to_pylist()
-    if 0 < sum("%" in text for text in texts) < len(texts):
-        raise ValueError(f"Column {name!r} must hold numbers: some have a percent sign, and others none.")
-    if len({*"".join(texts)} & {*CURRENCIES}) > 1:
-        raise ValueError(f"Column {name!r} must hold numbers: they are amounts of several currencies.")
     changes = options_for_numbers(texts, (), name)
     options = FileOptions().changed(change for change in changes if change[0] != "numeric")  # which reads truth
     values = np.asarray(numbers_in(column, options, name, amounts=True).to_numpy())

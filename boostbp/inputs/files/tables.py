@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -24,6 +24,7 @@ from boostbp.inputs.files.parts import (
     row_index_of,
 )
 from boostbp.runtime import messages
+from boostbp.runtime.messages import named_in_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -138,7 +139,9 @@ class TableFiles:
         batch = next(part.read(dict.fromkeys(names, pa.string())), None) if names else None
         columns = [part.column(batch, name).unique().drop_null() for name in names] if batch is not None else []
         texts = [text for column in columns for text in column.to_pylist() if ORDERED.match(text)]
-        if (order := day_order(texts)) is None and is_order_open(texts):
+        with named_in_errors(f"Columns {quoted(names)} of {self.name} must hold dates"):
+            order = day_order(texts)
+        if order is None and is_order_open(texts):
             both = "--day-first or --month-first"
             raise ValueError(f"{self.name} has dates in which the day or the month may come first: say {both}.")
         return True if texts and order is None else order
@@ -213,14 +216,14 @@ class TableFiles:
         pa, options = arrow(), self.roles.options
         refuse_faults(self.without_faults()[1], self.name)
         features = {name: self._feature_type(name) for name in self.roles.features or ()}
-        is_csv = self.parts[0].is_csv
+        is_csv, units = self.parts[0].is_csv, defaultdict[str, set[str]](set)
         verbatim = {name: pa.string() if is_csv else self.type_of(name) for name in self.roles.verbatim}
         for part in self.parts:
             with explained(part.name, part.schema.names, options if is_csv else None):
                 for batch in part.read(types_to_read(part, features | verbatim, options)):
                     X = dict[str, Any]()
                     for name, kind in features.items():
-                        X |= as_features(part, batch, name, kind, options)
+                        X |= as_features(part, batch, name, kind, options, units[name])
                     beside = {name: cast(part, part.column(batch, name), name, verbatim[name]) for name in verbatim}
                     # a table without columns keeps its number of rows
                     yield pa.table(X), pa.table(beside) if beside else pa.Table.from_batches([batch]).select([])

@@ -34,7 +34,8 @@ def test_amounts_are_read_in_each_language(number):
     assert numbers([english, None], ENGLISH) == numbers([german, None], GERMAN) == [value, None]
     assert numbers([french], FRENCH) == numbers([french.replace("\u202f", " ")], FRENCH) == [value]
     dollars = english.replace("-", "-$") if number < 0 else f"${english}"
-    assert numbers([dollars, f"{english} %", f" {english} €"], SPELT) == [value] * 3
+    for spelling in (dollars, f"{english} %", f" {english} €"):
+        assert numbers([spelling], SPELT) == [value]
 
 
 @pytest.mark.parametrize(
@@ -60,6 +61,9 @@ def test_other_spellings(text, number):
         ("1,23", ENGLISH),
         ("1,2345", ENGLISH),
         ("1,234,56", ENGLISH),
+        ("0,123", ENGLISH),
+        ("0.123", GERMAN),
+        ("0 123,5", FRENCH),
         ("$5", ENGLISH),
         ("1.5", GERMAN),
         ("1,234.5", GERMAN),
@@ -74,6 +78,29 @@ def test_other_spellings(text, number):
 def test_what_is_written_otherwise_is_no_number(text, options):
     with pytest.raises(ValueError, match=r"Column 'x' must hold numbers: .* is none. Declare it as missing"):
         numbers(["1", text], options)
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["12%", "0.12"], "some have a percent sign, and others none: write all of them alike"),
+        (["yes", "12 %"], "some have a percent sign, and others none"),
+        (["$12", "€12"], "they are amounts of several currencies: write all of them alike"),
+    ],
+)
+@pytest.mark.parametrize("n_rows", [1, 2000], ids=["one block", "several blocks"])
+def test_a_column_that_mixes_units_is_refused(tmp_path, small_blocks, texts, message, n_rows):
+    for text, name in zip(texts, "ab", strict=True):
+        (tmp_path / f"{name}.csv").write_text("z,x\n" + f"1,{text}\n" * n_rows + "1,\n1,?\n")
+    options = FileOptions(numeric=("x",), missing=("?",))
+    assert len(list(chunks(tmp_path / "a.csv", ColumnRoles(options=options))))
+    with pytest.raises(ValueError, match=f"b.csv: Column 'x' must hold numbers: {message}"):
+        list(chunks(tmp_path, ColumnRoles(options=options)))
+
+
+def test_signs_that_agree_are_read():
+    assert numbers(["12%", "3 %", "?", None, ""], FileOptions(numeric=("x",), missing=("?",)))[:2] == [12, 3]
+    assert numbers(["$12", "13"], SPELT) == [12, 13]
 
 
 def test_missing_texts_and_blanks_are_missing():
@@ -97,7 +124,7 @@ def test_columns_of_text_are_features_as_stated(tmp_path, form):
     table = pa.table(
         {
             "size": ["1.234,5", "2", None, "?"],
-            "price": ["€ 1.000", "(5 %)", "yes", "?"],
+            "price": ["€ 1.000", "(5)", "yes", "?"],
             "day": days,
             "code": ["1,5", "a", "b", "b"],
             "y": [1, 2, 3, 4],
@@ -133,6 +160,22 @@ def test_dates_of_all_types_are_moments_in_utc(tmp_path, form, column):
     expected = 37800 if pa.types.is_time(column.type) else 19725 * 86400
     np.testing.assert_array_equal(X["t_seconds"], [expected, np.nan])
     np.testing.assert_array_equal(X["t_month"], [1, np.nan])
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), pa.string()], ids=str)
+def test_numbers_are_no_dates_in_any_file(tmp_path, form, kind):
+    column = pa.array([20240301, None]).cast(kind)
+    path = write(pa.table({"x": [1, 2], "t": column}), tmp_path / f"rows.{form}")
+    message = rf"Column 't' of rows.{form} must hold dates.*'20240301\S*' is a number.*write dates as 2024-03-01"
+    with pytest.raises(ValueError, match=message):
+        list(chunks(path, ColumnRoles(options=FileOptions(dates=("t",)))))
+
+
+def test_years_of_two_digits_are_refused_with_the_column(tmp_path):
+    (tmp_path / "rows.csv").write_text("x,t\n1,99-01-13\n")
+    with pytest.raises(ValueError, match=r"Columns 't' of rows.csv must hold dates: '99-01-13' .* a four-digit year"):
+        list(chunks(tmp_path / "rows.csv", ColumnRoles(options=FileOptions(dates=("t",)))))
 
 
 def test_a_late_cell_that_is_no_date_or_number_is_named(tmp_path, small_blocks):
