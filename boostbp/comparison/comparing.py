@@ -24,6 +24,7 @@ from boostbp.comparison.searches import searched
 from boostbp.inputs.survival_times import read_survival
 from boostbp.inputs.targets import read_groups
 from boostbp.runtime.arrays import TableLike
+from boostbp.runtime.messages import counted
 from boostbp.runtime.threads import count
 
 
@@ -145,6 +146,12 @@ def planned(
     if tune > 1:
         contenders = tuple(replace(c, label=f"{c.label} tuned") if searched(c) else c for c in contenders)
     strata = data.y if data.task == "classification" else None
+    if (
+        qid is not None
+        and not isinstance(folds, int)
+        and (np.diff(np.unique(np.asarray(qid), return_inverse=True)[1]) < 0).any()
+    ):
+        raise ValueError(f"folds={folds!r} counts rows, which are put in the order of qid: sort the rows by qid first.")
     splits = folds_of(len(data.y), folds, repeats, strata=strata, groups=data.groups, seed=random_state)
     metric_name, measures = with_metric(measures_of(data.task, data.y, data.classes), metric)
     settings: dict[str, Any] = {
@@ -172,6 +179,8 @@ def _data(
 ) -> TableData:
     """Return the rows of a comparison; rows of a query are put together."""
     table: Any = X
+    if np.ndim(y) == 2 and np.shape(y)[1] == 1:
+        y = np.asarray(y)[:, 0]
     if hasattr(table, "to_pandas"):  # of polars or pyarrow
         table = table.to_pandas()
     elif not hasattr(table, "shape"):
@@ -212,5 +221,12 @@ def _target(y: ArrayLike, task: ComparedTask, n_rows: int) -> tuple[NDArray[Any]
 
 
 def _typed(y: NDArray[Any]) -> NDArray[Any]:
-    """Return labels of objects as text or numbers."""
+    """Return labels of objects as text or numbers; raise ValueError if some are missing."""
+    if y.dtype.kind in "Of" and (n_missing := sum(map(_is_missing, y.ravel().tolist()))):
+        raise ValueError(f"y is missing in {counted(n_missing, 'row')}: remove the rows without a target.")
     return np.array(y.tolist()) if y.dtype.kind == "O" else y
+
+
+def _is_missing(value: object) -> bool:
+    is_nan = isinstance(value, float) and value != value
+    return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")

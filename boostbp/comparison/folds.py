@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,14 +35,29 @@ def folds_of(
     if not isinstance(folds, int | np.integer):
         if isinstance(folds, str) or not hasattr(folds, "split"):
             raise ValueError(f"folds={folds!r}: give a whole number, 'time', or a splitter of scikit-learn.")
-        return list(folds.split(number, strata, groups))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The groups parameter is ignored")  # which is an error below
+            return checked(list(folds.split(number, strata, groups)), strata, groups)
     _check(n_rows, int(folds), repeats, strata, groups)
     if groups is None:
         kind = KFold if strata is None else StratifiedKFold
     else:
         kind = GroupKFold if strata is None else StratifiedGroupKFold
     splitters = [kind(folds, shuffle=True, random_state=seed + repeat) for repeat in range(repeats)]
-    return [fold for splitter in splitters for fold in splitter.split(number, strata, groups)]
+    return checked([fold for splitter in splitters for fold in splitter.split(number, strata, groups)], strata, groups)
+
+
+def checked(folds: list[Fold], strata: NDArray[Any] | None, groups: NDArray[np.intp] | None) -> list[Fold]:
+    """Return folds; raise ValueError if one divides a group, or has a part with rows of one class."""
+    for train, test in folds:
+        if groups is not None and np.isin(groups[test], groups[train]).any():
+            cure = "give a number of folds, or a splitter of whole groups such as GroupKFold"
+            raise ValueError(
+                f"folds: rows of one group are training and test rows, so scores would be too good: {cure}."
+            )
+        if strata is not None and min(len(np.unique(strata[part])) for part in (train, test)) < 2:
+            raise ValueError("folds: a part has rows of one class only: give fewer folds, or other groups.")
+    return folds
 
 
 def _check(n_rows: int, folds: int, repeats: int, strata: NDArray[Any] | None, groups: NDArray[np.intp] | None) -> None:

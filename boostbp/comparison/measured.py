@@ -117,9 +117,9 @@ class Measured:
             model: Scored(self.scores_of(model, self.plan.metric), self.cost(model, "fit_seconds") or np.nan)
             for model in self.ran
         }
-        return Judgement.of(
-            self.plan.measures[self.plan.metric], self.plan.reference, models, ratio_of_rows(self.plan.folds)
-        )
+        completed = self.plan.folds[: len(next(iter(self.ran.values()), ()))] or self.plan.folds
+        measure = self.plan.measures[self.plan.metric]
+        return Judgement.of(measure, self.plan.reference, models, ratio_of_rows(completed))
 
     @property
     def verdict(self) -> str:

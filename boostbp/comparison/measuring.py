@@ -82,10 +82,10 @@ class TableData:
         named = {str(params.get(name)) for name in ("objective", "loss_function")}
         return self.task == "survival" and bool(named & {"survival:cox", "Cox"})
 
-    def predicted(self, model: Model, X: Table) -> Floats:
+    def predicted(self, contender: Contender, model: Model, X: Table) -> Floats:
         """Return probabilities, (rows, classes), or numbers, (rows,); of survival, risks."""
         if self.task != "classification":
-            values = np.asarray(model.predict(X), np.float64).reshape(len(X) if hasattr(X, "__len__") else -1)
+            values = np.asarray(model.predict(X), np.float64).reshape(X.shape[0])
             sign = 1.0 if self.task != "survival" or getattr(model, "_predict_risk_score", True) else -1.0
             return sign * values
         if not hasattr(model, "predict_proba"):
@@ -94,7 +94,7 @@ class TableData:
         if shares.shape[1] == len(self.classes):
             return shares
         known = np.asarray(model.classes_)  # a class without training rows has probability 0
-        places = np.searchsorted(self.classes, known) if np.isin(known, self.classes).all() else known
+        places = np.searchsorted(self.classes, known) if contender.kind == "estimator" else known.astype(np.intp)
         whole = np.zeros((len(shares), len(self.classes)))
         whole[:, places] = shares
         return whole
@@ -124,7 +124,7 @@ class FoldOutcome:
     fit_seconds: float = np.nan  # wall time of the fit, and of a search that comes with it
     row_seconds: float = np.nan  # wall time of predicting one row, median
     peak_bytes: int | None = None  # peak memory of the fit above that before it, None if unknown
-    model_bytes: int = 0  # size of the fitted model as pickle writes it
+    model_bytes: int | None = None  # size of the fitted model as pickle writes it; None if it cannot
     # of the test rows: probabilities, (rows, classes), or numbers, (rows,)
     predicted: Floats = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
 
@@ -157,8 +157,8 @@ def _measured(job: Job, data: TableData) -> FoldOutcome:
     model = fit_contender(job.contender, rows, error=error, **options)
     fit_seconds, peak_bytes = time.perf_counter() - start, peak.bytes()
     scores, predicted = scores_of(job.measures, model, X, y, groups, data, job.contender)
-    size = len(pickle.dumps(model, protocol=5))
-    return FoldOutcome("ran", "", scores, fit_seconds, _latency(data, model, X), peak_bytes, size, predicted)
+    row_seconds = _latency(job.contender, data, model, X)
+    return FoldOutcome("ran", "", scores, fit_seconds, row_seconds, peak_bytes, _size(model), predicted)
 
 
 def rehearse(job: Job, data: TableData) -> None:
@@ -170,17 +170,25 @@ def rehearse(job: Job, data: TableData) -> None:
     valid = rows._replace(X_valid=rows.X, y_valid=rows.y[::-1], groups_valid=rows.groups)
     split = valid if searched(job.contender) else rows
     length = None if job.contender.kind == "estimator" else _REHEARSAL_LENGTH
-    with suppress(ValueError):  # too few rows for it
+    with suppress(Exception):  # too few rows for it, or not those that it needs
         options: dict[str, Any] = {"task": data.task, "n_jobs": job.n_jobs, "seed": job.seed, "length": length}
-        data.predicted(train_contender(job.contender, split, **options).model, rows.X)
+        data.predicted(job.contender, train_contender(job.contender, split, **options).model, rows.X)
 
 
-def _latency(data: TableData, model: Model, X: Table) -> float:
+def _size(model: Model) -> int | None:
+    """Return the bytes of a pickle; None for classes and functions of scripts and notebooks, which have none."""
+    try:
+        return len(pickle.dumps(model, protocol=5))
+    except Exception:
+        return None
+
+
+def _latency(contender: Contender, data: TableData, model: Model, X: Table) -> float:
     """Return the median seconds of predicting one row."""
     row, seconds = _safe_indexing(X, [0]), []
     for _ in range(_PREDICTIONS):
         start = time.perf_counter()
-        data.predicted(model, row)
+        data.predicted(contender, model, row)
         seconds.append(time.perf_counter() - start)
     return statistics.median(seconds)
 
@@ -194,8 +202,11 @@ def scores_of(
     data: TableData,
     contender: Contender,
 ) -> tuple[dict[str, float], Floats]:
-    """Return all scores of some rows, and the predictions. Raises FloatingPointError if these are not finite."""
-    predicted = data.predicted(model, X)
+    """Return all scores of some rows, and the predictions.
+
+    Raises FloatingPointError if the predictions, or the first score, on which the verdict rests, are not finite.
+    """
+    predicted = data.predicted(contender, model, X)
     if not np.isfinite(predicted).all():
         raise FloatingPointError("the predictions are not finite")
     y_user, of_user = data.target_of_user(y), model
@@ -208,6 +219,9 @@ def scores_of(
             scores[name] = function(y, predicted, groups)
         elif measure.scorer is not None:
             scores[name] = float(measure.scorer(of_user, X, y_user))
+    first, score = next(iter(scores.items()))
+    if not np.isfinite(score):
+        raise FloatingPointError(f"{first} of a fold is {score}: choose another metric, or other folds.")
     return scores, predicted
 
 

@@ -24,6 +24,8 @@ DEFAULT_QUALITIES = (1, 3)
 def contenders_of(models: Iterable[ModelLike], params: Mapping[str, Any] | None = None) -> tuple[Contender, ...]:
     """Return models as contenders with labels of their own; `params` are those of all boostbp models by name."""
     contenders: list[Contender] = []
+    if isinstance(models, str) or not (models := list(models)):
+        raise ValueError(f"models={models!r} is not allowed: give a list of one model or more.")
     for model in models:
         contender = _contender(model, params or {})
         if contender in contenders:  # named twice

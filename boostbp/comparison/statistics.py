@@ -52,26 +52,13 @@ def paired(differences: Floats, ratio: float, level: float = LEVEL) -> PairedDif
     count = len(differences)
     mean, variance = float(np.mean(differences)), float(np.var(differences, ddof=1))
     error = float(np.sqrt((1 / count + ratio) * variance))
-    if error <= 1e-12 * abs(mean) or not error:  # the same difference in all folds; none between copies of a model
-        chance = 0.5 + 0.5 * float(np.sign(mean))
-        found = PairedDifference(mean, 0.0, count - 1, float(mean == 0), chance)
-    else:
-        chance = float(student.cdf(mean / error, count - 1))
-        found = PairedDifference(mean, error, count - 1, 2 * min(chance, 1 - chance), chance)
-    return found.interval(level)
+    if error <= 1e-12 * abs(mean):  # few folds may gain the same by chance; copies of a model do by nature
+        error = np.inf if mean else 0.0
+    chance = float(student.cdf(mean / error, count - 1)) if error else 0.5
+    return PairedDifference(mean, error, count - 1, 2 * min(chance, 1 - chance), chance).interval(level)
 
 
-def with_holm(differences: Mapping[str, PairedDifference], level: float = LEVEL) -> dict[str, PairedDifference]:
-    """Return differences from one reference, whose intervals are corrected for their number by Holm's procedure.
-
-    The smallest of m p-values is judged at alpha / m, the next one at alpha / (m - 1), and so on until one is no longer
-    significant, whose level the remaining ones have. So an interval excludes 0 exactly if Holm's test rejects.
-    """
-    corrected, left, alpha = {}, len(differences), 1 - level
-    is_open = True
-    for name, difference in sorted(differences.items(), key=lambda item: item[1].p_value):
-        if is_open:
-            alpha = (1 - level) / left
-        corrected[name] = difference.interval(1 - alpha)
-        is_open, left = difference.p_value < alpha, left - 1
-    return {name: corrected[name] for name in differences}
+def jointly(differences: Mapping[str, PairedDifference], level: float = LEVEL) -> dict[str, PairedDifference]:
+    """Return differences with intervals that hold together with a probability of at least `level` (Bonferroni)."""
+    each = 1 - (1 - level) / max(len(differences), 1)
+    return {name: difference.interval(each) for name, difference in differences.items()}

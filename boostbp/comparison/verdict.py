@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from boostbp.comparison.measures import Measure
-from boostbp.comparison.statistics import PairedDifference, paired, with_holm
+from boostbp.comparison.statistics import PairedDifference, jointly, paired
 from boostbp.runtime.arrays import Floats
 
 _SAME = 0.9, 1.1  # a ratio of seconds that counts as the same. Arbitrary
@@ -40,7 +40,7 @@ class Judgement:
         if reference not in models or len(models[reference].scores) < 2:
             return bare
         plain = {name: bare.between(reference, name) for name in models if name != reference}
-        return replace(bare, differences=with_holm(plain))
+        return replace(bare, differences=jointly(plain))
 
     def between(self, reference: str, name: str) -> PairedDifference:
         """Return the difference of a model from any other one, by itself."""

@@ -15,7 +15,7 @@ import numpy as np
 from boostbp.backends._lightgbm_params import natives as lightgbm_natives
 from boostbp.backends.native_params import XGBOOST, Natives
 from boostbp.estimators import BoostBPClassifier, BoostBPRanker, BoostBPRegressor, BoostBPSurvival
-from boostbp.losses import task_of
+from boostbp.losses import Huber, task_of
 from boostbp.network.layers import LayerSpec
 from boostbp.runtime import checks, messages
 from boostbp.runtime.messages import MEANT, NOT_THERE, require
@@ -34,6 +34,7 @@ _KINDS: Mapping[str, type[Any]] = {
     "regression": BoostBPRegressor,
     "survival": BoostBPSurvival,
 }
+_ALPHA = 0.9  # LightGBM's default level of quantile, and width of huber
 _DEFAULT_OBJECTIVES = {"Classifier": "binary", "Ranker": "lambdarank"}  # by the names of the libraries' classes
 # Objectives that are no loss here, but say the task.
 _CLASSES = {"multiclassova", "multiclass_ova", "ova", "ovr", "binary:logitraw", "binary:hinge", "reg:logistic"}
@@ -43,6 +44,9 @@ _SQUARED |= {"reg:squarederror", "reg:linear"}
 _NEEDLESS = {
     "num_class",
     "num_classes",
+    "num_trees",  # of XGBoost's boosters, as the updaters are
+    "updater",
+    "updater_seq",
     "enable_categorical",
     "multi_strategy",
     "importance_type",
@@ -54,7 +58,8 @@ _NEEDLESS |= {
     "seed_per_iteration",
     "is_provide_training_metric",
 }
-_CONFIGURED = ("generic_param", "tree_train_param", "learner_train_param", "objective")  # sections that users set
+_CONFIGURED = {"generic_param", "tree_train_param", "learner_train_param", "objective"}  # sections that users set
+_CONFIGURED |= {"gbtree_model_param", "gbtree_train_param", "dart_train_param"}
 
 
 def from_lightgbm(settings: Mapping[str, Any] | LGBMModel | LightGBMBooster) -> Estimator:
@@ -123,7 +128,8 @@ def from_xgboost(settings: Mapping[str, Any] | XGBModel | XGBoostBooster) -> Est
 def _estimator(switch: _Switch, settings: Any, of_booster: Callable[[Any], dict[str, Any]]) -> Any:
     given, kind = _settings(switch, settings, of_booster)
     main = {name: switch.natives.aliases.get(name, name) for name in given}
-    switch.begin(next((given[name] for name in given if main[name] == "objective"), kind))
+    values = {main[name]: value for name, value in given.items()}
+    switch.begin(values.get("objective", kind), values.get("alpha", _ALPHA))
     for name in (name for name in given if main[name] != "objective"):
         switch.put(main[name], name, given[name], given)
     if switch.notes:
@@ -145,6 +151,8 @@ def _settings(
     elif module == switch.backend and hasattr(settings, "get_params"):
         usual = type(settings)().get_params()
         given = {name: v for name, v in settings.get_params().items() if not _same(v, usual.get(name))}
+        if "RF" in named:  # a forest of XGBoost: one round
+            given["num_parallel_tree"] = given.pop("n_estimators", 100)
     else:
         kinds = f"a dict of its parameters, an estimator or a Booster of {switch.natives.title}"
         raise TypeError(f"settings={checks.shown(settings)} is not allowed: give {kinds}.")
@@ -218,8 +226,8 @@ class _Switch:
     def note(self, name: str, value: object, reason: str) -> None:
         self.notes.append(f"{name}={checks.shown(value)}: {reason}")
 
-    def begin(self, objective: Any) -> None:
-        """Choose the estimator and its loss by the objective."""
+    def begin(self, objective: Any, alpha: float) -> None:
+        """Choose the estimator and its loss by the objective; `alpha` is LightGBM's parameter of two objectives."""
         self.params = {"quality": 1} | ({} if self.backend == "lightgbm" else {"backend": self.backend})
         if not isinstance(objective, str):
             self.note("objective", objective, "give an object with value, gradient and hessian as loss=...")
@@ -230,11 +238,17 @@ class _Switch:
             self.note("objective", objective, f"it is not built in, and the default loss of {task} is in its place.")
         elif objective not in _SQUARED and task != "classification":
             self.params["loss"] = objective
+        if self.backend == "lightgbm" and objective == "huber":
+            self.params["loss"] = Huber(alpha)
+        elif self.backend == "lightgbm" and objective == "quantile":
+            self.params["alpha"] = alpha
         self.kind = _KINDS[task or "regression"]
 
     def put(self, main: str, name: str, value: Any, given: Mapping[str, Any]) -> None:
         """Put a parameter where it belongs, or say why it has no place."""
         place, native, value = MEANT.get(main, main), value, _VALUES.get(main, _as_it_is)(value)
+        if main == "alpha" and isinstance(self.params.get("loss"), Huber):
+            return
         if value is None or main in _NEEDLESS or (np.isscalar(value) and value in self.natives.defaults.get(main, ())):
             return
         if place == "eval_metric" and isinstance(value, list):
@@ -243,7 +257,8 @@ class _Switch:
         if (reason := self.reason_against(main, value, given)) is not None:
             self.note(name, native, reason)
         elif place in signature(self.kind).parameters and place != "loss":
-            self.params[place] = value
+            if not _same(self.params.setdefault(place, value), value):
+                self.note(name, native, f"{place}={self.params[place]!r} is there already.")
         elif place in {f.name for f in fields(LayerSpec)}:
             self.nested("output", name, place, value)
         elif main in self.natives.allowed:
@@ -258,6 +273,8 @@ class _Switch:
             return "LightGBM draws rows only if bagging_freq is set, so it had no effect."
         if main == "bagging_freq":
             return "rows are drawn anew for each tree."
+        if main == "alpha" and "alpha" not in self.params:
+            return "it is a parameter of the objectives quantile and huber alone."
         if main not in ("is_unbalance", "scale_pos_weight") or self.kind is not BoostBPClassifier:
             return None
         self.params["class_weight"] = "balanced" if value is True else {0: 1, 1: value}
@@ -272,11 +289,18 @@ class _Switch:
         except (ValueError, SyntaxError) as error:
             self.note(name, value, f"{error}")
         else:
-            self.params[parameter] = {**self.params.get(parameter, {}), key: value}
+            known = self.params.setdefault(parameter, {})
+            if not _same(known.setdefault(key, value), value):
+                self.note(name, value, f"{key}={known[key]!r} is there already.")
 
 
 def _as_it_is(value: Any) -> Any:
     return value
+
+
+def _is_on(value: Any) -> bool:
+    """Return whether a switch is on, which LightGBM also reads as text."""
+    return str(value).lower() not in ("false", "0", "0.0", "-")
 
 
 def _columns(value: Any) -> Any:
@@ -299,8 +323,8 @@ _VALUES: Mapping[str, Callable[[Any], Any]] = {
     "bagging_freq": lambda value: None if value in (0, 1) else value,
     "categorical_feature": _columns,
     "eval_metric": _metrics,
-    "is_unbalance": lambda value: True if value else None,
-    "linear_tree": lambda value: "linear" if value in (True, "true") else None,
+    "is_unbalance": lambda value: True if _is_on(value) else None,
+    "linear_tree": lambda value: "linear" if _is_on(value) else None,
     "max_depth": lambda value: -1 if value == 0 else value,  # of XGBoost, as below
     "max_leaves": lambda value: None if value == 0 else value,
     "metric": _metrics,

@@ -10,6 +10,7 @@ import pytest
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import Ridge
+from sklearn.model_selection import GroupKFold
 
 import boostbp
 from boostbp.comparison.comparing import default_models, planned
@@ -120,7 +121,7 @@ def test_ctrl_c_before_a_fold_is_complete_goes_on():
     ("arguments", "message"),
     [
         ((X, Y[:5]), "inconsistent numbers of samples"),
-        ((X, np.where(Y > 300, np.nan, Y)), "y must hold one finite number"),
+        ((X, np.where(Y > 300, np.nan, Y)), "y is missing in 14 rows: remove"),
         ((X, np.array(["a", "b"] * 220 + ["c"] * 2)), "smallest with 2 rows"),
     ],
 )
@@ -142,3 +143,35 @@ def test_groups_are_whole_and_every_row_has_one():
         FLOWERS, SPECIES, models=[("a", DummyClassifier()), ("b", DummyClassifier())], groups=groups, folds=3
     )
     assert all(not set(groups[train]) & set(groups[test]) for train, test in result.plan.folds)
+
+
+@pytest.mark.parametrize(
+    ("y", "options"),
+    [
+        (np.array(["yes", "no", np.nan] * 100 + ["no"] * 142, object), {}),
+        (pd.Series(["yes", None] * 221), {}),
+        (pd.Series(["yes", "no", None, "no"] * 110 + ["no"] * 2, dtype="category"), {}),
+        (np.where(np.arange(442) == 3, np.nan, np.arange(442) % 2), {"task": "classification"}),
+    ],
+)
+def test_missing_labels_are_no_class(y, options):
+    with pytest.raises(ValueError, match=r"y is missing in \d+ rows?: remove the rows without a target"):
+        plan_of(X, y, **options)
+
+
+def test_a_target_in_one_column_is_a_target():
+    plan = plan_of(X, pd.DataFrame({"y": Y}))
+    assert plan.data.task == "regression"
+    np.testing.assert_array_equal(plan.data.y, Y)
+
+
+@pytest.mark.parametrize("models", ["lightgbm", [], ()])
+def test_models_are_a_list(models):
+    with pytest.raises(ValueError, match="give a list of one model or more"):
+        plan_of(X, Y, models=models)
+
+
+def test_a_splitter_counts_rows_so_queries_must_be_in_order():
+    with pytest.raises(ValueError, match="sort the rows by qid first"):
+        plan_of(X, Y, qid=np.arange(442) % 40, folds=GroupKFold(3))
+    assert len(plan_of(X, Y, qid=np.arange(442) // 12, folds=GroupKFold(3)).folds) == 3

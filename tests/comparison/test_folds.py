@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.model_selection import ShuffleSplit
+from sklearn.model_selection import GroupKFold, ShuffleSplit
 
 from boostbp.comparison.folds import folds_of, ratio_of_rows
 
@@ -55,3 +55,14 @@ def test_class_too_small_to_split_is_refused():
         folds_of(40, 5, 1, strata=np.repeat([0, 1], [37, 3]))
     with pytest.raises(ValueError, match="folds=5 does not split 4 groups"):
         folds_of(40, 5, 1, groups=np.arange(40) % 4)
+
+
+def test_no_splitter_may_divide_a_group_or_leave_a_part_without_a_class():
+    groups = np.arange(60) % 12
+    for folds in ("time", ShuffleSplit(3, random_state=0)):
+        with pytest.raises(ValueError, match="rows of one group are training and test rows"):
+            folds_of(60, folds, 1, groups=groups)
+    assert len(folds_of(60, GroupKFold(3), 1, groups=groups)) == 3
+    strata = np.repeat(np.tile([0, 1], 5), 12)  # a group has one class, and a fold one group
+    with pytest.raises(ValueError, match="a part has rows of one class only"):
+        folds_of(120, 10, 1, strata=strata, groups=np.repeat(np.arange(10), 12))

@@ -8,13 +8,14 @@ import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import recall_score
 from sklearn.svm import LinearSVC
 
-from boostbp.comparison.contenders import SINGLE_LAYER, Contender
+from boostbp.comparison.contenders import SINGLE_LAYER, Contender, train_contender
 from boostbp.comparison.folds import folds_of
 from boostbp.comparison.measures import measures_of, with_metric
 from boostbp.comparison.measuring import Job, Peak, TableData, measure
@@ -139,9 +140,41 @@ def test_columns_that_libraries_refuse_or_cannot_read_are_no_obstacle():
 def test_a_class_without_training_rows_has_probability_zero():
     data = classes()
     model = LogisticRegression(max_iter=500).fit(IRIS[0][50:], NAMES[IRIS[1][50:]])
-    shares = data.predicted(model, IRIS[0][:5])
+    shares = data.predicted(Contender("ours", "estimator"), model, IRIS[0][:5])
     assert shares.shape == (5, 3)
     assert (shares[:, 0] == 0).all()
+
+
+@pytest.mark.parametrize("labels", [np.arange(3), np.arange(1, 4)])
+def test_probabilities_are_in_the_columns_of_their_classes_whatever_the_labels(labels):
+    data, rows = classes(labels=labels), np.arange(50, 150)  # without the first class
+    for model in ("lightgbm", "quality=1", LogisticRegression(max_iter=500)):
+        contender = contenders_of([model])[0]
+        trained = train_contender(
+            contender, data.rows(contender, rows), task="classification", n_jobs=1, seed=0, length=5
+        )
+        shares = data.predicted(contender, trained.model, IRIS[0][rows])
+        assert (shares[:, 0] == 0).all()
+        assert (shares.argmax(axis=1) == IRIS[1][rows]).mean() > 0.9
+
+
+def test_estimators_of_scripts_sparse_tables_and_hard_starts_are_no_obstacle():
+    class Mine(Ridge):
+        """Defined in a function, which pickle refuses."""
+
+    X, y = load_diabetes(return_X_y=True)
+    data = TableData(sp.csr_matrix(X), y, "regression")
+    for model in (Mine(), "quality=1"):
+        assert outcome_of(model, data).state == "ran"
+    counts = np.sort(np.random.default_rng(0).poisson(0.5, 442)).astype(float)  # the first rows have none
+    poisson = lightgbm.LGBMRegressor(objective="poisson", n_estimators=3, verbose=-1)
+    assert outcome_of(poisson, TableData(X, counts, "regression")).state == "ran"
+
+
+def test_a_verdict_without_a_score_is_refused():
+    outcome = outcome_of(Ridge(), TableData(*load_diabetes(return_X_y=True), "regression"), lambda model, X, y: np.nan)
+    assert outcome.state == "failed"
+    assert "choose another metric, or other folds" in outcome.reason
 
 
 def test_rankings_are_of_queries_and_survival_of_risks():
@@ -176,7 +209,7 @@ def test_threads_and_seeds_are_set_where_an_estimator_has_them():
     from sklearn.ensemble import ExtraTreesRegressor
     from sklearn.pipeline import make_pipeline
 
-    from boostbp.comparison.contenders import Split, train_contender
+    from boostbp.comparison.contenders import Split
 
     rows = Split(*load_diabetes(return_X_y=True))
     for seed, kept in ((None, 5), (3, 3)):

@@ -1,4 +1,4 @@
-"""Paired differences: the corrected t test against its formula, Holm's levels, and no winner in noise."""
+"""Paired differences: the corrected t test against its formula, joint intervals, and no winner in noise."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sklearn.tree import ExtraTreeClassifier, ExtraTreeRegressor
 
 from boostbp.comparison.folds import folds_of, ratio_of_rows
 from boostbp.comparison.measures import measures_of
-from boostbp.comparison.statistics import paired, with_holm
+from boostbp.comparison.statistics import jointly, paired
 from boostbp.comparison.verdict import Judgement, Scored
 
 RNG = np.random.default_rng(0)
@@ -32,27 +32,24 @@ def test_overlap_widens_the_standard_error_as_nadeau_and_bengio_say():
     assert paired(-values, 0.25).chance == pytest.approx(1 - ours.chance)
 
 
-def test_copies_of_a_model_are_level_and_a_constant_gain_is_certain():
+def test_copies_of_a_model_are_level_and_the_same_gain_in_all_folds_proves_nothing():
     level, ahead = paired(np.zeros(10), 0.25), paired(np.full(10, 0.1), 0.25)
     assert (level.chance, level.p_value, level.low, level.high) == (0.5, 1.0, 0.0, 0.0)
     assert not level.is_better
     assert not level.is_worse
-    assert ahead.is_better
-    assert ahead.chance == 1.0
+    assert (ahead.mean, ahead.chance, ahead.p_value) == (pytest.approx(0.1), 0.5, 1.0)
+    assert not ahead.is_better
 
 
-def test_intervals_exclude_zero_exactly_where_holm_rejects():
-    for seed in range(40):
+def test_intervals_hold_together():
+    gains, covered = np.array([0.0, 0.5, 2.0, -2.0]), 0
+    for seed in range(400):
         rng = np.random.default_rng(seed)
-        plain = {str(k): paired(rng.normal(rng.uniform(-1, 1), 1.0, 10), 0.25) for k in range(4)}
-        corrected = with_holm(plain)
-        order = sorted(plain, key=lambda name: plain[name].p_value)
-        rejected, is_open = set(), True
-        for rank, name in enumerate(order):  # the procedure of Holm (1979)
-            is_open = is_open and plain[name].p_value < 0.05 / (4 - rank)
-            rejected |= {name} if is_open else set()
-        assert {name for name, d in corrected.items() if d.is_better or d.is_worse} == rejected
+        plain = {str(k): paired(rng.normal(gain, 1.0, 10), 0.0) for k, gain in enumerate(gains)}
+        corrected = jointly(plain)
         assert list(corrected) == list(plain)
+        covered += all(d.low <= gain <= d.high for d, gain in zip(corrected.values(), gains, strict=True))
+    assert covered >= 0.93 * 400  # at least .95, less two standard errors
 
 
 def noise(kind, rng, n=200):

@@ -112,6 +112,23 @@ def test_a_booster_and_its_switch_are_alike():
     assert np.corrcoef(theirs, ours.predict_proba(data[1::2])[:, 1])[0, 1] > 0.95
 
 
+def test_levels_and_widths_are_those_of_lightgbm():
+    assert (
+        from_lightgbm({"objective": "quantile"}).alpha == from_lightgbm(lgb.LGBMRegressor(objective="quantile")).alpha
+    )
+    assert from_lightgbm({"objective": "quantile"}).alpha == 0.9
+    assert from_lightgbm({"objective": "quantile", "alpha": 0.2}).alpha == 0.2
+    for given, delta in ({}, 0.9), ({"alpha": 2.0}, 2.0):
+        model, words = said({"objective": "huber"} | given)
+        assert (model.loss.delta, model.alpha, words) == (delta, None, "")
+
+
+def test_switches_may_be_text():
+    for value, weight in ("false", None), ("true", "balanced"), (True, "balanced"), (0, None):
+        assert said({"objective": "binary", "is_unbalance": value})[0].class_weight == weight
+    assert changes(from_lightgbm({"linear_tree": "True"})) == {"output": {"basis": "linear"}}
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -123,6 +140,8 @@ def test_a_booster_and_its_switch_are_alike():
         ({"num_leaves": 1}, "num_leaves=1: max_leaves=1 is not allowed"),
         ({"mc": "up"}, "mc='up': "),
         ({"zero_as_missing": True}, "zero_as_missing=True: routing could not tell 0.0 from NaN"),
+        ({"objective": "poisson", "alpha": 0.3}, "alpha=0.3: it is a parameter of the objectives quantile and huber"),
+        ({"lambda_l2": 3, "linear_lambda": 0.5}, "linear_lambda=0.5: reg_lambda=3 is there already"),
         ({"machines": "a,b"}, "machines='a,b': boostbp has nothing in its place"),
     ],
 )
@@ -176,6 +195,21 @@ def test_xgboost_gives_what_was_set():
         "missing=-1.0: only NaN is missing: recode other values as NaN."
     )
     assert not changes(from_xgboost({"missing": float("nan")})).keys() - {"backend"}
+
+
+def test_forests_and_second_names_of_xgboost_are_said():
+    xgb = pytest.importorskip("xgboost", reason="needs XGBoost: pip install 'boostbp[xgboost]'")
+    forest = xgb.XGBRFRegressor(n_estimators=5).fit(X, y)
+    exact = xgb.train({"num_parallel_tree": 3, "tree_method": "exact"}, xgb.DMatrix(X, y), 2)
+    for source, name in (forest, "num_parallel_tree=5"), (exact, "num_parallel_tree=3"), (exact, "tree_method='exact'"):
+        assert name in said(source, from_xgboost)[1]
+    assert (
+        from_xgboost(
+            xgb.train({"num_class": 3, "objective": "multi:softmax"}, xgb.DMatrix(X, np.arange(60) % 3), 2)
+        ).n_estimators
+        == 2
+    )
+    assert "random_state=2: random_state=1 is there already" in said({"seed": 1, "random_state": 2}, from_xgboost)[1]
 
 
 def test_no_parameter_of_xgboost_is_lost():
