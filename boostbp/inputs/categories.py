@@ -19,6 +19,7 @@ from boostbp.inputs.conversions import (
     YES,
     code_for_dates,
     code_for_numbers,
+    doubt_of,
     options_for_dates,
     options_for_numbers,
     writing_of,
@@ -286,7 +287,7 @@ def fault_of_text(
             texts = [str(value) for value, does in zip(values, spelt, strict=True) if does]
             do = "do" if len(others) > 1 else "does"
             rest = f"; {', '.join(f'{other!r:.99}' for other in others[:SHOWN])} {do} not" if others else ""
-            example = f"{texts[0]!r}{writing_of(texts) if what == 'numbers' else ''}"
+            example = f"{texts[0]!r}{(writing_of if what == 'numbers' else doubt_of)(texts)}"
             count = f"{len(texts)} of its {len(values)} distinct values"
             holds = f"text, but {count} spell {what}, such as {example}{rest}"
             how = f"turn it into numbers: {code(texts, others, code_name)}; {otherwise}"

@@ -86,6 +86,16 @@ def writing_of(texts: Collection[str]) -> str:
     return f" (with {' and '.join(word for word, is_so in words.items() if is_so)})" * any(words.values())
 
 
+def doubt_of(texts: Iterable[str]) -> str:
+    """Return why no option reads dates, in words to follow an example; "" if options do."""
+    try:
+        for text in texts:
+            refuse_unclear(text)
+    except ValueError as error:
+        return f" ({error})"
+    return ""
+
+
 def options_for_numbers(texts: Collection[str], others: Sequence[str], name: str, decimal: str = ".") -> list[Change]:
     """Return the options that read a column of these values as numbers; none if no options do.
 
@@ -110,11 +120,10 @@ def options_for_dates(texts: Collection[str], others: Sequence[str], name: str) 
     The order of day and month is an option only if the dates do not tell it.
     """
     with suppress(ValueError):
-        for text in texts:
-            refuse_unclear(text)
         is_open = is_order_open(texts) and day_order(texts) is None
         order: list[Change] = [("day_first", True)] if is_open else []
-        return [("dates", name), *order, *(("missing", other) for other in others)] if len(others) <= SHOWN else []
+        is_read = len(others) <= SHOWN and not doubt_of(texts)
+        return [("dates", name), *order, *(("missing", other) for other in others)] if is_read else []
     return []
 
 

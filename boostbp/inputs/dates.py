@@ -74,11 +74,13 @@ def day_order(texts: Iterable[str]) -> bool | None:
 def refuse_unclear(text: str) -> None:
     """Raise ValueError for text that may mean several moments, or another one later: 20240103, 24-01-03, today."""
     if _NUMBER.fullmatch(text):
-        cure = "write dates as 2024-03-01, or in Python pass pandas.to_datetime(column, format='%Y%m%d'), or unit='s'"
-        raise ValueError(f"{text!r:.99} is a number, which may count days or seconds: {cure}")
+        cure = "or in Python pass pandas.to_datetime(column.astype(str), format='%Y%m%d'), or with unit='s'"
+        what = "is a number, which may count days or seconds"
+        raise ValueError(f"{text!r:.99} {what}: write dates as 2024-03-01, {cure}")
     ordered = ORDERED.match(text)
     if not (len(ordered[4]) == 4 if ordered else _CLEAR.match(text) or TIME_ONLY.match(text)):
-        raise ValueError(f"{text!r:.99} is no time, and no date with a four-digit year: write dates as 2024-03-01")
+        what = "is neither a time nor a date with a four-digit year and a clear month"
+        raise ValueError(f"{text!r:.99} {what}: write dates as 2024-03-01")
 
 
 def moments_of(values: Sequence[Any], day_first: bool | None = None) -> NDArray[np.datetime64]:

@@ -11,6 +11,7 @@ import pytest
 from cures import pasted
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
+from boostbp.inputs.conversions import options_for_dates
 from tests.test_cures import AMOUNTS, DATES, ROWS, SPELT, X, message_of, y
 
 
@@ -70,6 +71,14 @@ def test_files_that_write_a_target_in_two_ways_are_refused(tmp_path, first, seco
         X.assign(y=texts).to_csv(tmp_path / f"{name}.csv", index=False)
     with pytest.raises(ValueError, match=r"Column 'y' .* is not that of all rows: write all of them alike"):
         BoostBPRegressor(quality=1).fit(tmp_path, "y")
+
+
+@pytest.mark.parametrize("text", ["3/1/24", "2024/13/01", "3 Jan 24"])
+def test_no_option_reads_dates_that_may_mean_several(text):
+    assert options_for_dates(["2024-01-03", "3 Jan 2024"], [], "x") == [("dates", "x")]
+    assert options_for_dates(["2024-01-03", text], [], "x") == []
+    table = X.assign(x=[text, *(f"2024-01-{day:02}" for day in range(1, 20))] * 3)
+    assert f"({text!r} is neither a time nor a date with a four-digit year" in message_of(fit, table, y)
 
 
 @pytest.mark.parametrize("texts", [["12%", "0.5"], ["$12", "\u20ac12"]])

@@ -104,13 +104,16 @@ def test_an_order_is_that_of_all_dates():
     ],
 )
 def test_text_that_leaves_the_year_or_the_month_open_is_refused(text, day_first):
-    with pytest.raises(ValueError, match="is no time, and no date with a four-digit year: write dates as 2024-03-01"):
+    with pytest.raises(
+        ValueError,
+        match="is neither a time nor a date with a four-digit year and a clear month: write dates as 2024-03-01",
+    ):
         moments_of(["2024-01-03", text], day_first)
 
 
 @pytest.mark.parametrize("value", [20240301, 45352.5, 0, True, np.int64(20240301), "20240301", "2024", "2024.05"])
 def test_numbers_are_no_dates(value):
-    with pytest.raises(ValueError, match=r"is a number, which may count days .*format='%Y%m%d'|'True' is no time"):
+    with pytest.raises(ValueError, match=r"is a number, which may count days .*format='%Y%m%d'|'True' is neither"):
         moments_of([None, value])
     with pytest.raises(ValueError, match=r"Column 'day' must hold dates: "):
         with_date_numbers(pd.DataFrame({"day": [value]}), ["day"])
