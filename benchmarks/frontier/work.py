@@ -125,7 +125,7 @@ def _trained(name: str, fit: Fit, fold: Fold, classes: bool, seed: int) -> dict[
 
 def _whole(fold: Fold) -> tuple[Any, NDArray[Any]]:
     """All rows to learn from: each model chooses for itself which of them it stops by."""
-    X, y, X_valid, y_valid = fold.split
+    X, y, X_valid, y_valid, *_ = fold.split
     y = np.concatenate([y, y_valid])
     if hasattr(X, "iloc"):
         import pandas as pd

@@ -110,7 +110,7 @@ def _average(contender: Contender, split: Split, task: str, n_jobs: int, seed: i
         raise ValueError(f"{contender.label} needs rows to stop by: each of its models has a length of its own.")
     sampled = {"subsample": 0.8, "colsample_bytree": 0.8}
     params = {name: value for name, value in contender.params.items() if name != "trees"}
-    one = replace(contender, params=sampled | params)
+    one = replace(contender, kind="lightgbm", params=sampled | params)
     average = Average([])
     while len(average.models) < 2 or (
         len(average.models) < _MOST_AVERAGED and (trees_of(average) or 0) < contender.params["trees"]

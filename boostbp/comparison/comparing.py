@@ -222,7 +222,7 @@ def _target(y: ArrayLike, task: ComparedTask, n_rows: int) -> tuple[NDArray[Any]
 
 def _typed(y: NDArray[Any]) -> NDArray[Any]:
     """Return labels of objects as text or numbers; raise ValueError if some are missing."""
-    if y.dtype.kind in "Of" and (n_missing := sum(map(_is_missing, y.ravel().tolist()))):
+    if y.dtype.kind in "Of" and (n_missing := sum([_is_missing(value) for value in y.ravel().tolist()])):
         raise ValueError(f"y is missing in {counted(n_missing, 'row')}: remove the rows without a target.")
     return np.array(y.tolist()) if y.dtype.kind == "O" else y
 

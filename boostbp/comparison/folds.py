@@ -37,17 +37,19 @@ def folds_of(
             raise ValueError(f"folds={folds!r}: give a whole number, 'time', or a splitter of scikit-learn.")
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The groups parameter is ignored")  # which is an error below
-            return checked(list(folds.split(number, strata, groups)), strata, groups)
+            return checked_folds(list(folds.split(number, strata, groups)), strata, groups)
     _check(n_rows, int(folds), repeats, strata, groups)
     if groups is None:
         kind = KFold if strata is None else StratifiedKFold
     else:
         kind = GroupKFold if strata is None else StratifiedGroupKFold
     splitters = [kind(folds, shuffle=True, random_state=seed + repeat) for repeat in range(repeats)]
-    return checked([fold for splitter in splitters for fold in splitter.split(number, strata, groups)], strata, groups)
+    return checked_folds(
+        [fold for splitter in splitters for fold in splitter.split(number, strata, groups)], strata, groups
+    )
 
 
-def checked(folds: list[Fold], strata: NDArray[Any] | None, groups: NDArray[np.intp] | None) -> list[Fold]:
+def checked_folds(folds: list[Fold], strata: NDArray[Any] | None, groups: NDArray[np.intp] | None) -> list[Fold]:
     """Return folds; raise ValueError if one divides a group, or has a part with rows of one class."""
     for train, test in folds:
         if groups is not None and np.isin(groups[test], groups[train]).any():

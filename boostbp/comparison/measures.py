@@ -140,7 +140,7 @@ def measure_by_name(name: str, known: Mapping[str, Measure]) -> Measure:
     try:
         scorer = get_scorer(name)
     except ValueError as error:
-        cure = f"give one of {', '.join(known)}, pinball@0.9, or a name of sklearn.metrics.get_scorer_names()"
+        cure = f"give one of {', '.join(known)}, pinball@0.9, or the name of a scorer of scikit-learn"
         raise ValueError(f"metric={name!r} is not known: {cure}.") from error
     return Measure(name, "a scorer of scikit-learn; greater is better", True, scorer=scorer)
 

@@ -60,5 +60,5 @@ def paired(differences: Floats, ratio: float, level: float = LEVEL) -> PairedDif
 
 def jointly(differences: Mapping[str, PairedDifference], level: float = LEVEL) -> dict[str, PairedDifference]:
     """Return differences with intervals that hold together with a probability of at least `level` (Bonferroni)."""
-    each = 1 - (1 - level) / max(len(differences), 1)
-    return {name: difference.interval(each) for name, difference in differences.items()}
+    single = 1 - (1 - level) / max(len(differences), 1)
+    return {name: difference.interval(single) for name, difference in differences.items()}

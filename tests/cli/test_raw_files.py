@@ -136,14 +136,15 @@ def test_a_folder_is_read_as_a_file(fitted, tmp_path, name):
 
 def test_compare_takes_the_same_options_for_the_same_message(fitted, one_process):
     where, _, options, *_ = fitted("eu.csv")
-    command = ["compare", where / "eu.csv", "-t", "Miete", "-b", "lightgbm", "-s", "quality=1", "-s", "n_estimators=3"]
+    command = ["compare", where / "eu.csv", "-t", "Miete", "-q", "1", "-s", "n_estimators=3"]
     assert sorted(refused(*command)[0]) == sorted(options)
 
 
 @pytest.mark.slow
 def test_compare_runs_with_them(fitted, one_process):
     where, _, options, *_ = fitted("eu.csv")
-    done = run("compare", where / "eu.csv", "-t", "Miete", "-b", "lightgbm", *SHORT, *options)
+    quick = ["-q", "1", "-s", "n_estimators=40", "--folds", "2", "--repeats", "1"]
+    done = run("compare", where / "eu.csv", "-t", "Miete", *quick, *options)
     assert (done.exit_code, "2000 rows, 7 features" in done.output) == (0, True), done.output
 
 
