@@ -146,22 +146,13 @@ def planned(
     if tune > 1:
         contenders = tuple(replace(c, label=f"{c.label} tuned") if searched(c) else c for c in contenders)
     strata = data.y if data.task == "classification" else None
-    if (
-        qid is not None
-        and not isinstance(folds, int)
-        and (np.diff(np.unique(np.asarray(qid), return_inverse=True)[1]) < 0).any()
-    ):
+    is_split_by_number = qid is not None and not isinstance(folds, int)
+    if is_split_by_number and (np.diff(np.unique(np.asarray(qid), return_inverse=True)[1]) < 0).any():
         raise ValueError(f"folds={folds!r} counts rows, which are put in the order of qid: sort the rows by qid first.")
     splits = folds_of(len(data.y), folds, repeats, strata=strata, groups=data.groups, seed=random_state)
     metric_name, measures = with_metric(measures_of(data.task, data.y, data.classes), metric)
-    settings: dict[str, Any] = {
-        "folds": folds,
-        "repeats": repeats,
-        "tune": tune,
-        "n_jobs": n_jobs,
-        "random_state": random_state,
-    }
-    settings |= dict(boostbp_params or {})
+    settings: dict[str, Any] = {"folds": folds, "repeats": repeats, "tune": tune, "n_jobs": n_jobs}
+    settings |= {"random_state": random_state, **(boostbp_params or {})}
     judged = metric_name, measures, contenders[place].label
     return ComparisonPlan(name, data, contenders, *judged, splits, tune, count(n_jobs), random_state, settings)
 

@@ -40,7 +40,7 @@ class Dataset:
         """Return survival times, (rows,): the `target`, negative where the column `event` has no event."""
         words = [str(value).strip().lower() for value in self.beside[event].tolist()]
         if wrong := sorted(set(words) - {*_EVENT, *_NO_EVENT}):
-            raise ValueError(f"event={event!r}: the column holds {wrong[0]!r}: 1 is an event, and 0 is none.")
+            raise ValueError(f"event={event!r}: the column holds {wrong[0]!r}: use 1 for an event and 0 for no event.")
         if (earliest := self.y.min()) < 0:
             cure = "write times from 0 on, or leave these rows out"
             raise ValueError(f"target={target!r}: the column holds the time {earliest:g}, which is negative: {cure}.")

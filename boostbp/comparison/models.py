@@ -83,5 +83,5 @@ def reference_of(contenders: Sequence[Contender], reference: str | None) -> str:
         return labels.get(SINGLE_LAYER[0].label.lower(), contenders[0].label)
     named = labels.get(reference.lower()) or labels.get(f"boostbp {reference.lower()}")
     if named is None:
-        raise ValueError(f"reference={reference!r} is none of the models: give one of {', '.join(labels.values())}.")
+        raise ValueError(f"reference={reference!r} is not one of the models: give one of {', '.join(labels.values())}.")
     return named

@@ -27,7 +27,7 @@ _COSTS = (
 
 
 class Cell(NamedTuple):
-    """A text, its number (None if there is none), and whether it is the best score."""
+    """A text, its number, None without one, and whether it is the best score."""
 
     text: str
     value: float | None
@@ -86,7 +86,7 @@ def _differences(comparison: Measured, judgement: Judgement) -> list[Column]:
 
 
 def difference_facts(judgement: Judgement, model: str) -> dict[str, Any] | None:
-    """Return the difference of a model from the reference as plain values; None if there is none."""
+    """Return the difference of a model from the reference as plain values; None without one."""
     difference = judgement.differences.get(model)
     return None if difference is None else {**asdict(difference), "is_log_ratio": judgement.is_ratio}
 
@@ -96,8 +96,8 @@ def tables_for(comparison: Measured, console: Console) -> list[Table]:
     shown, unlimited = columns(comparison), console.options.update(width=_UNLIMITED)
 
     def fits(part: Sequence[Column]) -> bool:
-        wanted = Measurement.get(console, unlimited, table(comparison.models, "", part)).maximum
-        return bool(wanted <= console.options.max_width)
+        width = Measurement.get(console, unlimited, table(comparison.models, "", part)).maximum
+        return bool(width <= console.options.max_width)
 
     parts: list[list[Column]] = []
     for section in [shown] if fits(shown) else [shown[: -len(_COSTS)], shown[-len(_COSTS) :]]:

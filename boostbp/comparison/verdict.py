@@ -73,7 +73,7 @@ class Judgement:
 
     @property
     def best(self) -> str | None:
-        """The best of the models that are better than the reference beyond chance; None if there is none."""
+        """The best of the models that are better than the reference beyond chance; None without one."""
         better = [name for name, difference in self.differences.items() if difference.is_better]
         return max(better, key=lambda name: self.differences[name].mean, default=None)
 

@@ -129,8 +129,8 @@ def _estimator(switch: _Switch, settings: Any, of_booster: Callable[[Any], dict[
     given, kind = _settings(switch, settings, of_booster)
     main = {name: switch.natives.aliases.get(name, name) for name in given}
     values = {main[name]: value for name, value in given.items()}
-    switch.begin(values.get("objective", kind), values.get("alpha", _ALPHA))
-    for name in (name for name in given if main[name] != "objective"):
+    switch.begin(values.get("objective", kind), values.get("alpha"))
+    for name in (name for name in given if main[name] not in ("objective", "alpha")):
         switch.put(main[name], name, given[name], given)
     if switch.notes:
         lines = "".join(f"\n- {note}" for note in switch.notes)
@@ -226,8 +226,8 @@ class _Switch:
     def note(self, name: str, value: object, reason: str) -> None:
         self.notes.append(f"{name}={checks.shown(value)}: {reason}")
 
-    def begin(self, objective: Any, alpha: float) -> None:
-        """Choose the estimator and its loss by the objective; `alpha` is LightGBM's parameter of two objectives."""
+    def begin(self, objective: Any, alpha: float | None) -> None:
+        """Choose the estimator and its loss by the objective, two of which have LightGBM's parameter `alpha`."""
         self.params = {"quality": 1} | ({} if self.backend == "lightgbm" else {"backend": self.backend})
         if not isinstance(objective, str):
             self.note("objective", objective, "give an object with value, gradient and hessian as loss=...")
@@ -238,17 +238,17 @@ class _Switch:
             self.note("objective", objective, f"it is not built in, and the default loss of {task} is in its place.")
         elif objective not in _SQUARED and task != "classification":
             self.params["loss"] = objective
-        if self.backend == "lightgbm" and objective == "huber":
-            self.params["loss"] = Huber(alpha)
-        elif self.backend == "lightgbm" and objective == "quantile":
-            self.params["alpha"] = alpha
+        if objective == "huber":
+            self.params["loss"] = Huber(_ALPHA if alpha is None else alpha)
+        elif objective == "quantile":
+            self.params["alpha"] = _ALPHA if alpha is None else alpha
+        elif alpha is not None:
+            self.note("alpha", alpha, "it is a parameter of the objectives quantile and huber alone.")
         self.kind = _KINDS[task or "regression"]
 
     def put(self, main: str, name: str, value: Any, given: Mapping[str, Any]) -> None:
         """Put a parameter where it belongs, or say why it has no place."""
-        place, native, value = MEANT.get(main, main), value, _VALUES.get(main, _as_it_is)(value)
-        if main == "alpha" and isinstance(self.params.get("loss"), Huber):
-            return
+        place, native, value = MEANT.get(main, main), value, _VALUES[main](value) if main in _VALUES else value
         if value is None or main in _NEEDLESS or (np.isscalar(value) and value in self.natives.defaults.get(main, ())):
             return
         if place == "eval_metric" and isinstance(value, list):
@@ -273,8 +273,6 @@ class _Switch:
             return "LightGBM draws rows only if bagging_freq is set, so it had no effect."
         if main == "bagging_freq":
             return "rows are drawn anew for each tree."
-        if main == "alpha" and "alpha" not in self.params:
-            return "it is a parameter of the objectives quantile and huber alone."
         if main not in ("is_unbalance", "scale_pos_weight") or self.kind is not BoostBPClassifier:
             return None
         self.params["class_weight"] = "balanced" if value is True else {0: 1, 1: value}
@@ -292,10 +290,6 @@ class _Switch:
             known = self.params.setdefault(parameter, {})
             if not _same(known.setdefault(key, value), value):
                 self.note(name, value, f"{key}={known[key]!r} is there already.")
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
 
 
 def _is_on(value: Any) -> bool:

@@ -130,7 +130,11 @@ def test_header_that_is_not_utf8_names_its_file(model, tmp_path):
         (["compare", "no_such"], 1, "source='no_such' is not a data set"),
         (["compare", "iris", "--with", "random_forest"], 1, "model 'random_forest' is not known: use one of lightgbm"),
         (["compare", "iris", "--metric", "gini"], 1, "metric='gini' is not known: give one of log_loss"),
-        (["compare", "iris", "--reference", "ridge"], 1, "reference='ridge' is none of the models: give one of Light"),
+        (
+            ["compare", "iris", "--reference", "ridge"],
+            1,
+            "reference='ridge' is not one of the models: give one of Light",
+        ),
         (["compare", "iris", "--folds", "weeks"], 1, "folds='weeks': give a whole number, 'time'"),
         (["compare", "iris", "-s", "quality=2"], 2, "--set quality is --quality here"),
         (["compare", "iris", "--groups", "who"], 1, "'iris' has no columns ['who'] of groups"),

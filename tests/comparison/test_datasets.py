@@ -49,7 +49,7 @@ def test_wrong_request_names_the_cure(source, options, message):
 def test_text_is_no_target_of_a_regression(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("x,y\n1,a\n2,b\n")
-    with pytest.raises(ValueError, match=r"Column 'y' must hold numbers: 'a' is none"):
+    with pytest.raises(ValueError, match=r"Column 'y' must hold numbers: 'a' is not one"):
         load_dataset(str(path), target="y", task="regression")
 
 

@@ -74,7 +74,7 @@ def numbers_in(
     wrong = compute.filter(text, compute.and_(compute.is_valid(text), compute.is_null(numbers)))
     if len(wrong):
         cure = "Declare it as missing (--missing), or name a column of amounts (--numeric)"
-        raise ValueError(f"Column {name!r} must hold numbers: {wrong[0].as_py()!r:.99} is none. {cure}.")
+        raise ValueError(f"Column {name!r} must hold numbers: {wrong[0].as_py()!r:.99} is not one. {cure}.")
     if amounts or is_numeric:
         _refuse_mixed_units(text, name, set() if units is None else units)
     return numbers.cast(pa.float64())

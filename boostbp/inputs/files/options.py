@@ -70,9 +70,9 @@ class FileOptions:
         if (encoding := _encoding_of(head, self.encoding)) != self.encoding:
             changes.append(("encoding", encoding))
         text = codecs.getincrementaldecoder(encoding)(errors="replace").decode(head)
-        wanted = [sep for sep in (self.sep, *_SEPARATORS) if _is_regular(text, sep)]
-        if wanted and wanted[0] != self.sep:
-            changes.append(("sep", wanted[0]))
+        regular = [sep for sep in (self.sep, *_SEPARATORS) if _is_regular(text, sep)]
+        if regular and regular[0] != self.sep:
+            changes.append(("sep", regular[0]))
         return changes
 
 

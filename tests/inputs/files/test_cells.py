@@ -76,7 +76,7 @@ def test_other_spellings(text, number):
     ],
 )
 def test_what_is_written_otherwise_is_no_number(text, options):
-    with pytest.raises(ValueError, match=r"Column 'x' must hold numbers: .* is none. Declare it as missing"):
+    with pytest.raises(ValueError, match=r"Column 'x' must hold numbers: .* is not one. Declare it as missing"):
         numbers(["1", text], options)
 
 
@@ -182,7 +182,7 @@ def test_a_late_cell_that_is_no_date_or_number_is_named(tmp_path, small_blocks):
     options = FileOptions(dates=("t",), thousands=",")
     for late, message in (
         ("soon,1", r"Column 't' of rows.csv must hold dates, or text that --missing names: .*soon"),
-        ("2024-01-03,x", r"rows.csv: Column 'n' must hold numbers: 'x' is none"),
+        ("2024-01-03,x", r"rows.csv: Column 'n' must hold numbers: 'x' is not one"),
     ):
         (tmp_path / "rows.csv").write_text("t,n\n" + "2024-01-03,1\n" * 900 + late + "\n")
         with pytest.raises(ValueError, match=message):
