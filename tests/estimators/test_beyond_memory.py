@@ -320,7 +320,7 @@ def test_blocks_without_rows_are_none():
         ({"y": "target", "sample_weight": "w"}, r"rows.parquet has no column 'w'"),
         ({"y": "b"}, r"'b' is missing in \d+ rows"),
         ({"y": "target", "keep_state": True}, r"keep_state=True is not supported with rows that are read block by"),
-        ({"y": "class"}, r"Column 'class' must hold numbers: 'yes' is none"),
+        ({"y": "class"}, r"Column 'class' must hold numbers: 'yes' is not one"),
     ],
 )
 def test_what_a_table_lacks_is_said(tmp_path, arguments, message):
